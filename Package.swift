@@ -1,0 +1,78 @@
+// swift-tools-version: 6.2
+// Larder: a cache that the processes of one machine share, kept in LevelDB.
+//
+// LevelDB, snappy and libuv come from the system: Debian's libleveldb-dev, libsnappy-dev and libuv1-dev
+// (installed by `make deps`), or Homebrew's leveldb, snappy and libuv.
+
+import PackageDescription
+
+#if os(macOS)
+    // Homebrew on Apple silicon lives outside the compiler's default search path, and LevelDB has no pkg-config file.
+    let homebrewCompile: [SwiftSetting] = [.unsafeFlags(["-Xcc", "-I/opt/homebrew/include"])]
+    let homebrewLink: [LinkerSetting] = [.unsafeFlags(["-L/opt/homebrew/lib"])]
+#else
+    let homebrewCompile: [SwiftSetting] = []
+    let homebrewLink: [LinkerSetting] = []
+#endif
+
+// Set by the Makefile. Not the default, so that a newer compiler's new warning never breaks somebody's dependency.
+let strict: [SwiftSetting] =
+    Context.environment["LARDER_STRICT"] == nil ? [] : [.treatAllWarnings(as: .error)]
+
+let settings: [SwiftSetting] = [.enableUpcomingFeature("ExistentialAny")] + homebrewCompile + strict
+
+let package = Package(
+    name: "Larder",
+    platforms: [.macOS(.v15)],
+    products: [
+        .library(name: "Larder", targets: ["Larder"]),
+        .library(name: "LarderClient", targets: ["LarderClient"]),
+        .executable(name: "larderd", targets: ["larderd"]),
+        .executable(name: "larderctl", targets: ["larderctl"]),
+    ],
+    targets: [
+        .systemLibrary(
+            name: "CLevelDB",
+            providers: [.apt(["libleveldb-dev", "libsnappy-dev"]), .brew(["leveldb", "snappy"])]),
+        .systemLibrary(
+            name: "CUV", pkgConfig: "libuv",
+            providers: [.apt(["libuv1-dev"]), .brew(["libuv"])]),
+        .target(name: "Threading", swiftSettings: settings),
+        .target(
+            name: "LevelDB", dependencies: ["CLevelDB", "Threading"],
+            swiftSettings: settings, linkerSettings: homebrewLink),
+        .target(name: "LarderEngine", dependencies: ["LevelDB", "Threading"], swiftSettings: settings),
+        .target(name: "Larder", dependencies: ["LarderEngine"], swiftSettings: settings),
+        .target(name: "RESP", swiftSettings: settings),
+        .target(
+            name: "LarderServer", dependencies: ["LarderEngine", "RESP", "Threading", "CUV"],
+            swiftSettings: settings, linkerSettings: homebrewLink),
+        .target(name: "LarderClient", dependencies: ["RESP", "Threading"], swiftSettings: settings),
+        .executableTarget(name: "larderd", dependencies: ["LarderServer"], swiftSettings: settings),
+        .executableTarget(
+            name: "larderctl", dependencies: ["LarderClient", "LarderEngine", "RESP"], swiftSettings: settings),
+        .executableTarget(
+            name: "larderbench", dependencies: ["CLevelDB", "Larder", "LarderEngine", "LevelDB", "RESP"],
+            swiftSettings: settings),
+
+        .target(name: "TestSupport", dependencies: ["Threading"], path: "Tests/TestSupport", swiftSettings: settings),
+        .testTarget(name: "LevelDBTests", dependencies: ["LevelDB", "TestSupport"], swiftSettings: settings),
+        .testTarget(
+            name: "LarderEngineTests", dependencies: ["LarderEngine", "LevelDB", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "LarderTests", dependencies: ["Larder", "LarderEngine", "TestSupport"], swiftSettings: settings),
+        .testTarget(name: "RESPTests", dependencies: ["RESP", "TestSupport"], swiftSettings: settings),
+        .testTarget(
+            name: "LarderServerTests", dependencies: ["LarderServer", "LarderEngine", "RESP", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "LarderClientTests", dependencies: ["LarderClient", "LarderServer", "RESP", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "SystemTests",
+            dependencies: ["Larder", "LarderClient", "LarderServer", "larderd", "larderctl", "RESP", "TestSupport"],
+            swiftSettings: settings),
+    ],
+    swiftLanguageModes: [.v6]
+)

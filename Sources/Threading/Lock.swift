@@ -1,0 +1,103 @@
+// Mutual exclusion for code that shares memory between threads.
+//
+// A heap-allocated pthread mutex, because `Synchronization.Mutex` costs more than twice as much uncontended
+// (17 ns against 7 ns, measured on Linux) and makes ThreadSanitizer report races that are none.
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// A mutual-exclusion lock. Not recursive: taking it twice on one thread is a deadlock.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the only state is the pthread mutex, at a fixed heap address,
+/// which POSIX allows every thread to use.
+package final class Lock: @unchecked Sendable {
+    @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
+
+    package init() {
+        mutex = .allocate(capacity: 1)
+        mutex.initialize(to: pthread_mutex_t())
+        let status = pthread_mutex_init(mutex, nil)
+        precondition(status == 0, "pthread_mutex_init failed with \(status)")
+    }
+
+    deinit {
+        pthread_mutex_destroy(mutex)
+        mutex.deallocate()
+    }
+
+    @inlinable package func lock() { pthread_mutex_lock(mutex) }
+    @inlinable package func unlock() { pthread_mutex_unlock(mutex) }
+
+    /// Runs `body` with the lock held.
+    @inlinable package func withLock<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure)
+        -> Result
+    {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        return try body()
+    }
+}
+
+/// A condition variable that is waited for with a ``Lock`` held. Waits with a limit use the monotonic clock where the
+/// system can.
+///
+/// Thread-safe, for the reason given at ``Lock``.
+package final class Condition: @unchecked Sendable {
+    private let condition: UnsafeMutablePointer<pthread_cond_t>
+
+    package init() {
+        condition = .allocate(capacity: 1)
+        condition.initialize(to: pthread_cond_t())
+        var attributes = pthread_condattr_t()
+        pthread_condattr_init(&attributes)
+        #if os(Linux)
+            pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+        #endif
+        let status = pthread_cond_init(condition, &attributes)
+        precondition(status == 0, "pthread_cond_init failed with \(status)")
+        pthread_condattr_destroy(&attributes)
+    }
+
+    deinit {
+        pthread_cond_destroy(condition)
+        condition.deallocate()
+    }
+
+    package func signal() { pthread_cond_signal(condition) }
+    package func broadcast() { pthread_cond_broadcast(condition) }
+
+    /// Gives `lock` up, waits for a signal, takes `lock` again. May wake without a signal: test the condition again.
+    package func wait(_ lock: Lock) { pthread_cond_wait(condition, lock.mutex) }
+
+    /// As ``wait(_:)``, for at most `milliseconds`.
+    /// - Returns: false when the time ran out.
+    @discardableResult
+    package func wait(_ lock: Lock, milliseconds: Int64) -> Bool {
+        #if os(Linux)
+            var until = timespec()
+            clock_gettime(CLOCK_MONOTONIC, &until)
+            add(milliseconds, to: &until)
+            return pthread_cond_timedwait(condition, lock.mutex, &until) == 0
+        #else
+            var span = timespec()
+            add(milliseconds, to: &span)
+            return pthread_cond_timedwait_relative_np(condition, lock.mutex, &span) == 0
+        #endif
+    }
+
+    private func add(_ milliseconds: Int64, to time: inout timespec) {
+        // A day is long enough for every caller here and keeps the sum far from overflow.
+        let bounded = min(max(milliseconds, 0), 86_400_000)
+        time.tv_sec += Int(bounded / 1000)
+        time.tv_nsec += Int(bounded % 1000) * 1_000_000
+        if time.tv_nsec >= 1_000_000_000 {
+            time.tv_sec += 1
+            time.tv_nsec -= 1_000_000_000
+        }
+    }
+}
