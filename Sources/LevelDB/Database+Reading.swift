@@ -1,0 +1,76 @@
+import CLevelDB
+
+extension Database {
+    /// Reads one value.
+    ///
+    /// An empty stored value comes as an empty array, an absent one as nil. LevelDB's C function tells them apart by
+    /// whether malloc(0) gives a pointer: it does with glibc, musl and macOS. Where it did not, an empty value would
+    /// read as absent, so that nothing meant to last should be stored empty.
+    package func get(
+        _ key: UnsafeRawBufferPointer, options: ReadOptions = ReadOptions()
+    ) throws(LevelDBError) -> [UInt8]? {
+        let value = try takeValue(key, options, "get")
+        defer { releaseValue(value) }
+        return value.map { [UInt8]($0) }
+    }
+
+    /// Reads one value.
+    package func get(_ key: [UInt8], options: ReadOptions = ReadOptions()) throws(LevelDBError) -> [UInt8]? {
+        try key.withRawBytes { (key) throws(LevelDBError) in try get(key, options: options) }
+    }
+
+    /// Reads one value without the second copy that ``get(_:options:)`` makes.
+    /// - Parameter body: gets the bytes, which are gone when it returns; nil if the key is absent. Runs with no lock
+    ///   held: it may call this database, and close it.
+    @inlinable
+    package func withValue<Result>(
+        _ key: UnsafeRawBufferPointer, options: ReadOptions = ReadOptions(),
+        _ body: (UnsafeRawBufferPointer?) -> Result
+    ) throws(LevelDBError) -> Result {
+        let value = try takeValue(key, options, "get")
+        defer { releaseValue(value) }
+        return body(value)
+    }
+
+    /// As ``withValue(_:options:_:)-(UnsafeRawBufferPointer,_,_)``.
+    @inlinable
+    package func withValue<Result>(
+        _ key: [UInt8], options: ReadOptions = ReadOptions(), _ body: (UnsafeRawBufferPointer?) -> Result
+    ) throws(LevelDBError) -> Result {
+        try key.withRawBytes { (key) throws(LevelDBError) in try withValue(key, options: options, body) }
+    }
+
+    /// Tells whether the key is there. Costs as much as reading it: LevelDB knows no cheaper question that would use
+    /// the Bloom filter.
+    package func has(
+        _ key: UnsafeRawBufferPointer, options: ReadOptions = ReadOptions()
+    ) throws(LevelDBError) -> Bool {
+        let value = try takeValue(key, options, "has")
+        defer { releaseValue(value) }
+        return value != nil
+    }
+
+    /// Tells whether the key is there.
+    package func has(_ key: [UInt8], options: ReadOptions = ReadOptions()) throws(LevelDBError) -> Bool {
+        try key.withRawBytes { (key) throws(LevelDBError) in try has(key, options: options) }
+    }
+
+    /// LevelDB's own copy of the value, which the caller must give to ``releaseValue(_:)``.
+    @usableFromInline
+    func takeValue(
+        _ key: UnsafeRawBufferPointer, _ options: ReadOptions, _ operation: StaticString
+    ) throws(LevelDBError) -> UnsafeRawBufferPointer? {
+        try withHandles(options, operation) { (handle, readOptions) throws(LevelDBError) in
+            var length = 0
+            let value = try checked(operation, path: path, key: key) { status in
+                leveldb_get(handle, readOptions, key.characters, key.count, &length, status)
+            }
+            return value.map { UnsafeRawBufferPointer(start: $0, count: length) }
+        }
+    }
+
+    @usableFromInline
+    func releaseValue(_ value: UnsafeRawBufferPointer?) {
+        if let value { leveldb_free(UnsafeMutableRawPointer(mutating: value.baseAddress)) }
+    }
+}

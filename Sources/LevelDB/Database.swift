@@ -1,0 +1,143 @@
+import CLevelDB
+import Synchronization
+import Threading
+
+/// An open LevelDB database: keys and values of bytes, keys in bytewise order.
+///
+/// Any call may block on the disk; a write also waits while LevelDB has too many tables to merge. None of them belongs
+/// on Swift's cooperative pool or on an event loop.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: `handle` is read with `lock` held for reading and changed with
+/// `lock` held for writing; LevelDB allows calls by any number of threads between open and close; everything else is
+/// constant or atomic.
+package final class Database: @unchecked Sendable {
+    /// The directory, as it was given.
+    package let path: String
+    /// What it was opened with.
+    package let options: Options
+
+    private let optionsHandle: OptionsHandle
+    private let lock = ReadWriteLock()
+    private var handle: OpaquePointer?
+
+    // Counted up with `lock` held for reading and counted down after LevelDB has let go: what close() sees as zero
+    // with `lock` held for writing is zero and stays so.
+    private let snapshotCount = Atomic<Int>(0)
+    private let cursorCount = Atomic<Int>(0)
+
+    /// Opens the database in the directory `path`; with ``Options/createIfMissing`` makes it, but not the directories
+    /// above.
+    ///
+    /// Throws `.notFound` if there is none and it shall not be made, `.corruption` if files are damaged or missing
+    /// (``fileState(path:)`` tells before), `.ioError` if the system refuses or a process, this one included, has it
+    /// open already, `.invalidArgument` for options out of range. Replays the log, so that the time depends on what was
+    /// written last.
+    package init(path: String, options: Options = Options()) throws(LevelDBError) {
+        try Self.check(path: path, options: options, operation: "open")
+        switch try Self.fileState(path: path) {
+        case .damaged:
+            throw LevelDBError(
+                code: .corruption, message: "LevelDB files are there, but CURRENT does not name one of them",
+                operation: "open", path: path)
+        case .absentOrEmpty where !options.createIfMissing:
+            throw LevelDBError(
+                code: .notFound, message: "there is no database, and createIfMissing is false", operation: "open",
+                path: path)
+        case .absentOrEmpty, .database:
+            break
+        }
+        let optionsHandle = OptionsHandle(options)
+        handle = try checked("open", path: path) { leveldb_open(optionsHandle.handle, path, $0) }
+        self.path = path
+        self.options = options
+        self.optionsHandle = optionsHandle
+    }
+
+    deinit {
+        // Snapshots and cursors hold a reference to the database, so none is left.
+        if let handle { leveldb_close(handle) }
+    }
+
+    /// Closes the database, after the calls in progress have finished, a compaction among them; later calls of any
+    /// thread throw `.closed`. Idempotent. Does not sync: what was written without sync is in the operating system.
+    ///
+    /// Throws `.busy`, and leaves everything as it is, while snapshots or cursors are open. Without a call the last
+    /// reference closes, on the thread that lets it go.
+    package func close() throws(LevelDBError) {
+        // Before the lock, because waiting for it would hold up every reader until the longest call is done.
+        try refuseIfChildrenLive()
+        try lock.withWriteLock { () throws(LevelDBError) in
+            try refuseIfChildrenLive()
+            guard let handle else { return }
+            self.handle = nil
+            leveldb_close(handle)
+        }
+    }
+
+    /// True from ``close()`` on.
+    package var isClosed: Bool { lock.withReadLock { handle == nil } }
+
+    /// Freezes the present state. Cheap: LevelDB notes a number.
+    package func snapshot() throws(LevelDBError) -> Snapshot {
+        try withHandle("snapshot") { handle in
+            snapshotCount.wrappingAdd(1, ordering: .relaxed)
+            return Snapshot(self, databaseHandle: handle)
+        }
+    }
+
+    /// A cursor over the state of now, or over that of the snapshot in `options`. It is not at an entry before the
+    /// first seek.
+    /// - Parameter prefix: only keys that begin so are seen. The default is empty: all keys.
+    package func cursor(_ options: ReadOptions = ReadOptions(), prefix: [UInt8] = []) throws(LevelDBError) -> Cursor {
+        try withHandles(options, "cursor") { handle, readOptions in
+            cursorCount.wrappingAdd(1, ordering: .relaxed)
+            return Cursor(self, handle: leveldb_create_iterator(handle, readOptions), prefix: prefix)
+        }
+    }
+
+    func snapshotDidClose() { snapshotCount.wrappingSubtract(1, ordering: .releasing) }
+    func cursorDidClose() { cursorCount.wrappingSubtract(1, ordering: .releasing) }
+
+    private func refuseIfChildrenLive() throws(LevelDBError) {
+        let snapshots = snapshotCount.load(ordering: .acquiring)
+        let cursors = cursorCount.load(ordering: .acquiring)
+        guard snapshots > 0 || cursors > 0 else { return }
+        throw LevelDBError(
+            code: .busy, message: "open snapshots: \(snapshots), open cursors: \(cursors)", operation: "close",
+            path: path)
+    }
+
+    /// Runs `body` with the handle, which stays open meanwhile. The lock is not recursive: `body` makes C calls and
+    /// nothing else.
+    @inline(__always)
+    func withHandle<Result>(
+        _ operation: StaticString, _ body: (OpaquePointer) throws(LevelDBError) -> Result
+    ) throws(LevelDBError) -> Result {
+        try lock.withReadLock { () throws(LevelDBError) -> Result in
+            guard let handle else {
+                throw LevelDBError(
+                    code: .closed, message: "the database was closed", operation: operation.description, path: path)
+            }
+            return try body(handle)
+        }
+    }
+
+    /// As ``withHandle(_:_:)``, for reads: with LevelDB's read options too, of the snapshot if there is one.
+    @inline(__always)
+    func withHandles<Result>(
+        _ options: ReadOptions, _ operation: StaticString,
+        _ body: (OpaquePointer, OpaquePointer) throws(LevelDBError) -> Result
+    ) throws(LevelDBError) -> Result {
+        guard let snapshot = options.snapshot else {
+            return try withHandle(operation) { (handle) throws(LevelDBError) -> Result in
+                try body(handle, ReadOptionsHandle.shared(options))
+            }
+        }
+        guard snapshot.database === self else {
+            throw LevelDBError(
+                code: .invalidArgument, message: "the snapshot is of another database, \(snapshot.database.path)",
+                operation: operation.description, path: path)
+        }
+        return try snapshot.withHandles(options, operation, body)
+    }
+}

@@ -1,0 +1,87 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+// LOCK must never be opened here: LevelDB's lock is an fcntl lock, and closing any descriptor of that file would drop
+// the lock of a database that this process has open.
+
+extension FileState {
+    /// Looks at the directory's names and at `CURRENT`. Throws `.ioError` if they are there and cannot be read.
+    init(inspecting path: String) throws(LevelDBError) {
+        guard let names = try Self.fileNames(path: path) else {
+            self = .absentOrEmpty
+            return
+        }
+        guard names.contains("CURRENT") else {
+            self = names.contains(where: Self.mayHoldData) ? .damaged : .absentOrEmpty
+            return
+        }
+        guard let manifest = try Self.currentManifest(path: path), names.contains(manifest) else {
+            self = .damaged
+            return
+        }
+        self = .database
+    }
+
+    /// A table, a log, or a manifest. The first manifest alone holds nothing: it is what a creation writes before
+    /// `CURRENT`, and every database that was ever open has a log or a later manifest as well.
+    private static func mayHoldData(_ name: String) -> Bool {
+        if name.hasPrefix("MANIFEST-") { return name != "MANIFEST-000001" && isNumber(name.dropFirst(9)) }
+        guard let dot = name.lastIndex(of: ".") else { return false }
+        return ["ldb", "sst", "log"].contains(name[name.index(after: dot)...]) && isNumber(name[..<dot])
+    }
+
+    private static func isNumber(_ text: Substring) -> Bool {
+        !text.isEmpty && text.utf8.allSatisfy { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }
+    }
+
+    /// The names in the directory; nil if there is no directory.
+    private static func fileNames(path: String) throws(LevelDBError) -> Set<String>? {
+        guard let directory = opendir(path) else {
+            if errno == ENOENT { return nil }
+            throw systemError("opendir", path)
+        }
+        defer { closedir(directory) }
+        var names: Set<String> = []
+        while true {
+            errno = 0
+            guard let entry = readdir(directory) else {
+                if errno != 0 { throw systemError("readdir", path) }
+                return names
+            }
+            guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { continue }
+            // Not through the field, which would copy all of its 256 bytes, where the entry may be shorter.
+            let name = UnsafeRawPointer(entry) + offset
+            names.insert(String(cString: name.assumingMemoryBound(to: CChar.self)))
+        }
+    }
+
+    /// The name in `CURRENT`; nil if it is not the name of a manifest followed by a newline.
+    private static func currentManifest(path: String) throws(LevelDBError) -> String? {
+        let file = open("\(path)/CURRENT", O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else {
+            if errno == ENOENT { return nil }
+            throw systemError("open CURRENT", path)
+        }
+        defer { close(file) }
+        // Longer than any name of a manifest.
+        var bytes = [UInt8](repeating: 0, count: 64)
+        var count = 0
+        repeat {
+            count = read(file, &bytes, bytes.count)
+        } while count < 0 && errno == EINTR
+        guard count >= 0 else { throw systemError("read CURRENT", path) }
+        guard count > 0, bytes[count - 1] == UInt8(ascii: "\n") else { return nil }
+        let name = String(decoding: bytes[..<(count - 1)], as: UTF8.self)
+        return name.hasPrefix("MANIFEST-") && isNumber(name.dropFirst(9)) ? name : nil
+    }
+
+    private static func systemError(_ call: String, _ path: String) -> LevelDBError {
+        LevelDBError(
+            code: .ioError, message: "\(call): \(String(cString: strerror(errno)))", operation: "open", path: path)
+    }
+}

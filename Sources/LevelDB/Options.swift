@@ -1,0 +1,100 @@
+/// How a database is opened. A value that is out of its range makes ``Database/init(path:options:)`` throw
+/// `.invalidArgument`; nothing is silently replaced by another value.
+package struct Options: Sendable {
+    /// Makes a new database where there are no LevelDB files. The default is false: opening what is not there is then
+    /// `.notFound`, and nothing is written.
+    ///
+    /// A directory with LevelDB files but without `CURRENT` is `.corruption` either way: LevelDB itself would take it
+    /// for missing, and delete the tables.
+    package var createIfMissing = false
+
+    /// Refuses with `.invalidArgument` if the database exists. The default is false.
+    package var errorIfExists = false
+
+    /// Stops at the first sign of damage, at open and in compactions, instead of passing over it: a damaged tail of
+    /// the log is then an error and not a shorter log. One unreadable entry may make the whole database unopenable. The
+    /// default is false.
+    package var paranoidChecks = false
+
+    /// The default is snappy.
+    package var compression: Compression = .snappy
+
+    /// Bits per key of a Bloom filter kept with each table. The default is 0: no filter.
+    ///
+    /// With 10 about one in a hundred lookups of a missing key reads a block in vain, without a filter each one does,
+    /// in each level. Costs this many bits of memory and disk per key. Range 0 to ``bloomBitsPerKeyMax``. May be
+    /// changed between opens; tables keep what they were written with.
+    package var bloomBitsPerKey = 0
+
+    /// Where uncompressed blocks are kept. The default is nil: LevelDB makes one of 8 MiB for this database alone.
+    package var blockCache: BlockCache?
+
+    /// How much is gathered in memory before it becomes a table. The default is 4 MiB, the range ``writeBufferRange``.
+    ///
+    /// More makes bulk writes faster, and opening after a crash slower. Up to two such buffers exist at a time.
+    package var writeBufferBytes = 4 << 20
+
+    /// Uncompressed bytes per table block, the unit of reading and caching. The default is 4096, the range
+    /// ``blockRange``. More compresses better and makes single reads dearer.
+    package var blockBytes = 4096
+
+    /// After how many keys a block holds a whole key again instead of a shortened one. The default is 16, the range
+    /// ``blockRestartRange``. Rarely worth changing.
+    package var blockRestartInterval = 16
+
+    /// How many files this database may keep open. The default is 1000, the range ``openFilesRange``; ten of them are
+    /// not for tables. Lower it where many databases share one process's descriptors; each table that is not open
+    /// costs an open and two reads when it is needed.
+    package var maxOpenFiles = 1000
+
+    /// The size at which a table ends and the next begins. The default is 2 MiB, the range ``fileRange``. More means
+    /// fewer files, and longer compactions.
+    package var maxFileBytes = 2 << 20
+
+    package init() {}
+
+    /// All at once; each parameter is described at the property of its name.
+    package init(
+        createIfMissing: Bool = false, errorIfExists: Bool = false, paranoidChecks: Bool = false,
+        compression: Compression = .snappy, bloomBitsPerKey: Int = 0, blockCache: BlockCache? = nil,
+        writeBufferBytes: Int = 4 << 20, blockBytes: Int = 4096, blockRestartInterval: Int = 16,
+        maxOpenFiles: Int = 1000, maxFileBytes: Int = 2 << 20
+    ) {
+        self.createIfMissing = createIfMissing
+        self.errorIfExists = errorIfExists
+        self.paranoidChecks = paranoidChecks
+        self.compression = compression
+        self.bloomBitsPerKey = bloomBitsPerKey
+        self.blockCache = blockCache
+        self.writeBufferBytes = writeBufferBytes
+        self.blockBytes = blockBytes
+        self.blockRestartInterval = blockRestartInterval
+        self.maxOpenFiles = maxOpenFiles
+        self.maxFileBytes = maxFileBytes
+    }
+
+    // The ranges are those to which LevelDB would clip without a word, where it has one.
+    package static let bloomBitsPerKeyMax = 64
+    package static let writeBufferRange = 64 << 10...1 << 30
+    package static let blockRange = 1 << 10...4 << 20
+    package static let blockRestartRange = 1...65536
+    package static let openFilesRange = 74...50000
+    package static let fileRange = 1 << 20...1 << 30
+
+    /// Says what is out of range, nil if nothing is.
+    func complaint() -> String? {
+        let checks: [(String, Int, ClosedRange<Int>)] = [
+            ("bloomBitsPerKey", bloomBitsPerKey, 0...Self.bloomBitsPerKeyMax),
+            ("blockCache.bytes", blockCache?.bytes ?? 0, 0...Int.max / 2),
+            ("writeBufferBytes", writeBufferBytes, Self.writeBufferRange),
+            ("blockBytes", blockBytes, Self.blockRange),
+            ("blockRestartInterval", blockRestartInterval, Self.blockRestartRange),
+            ("maxOpenFiles", maxOpenFiles, Self.openFilesRange),
+            ("maxFileBytes", maxFileBytes, Self.fileRange),
+        ]
+        for (name, value, range) in checks where !range.contains(value) {
+            return "\(name) is \(value), but must be from \(range.lowerBound) to \(range.upperBound)"
+        }
+        return nil
+    }
+}

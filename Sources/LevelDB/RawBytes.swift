@@ -1,0 +1,31 @@
+// Swift's raw buffers as LevelDB's C functions want bytes: a pointer to char that is never null, and a length.
+
+extension UnsafeRawBufferPointer {
+    /// The first byte's address; for an empty buffer the address of a byte that nobody reads, because LevelDB's C
+    /// functions do not allow null.
+    @inline(__always)
+    var characters: UnsafePointer<CChar> {
+        guard let baseAddress else { return UnsafePointer(NoBytes.shared.byte) }
+        return baseAddress.assumingMemoryBound(to: CChar.self)
+    }
+}
+
+/// Something to point to where there is nothing. Sendable because the byte is never written after `init`.
+private struct NoBytes: @unchecked Sendable {
+    static let shared = NoBytes()
+    let byte: UnsafeMutablePointer<CChar>
+
+    private init() {
+        byte = .allocate(capacity: 1)
+        byte.initialize(to: 0)
+    }
+}
+
+extension [UInt8] {
+    /// As `withUnsafeBytes`, which does not pass the type of the error on.
+    @inlinable func withRawBytes<Result, Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try withUnsafeBufferPointer { (bytes) throws(Failure) in try body(UnsafeRawBufferPointer(bytes)) }
+    }
+}

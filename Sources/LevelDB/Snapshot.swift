@@ -1,0 +1,62 @@
+import CLevelDB
+import Threading
+
+/// The database as it was at one instant. Given to reads in ``ReadOptions/snapshot``. Keeps its database alive, and
+/// keeps it from being closed.
+///
+/// An open snapshot keeps deleted and overwritten data from being given back to the disk: bound its life, and call
+/// ``close()`` early rather than wait for the last reference to go.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: `handle` is read with `lock` held for reading and changed with
+/// `lock` held for writing; the database cannot be closed while it is not nil.
+package final class Snapshot: @unchecked Sendable {
+    package let database: Database
+    private let databaseHandle: OpaquePointer
+    private let lock = ReadWriteLock()
+    private var handle: OpaquePointer?
+
+    /// - Parameter databaseHandle: the open handle of `database`, which has counted this snapshot already.
+    init(_ database: Database, databaseHandle: OpaquePointer) {
+        self.database = database
+        self.databaseHandle = databaseHandle
+        handle = leveldb_create_snapshot(databaseHandle)
+    }
+
+    deinit { release() }
+
+    /// True from ``close()`` on.
+    package var isClosed: Bool { lock.withReadLock { handle == nil } }
+
+    /// Releases the snapshot, after the reads of it that are in progress have finished. Idempotent. Cursors that were
+    /// made with it go on.
+    package func close() {
+        lock.withWriteLock { release() }
+    }
+
+    private func release() {
+        guard let handle else { return }
+        leveldb_release_snapshot(databaseHandle, handle)
+        self.handle = nil
+        database.snapshotDidClose()
+    }
+
+    /// Runs `body` with the database's handle and read options for this snapshot. Both stay open meanwhile: the
+    /// database cannot be closed before the snapshot, and closing the snapshot waits.
+    func withHandles<Result>(
+        _ options: ReadOptions, _ operation: StaticString,
+        _ body: (OpaquePointer, OpaquePointer) throws(LevelDBError)
+            -> Result
+    ) throws(LevelDBError) -> Result {
+        try lock.withReadLock { () throws(LevelDBError) -> Result in
+            guard let handle else {
+                throw LevelDBError(
+                    code: .closed, message: "the snapshot was closed", operation: operation.description,
+                    path: database.path)
+            }
+            let readOptions = ReadOptionsHandle(options, snapshot: handle)
+            return try withExtendedLifetime(readOptions) { () throws(LevelDBError) -> Result in
+                try body(databaseHandle, readOptions.handle)
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+import CLevelDB
+
+/// Puts and deletes that ``Database/write(_:options:)`` applies all or not at all, in the order in which they were
+/// added. Belongs to no database, may be written to several, and is unchanged by being written.
+///
+/// The whole batch becomes one log record and one insertion into memory: some megabytes are well, gigabytes are not.
+///
+/// Single owner: not for use by two threads at a time, and that includes being written.
+package final class WriteBatch {
+    /// How many puts and deletes it holds.
+    package private(set) var count = 0
+
+    /// The size of LevelDB's representation, which is also what the log record takes: 12 bytes, and per record a kind
+    /// byte, each length as a varint of 1 to 5 bytes, the key and, for a put, the value.
+    package private(set) var byteCount = WriteBatch.headerBytes
+
+    /// How many bytes a key and its value may have together: 1 GiB. LevelDB counts in 32 bits without checking, so
+    /// what is larger would be stored damaged.
+    package static let recordBytesMax = 1 << 30
+
+    /// Set by the first record that LevelDB could not hold. The batch is then refused when it is written.
+    private(set) var complaint: String?
+
+    let handle: OpaquePointer
+    private static let headerBytes = 12
+    private static let countMax = Int(UInt32.max)
+
+    package init() { handle = leveldb_writebatch_create() }
+
+    deinit { leveldb_writebatch_destroy(handle) }
+
+    package var isEmpty: Bool { count == 0 }
+
+    /// Adds a put. Both are copied. A pair larger than ``recordBytesMax`` is not added, and makes the write of this
+    /// batch throw `.invalidArgument`.
+    package func put(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
+        guard admit(key.count, value.count, records: 1) else { return }
+        leveldb_writebatch_put(handle, key.characters, key.count, value.characters, value.count)
+        count += 1
+        byteCount += 1 + Self.varintBytes(key.count) + key.count + Self.varintBytes(value.count) + value.count
+    }
+
+    /// Adds a put.
+    package func put(_ key: [UInt8], _ value: [UInt8]) {
+        key.withUnsafeBytes { key in value.withUnsafeBytes { value in put(key, value) } }
+    }
+
+    /// Adds a delete. Deleting what is not there is well. For large keys see ``put(_:_:)``.
+    package func delete(_ key: UnsafeRawBufferPointer) {
+        guard admit(key.count, 0, records: 1) else { return }
+        leveldb_writebatch_delete(handle, key.characters, key.count)
+        count += 1
+        byteCount += 1 + Self.varintBytes(key.count) + key.count
+    }
+
+    /// Adds a delete.
+    package func delete(_ key: [UInt8]) {
+        key.withUnsafeBytes { delete($0) }
+    }
+
+    /// Adds all of `other` behind what is here. `other` stays as it is; it may be this batch itself.
+    package func append(_ other: WriteBatch) {
+        if other === self {
+            // LevelDB would append a string to itself while changing its header.
+            let copy = WriteBatch()
+            copy.append(other)
+            append(copy)
+            return
+        }
+        if let theirs = other.complaint, complaint == nil { complaint = theirs }
+        guard admit(0, 0, records: other.count) else { return }
+        leveldb_writebatch_append(handle, other.handle)
+        count += other.count
+        byteCount += other.byteCount - Self.headerBytes
+    }
+
+    /// Takes everything out. The memory is kept for reuse as far as LevelDB does.
+    package func clear() {
+        leveldb_writebatch_clear(handle)
+        count = 0
+        byteCount = Self.headerBytes
+        complaint = nil
+    }
+
+    private func admit(_ keyBytes: Int, _ valueBytes: Int, records: Int) -> Bool {
+        if let problem = Self.complaint(keyBytes: keyBytes, valueBytes: valueBytes) {
+            complaint = complaint ?? problem
+            return false
+        }
+        // Both numbers are at most countMax, so that the sum cannot overflow.
+        if count + records > Self.countMax {
+            complaint = complaint ?? "the batch has more than \(Self.countMax) records"
+            return false
+        }
+        return true
+    }
+
+    /// Says why LevelDB could not hold such a record, nil if it can.
+    static func complaint(keyBytes: Int, valueBytes: Int) -> String? {
+        // Compared one by one first, so that the sum cannot overflow.
+        if keyBytes <= recordBytesMax, valueBytes <= recordBytesMax, keyBytes + valueBytes <= recordBytesMax {
+            return nil
+        }
+        return "a key of \(keyBytes) bytes with a value of \(valueBytes) bytes is larger than \(recordBytesMax) bytes"
+    }
+
+    private static func varintBytes(_ length: Int) -> Int {
+        switch length {
+        case ..<(1 << 7): 1
+        case ..<(1 << 14): 2
+        case ..<(1 << 21): 3
+        case ..<(1 << 28): 4
+        default: 5
+        }
+    }
+}

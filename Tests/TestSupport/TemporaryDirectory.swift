@@ -1,0 +1,72 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// A directory of its own for one test, under the system's directory for temporary files. It goes with everything in
+/// it when the last reference goes: keep one as long as the files are needed.
+///
+/// Thread-safe: the path never changes.
+package final class TemporaryDirectory: Sendable {
+    /// The system's answer when the directory could not be made.
+    package struct Failure: Error, CustomStringConvertible {
+        package let description: String
+    }
+
+    /// The absolute path, without a slash at the end. Readable and writable by this user alone.
+    package let path: String
+
+    /// Makes an empty directory, in `$TMPDIR` or else `/tmp`.
+    package init() throws {
+        var parent = getenv("TMPDIR").map { String(cString: $0) } ?? ""
+        while parent.hasSuffix("/") { parent.removeLast() }
+        // Short, because a socket's path has room for about a hundred bytes.
+        var template = "\(parent.isEmpty ? "/tmp" : parent)/larder.XXXXXX".utf8CString
+        let made = template.withUnsafeMutableBufferPointer { buffer in
+            guard let start = buffer.baseAddress, mkdtemp(start) != nil else { return nil as String? }
+            return String(cString: start)
+        }
+        guard let made else { throw Failure(description: "mkdtemp: \(String(cString: strerror(errno)))") }
+        path = made
+    }
+
+    deinit { remove() }
+
+    /// Removes the directory and everything in it. Idempotent. Symbolic links are removed, not followed; what cannot
+    /// be removed stays.
+    package func remove() { Self.removeTree(path) }
+
+    private static func removeTree(_ path: String) {
+        if let names = entries(of: path) {
+            for name in names { removeEntry("\(path)/\(name)") }
+        }
+        rmdir(path)
+    }
+
+    private static func removeEntry(_ path: String) {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { return }
+        if status.st_mode & S_IFMT == S_IFDIR {
+            // A test may have taken the permission away.
+            chmod(path, S_IRWXU)
+            removeTree(path)
+        } else {
+            unlink(path)
+        }
+    }
+
+    private static func entries(of path: String) -> [String]? {
+        guard let directory = opendir(path) else { return nil }
+        defer { closedir(directory) }
+        var names: [String] = []
+        while let entry = readdir(directory) {
+            guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { continue }
+            let name = String(cString: (UnsafeRawPointer(entry) + offset).assumingMemoryBound(to: CChar.self))
+            if name != "." && name != ".." { names.append(name) }
+        }
+        return names
+    }
+}
