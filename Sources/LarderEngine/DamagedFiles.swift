@@ -1,0 +1,57 @@
+import Threading
+
+/// The databases that were damaged and moved aside, below `DAMAGED/` in the larder.
+enum DamagedFiles {
+    static let directoryName = "DAMAGED"
+
+    /// Moves a database's directory aside and removes the oldest ones beyond the cap.
+    /// - Returns: where it is now.
+    static func setAside(_ directory: String, name: String, context: EngineContext) throws(LarderError) -> String {
+        let parent = context.directory + "/" + directoryName
+        let place = parent + "/\(context.nextEpoch(after: 0))-\(name)"
+        do throws(FileError) {
+            try FileSystem.makeDirectory(parent)
+            try FileSystem.rename(directory, to: place)
+            try FileSystem.syncDirectory(parent)
+            try FileSystem.syncDirectory(context.directory)
+        } catch {
+            throw LarderError(.io, error.description, operation: "set aside", database: name, underlying: error)
+        }
+        enforceCap(parent, context)
+        return place
+    }
+
+    /// Names begin with the time in milliseconds, so the oldest sort first.
+    private static func enforceCap(_ parent: String, _ context: EngineContext) {
+        let names = (try? FileSystem.list(parent)) ?? []
+        var sizes = names.map { ($0, FileSystem.size(parent + "/" + $0)) }
+        var total = sizes.reduce(0) { $0 + $1.1 }
+        while total > context.options.damagedBytesMax, let (oldest, size) = sizes.first {
+            sizes.removeFirst()
+            total -= size
+            context.report(.warning, "removing \(parent)/\(oldest) (\(size) bytes): more damaged files than are kept")
+            try? FileSystem.removeTree(parent + "/" + oldest)
+        }
+    }
+}
+
+/// Damage that was met while running, waiting for the maintenance thread.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the list is read and written with the lock held.
+final class DamageReports: @unchecked Sendable {
+    private let lock = Lock()
+    private var reports: [(database: Database, store: EpochStore, error: LarderError)] = []
+
+    func add(_ database: Database, _ store: EpochStore, _ error: LarderError) {
+        lock.withLock {
+            if !reports.contains(where: { $0.store === store }) { reports.append((database, store, error)) }
+        }
+    }
+
+    func take() -> [(database: Database, store: EpochStore, error: LarderError)] {
+        lock.withLock {
+            defer { reports = [] }
+            return reports
+        }
+    }
+}

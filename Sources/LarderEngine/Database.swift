@@ -1,0 +1,179 @@
+import Threading
+
+/// A named database of a larder: entries under keys, one policy.
+///
+/// - What commands see is the *applied* state: the overlay of its shard, and beneath it the store. What is on the disk
+///   is the *durable* state; it follows when the commit pipeline has written.
+/// - A shard's lock orders everything done to its keys. Changes of the whole database hold all shard locks.
+/// - Overlay before store: an entry leaves the overlay only after it is in the store, so who finds nothing in the
+///   overlay finds in the store what was applied before, or something newer.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: `applied` and `durable` are written with all shard locks held and
+/// read with at least one; shards guard themselves; the rest is constant.
+package final class Database: @unchecked Sendable {
+    /// Whether there are files, and whether they are open.
+    enum Presence {
+        /// No files. The first write creates them.
+        case absent
+        /// Files that were not opened yet.
+        case closed
+        case open(EpochStore)
+        /// Files that could not be opened; the next use tries again.
+        case failed(LarderError)
+        /// Deleted. This object stays so; the name may be used again through a new one.
+        case deleted
+        /// The larder was closed.
+        case shut(LarderError)
+    }
+
+    /// All that is changed for the whole database at once.
+    struct State {
+        var presence: Presence
+        var rules: FreshnessRules
+        var generation: UInt32 = 0
+        /// The commit unit that made it so.
+        var sequence: UInt64 = 0
+
+        var store: EpochStore? {
+            if case .open(let store) = presence { return store }
+            return nil
+        }
+    }
+
+    package let name: String
+    let number: Int
+    let directory: String
+    let context: EngineContext
+    let pipeline: CommitPipeline
+    let table: DatabaseTable
+    let damage: DamageReports
+    /// Taken by what opens, creates, purges or deletes; before any shard lock, never under one.
+    let openLock = Lock()
+    private let shards: [Shard]
+
+    var applied: State
+    var durable: State
+
+    init(
+        name: String, number: Int, exists: Bool, context: EngineContext, pipeline: CommitPipeline,
+        table: DatabaseTable, damage: DamageReports
+    ) {
+        self.name = name
+        self.number = number
+        self.context = context
+        self.pipeline = pipeline
+        self.table = table
+        self.damage = damage
+        directory = context.directory + "/" + name
+        shards = (0..<Shard.count).map { _ in Shard() }
+        let rules = FreshnessRules(policy: context.options.defaultPolicy)
+        applied = State(presence: exists ? .closed : .absent, rules: rules)
+        durable = applied
+    }
+
+    // MARK: Locks
+
+    func shardIndex(_ key: Key) -> Int { key.hashValue & (Shard.count - 1) }
+    func shard(_ index: Int) -> Shard { shards[index] }
+
+    func lockAll() { for shard in shards { shard.lock.lock() } }
+    func unlockAll() { for shard in shards.reversed() { shard.lock.unlock() } }
+
+    /// Runs `body` with all shard locks held.
+    func withAllShards<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
+        lockAll()
+        defer { unlockAll() }
+        return try body()
+    }
+
+    /// The state that commands see now.
+    var appliedState: State { shards[0].lock.withLock { applied } }
+
+    /// The state on the disk.
+    var durableState: State { shards[0].lock.withLock { durable } }
+
+    // MARK: What the commit pipeline calls
+
+    /// Takes entries out of the overlay once the unit `sequence` is in the store.
+    func forget(_ operations: [CommitOperation], sequence: UInt64) {
+        for operation in operations {
+            let key: Key
+            switch operation {
+            case .put(let written, _, _): key = written
+            case .remove(let removed): key = removed
+            case .dropIndex: continue
+            }
+            let shard = shards[shardIndex(key)]
+            shard.lock.withLock {
+                if shard.overlay[key]?.sequence == sequence { shard.overlay[key] = nil }
+            }
+        }
+    }
+
+    /// Drops everything that is applied but not durable. Called with all shard locks held.
+    func revertToDurable() {
+        for shard in shards {
+            shard.overlay.removeAll()
+            shard.version += 1
+        }
+        if let store = applied.store, store !== durable.store {
+            store.end(.deleted)
+            context.graveyard.bury(store)
+        }
+        applied = durable
+    }
+
+    /// Empties the overlay and tells waiting readers that everything changed. Called with all shard locks held.
+    func clearOverlay() {
+        for shard in shards {
+            shard.overlay.removeAll()
+            shard.version += 1
+        }
+    }
+
+    // MARK: What can be asked at any time
+
+    /// The policy that entries without a rule of their own follow now.
+    package var rules: FreshnessRules { appliedState.rules }
+
+    package var policy: UpdatePolicy { rules.policy }
+
+    /// The engine's time, for one command or call.
+    package func now() -> Int64 { context.time.now() }
+
+    /// Whether a command can run without opening, creating or reopening files first. Cheap; for event loops, which
+    /// leave ``prepare(forWriting:policy:)`` to a thread that may block.
+    package func isReady(forWriting: Bool) -> Bool {
+        let state = appliedState
+        switch state.presence {
+        case .open(let store): return !(forWriting && store.isSuspended)
+        case .absent: return !forWriting
+        case .closed, .failed: return false
+        case .deleted, .shut: return true
+        }
+    }
+
+    /// Whether the database has files.
+    package var exists: Bool {
+        switch appliedState.presence {
+        case .absent, .deleted, .shut: false
+        case .closed, .open, .failed: true
+        }
+    }
+
+    /// `open`, `closed`, `absent`, `failed` or `deleted`.
+    package var condition: String {
+        switch appliedState.presence {
+        case .absent: "absent"
+        case .closed: "closed"
+        case .open(let store): store.isSuspended ? "failed" : "open"
+        case .failed: "failed"
+        case .deleted: "deleted"
+        case .shut: "closed"
+        }
+    }
+
+    func deletedError(_ operation: String) -> LarderError {
+        LarderError(.deleted, "the database was deleted; open it again by name", operation: operation, database: name)
+    }
+}

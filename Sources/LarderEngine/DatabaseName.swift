@@ -1,0 +1,31 @@
+/// The rule for names of databases: `[a-z0-9_][a-z0-9._-]{0,63}`, and of the names made of digits only `0` to `15`.
+///
+/// Lower case only, so that names stay distinct on file systems that fold case, and so that the larder's own files,
+/// which begin with a capital or a point, never meet one.
+package enum DatabaseName {
+    /// The database used when none is named.
+    package static let standard = "0"
+
+    package static let rule =
+        "a name has 1 to 64 characters of a-z, 0-9, '.', '_' and '-', begins with a letter, a digit or '_', "
+        + "and a number is one of 0 to 15"
+
+    package static func isValid(_ name: String) -> Bool {
+        let bytes = Array(name.utf8)
+        guard let first = bytes.first, bytes.count <= 64, isLetterDigitUnderscore(first) else { return false }
+        guard bytes.allSatisfy({ isLetterDigitUnderscore($0) || $0 == 0x2E || $0 == 0x2D }) else { return false }
+        guard bytes.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return true }
+        return bytes.count <= 2 && (bytes.count == 1 || first != 0x30) && (Int(name) ?? 16) <= 15
+    }
+
+    package static func check(_ name: String, operation: String) throws(LarderError) {
+        guard isValid(name) else {
+            throw LarderError(
+                .invalidArgument, "'\(printableKey(name.utf8))' is not a database name: \(rule)", operation: operation)
+        }
+    }
+
+    private static func isLetterDigitUnderscore(_ byte: UInt8) -> Bool {
+        (byte >= 0x61 && byte <= 0x7A) || (byte >= 0x30 && byte <= 0x39) || byte == 0x5F
+    }
+}

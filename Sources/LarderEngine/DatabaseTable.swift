@@ -1,0 +1,31 @@
+import Threading
+
+/// The databases of a larder by name.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the table is read and written with the lock held. The lock is
+/// never taken by a thread that holds a shard's lock.
+final class DatabaseTable: @unchecked Sendable {
+    private let lock = Lock()
+    private var byName: [String: Database] = [:]
+    private var nextNumber = 0
+
+    /// All databases, in the order in which their locks are to be taken.
+    var all: [Database] { lock.withLock { byName.values.sorted { $0.number < $1.number } } }
+
+    func find(_ name: String) -> Database? { lock.withLock { byName[name] } }
+
+    func findOrAdd(_ name: String, make: (Int) -> Database) -> Database {
+        lock.withLock {
+            if let database = byName[name] { return database }
+            let database = make(nextNumber)
+            nextNumber += 1
+            byName[name] = database
+            return database
+        }
+    }
+
+    /// Forgets a database, unless another has taken its name.
+    func remove(_ database: Database) {
+        lock.withLock { if byName[database.name] === database { byName[database.name] = nil } }
+    }
+}

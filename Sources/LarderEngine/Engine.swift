@@ -1,0 +1,180 @@
+import Threading
+
+/// A larder that this process holds: a directory of named databases.
+///
+/// However often a larder is opened within a process, it is the same engine. It is shut down when the last reference
+/// goes away, or by ``shutdown()``.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: `lockFile` and `isShutDown` are guarded by `stateLock`, the rest
+/// is constant and thread-safe itself.
+package final class Engine: @unchecked Sendable {
+    /// The directory, without links.
+    package let directory: String
+    package let pipeline: CommitPipeline
+    let context: EngineContext
+    private let table: DatabaseTable
+    private let damage: DamageReports
+    private let maintenance: Maintenance
+    private let stateLock = Lock()
+    private var lockFile: LarderLock?
+    private var isShutDown = false
+
+    /// Opens a larder, making its directory if it is missing. Does not open its databases.
+    /// - Parameters:
+    ///   - options: ignored where the process has the larder open already.
+    /// - Throws: ``LarderError/Code/larderHeld`` when another process has it open.
+    package static func open(
+        _ directory: String, options: EngineOptions = EngineOptions(), time: any TimeSource = SystemTimeSource()
+    ) throws(LarderError) -> Engine {
+        ForkGuard.install()
+        try ForkGuard.check("open larder")
+        return try EngineRegistry.shared.open(try prepareDirectory(directory)) { (path) throws(LarderError) in
+            try Engine(path, options, EngineTime(time))
+        }
+    }
+
+    private static func prepareDirectory(_ directory: String) throws(LarderError) -> String {
+        guard !directory.isEmpty, !directory.utf8.contains(0) else {
+            throw LarderError(
+                .invalidArgument, "the larder's directory must be a path that is not empty", operation: "open larder")
+        }
+        do throws(FileError) {
+            try FileSystem.makeDirectories(directory)
+        } catch {
+            throw LarderError(.io, error.description, operation: "open larder", underlying: error)
+        }
+        guard let path = FileSystem.canonical(directory) else {
+            throw LarderError(.io, "\(directory) cannot be resolved", operation: "open larder")
+        }
+        return path
+    }
+
+    private init(_ path: String, _ options: EngineOptions, _ time: EngineTime) throws(LarderError) {
+        directory = path
+        lockFile = try LarderLock(directory: path, socket: options.holderSocket)
+        context = EngineContext(directory: path, options: options, time: time)
+        table = DatabaseTable()
+        damage = DamageReports()
+        pipeline = CommitPipeline(context: context, sink: DirectCommitSink(context: context), databases: table)
+        maintenance = Maintenance(context: context, table: table, damage: damage)
+        try readDirectory()
+        pipeline.start()
+        if options.backgroundMaintenance { maintenance.start() }
+    }
+
+    deinit { shutdown() }
+
+    /// Finds the databases and removes what a crash left behind.
+    private func readDirectory() throws(LarderError) {
+        let names: [String]
+        do throws(FileError) {
+            names = try FileSystem.list(directory)
+        } catch {
+            throw LarderError(.io, error.description, operation: "open larder", underlying: error)
+        }
+        for name in names {
+            let path = directory + "/" + name
+            if name.hasPrefix(".creating-") || name.hasPrefix(".deleted-") {
+                try? FileSystem.removeTree(path)
+            } else if DatabaseName.isValid(name), FileSystem.isDirectory(path) {
+                _ = add(name, exists: true)
+            }
+        }
+    }
+
+    private func add(_ name: String, exists: Bool) -> Database {
+        table.findOrAdd(name) { number in
+            Database(
+                name: name, number: number, exists: exists, context: context, pipeline: pipeline, table: table,
+                damage: damage)
+        }
+    }
+
+    /// Whether the engine was not shut down yet.
+    var isUsable: Bool { stateLock.withLock { !isShutDown } }
+
+    // MARK: Databases
+
+    /// The database of a name. Makes no files: the first write does, or ``Database/prepare(forWriting:policy:)``.
+    package func database(_ name: String = DatabaseName.standard) throws(LarderError) -> Database {
+        try DatabaseName.check(name, operation: "open")
+        return add(name, exists: false)
+    }
+
+    /// The database of a name, with files, open.
+    /// - Parameter policy: becomes the database's policy; nil keeps the one it has.
+    package func openDatabase(_ name: String, policy: UpdatePolicy? = nil) throws(LarderError) -> Database {
+        let database = try database(name)
+        try database.prepare(forWriting: true, policy: policy)
+        if let policy, database.policy != policy { try database.setPolicy(policy) }
+        return database
+    }
+
+    /// The databases that have files, by name.
+    package var databases: [Database] {
+        table.all.filter(\.exists).sorted { $0.name < $1.name }
+    }
+
+    /// Deletes a database with its files, even where it is open: its handles answer with an error from then on.
+    package func deleteDatabase(_ name: String, counting: Bool = false) throws(LarderError) -> PurgeReport {
+        try DatabaseName.check(name, operation: "delete")
+        guard let database = table.find(name), database.exists else {
+            throw LarderError(.noSuchDatabase, "there is no database '\(name)'", operation: "delete", database: name)
+        }
+        return try database.delete(counting: counting)
+    }
+
+    /// Moves a damaged database aside, below `DAMAGED/`, and starts an empty one under the same policy.
+    /// - Throws: ``LarderError/Code/invalidArgument`` when the database is not damaged.
+    package func setAsideDamaged(_ name: String) throws(LarderError) {
+        try DatabaseName.check(name, operation: "set aside")
+        guard let database = table.find(name), database.exists else {
+            throw LarderError(.noSuchDatabase, "there is no database '\(name)'", operation: "set aside", database: name)
+        }
+        try database.setAsideIfDamaged()
+    }
+
+    // MARK: The larder
+
+    /// The engine's time, for one command or call, in milliseconds since 1970.
+    package func now() -> Int64 { context.time.now() }
+    /// How far the engine's time is ahead of a wall clock that was set back, in milliseconds.
+    package var clockOffsetMilliseconds: Int64 { context.time.offsetMilliseconds }
+    package var statistics: Statistics { context.statistics }
+    package var options: EngineOptions { context.options }
+    /// For timers: milliseconds that never run back.
+    package func monotonic() -> Int64 { context.time.monotonic() }
+
+    /// One round of what the background thread does: retries after failed writes, syncs that are due, sweeping,
+    /// removing what was purged.
+    /// - Returns: whether there is more to sweep now.
+    @discardableResult
+    package func maintain() -> Bool { maintenance.round() }
+
+    /// Has the background thread start a round now.
+    package func wakeMaintenance() { maintenance.wake() }
+
+    /// Who holds the larder in `directory` according to its LOCK, whether or not that process still lives.
+    package static func holder(of directory: String) -> (pid: String, socket: String?)? {
+        LarderLock.readHolder(directory: directory)
+    }
+
+    /// Commits and syncs what is applied, closes every database and gives the larder up. Idempotent. Handles, snapshots
+    /// and cursors that are still open answer with ``LarderError/Code/closed``.
+    package func shutdown() {
+        let isFirst = stateLock.withLock {
+            defer { isShutDown = true }
+            return !isShutDown
+        }
+        guard isFirst else { return }
+        maintenance.stop()
+        pipeline.stop()
+        for database in table.all {
+            if let store = database.durableState.store { try? store.syncIfNeeded() }
+            database.closeForGood()
+        }
+        context.graveyard.clear(report: context.report)
+        stateLock.withLock { lockFile = nil }
+        EngineRegistry.shared.closed(directory)
+    }
+}

@@ -1,0 +1,75 @@
+import LevelDB
+import Synchronization
+import Threading
+
+/// What all parts of one larder share. Thread-safe.
+final class EngineContext: Sendable {
+    let directory: String
+    let options: EngineOptions
+    let time: EngineTime
+    let statistics = Statistics()
+    let graveyard = Graveyard()
+    private let blockCache: BlockCache
+    private let lastEpoch = Atomic<UInt64>(0)
+
+    init(directory: String, options: EngineOptions, time: EngineTime) {
+        self.directory = directory
+        self.options = options
+        self.time = time
+        blockCache = BlockCache(bytes: options.blockCacheBytes)
+    }
+
+    func report(_ level: EngineEvent.Level, _ message: String) {
+        options.onEvent(EngineEvent(level: level, message: message))
+    }
+
+    /// A number no epoch of this larder has had: at least the current time in milliseconds. Never reused, so that a
+    /// LevelDB that is still being closed can never write into the directory of its successor.
+    func nextEpoch(after previous: UInt64) -> UInt64 {
+        while true {
+            let last = lastEpoch.load(ordering: .relaxed)
+            let next = max(last, previous, UInt64(max(0, time.now()))) + 1
+            if lastEpoch.compareExchange(expected: last, desired: next, ordering: .relaxed).exchanged { return next }
+        }
+    }
+
+    func levelDBOptions(create: Bool) -> LevelDB.Options {
+        var result = LevelDB.Options()
+        result.createIfMissing = create
+        result.errorIfExists = create
+        result.paranoidChecks = options.paranoidChecks
+        result.compression = options.compression ? .snappy : .none
+        result.bloomBitsPerKey = options.bloomBitsPerKey
+        result.blockCache = blockCache
+        result.writeBufferBytes = options.writeBufferBytes
+        result.blockBytes = options.blockBytes
+        result.maxOpenFiles = options.openFilesMax
+        return result
+    }
+}
+
+/// Stores that were purged, deleted or replaced, waiting to be closed and removed by a thread that may block.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the list is read and written with the lock held.
+final class Graveyard: @unchecked Sendable {
+    private let lock = Lock()
+    private var stores: [EpochStore] = []
+
+    func bury(_ store: EpochStore) { lock.withLock { stores.append(store) } }
+
+    /// Closes what was buried and removes its files. May block for as long as LevelDB compacts.
+    func clear(report: (EngineEvent.Level, String) -> Void) {
+        let dead = lock.withLock {
+            defer { stores = [] }
+            return stores
+        }
+        for store in dead {
+            store.close()
+            do throws(FileError) {
+                try FileSystem.removeTree(store.removalPath)
+            } catch {
+                report(.warning, "could not remove \(store.removalPath): \(error); it is removed at the next start")
+            }
+        }
+    }
+}

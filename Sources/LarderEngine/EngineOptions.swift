@@ -1,0 +1,62 @@
+import LevelDB
+
+/// How a larder is opened. Every limit has a name and a default.
+package struct EngineOptions: Sendable {
+    /// What to do when a database's files turn out to be damaged.
+    package enum DamageAction: Sendable {
+        /// Throw ``LarderError/Code/damaged`` and change nothing. The library's default.
+        case fail
+        /// Move the files to `DAMAGED/` and go on with an empty database. What the daemon does.
+        case setAside
+    }
+
+    /// What acknowledged writes have survived, where a write does not say otherwise.
+    package var durability: Durability = .everysecond
+    package var onDamage: DamageAction = .fail
+    /// The policy of databases that are created without one.
+    package var defaultPolicy: UpdatePolicy = .lowest
+    /// The most databases with files in one larder.
+    package var databasesMax = 64
+    /// Bytes that may wait to be committed before writers wait too: 64 MiB.
+    package var pendingBytesMax = 64 << 20
+    /// Bytes of set-aside databases to keep: 1 GiB. The oldest go first.
+    package var damagedBytesMax = 1 << 30
+    /// How often the sweep, the sync and the retries run, in milliseconds.
+    package var maintenanceMilliseconds: Int64 = 250
+    /// Whether the background thread runs. Tests that move time by hand turn it off and call ``Engine/maintain()``.
+    package var backgroundMaintenance = true
+    /// What LOCK says of the holder besides its pid, so that a second opener knows where to ask.
+    package var holderSocket = ""
+
+    /// Memory for uncompressed blocks read from tables, shared by all databases, in bytes: 32 MiB.
+    package var blockCacheBytes = 32 << 20
+    /// Bits per key of the Bloom filter, which spares reads of absent keys; 0 for none.
+    package var bloomBitsPerKey = 10
+    /// Whether tables are compressed with snappy.
+    package var compression = true
+    /// Memory for entries that LevelDB has not yet written to a table, per database, in bytes: 4 MiB.
+    package var writeBufferBytes = 4 << 20
+    /// Bytes per block of a table before compression.
+    package var blockBytes = 4096
+    /// Files kept open, per database.
+    package var openFilesMax = 1000
+    /// Whether LevelDB checks everything it reads at open and compaction, and stops at the first fault.
+    package var paranoidChecks = false
+
+    /// Told of what an operator wants to know, from any thread.
+    package var onEvent: @Sendable (EngineEvent) -> Void = { _ in }
+    /// Called before each commit group is written; throwing makes the commit fail. For tests of failing disks.
+    package var beforeCommit: (@Sendable () throws(LarderError) -> Void)?
+
+    package init() {}
+}
+
+/// Something that happened in the engine which an operator wants to know.
+package struct EngineEvent: Sendable {
+    package enum Level: Int, Sendable, Comparable {
+        case debug, info, warning, error
+        package static func < (left: Level, right: Level) -> Bool { left.rawValue < right.rawValue }
+    }
+    package let level: Level
+    package let message: String
+}

@@ -1,0 +1,187 @@
+// The few file operations the engine needs, with errors that name the operation and the path.
+
+/// A failed call to the operating system.
+package struct FileError: Error, Sendable, CustomStringConvertible {
+    package let operation: String
+    package let path: String
+    package let number: Int32
+
+    package var description: String { "\(operation) \(path): \(String(cString: strerror(number)))" }
+}
+
+package enum FileSystem {
+    package static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+
+    package static func isDirectory(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+    }
+
+    /// Makes a directory readable by its owner only. One that is already there is fine.
+    package static func makeDirectory(_ path: String, mode: mode_t = 0o700) throws(FileError) {
+        if mkdir(path, mode) == 0 || (errno == EEXIST && isDirectory(path)) { return }
+        throw FileError(operation: "mkdir", path: path, number: errno)
+    }
+
+    /// Makes a directory and those above it that are missing.
+    package static func makeDirectories(_ path: String, mode: mode_t = 0o700) throws(FileError) {
+        if isDirectory(path) { return }
+        if let slash = path.lastIndex(of: "/"), slash != path.startIndex {
+            try makeDirectories(String(path[..<slash]), mode: mode)
+        }
+        try makeDirectory(path, mode: mode)
+    }
+
+    /// The names in a directory, without `.` and `..`, sorted.
+    package static func list(_ path: String) throws(FileError) -> [String] {
+        guard let directory = opendir(path) else { throw FileError(operation: "list", path: path, number: errno) }
+        defer { closedir(directory) }
+        var names: [String] = []
+        while true {
+            errno = 0
+            guard let entry = readdir(directory) else {
+                if errno != 0 { throw FileError(operation: "list", path: path, number: errno) }
+                return names.sorted()
+            }
+            // `d_name` is a NUL-terminated array inside the entry, valid until the next readdir.
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { field in
+                field.withMemoryRebound(to: CChar.self, capacity: MemoryLayout.size(ofValue: field.pointee)) {
+                    String(cString: $0)
+                }
+            }
+            if name != "." && name != ".." { names.append(name) }
+        }
+    }
+
+    package static func rename(_ from: String, to: String) throws(FileError) {
+        #if canImport(Darwin)
+            let status = Darwin.rename(from, to)
+        #elseif canImport(Musl)
+            let status = Musl.rename(from, to)
+        #else
+            let status = Glibc.rename(from, to)
+        #endif
+        guard status == 0 else { throw FileError(operation: "rename", path: from, number: errno) }
+    }
+
+    /// Makes the names in a directory durable.
+    package static func syncDirectory(_ path: String) throws(FileError) {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { throw FileError(operation: "open", path: path, number: errno) }
+        defer { close(file) }
+        guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: path, number: errno) }
+    }
+
+    /// Reads a small file whole.
+    /// - Returns: nil when it does not exist.
+    package static func read(_ path: String, bytesMax: Int = 65_536) throws(FileError) -> [UInt8]? {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else {
+            if errno == ENOENT { return nil }
+            throw FileError(operation: "open", path: path, number: errno)
+        }
+        defer { close(file) }
+        return try read(descriptor: file, path: path, bytesMax: bytesMax)
+    }
+
+    static func read(descriptor file: Int32, path: String, bytesMax: Int) throws(FileError) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 4096)
+        while bytes.count < bytesMax {
+            #if canImport(Darwin)
+                let count = Darwin.read(file, &chunk, chunk.count)
+            #elseif canImport(Musl)
+                let count = Musl.read(file, &chunk, chunk.count)
+            #else
+                let count = Glibc.read(file, &chunk, chunk.count)
+            #endif
+            if count == 0 { break }
+            if count < 0 {
+                if errno == EINTR { continue }
+                throw FileError(operation: "read", path: path, number: errno)
+            }
+            bytes.append(contentsOf: chunk.prefix(count))
+        }
+        return bytes
+    }
+
+    static func writeAll(_ bytes: [UInt8], descriptor file: Int32, path: String) throws(FileError) {
+        var done = 0
+        while done < bytes.count {
+            let count = bytes.withUnsafeBytes { write(file, $0.baseAddress! + done, bytes.count - done) }
+            if count < 0 {
+                if errno == EINTR { continue }
+                throw FileError(operation: "write", path: path, number: errno)
+            }
+            done += count
+        }
+    }
+
+    /// Replaces a file so that a crash leaves the old content or the new, never a mixture: a new file, fsync, rename,
+    /// fsync of the directory.
+    package static func replace(_ path: String, with bytes: [UInt8]) throws(FileError) {
+        let temporary = path + ".new"
+        let file = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw FileError(operation: "create", path: temporary, number: errno) }
+        do throws(FileError) {
+            defer { close(file) }
+            try writeAll(bytes, descriptor: file, path: temporary)
+            guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: temporary, number: errno) }
+        } catch {
+            unlink(temporary)
+            throw error
+        }
+        try rename(temporary, to: path)
+        try syncDirectory(parent(path))
+    }
+
+    /// Writes and syncs a small file and removes it again: whether the disk takes writes at all.
+    package static func probe(directory: String, bytes: Int) throws(FileError) {
+        let path = directory + "/.probe"
+        let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw FileError(operation: "create", path: path, number: errno) }
+        defer {
+            close(file)
+            unlink(path)
+        }
+        try writeAll([UInt8](repeating: 0, count: bytes), descriptor: file, path: path)
+        guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: path, number: errno) }
+    }
+
+    package static func parent(_ path: String) -> String {
+        guard let slash = path.lastIndex(of: "/") else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+
+    /// The path without links and dots; nil when it does not exist.
+    package static func canonical(_ path: String) -> String? {
+        guard let resolved = realpath(path, nil) else { return nil }
+        defer { free(resolved) }
+        return String(cString: resolved)
+    }
+
+    /// The bytes of all files below a directory. What vanishes meanwhile does not count.
+    package static func size(_ path: String) -> Int {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { return 0 }
+        guard status.st_mode & S_IFMT == S_IFDIR else { return Int(status.st_size) }
+        let names = (try? list(path)) ?? []
+        return names.reduce(0) { $0 + size(path + "/" + $1) }
+    }
+
+    /// Removes a file or a whole directory. What is already gone is no error. Links are removed, not followed.
+    package static func removeTree(_ path: String) throws(FileError) {
+        var status = stat()
+        guard lstat(path, &status) == 0 else {
+            if errno == ENOENT { return }
+            throw FileError(operation: "stat", path: path, number: errno)
+        }
+        if status.st_mode & S_IFMT == S_IFDIR {
+            for name in try list(path) { try removeTree(path + "/" + name) }
+            if rmdir(path) == 0 || errno == ENOENT { return }
+            throw FileError(operation: "rmdir", path: path, number: errno)
+        }
+        if unlink(path) == 0 || errno == ENOENT { return }
+        throw FileError(operation: "unlink", path: path, number: errno)
+    }
+}

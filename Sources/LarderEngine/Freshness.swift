@@ -1,0 +1,50 @@
+/// Whether an entry may be handed out.
+package enum Freshness: Hashable, Sendable {
+    case fresh
+    case expired
+    /// Stored more than a minute ahead of the engine's time: a clock was wrong. Neither served nor swept until time has
+    /// caught up.
+    case fromTheFuture
+}
+
+/// What a database's policy says of its entries, at one moment.
+package struct FreshnessRules: Hashable, Sendable {
+    package var policy: UpdatePolicy
+    /// Governed entries stored at or before this instant stay dead, whatever the policy is changed to.
+    package var deadBefore: Int64
+
+    package init(policy: UpdatePolicy, deadBefore: Int64 = 0) {
+        self.policy = policy
+        self.deadBefore = deadBefore
+    }
+
+    /// How far ahead of the engine's time an entry may be stamped, in milliseconds.
+    package static let futureToleranceMilliseconds: Int64 = 60_000
+
+    /// **The boundary rule, stated once**: an entry is expired if and only if `now >= deadline`.
+    package func freshness(_ header: RecordHeader, now: Int64) -> Freshness {
+        if header.storedAt > now + Self.futureToleranceMilliseconds { return .fromTheFuture }
+        guard let deadline = deadline(header) else { return .fresh }
+        return now >= deadline ? .expired : .fresh
+    }
+
+    /// The instant from which the entry is not fresh, in milliseconds since 1970; nil when it never expires.
+    package func deadline(_ header: RecordHeader) -> Int64? {
+        switch header.rule {
+        case .own(let deadline): return deadline
+        case .ownNever: return nil
+        case .governed:
+            if header.storedAt <= deadBefore { return min(deadBefore, header.storedAt) }
+            guard let interval = policy.intervalMilliseconds else { return nil }
+            return header.storedAt + interval
+        }
+    }
+
+    /// The rules after the policy was changed at `now`. What the old policy had let expire stays dead.
+    package func changed(to newPolicy: UpdatePolicy, now: Int64) -> FreshnessRules {
+        guard let interval = policy.intervalMilliseconds else {
+            return FreshnessRules(policy: newPolicy, deadBefore: deadBefore)
+        }
+        return FreshnessRules(policy: newPolicy, deadBefore: max(deadBefore, now - interval))
+    }
+}

@@ -1,0 +1,70 @@
+/// The first byte of every LevelDB key. **On disk: do not change these values.**
+package enum KeyKind {
+    /// What the database says of itself: 0x00, then a name.
+    package static let metadata: UInt8 = 0x00
+    /// An entry: 0x01, then the entry's key.
+    package static let record: UInt8 = 0x01
+    /// Expiry index, entries with an own deadline: 0x02, bucket time (8 bytes, big-endian), the entry's key.
+    package static let ownDeadline: UInt8 = 0x02
+    /// Expiry index, governed entries: 0x03, bucket time (8 bytes, big-endian), the entry's key.
+    package static let governed: UInt8 = 0x03
+}
+
+/// An entry's key as LevelDB stores it: ``KeyKind/record``, then the bytes that the user gave.
+package struct Key: Hashable, Sendable {
+    /// With the leading kind.
+    package let stored: [UInt8]
+
+    /// The longest key, in bytes.
+    package static let bytesMax = 65_536
+
+    /// Takes the user's bytes. They must not be longer than ``bytesMax``; the callers at the border check that.
+    package init(_ bytes: UnsafeRawBufferPointer) {
+        stored = [UInt8](unsafeUninitializedCapacity: bytes.count + 1) { buffer, count in
+            buffer[0] = KeyKind.record
+            if let source = bytes.baseAddress, let target = buffer.baseAddress {
+                // The buffer holds one byte more than `bytes`, asked for above.
+                UnsafeMutableRawPointer(target + 1).copyMemory(from: source, byteCount: bytes.count)
+            }
+            count = bytes.count + 1
+        }
+    }
+
+    package init(_ bytes: [UInt8]) {
+        self = bytes.withUnsafeBytes { Key($0) }
+    }
+
+    package init(_ text: String) {
+        var text = text
+        self = text.withUTF8 { Key(UnsafeRawBufferPointer($0)) }
+    }
+
+    /// From a LevelDB key that is known to begin with ``KeyKind/record``.
+    init(stored: [UInt8]) { self.stored = stored }
+
+    /// The bytes the user gave.
+    package var bytes: ArraySlice<UInt8> { stored.dropFirst() }
+}
+
+extension Key: CustomStringConvertible {
+    package var description: String { printableKey(bytes) }
+}
+
+/// Big-endian integers inside keys and records.
+package enum BigEndian {
+    package static func append(_ value: UInt64, to bytes: inout [UInt8]) {
+        for shift in stride(from: UInt64(56), through: 0, by: -8) {
+            bytes.append(UInt8(truncatingIfNeeded: value >> shift))
+        }
+    }
+
+    /// Reads `count` (at most 8) bytes from `offset`; nil when they are not all there.
+    package static func read(_ bytes: UnsafeRawBufferPointer, at offset: Int, count: Int = 8) -> UInt64? {
+        guard offset >= 0, count >= 0, count <= 8, bytes.count >= count, offset <= bytes.count - count else {
+            return nil
+        }
+        var value: UInt64 = 0
+        for index in offset..<(offset + count) { value = value << 8 | UInt64(bytes[index]) }
+        return value
+    }
+}

@@ -1,0 +1,97 @@
+/// Every error that the engine and the library throw.
+///
+/// `code` says what kind it is and is what programs compare; `message` says what was wrong and what would be right.
+/// Values are never part of a message; keys are shown cut to a readable length.
+public struct LarderError: Error, Sendable {
+    /// A kind of error. New kinds may be added without breaking sources.
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
+        public let description: String
+        private init(_ name: String) { description = name }
+
+        /// An argument is outside what is allowed: a name, an option, a key or value too long.
+        public static let invalidArgument = Code("invalidArgument")
+        /// Another process holds the larder; the message names its pid and socket.
+        public static let larderHeld = Code("larderHeld")
+        /// The database's files are damaged. Nothing was changed; see `setAside`.
+        public static let damaged = Code("damaged")
+        /// The database was written by a newer version of Larder.
+        public static let newerFormat = Code("newerFormat")
+        /// The operating system refused: no space, too many open files, no permission, a fault of the device.
+        public static let io = Code("io")
+        /// An earlier write failed, and nothing is accepted until the database could be reopened.
+        public static let writesSuspended = Code("writesSuspended")
+        /// The write was not committed: this one or one committed together with it failed.
+        public static let commitFailed = Code("commitFailed")
+        /// The database was purged after this snapshot, cursor or sequence was made.
+        public static let purged = Code("purged")
+        /// The database was deleted, or its files were set aside, after this handle was made.
+        public static let deleted = Code("deleted")
+        /// The database was reopened after a failed write; snapshots and cursors from before are gone.
+        public static let invalidated = Code("invalidated")
+        /// The handle was closed.
+        public static let closed = Code("closed")
+        /// The larder already holds as many databases as it may.
+        public static let tooManyDatabases = Code("tooManyDatabases")
+        /// There is no such database.
+        public static let noSuchDatabase = Code("noSuchDatabase")
+        /// The process was forked after the larder was opened; the child must not use it.
+        public static let forked = Code("forked")
+        /// A model could not be encoded.
+        public static let encoding = Code("encoding")
+        /// A stored value is not what the caller asked for.
+        public static let decoding = Code("decoding")
+    }
+
+    public let code: Code
+    public let message: String
+    /// What was being done: "open", "get", "commit", …
+    public let operation: String
+    /// The database concerned, if one was.
+    public let database: String?
+    /// The key concerned, printable and cut to 64 bytes, if one was.
+    public let key: String?
+    /// The error beneath, if there was one.
+    public let underlying: (any Error)?
+
+    package init(
+        _ code: Code, _ message: String, operation: String, database: String? = nil, key: String? = nil,
+        underlying: (any Error)? = nil
+    ) {
+        self.code = code
+        self.message = message
+        self.operation = operation
+        self.database = database
+        self.key = key
+        self.underlying = underlying
+    }
+}
+
+extension LarderError: CustomStringConvertible {
+    public var description: String {
+        var text = "\(operation)"
+        if let database { text += " in database '\(database)'" }
+        if let key { text += ", key '\(key)'" }
+        return text + ": " + message
+    }
+}
+
+/// A key for people: printable ASCII as it is, everything else as `\xHH`, cut to 64 bytes.
+package func printableKey(_ bytes: some Collection<UInt8>) -> String {
+    if let text = String(validating: Array(bytes.prefix(64)), as: UTF8.self), bytes.count <= 64,
+        text.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F })
+    {
+        return text
+    }
+    var text = ""
+    for byte in bytes.prefix(64) {
+        if byte >= 0x20 && byte < 0x7F && byte != 0x5C {
+            text.unicodeScalars.append(Unicode.Scalar(byte))
+        } else {
+            let digits = Array("0123456789abcdef".unicodeScalars)
+            text += "\\x"
+            text.unicodeScalars.append(digits[Int(byte >> 4)])
+            text.unicodeScalars.append(digits[Int(byte & 15)])
+        }
+    }
+    return bytes.count > 64 ? text + "…" : text
+}

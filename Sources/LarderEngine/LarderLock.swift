@@ -1,0 +1,59 @@
+/// The lock on `<larder>/LOCK` that makes one process the holder of a larder. Its text is the holder's pid and socket.
+///
+/// flock(2), not fcntl(2): the latter is dropped as soon as any descriptor of the file is closed in the process.
+struct LarderLock: ~Copyable {
+    static let fileName = "LOCK"
+    private let descriptor: Int32
+
+    init(directory: String, socket: String) throws(LarderError) {
+        let path = directory + "/" + Self.fileName
+        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw Self.error("open", path, errno) }
+        guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
+            let number = errno
+            let holder = (try? FileSystem.read(descriptor: file, path: path, bytesMax: 4096)) ?? []
+            close(file)
+            throw number == EWOULDBLOCK ? Self.held(directory, holder) : Self.error("lock", path, number)
+        }
+        do throws(FileError) {
+            guard ftruncate(file, 0) == 0 else { throw FileError(operation: "truncate", path: path, number: errno) }
+            let text = "pid \(getpid())\n" + (socket.isEmpty ? "" : "socket \(socket)\n")
+            try FileSystem.writeAll(Array(text.utf8), descriptor: file, path: path)
+        } catch {
+            // The lock holds all the same; only the hint for others is missing (a full disk must not stop us).
+        }
+        descriptor = file
+    }
+
+    deinit { close(descriptor) }
+
+    private static func error(_ operation: String, _ path: String, _ number: Int32) -> LarderError {
+        let cause = FileError(operation: operation, path: path, number: number)
+        return LarderError(.io, cause.description, operation: "open larder", underlying: cause)
+    }
+
+    private static func held(_ directory: String, _ holder: [UInt8]) -> LarderError {
+        var pid = "unknown"
+        var socket: String?
+        for line in String(decoding: holder, as: UTF8.self).split(separator: "\n") {
+            let words = line.split(separator: " ", maxSplits: 1)
+            guard words.count == 2 else { continue }
+            if words[0] == "pid" { pid = String(words[1]) }
+            if words[0] == "socket" { socket = String(words[1]) }
+        }
+        let wayOut =
+            socket.map { "use it through its socket \($0) (larderctl, LarderClient, any Redis client)" }
+            ?? "it serves no socket; end it, or use another directory"
+        return LarderError(
+            .larderHeld, "the larder \(directory) is held by process \(pid): \(wayOut)", operation: "open larder")
+    }
+
+    /// The holder's pid and socket as LOCK says, whether or not it is held; for tools that look for the daemon.
+    static func readHolder(directory: String) -> (pid: String, socket: String?)? {
+        guard let bytes = (try? FileSystem.read(directory + "/" + fileName)) ?? nil else { return nil }
+        let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n").map { $0.split(separator: " ", maxSplits: 1) }
+        guard let pid = lines.first(where: { $0.first == "pid" && $0.count == 2 }) else { return nil }
+        let socket = lines.first { $0.first == "socket" && $0.count == 2 }
+        return (String(pid[1]), socket.map { String($0[1]) })
+    }
+}

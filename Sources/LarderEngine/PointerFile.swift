@@ -1,0 +1,74 @@
+/// The small file `<database>/POINTER` that says which epoch of a database is the current one, and its policy.
+///
+/// It is text, one `name value` a line, the last line the checksum of all before it:
+/// ```
+/// larder-database 1
+/// epoch 3
+/// policy low
+/// dead-before 1700000000000
+/// generation 0
+/// crc32c 0a1b2c3d
+/// ```
+/// It is replaced by rename, so that a crash leaves the old one or the new one.
+package struct PointerFile: Hashable, Sendable {
+    package static let name = "POINTER"
+    package static let formatVersion = 1
+
+    package var epoch: UInt64
+    package var rules: FreshnessRules
+    package var generation: UInt32
+
+    package init(epoch: UInt64, rules: FreshnessRules, generation: UInt32 = 0) {
+        self.epoch = epoch
+        self.rules = rules
+        self.generation = generation
+    }
+
+    package var text: String {
+        let body = """
+            larder-database \(Self.formatVersion)
+            epoch \(epoch)
+            policy \(rules.policy)
+            dead-before \(rules.deadBefore)
+            generation \(generation)
+
+            """
+        return body + "crc32c \(Self.hex(CRC32C.checksum(body.utf8)))\n"
+    }
+
+    package enum Defect: Error, Equatable {
+        case newerFormat(Int)
+        case malformed(String)
+    }
+
+    package init(parsing bytes: [UInt8]) throws(Defect) {
+        guard let text = String(validating: bytes, as: UTF8.self) else { throw .malformed("it is not text") }
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        let fields = lines.map { $0.split(separator: " ", maxSplits: 1) }
+        guard let first = fields.first, first.count == 2, first[0] == "larder-database", let version = Int(first[1])
+        else { throw .malformed("the first line is not 'larder-database' and a version") }
+        // A newer layout may have other lines: nothing else of it is read.
+        guard version <= Self.formatVersion else { throw .newerFormat(version) }
+        guard lines.count == 7, lines[6].isEmpty else { throw .malformed("it has not six lines") }
+        let body = lines[0..<5].map { $0 + "\n" }.joined()
+        guard lines[5] == "crc32c \(Self.hex(CRC32C.checksum(body.utf8)))" else {
+            throw .malformed("the checksum does not match")
+        }
+        func value(_ index: Int, _ name: String) throws(Defect) -> Substring {
+            guard fields[index].count == 2, fields[index][0] == name else { throw .malformed("'\(name)' is missing") }
+            return fields[index][1]
+        }
+        guard let epoch = UInt64(try value(1, "epoch")), let policy = UpdatePolicy(String(try value(2, "policy"))),
+            let deadBefore = Int64(try value(3, "dead-before")), let generation = UInt32(try value(4, "generation"))
+        else { throw .malformed("a value is out of its range") }
+        let latest = EngineTime.latestMilliseconds
+        self.init(
+            epoch: epoch, rules: FreshnessRules(policy: policy, deadBefore: min(max(deadBefore, 0), latest)),
+            generation: generation)
+    }
+
+    private static func hex(_ value: UInt32) -> String {
+        let digits = String(value, radix: 16)
+        return String(repeating: "0", count: 8 - digits.count) + digits
+    }
+}

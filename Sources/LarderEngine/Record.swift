@@ -1,0 +1,182 @@
+/// How the payload of an entry is encoded. **On disk: do not change these values.**
+public struct Codec: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+    public let rawValue: UInt8
+    public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    /// Bytes as they were given.
+    public static let raw = Codec(rawValue: 0)
+    /// JSON text.
+    public static let json = Codec(rawValue: 1)
+    /// A binary property list.
+    public static let propertyList = Codec(rawValue: 2)
+    /// Whatever the program's own encoder closure made.
+    public static let custom = Codec(rawValue: 255)
+
+    /// `raw`, `json`, `plist`, `custom`, or the number of one that this version does not know.
+    public var description: String {
+        switch self {
+        case .raw: "raw"
+        case .json: "json"
+        case .propertyList: "plist"
+        case .custom: "custom"
+        default: "\(rawValue)"
+        }
+    }
+
+    /// Reads what ``description`` writes for the four that have names.
+    public init?(name: String) {
+        switch name.lowercased() {
+        case "raw": self = .raw
+        case "json": self = .json
+        case "plist": self = .propertyList
+        case "custom": self = .custom
+        default: return nil
+        }
+    }
+}
+
+/// What decides when an entry stops being fresh.
+public enum DeadlineRule: Hashable, Sendable {
+    /// The database's current policy: `storedAt` plus its interval.
+    case governed
+    /// The entry's own instant, in milliseconds since 1970.
+    case own(Int64)
+    /// The entry's own rule: it does not expire.
+    case ownNever
+
+    /// The rule of an entry stored at `now` under a policy of its own.
+    package static func policy(_ policy: UpdatePolicy, now: Int64) -> DeadlineRule {
+        guard let interval = policy.intervalMilliseconds else { return .ownNever }
+        return .own(now + interval)
+    }
+}
+
+/// What stands before the payload of every record. TTL, sweep and inspection read this and never the payload.
+///
+/// ```
+/// offset  bytes  field
+///      0      1  version of this layout: 1
+///      1      1  flags: bits 0-1 rule (0 governed, 1 own deadline, 2 own never), bits 2-7 zero
+///      2      1  codec of the payload
+///      3      1  zero
+///      4      4  purge generation, big-endian
+///      8      8  storedAt, milliseconds since 1970, big-endian
+///     16      8  deadline, milliseconds since 1970, big-endian; only where the rule is "own deadline"
+/// ```
+package struct RecordHeader: Hashable, Sendable {
+    package static let version: UInt8 = 1
+
+    package var rule: DeadlineRule
+    package var codec: Codec
+    package var generation: UInt32
+    /// When the value was last written, in milliseconds since 1970.
+    package var storedAt: Int64
+
+    package init(storedAt: Int64, rule: DeadlineRule = .governed, codec: Codec = .raw, generation: UInt32 = 0) {
+        self.storedAt = storedAt
+        self.rule = rule
+        self.codec = codec
+        self.generation = generation
+    }
+
+    /// 16 or 24 bytes.
+    package var byteCount: Int {
+        if case .own = rule { return 24 }
+        return 16
+    }
+
+    /// Why bytes are not a record of this version.
+    package enum Defect: Error, Equatable { case truncated, newerVersion(UInt8), unknownFlags(UInt8) }
+
+    /// Reads the header that stands at the start of `bytes`. Never traps, whatever the bytes are.
+    package init(parsing bytes: UnsafeRawBufferPointer) throws(Defect) {
+        guard bytes.count >= 16 else { throw .truncated }
+        guard bytes[0] == Self.version else { throw .newerVersion(bytes[0]) }
+        let flags = bytes[1]
+        guard bytes[3] == 0 else { throw .unknownFlags(bytes[3]) }
+        codec = Codec(rawValue: bytes[2])
+        guard let generation = BigEndian.read(bytes, at: 4, count: 4), let stored = BigEndian.read(bytes, at: 8) else {
+            throw .truncated
+        }
+        self.generation = UInt32(truncatingIfNeeded: generation)
+        storedAt = Self.time(stored)
+        switch flags {
+        case 0: rule = .governed
+        case 1:
+            guard let deadline = BigEndian.read(bytes, at: 16) else { throw .truncated }
+            rule = .own(Self.time(deadline))
+        case 2: rule = .ownNever
+        default: throw .unknownFlags(flags)
+        }
+    }
+
+    /// Times from the disk are clamped, so that no later sum can overflow.
+    private static func time(_ raw: UInt64) -> Int64 {
+        min(max(Int64(bitPattern: raw), 0), EngineTime.latestMilliseconds + UpdatePolicy.longestMilliseconds)
+    }
+
+    package func append(to bytes: inout [UInt8]) {
+        bytes.append(Self.version)
+        switch rule {
+        case .governed: bytes.append(0)
+        case .own: bytes.append(1)
+        case .ownNever: bytes.append(2)
+        }
+        bytes.append(codec.rawValue)
+        bytes.append(0)
+        for shift in [UInt32(24), 16, 8, 0] { bytes.append(UInt8(truncatingIfNeeded: generation >> shift)) }
+        BigEndian.append(UInt64(bitPattern: storedAt), to: &bytes)
+        if case .own(let deadline) = rule { BigEndian.append(UInt64(bitPattern: deadline), to: &bytes) }
+    }
+}
+
+/// An entry without its key: a header and the payload, in the bytes that LevelDB stores.
+package struct Record: Hashable, Sendable {
+    package let header: RecordHeader
+    /// Header and payload, as stored.
+    package let stored: [UInt8]
+
+    /// The longest payload, in bytes: 512 MiB, as in Redis.
+    package static let payloadBytesMax = 536_870_912
+
+    package init(_ header: RecordHeader, payload: UnsafeRawBufferPointer) {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(header.byteCount + payload.count)
+        header.append(to: &bytes)
+        bytes.append(contentsOf: payload)
+        self.header = header
+        stored = bytes
+    }
+
+    package init(_ header: RecordHeader, payload: some Collection<UInt8>) {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(header.byteCount + payload.count)
+        header.append(to: &bytes)
+        bytes.append(contentsOf: payload)
+        self.header = header
+        stored = bytes
+    }
+
+    /// Reads stored bytes.
+    package init(parsing stored: [UInt8]) throws(RecordHeader.Defect) {
+        header = try stored.withUnsafeBytes { bytes in
+            Result { () throws(RecordHeader.Defect) in try RecordHeader(parsing: bytes) }
+        }.get()
+        self.stored = stored
+    }
+
+    package var payload: ArraySlice<UInt8> { stored.dropFirst(header.byteCount) }
+    package var payloadCount: Int { stored.count - header.byteCount }
+
+    /// Runs `body` on the payload without copying it.
+    package func withPayload<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        stored.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0.dropFirst(header.byteCount))) }
+    }
+
+    /// The same payload under another rule; storedAt stays.
+    package func with(rule: DeadlineRule) -> Record {
+        var header = header
+        header.rule = rule
+        return Record(header, payload: payload)
+    }
+}

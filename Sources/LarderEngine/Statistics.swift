@@ -1,0 +1,26 @@
+import Synchronization
+
+/// Counters since the larder was opened. Thread-safe; each is exact, together they are no snapshot.
+package final class Statistics: Sendable {
+    package let hits = Atomic<Int>(0)
+    package let misses = Atomic<Int>(0)
+    package let writes = Atomic<Int>(0)
+    package let removals = Atomic<Int>(0)
+    package let commitGroups = Atomic<Int>(0)
+    package let commitUnits = Atomic<Int>(0)
+    package let syncs = Atomic<Int>(0)
+    package let commitFailures = Atomic<Int>(0)
+    package let reopens = Atomic<Int>(0)
+    package let expiredSwept = Atomic<Int>(0)
+    package let indexSwept = Atomic<Int>(0)
+    package let purges = Atomic<Int>(0)
+    package let setAside = Atomic<Int>(0)
+
+    init() {}
+}
+
+extension Atomic where Value == Int {
+    /// Adds without promising any order with other memory.
+    package borrowing func add(_ amount: Int = 1) { _ = wrappingAdd(amount, ordering: .relaxed) }
+    package borrowing func read() -> Int { load(ordering: .relaxed) }
+}

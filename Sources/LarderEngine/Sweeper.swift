@@ -1,0 +1,102 @@
+import LevelDB
+
+/// Deletes expired entries of one database, step by step, along the expiry index.
+///
+/// - A step reads at most ``recordsPerStep`` index records and commits what it found as one unit.
+/// - It remembers where it stopped, so that it does not seek over what it deleted before.
+/// - An entry is deleted only if it is still expired when its shard is locked; index records whose entry was
+///   overwritten or removed are dropped.
+///
+/// Confined to the thread that maintains the larder.
+struct Sweeper {
+    static let recordsPerStep = 512
+    /// After so long the scan starts from the beginning again, for index records that it had to leave behind.
+    private static let restartMilliseconds: Int64 = 3_600_000
+
+    private var store: EpochStore?
+    private var resume: [UInt8: [UInt8]] = [:]
+    private var restartedAt: Int64 = 0
+
+    /// One bounded step.
+    /// - Returns: whether there may be more to do now.
+    mutating func step(_ database: Database) throws(LarderError) -> Bool {
+        let state = database.durableState
+        guard let store = state.store, !store.isSuspended else { return false }
+        let monotonic = database.context.time.monotonic()
+        if self.store !== store || monotonic - restartedAt > Self.restartMilliseconds {
+            self.store = store
+            resume = [:]
+            restartedAt = monotonic
+        }
+        let now = database.now()
+        let governedBefore = max(
+            state.rules.deadBefore, state.rules.policy.intervalMilliseconds.map { now - $0 } ?? 0)
+        var more = try sweep(KeyKind.ownDeadline, upTo: now, database, store)
+        if governedBefore > 0 {
+            more = try sweep(KeyKind.governed, upTo: governedBefore, database, store) || more
+        }
+        return more
+    }
+
+    /// Handles index records of one kind with bucket times up to and including `limit`.
+    private mutating func sweep(_ kind: UInt8, upTo limit: Int64, _ database: Database, _ store: EpochStore)
+        throws(LarderError) -> Bool
+    {
+        let start = resume[kind] ?? ExpiryIndex.start(kind, 0)
+        let due = try Self.collect(kind, from: start, upTo: limit, store)
+        guard let last = due.last else { return false }
+        try Self.remove(due, database)
+        // The next key after `last` in byte order.
+        resume[kind] = last + [0]
+        return due.count == Self.recordsPerStep
+    }
+
+    private static func collect(_ kind: UInt8, from start: [UInt8], upTo limit: Int64, _ store: EpochStore)
+        throws(LarderError) -> [[UInt8]]
+    {
+        try store.access("sweep") { (database) throws(LevelDBError) in
+            var options = ReadOptions()
+            options.fillCache = false
+            let cursor = try database.cursor(options, prefix: [kind])
+            defer { cursor.close() }
+            var found: [[UInt8]] = []
+            try cursor.seek(to: start)
+            while cursor.isValid, found.count < recordsPerStep {
+                let key = try cursor.key
+                guard let bucket = key.withUnsafeBytes({ BigEndian.read($0, at: 1) }), bucket <= UInt64(limit) else {
+                    break
+                }
+                found.append(key)
+                try cursor.next()
+            }
+            return found
+        }
+    }
+
+    private static func remove(_ due: [[UInt8]], _ database: Database) throws(LarderError) {
+        let keys = due.map { index in
+            index.withUnsafeBytes { ExpiryIndex.parse($0)?.key } ?? Key([])
+        }
+        let expired = try database.commit(keys, loading: true) { update -> Int in
+            var expired = 0
+            for (position, index) in due.enumerated() {
+                guard let record = update.stored(position) else {
+                    update.dropIndex(index)
+                    continue
+                }
+                switch update.rules.freshness(record.header, now: update.now) {
+                case .expired:
+                    update.remove(position)
+                    update.dropIndex(index)
+                    expired += 1
+                case .fresh: update.dropIndex(index)
+                case .fromTheFuture: break
+                }
+            }
+            database.context.statistics.indexSwept.add(due.count)
+            return expired
+        }
+        database.context.statistics.expiredSwept.add(expired)
+        if expired > 0 { database.context.report(.debug, "swept \(expired) entries of database '\(database.name)'") }
+    }
+}
