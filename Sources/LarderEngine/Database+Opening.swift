@@ -102,7 +102,8 @@ extension Database {
 
     private func newer(_ what: String) -> LarderError {
         LarderError(
-            .newerFormat, "the database was written by a newer Larder: \(what), this one reads "
+            .newerFormat,
+            "the database was written by a newer Larder: \(what), this one reads "
                 + "\(PointerFile.formatVersion). Use that Larder, or delete the database",
             operation: "open", database: name)
     }
@@ -136,7 +137,8 @@ extension Database {
         let present = table.all.filter { $0 !== self && $0.exists }.count
         guard present < context.options.databasesMax else {
             throw LarderError(
-                .tooManyDatabases, "the larder already holds \(present) databases, the most it may "
+                .tooManyDatabases,
+                "the larder already holds \(present) databases, the most it may "
                     + "(--max-databases); delete one or raise the limit", operation: "create", database: name)
         }
         let rules = FreshnessRules(policy: policy)

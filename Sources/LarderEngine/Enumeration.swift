@@ -120,7 +120,7 @@ package final class EntryCursor: StoreChild, @unchecked Sendable {
 
     /// The current entry's key.
     package func key() throws(LarderError) -> Key {
-        Key(stored: try access { (cursor) throws(LevelDBError) in try cursor.key })
+        Key(stored: try access { (cursor) throws(LevelDBError) in try cursor.withKey { [UInt8]($0) } })
     }
 
     /// The current entry's header, without copying its payload.
@@ -138,7 +138,7 @@ package final class EntryCursor: StoreChild, @unchecked Sendable {
 
     /// The current entry.
     package func record() throws(LarderError) -> Record {
-        let stored = try access { (cursor) throws(LevelDBError) in try cursor.value }
+        let stored = try access { (cursor) throws(LevelDBError) in try cursor.withValue { [UInt8]($0) } }
         do throws(RecordHeader.Defect) {
             return try Record(parsing: stored)
         } catch {

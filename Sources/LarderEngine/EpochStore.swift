@@ -97,7 +97,8 @@ final class EpochStore: @unchecked Sendable {
         if let error = endingError(operation) { return error }
         let cause = stateLock.withLock { failure }
         return LarderError(
-            .io, "the database could not be reopened after a failed write yet"
+            .io,
+            "the database could not be reopened after a failed write yet"
                 + (cause.map { ": \($0.message)" } ?? ""), operation: operation, database: databaseName,
             underlying: cause)
     }
@@ -112,7 +113,8 @@ final class EpochStore: @unchecked Sendable {
         guard isSuspended else { return nil }
         let cause = stateLock.withLock { failure }
         return LarderError(
-            .writesSuspended, "an earlier write failed (\(cause?.message ?? "unknown")); "
+            .writesSuspended,
+            "an earlier write failed (\(cause?.message ?? "unknown")); "
                 + "nothing is accepted until the database was reopened", operation: operation, database: databaseName,
             underlying: cause)
     }
@@ -192,7 +194,8 @@ final class EpochStore: @unchecked Sendable {
     func endingError(_ operation: String) -> LarderError? {
         switch ending {
         case .none: nil
-        case .purged: LarderError(.purged, "the database was purged meanwhile", operation: operation, database: databaseName)
+        case .purged:
+            LarderError(.purged, "the database was purged meanwhile", operation: operation, database: databaseName)
         case .deleted:
             LarderError(.deleted, "the database was deleted meanwhile", operation: operation, database: databaseName)
         case .setAside:

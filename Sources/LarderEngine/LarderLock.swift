@@ -51,7 +51,9 @@ struct LarderLock: ~Copyable {
     /// The holder's pid and socket as LOCK says, whether or not it is held; for tools that look for the daemon.
     static func readHolder(directory: String) -> (pid: String, socket: String?)? {
         guard let bytes = (try? FileSystem.read(directory + "/" + fileName)) ?? nil else { return nil }
-        let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n").map { $0.split(separator: " ", maxSplits: 1) }
+        let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n").map {
+            $0.split(separator: " ", maxSplits: 1)
+        }
         guard let pid = lines.first(where: { $0.first == "pid" && $0.count == 2 }) else { return nil }
         let socket = lines.first { $0.first == "socket" && $0.count == 2 }
         return (String(pid[1]), socket.map { String($0[1]) })

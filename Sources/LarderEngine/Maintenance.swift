@@ -61,7 +61,8 @@ final class Maintenance: @unchecked Sendable {
             lock.lock()
             if isStopping { break }
             if !isWoken {
-                wakeUp.wait(lock, milliseconds: more ? Self.pauseWhileSweeping : context.options.maintenanceMilliseconds)
+                wakeUp.wait(
+                    lock, milliseconds: more ? Self.pauseWhileSweeping : context.options.maintenanceMilliseconds)
             }
             isWoken = false
         }
@@ -99,7 +100,8 @@ final class Maintenance: @unchecked Sendable {
             guard let store = database.durableState.store, store.isSuspended else { continue }
             do throws(LarderError) {
                 try database.prepare(forWriting: true)
-                context.report(.info, "database '\(database.name)' was reopened after a failed write and takes writes again")
+                context.report(
+                    .info, "database '\(database.name)' was reopened after a failed write and takes writes again")
             } catch {
                 context.report(.debug, "database '\(database.name)' cannot be reopened yet: \(error)")
             }
@@ -117,7 +119,8 @@ final class Maintenance: @unchecked Sendable {
                 try store.syncIfNeeded()
             } catch {
                 context.report(
-                    .error, "fsync of database '\(database.name)' failed; writes of the last second may not survive "
+                    .error,
+                    "fsync of database '\(database.name)' failed; writes of the last second may not survive "
                         + "a failure of the machine: \(error)")
             }
         }

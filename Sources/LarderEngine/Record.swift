@@ -86,7 +86,11 @@ package struct RecordHeader: Hashable, Sendable {
     }
 
     /// Why bytes are not a record of this version.
-    package enum Defect: Error, Equatable { case truncated, newerVersion(UInt8), unknownFlags(UInt8) }
+    package enum Defect: Error, Equatable {
+        case truncated
+        case newerVersion(UInt8)
+        case unknownFlags(UInt8)
+    }
 
     /// Reads the header that stands at the start of `bytes`. Never traps, whatever the bytes are.
     package init(parsing bytes: UnsafeRawBufferPointer) throws(Defect) {

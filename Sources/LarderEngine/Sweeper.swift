@@ -62,7 +62,7 @@ struct Sweeper {
             var found: [[UInt8]] = []
             try cursor.seek(to: start)
             while cursor.isValid, found.count < recordsPerStep {
-                let key = try cursor.key
+                let key = cursor.key
                 guard let bucket = key.withUnsafeBytes({ BigEndian.read($0, at: 1) }), bucket <= UInt64(limit) else {
                     break
                 }
