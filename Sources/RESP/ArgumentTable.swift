@@ -1,0 +1,56 @@
+// Where the arguments of the current request lie.
+
+/// Positions of arguments, relative to the start of their request, in the order in which they came. Single owner.
+///
+/// Memory grows with the arguments that arrived. Positions are kept in 32 bits, which halves the table's size;
+/// ``RESPLimits`` keeps requests below that.
+struct ArgumentTable: ~Copyable {
+    struct Slice {
+        var offset: UInt32
+        var length: UInt32
+    }
+
+    private var slices: UnsafeMutablePointer<Slice>
+    private(set) var capacity = 0
+    private(set) var count = 0
+
+    /// Tables up to this size are kept when the parser gives memory back: they cost less than their allocation.
+    private static let keptCapacity = 8
+
+    init() {
+        slices = .allocate(capacity: 0)
+    }
+
+    deinit {
+        slices.deallocate()
+    }
+
+    subscript(index: Int) -> Slice {
+        precondition(index >= 0 && index < count, "no such argument")
+        return slices[index]
+    }
+
+    mutating func append(offset: Int, length: Int) {
+        if count == capacity { move(toCapacity: max(Self.keptCapacity, capacity * 2)) }
+        let slice = Slice(offset: UInt32(truncatingIfNeeded: offset), length: UInt32(truncatingIfNeeded: length))
+        (slices + count).initialize(to: slice)
+        count += 1
+    }
+
+    mutating func removeAll() {
+        count = 0
+    }
+
+    mutating func shrink() {
+        let wanted = max(count, Self.keptCapacity)
+        if capacity > wanted { move(toCapacity: wanted) }
+    }
+
+    private mutating func move(toCapacity newCapacity: Int) {
+        let moved = UnsafeMutablePointer<Slice>.allocate(capacity: newCapacity)
+        moved.initialize(from: slices, count: count)
+        slices.deallocate()
+        slices = moved
+        capacity = newCapacity
+    }
+}

@@ -1,0 +1,95 @@
+// Numbers as decimal text, without allocation.
+
+enum DecimalText {
+    /// Bytes that the longest 64-bit number takes, its sign included.
+    static let lengthMax = 20
+
+    /// Reads a number in the one way in which the protocol writes it: digits without leading zeros, `-` in front of a
+    /// negative one. Nil for everything else, and for what does not fit in 64 bits.
+    static func integer(_ text: UnsafeRawPointer, count: Int) -> Int64? {
+        guard count > 0, count <= lengthMax else { return nil }
+        let negative = text.load(as: UInt8.self) == ASCII.minus
+        var index = negative ? 1 : 0
+        guard index < count else { return nil }
+        let first = text.load(fromByteOffset: index, as: UInt8.self)
+        if first == ASCII.zero { return count == 1 ? 0 : nil }
+        var magnitude: UInt64 = 0
+        while index < count {
+            let digit = text.load(fromByteOffset: index, as: UInt8.self) &- ASCII.zero
+            guard digit <= 9 else { return nil }
+            let (product, tooBig) = magnitude.multipliedReportingOverflow(by: 10)
+            let (sum, carried) = product.addingReportingOverflow(UInt64(digit))
+            guard !tooBig, !carried else { return nil }
+            magnitude = sum
+            index += 1
+        }
+        if negative {
+            return magnitude <= Int64.min.magnitude ? Int64(truncatingIfNeeded: 0 &- magnitude) : nil
+        }
+        return Int64(exactly: magnitude)
+    }
+
+    /// Writes a number.
+    /// - Parameter destination: room for ``lengthMax`` bytes.
+    /// - Returns: the number of bytes written.
+    @inline(__always)
+    static func write(_ value: Int64, to destination: UnsafeMutableRawPointer) -> Int {
+        if value >= 0, value <= 9 {
+            destination.storeBytes(of: ASCII.zero &+ UInt8(truncatingIfNeeded: value), as: UInt8.self)
+            return 1
+        }
+        return writeLong(value, to: destination)
+    }
+
+    private static func writeLong(_ value: Int64, to destination: UnsafeMutableRawPointer) -> Int {
+        var rest = value.magnitude
+        var length = 1
+        var bound: UInt64 = 10
+        while length < lengthMax - 1, rest >= bound {
+            length += 1
+            bound = bound &* 10
+        }
+        if rest >= 10_000_000_000_000_000_000 { length = lengthMax }
+        var start = 0
+        if value < 0 {
+            destination.storeBytes(of: ASCII.minus, as: UInt8.self)
+            start = 1
+        }
+        var index = start + length - 1
+        while index >= start {
+            let (quotient, digit) = rest.quotientAndRemainder(dividingBy: 10)
+            destination.storeBytes(
+                of: ASCII.zero &+ UInt8(truncatingIfNeeded: digit), toByteOffset: index, as: UInt8.self)
+            rest = quotient
+            index -= 1
+        }
+        return start + length
+    }
+
+    /// The shortest text that reads back as the same number; `inf`, `-inf`, `nan`; whole numbers without `.0`.
+    static func text(_ value: Double) -> String {
+        if value.isNaN { return "nan" }
+        if value.isInfinite { return value < 0 ? "-inf" : "inf" }
+        let text = value.description
+        return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
+    }
+
+    /// Reads what ``text(_:)`` writes, and every other decimal notation. Nil for hexadecimal and for words other than
+    /// `inf` and `nan`.
+    static func double(_ text: String) -> Double? {
+        switch text {
+        case "inf", "+inf": return .infinity
+        case "-inf": return -.infinity
+        case "nan", "-nan": return .nan
+        default: break
+        }
+        let allowed = text.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"), ASCII.minus, ASCII.plus: true
+            case UInt8(ascii: "."), UInt8(ascii: "e"), UInt8(ascii: "E"): true
+            default: false
+            }
+        }
+        return allowed ? Double(text) : nil
+    }
+}

@@ -1,0 +1,115 @@
+// The memory under the parsers and the reply writer.
+//
+//      base          head                 tail            base + capacity
+//      | consumed    | live bytes         | free          |
+//
+// - 0 <= head <= tail <= capacity.
+// - Positions that users keep are relative to `head`, so that moving the live bytes does not disturb them.
+// - Moving costs O(1) per byte appended, amortized: the live bytes move only when at least as many bytes were
+//   consumed since the last move, or into memory that leaves at least as many bytes free.
+
+/// A queue of bytes: appended at the tail, consumed at the head. Single owner.
+struct GrowableBuffer: ~Copyable {
+    private var base: UnsafeMutableRawPointer
+    private(set) var capacity = 0
+    private var head = 0
+    private var tail = 0
+    /// Bytes that were copied to make room, over the life of the buffer. Lets tests see that the work is linear.
+    private(set) var bytesMoved = 0
+
+    /// Above this an empty buffer gives its memory back rather than keep it for the next request.
+    private static let keptBytesMax = 1 << 20
+
+    init() {
+        base = .allocate(byteCount: 0, alignment: Self.alignment)
+    }
+
+    deinit {
+        base.deallocate()
+    }
+
+    private static var alignment: Int { MemoryLayout<UInt>.alignment }
+
+    /// Number of live bytes.
+    var count: Int { tail - head }
+
+    /// The first live byte. Valid until the next mutating call.
+    var start: UnsafeMutableRawPointer { base + head }
+
+    /// The free bytes behind the live ones. Valid until the next mutating call.
+    var free: UnsafeMutableRawBufferPointer {
+        UnsafeMutableRawBufferPointer(start: base + tail, count: capacity - tail)
+    }
+
+    /// The first free byte. Valid until the next mutating call.
+    var freeStart: UnsafeMutableRawPointer { base + tail }
+
+    /// Makes at least `room` bytes free behind the live ones.
+    ///
+    /// Memory grows by doubling. While `expected`, the number of live bytes at which a message that is under way
+    /// will be complete, is not reached, it does not grow beyond what that message needs.
+    mutating func reserve(_ room: Int, expected: Int = 0) {
+        if capacity - tail >= room {
+            if count > 0 || capacity <= Self.keptBytesMax { return }
+        }
+        relocate(room, expected: expected)
+    }
+
+    private mutating func relocate(_ room: Int, expected: Int) {
+        let live = count
+        let needed = live + room
+        if live == 0, capacity > Self.keptBytesMax, needed <= Self.keptBytesMax {
+            move(toCapacity: needed)
+        } else if needed <= capacity, head >= live {
+            // The areas do not overlap; memmove would be right even if they did.
+            base.copyMemory(from: base + head, byteCount: live)
+            bytesMoved &+= live
+            head = 0
+            tail = live
+        } else {
+            let doubled = live * 2
+            let target = live < expected ? min(doubled, expected + room) : doubled
+            move(toCapacity: max(needed, target))
+        }
+    }
+
+    private mutating func move(toCapacity newCapacity: Int) {
+        let live = count
+        let moved = UnsafeMutableRawPointer.allocate(byteCount: newCapacity, alignment: Self.alignment)
+        moved.copyMemory(from: base + head, byteCount: live)
+        bytesMoved &+= live
+        base.deallocate()
+        base = moved
+        capacity = newCapacity
+        head = 0
+        tail = live
+    }
+
+    /// Counts the first `count` free bytes as live. The caller wrote them.
+    mutating func commit(_ count: Int) {
+        precondition(count >= 0 && count <= capacity - tail, "more bytes committed than were free")
+        tail += count
+    }
+
+    /// Drops the first `count` live bytes.
+    mutating func consume(_ count: Int) {
+        precondition(count >= 0 && count <= self.count, "more bytes consumed than there are")
+        head += count
+        if head == tail {
+            head = 0
+            tail = 0
+        }
+    }
+
+    mutating func append(_ bytes: UnsafeRawBufferPointer, expected: Int = 0) {
+        guard let source = bytes.baseAddress, bytes.count > 0 else { return }
+        reserve(bytes.count, expected: expected)
+        (base + tail).copyMemory(from: source, byteCount: bytes.count)
+        tail += bytes.count
+    }
+
+    /// Keeps the live bytes and gives back all other memory.
+    mutating func shrink() {
+        if capacity > count { move(toCapacity: count) }
+    }
+}

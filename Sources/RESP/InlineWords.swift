@@ -1,0 +1,114 @@
+// The words of an inline command.
+//
+// Words are separated by white space. A word may hold a quoted part, with which it ends:
+//   "..."  knows \n \r \t \b \a \\ \" and \xHH; a backslash before any other byte stands for that byte
+//   '...'  knows \'
+// A NUL byte is a byte like any other. (Redis ignores the rest of the line behind it, and so loses data silently.)
+
+enum InlineWords {
+    /// Splits a line, which it changes: each word is unescaped where it stands, which never makes it longer.
+    ///
+    /// - Parameters:
+    ///   - line: the line without its line end.
+    ///   - offset: added to the position of each word in `words`.
+    /// - Returns: false when quotes are unbalanced, or when something else than white space follows a closing quote.
+    static func split(
+        _ line: UnsafeMutableRawBufferPointer, offset: Int, into words: inout ArgumentTable
+    ) -> Bool {
+        var input = 0
+        while true {
+            while input < line.count, ASCII.isSpace(line[input]) { input += 1 }
+            if input == line.count { return true }
+            let start = input
+            guard let length = unescapeWord(line, at: &input) else { return false }
+            words.append(offset: offset + start, length: length)
+        }
+    }
+
+    /// Unescapes the word at `input` and moves `input` behind it.
+    /// - Returns: the length of the word, or nil when its quotes are unbalanced.
+    private static func unescapeWord(_ line: UnsafeMutableRawBufferPointer, at input: inout Int) -> Int? {
+        let start = input
+        var output = input
+        while input < line.count {
+            let byte = line[input]
+            switch byte {
+            case ASCII.space, ASCII.tab, ASCII.carriageReturn, ASCII.lineFeed:
+                return output - start
+            case ASCII.doubleQuote:
+                return unescapeDoubleQuoted(line, at: &input, to: &output) ? output - start : nil
+            case ASCII.singleQuote:
+                return unescapeSingleQuoted(line, at: &input, to: &output) ? output - start : nil
+            default:
+                line[output] = byte
+                output += 1
+                input += 1
+            }
+        }
+        return output - start
+    }
+
+    private static func unescapeDoubleQuoted(
+        _ line: UnsafeMutableRawBufferPointer, at input: inout Int, to output: inout Int
+    ) -> Bool {
+        input += 1
+        while input < line.count {
+            var byte = line[input]
+            if byte == ASCII.doubleQuote { return closeQuote(line, at: &input) }
+            if byte == ASCII.backslash, input + 1 < line.count {
+                if let value = hexEscape(line, at: input) {
+                    byte = value
+                    input += 3
+                } else {
+                    byte = escaped(line[input + 1])
+                    input += 1
+                }
+            }
+            line[output] = byte
+            output += 1
+            input += 1
+        }
+        return false
+    }
+
+    private static func unescapeSingleQuoted(
+        _ line: UnsafeMutableRawBufferPointer, at input: inout Int, to output: inout Int
+    ) -> Bool {
+        input += 1
+        while input < line.count {
+            let byte = line[input]
+            if byte == ASCII.singleQuote { return closeQuote(line, at: &input) }
+            if byte == ASCII.backslash, input + 1 < line.count, line[input + 1] == ASCII.singleQuote {
+                input += 1
+            }
+            line[output] = line[input]
+            output += 1
+            input += 1
+        }
+        return false
+    }
+
+    private static func closeQuote(_ line: UnsafeMutableRawBufferPointer, at input: inout Int) -> Bool {
+        input += 1
+        return input == line.count || ASCII.isSpace(line[input])
+    }
+
+    /// The byte that `\xHH` at `index` stands for, or nil when that is not what stands there.
+    private static func hexEscape(_ line: UnsafeMutableRawBufferPointer, at index: Int) -> UInt8? {
+        guard index + 3 < line.count, line[index + 1] == UInt8(ascii: "x"),
+            let high = ASCII.hexValue(line[index + 2]), let low = ASCII.hexValue(line[index + 3])
+        else { return nil }
+        return high << 4 | low
+    }
+
+    private static func escaped(_ byte: UInt8) -> UInt8 {
+        switch byte {
+        case UInt8(ascii: "n"): ASCII.lineFeed
+        case UInt8(ascii: "r"): ASCII.carriageReturn
+        case UInt8(ascii: "t"): ASCII.tab
+        case UInt8(ascii: "b"): 0x08
+        case UInt8(ascii: "a"): 0x07
+        default: byte
+        }
+    }
+}

@@ -1,0 +1,51 @@
+// What is said about bytes that are not RESP.
+
+/// The peer broke the protocol. The stream cannot be understood any further: answer with `message`, then close.
+package struct ProtocolError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// The text after `ERR `. For requests it is the text that Redis uses, where Redis has one.
+    package let message: String
+
+    package init(_ message: String) {
+        self.message = "Protocol error: " + message
+    }
+
+    package var description: String { message }
+}
+
+// Requests.
+extension ProtocolError {
+    static let invalidMultibulkLength = ProtocolError("invalid multibulk length")
+    static let invalidBulkLength = ProtocolError("invalid bulk length")
+    static let unbalancedQuotes = ProtocolError("unbalanced quotes in request")
+    static let tooBigInline = ProtocolError("too big inline request")
+    static let tooBigMultibulkHeader = ProtocolError("too big mbulk count string")
+    static let tooBigBulkHeader = ProtocolError("too big bulk count string")
+    static let tooBigRequest = ProtocolError("too big request")
+    static let bulkWithoutLineEnd = ProtocolError("expected CRLF after bulk")
+
+    /// Bytes that do not print are shown as `\xHH`, since the text travels on one line.
+    static func expectedBulk(got byte: UInt8) -> ProtocolError {
+        ProtocolError("expected '$', got '\(printable(byte))'")
+    }
+}
+
+// Replies.
+extension ProtocolError {
+    static let tooLongLine = ProtocolError("too long line in reply")
+    static let malformedLine = ProtocolError("line of reply does not end in CRLF")
+    static let invalidNumber = ProtocolError("invalid number in reply")
+    static let invalidReply = ProtocolError("malformed reply")
+    static let tooManyElements = ProtocolError("too many elements in reply")
+    static let tooDeepReply = ProtocolError("too deeply nested reply")
+    static let tooBigReply = ProtocolError("too big reply")
+
+    static func unknownReplyType(_ byte: UInt8) -> ProtocolError {
+        ProtocolError("unknown reply type '\(printable(byte))'")
+    }
+}
+
+private func printable(_ byte: UInt8) -> String {
+    if (0x20...0x7E).contains(byte) { return String(UnicodeScalar(byte)) }
+    let digits = String(byte, radix: 16)
+    return byte < 0x10 ? "\\x0" + digits : "\\x" + digits
+}

@@ -1,0 +1,43 @@
+// How much the codec accepts from the other side of a connection.
+
+/// Bounds on what a peer may send. Every length on the wire is compared with its bound before anything is computed
+/// from it or allocated for it.
+///
+/// Values outside of a bound's range are clamped, so that a number from a command line cannot make the codec trap.
+package struct RESPLimits: Sendable, Equatable {
+    /// Longest inline command line in bytes, without its line end. The default is 65,536.
+    package let inlineBytesMax: Int
+    /// Most arguments of one request. The default is 1,048,576.
+    package let argumentsMax: Int
+    /// Largest bulk string in bytes. The default is 536,870,912 (512 MiB).
+    package let bulkBytesMax: Int
+    /// Longest line that holds a length, a number, a simple string or an error, in bytes. The default is 65,536.
+    package let headerBytesMax: Int
+    /// Largest request, and largest reply, in bytes. The default is 1,073,741,824 (1 GiB); at most 4,000,000,000.
+    package let requestBytesMax: Int
+    /// Most elements of one reply, those of nested aggregates included. The default is 16,777,216.
+    package let elementsMax: Int
+    /// Deepest nesting of aggregates in one reply. The default is 32.
+    package let depthMax: Int
+
+    package init(
+        inlineBytesMax: Int = 65_536,
+        argumentsMax: Int = 1_048_576,
+        bulkBytesMax: Int = 536_870_912,
+        headerBytesMax: Int = 65_536,
+        requestBytesMax: Int = 1_073_741_824,
+        elementsMax: Int = 16_777_216,
+        depthMax: Int = 32
+    ) {
+        // Argument positions are kept in 32 bits: see ArgumentTable.
+        let bytesCeiling = 4_000_000_000
+        self.inlineBytesMax = min(max(inlineBytesMax, 1), 1 << 30)
+        self.argumentsMax = min(max(argumentsMax, 1), 1 << 30)
+        self.bulkBytesMax = min(max(bulkBytesMax, 0), bytesCeiling)
+        self.headerBytesMax = min(max(headerBytesMax, 1), 1 << 30)
+        self.requestBytesMax = min(max(requestBytesMax, 1), bytesCeiling)
+        self.elementsMax = min(max(elementsMax, 1), 1 << 30)
+        // Values nest as deep as this, and destroying one recurses.
+        self.depthMax = min(max(depthMax, 1), 256)
+    }
+}

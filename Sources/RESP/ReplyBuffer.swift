@@ -1,0 +1,256 @@
+// Replies: values in, bytes out. No I/O.
+
+/// The two versions of the protocol that a connection can speak; ``two`` until it says `HELLO 3`.
+package enum RESPVersion: Int, Sendable {
+    case two = 2
+    case three = 3
+}
+
+/// Collects encoded replies in the order in which they are to be sent.
+///
+/// Types that RESP2 lacks are written as Redis does for RESP2 clients: a map as an array of keys and values in turn, a
+/// double or a big number as a bulk string, a boolean as 1 or 0.
+///
+/// Single owner: one thread at a time. The proof for `@unchecked Sendable`: it cannot be copied, and nobody else has
+/// pointers to its memory beyond a mutating call.
+package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
+    /// The version that is written. The default is ``RESPVersion/two``.
+    package var version: RESPVersion
+    private var buffer = GrowableBuffer()
+
+    package init(version: RESPVersion = .two) {
+        self.version = version
+    }
+
+    // MARK: Bytes out
+
+    /// Number of bytes that wait to be sent.
+    package var count: Int { buffer.count }
+
+    package var isEmpty: Bool { buffer.count == 0 }
+
+    /// Bytes of memory held.
+    package var capacity: Int { buffer.capacity }
+
+    /// Calls `body` with the bytes that wait to be sent. They are valid during the call only.
+    package func withBytes<Result, Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try body(UnsafeRawBufferPointer(start: buffer.start, count: buffer.count))
+    }
+
+    /// Forgets the first `count` bytes: they were sent. Costs nothing.
+    package mutating func removeFirst(_ count: Int) {
+        buffer.consume(count)
+    }
+
+    /// Forgets all bytes and keeps the memory.
+    package mutating func clear() {
+        buffer.consume(buffer.count)
+    }
+
+    /// Hands all bytes over, and keeps the memory for the next replies.
+    package mutating func take() -> [UInt8] {
+        let bytes = withBytes { Array($0) }
+        clear()
+        return bytes
+    }
+
+    /// Gives back memory that is not in use. Costs a copy of what waits: for connections that are idle.
+    package mutating func reclaim() {
+        buffer.shrink()
+    }
+
+    // MARK: Simple types
+
+    /// `+text`. Line ends in the text become spaces.
+    package mutating func simple(_ text: String) {
+        var text = text
+        text.withUTF8 { line(UInt8(ascii: "+"), UnsafeRawBufferPointer($0)) }
+    }
+
+    /// `-text`, for instance `ERR syntax error`. Line ends in the text become spaces.
+    package mutating func error(_ text: String) {
+        var text = text
+        text.withUTF8 { line(UInt8(ascii: "-"), UnsafeRawBufferPointer($0)) }
+    }
+
+    /// As ``error(_:)-(String)``, for texts that repeat bytes of the request which need not be UTF-8.
+    package mutating func error(_ text: [UInt8]) {
+        text.withUnsafeBytes { line(UInt8(ascii: "-"), $0) }
+    }
+
+    package mutating func integer(_ value: Int64) {
+        header(UInt8(ascii: ":"), value)
+    }
+
+    package mutating func integer(_ value: Int) {
+        header(UInt8(ascii: ":"), Int64(value))
+    }
+
+    // MARK: Strings
+
+    package mutating func bulk(_ bytes: UnsafeRawBufferPointer) {
+        string(UInt8(ascii: "$"), format: nil, bytes)
+    }
+
+    package mutating func bulk(_ bytes: [UInt8]) {
+        bytes.withUnsafeBytes { bulk($0) }
+    }
+
+    package mutating func bulk(_ bytes: ArraySlice<UInt8>) {
+        bytes.withUnsafeBytes { bulk($0) }
+    }
+
+    package mutating func bulk(_ text: String) {
+        var text = text
+        text.withUTF8 { bulk(UnsafeRawBufferPointer($0)) }
+    }
+
+    /// Text with a format of three letters, `txt` or `mkd`. A bulk string in RESP2.
+    package mutating func verbatim(_ text: String, format: StaticString = "txt") {
+        precondition(format.utf8CodeUnitCount == 3, "the format of a verbatim string has three letters")
+        var text = text
+        text.withUTF8 { bytes in
+            let bytes = UnsafeRawBufferPointer(bytes)
+            if version == .two { bulk(bytes) } else { string(UInt8(ascii: "="), format: format, bytes) }
+        }
+    }
+
+    // MARK: Nothing
+
+    /// The absence of a value: the null bulk string in RESP2.
+    package mutating func null() {
+        raw(version == .two ? "$-1\r\n" : "_\r\n")
+    }
+
+    /// The absence of an array: the null array in RESP2.
+    package mutating func nullArray() {
+        raw(version == .two ? "*-1\r\n" : "_\r\n")
+    }
+
+    // MARK: Aggregates
+
+    /// The header of an array. `count` values must follow.
+    package mutating func array(count: Int) {
+        aggregate(UInt8(ascii: "*"), count)
+    }
+
+    /// The header of a map. `count` keys must follow, each with its value behind it.
+    package mutating func map(count: Int) {
+        precondition(count >= 0 && count <= Int.max / 2, "the count of a map is out of range")
+        if version == .two { aggregate(UInt8(ascii: "*"), count * 2) } else { aggregate(UInt8(ascii: "%"), count) }
+    }
+
+    /// The header of a set. `count` values must follow. An array in RESP2.
+    package mutating func set(count: Int) {
+        aggregate(version == .two ? UInt8(ascii: "*") : UInt8(ascii: "~"), count)
+    }
+
+    /// The header of a message that no request asked for. `count` values must follow. An array in RESP2.
+    package mutating func push(count: Int) {
+        aggregate(version == .two ? UInt8(ascii: "*") : UInt8(ascii: ">"), count)
+    }
+
+    // MARK: Numbers and truth
+
+    /// The shortest text that reads back as the same number. A bulk string in RESP2.
+    package mutating func double(_ value: Double) {
+        let text = DecimalText.text(value)
+        if version == .two { bulk(text) } else { line(UInt8(ascii: ","), text) }
+    }
+
+    /// 1 or 0 in RESP2.
+    package mutating func boolean(_ value: Bool) {
+        if version == .two { integer(value ? 1 : 0) } else { raw(value ? "#t\r\n" : "#f\r\n") }
+    }
+
+    /// A number of any size, as its decimal digits. A bulk string in RESP2.
+    package mutating func bigNumber(_ digits: String) {
+        if version == .two { bulk(digits) } else { line(UInt8(ascii: "("), digits) }
+    }
+
+    // MARK: Encoded bytes
+
+    /// Bytes that are encoded already.
+    package mutating func raw(_ bytes: UnsafeRawBufferPointer) {
+        buffer.append(bytes)
+    }
+
+    /// Bytes that are encoded already.
+    package mutating func raw(_ bytes: [UInt8]) {
+        bytes.withUnsafeBytes { buffer.append($0) }
+    }
+
+    /// Bytes that are encoded already, such as `"+OK\r\n"`.
+    package mutating func raw(_ bytes: StaticString) {
+        bytes.withUTF8Buffer { buffer.append(UnsafeRawBufferPointer($0)) }
+    }
+}
+
+// MARK: - Writing
+
+extension ReplyBuffer {
+    /// Bytes of a type, a number and a line end, at most.
+    private static let headerBytesMax = 1 + DecimalText.lengthMax + 2
+
+    private mutating func aggregate(_ type: UInt8, _ count: Int) {
+        precondition(count >= 0, "the count of an aggregate is negative")
+        header(type, Int64(count))
+    }
+
+    private mutating func header(_ type: UInt8, _ number: Int64) {
+        buffer.reserve(Self.headerBytesMax)
+        buffer.commit(Self.writeHeader(type, number, to: buffer.freeStart))
+    }
+
+    private mutating func string(_ type: UInt8, format: StaticString?, _ bytes: UnsafeRawBufferPointer) {
+        let formatBytes = format == nil ? 0 : 4
+        buffer.reserve(Self.headerBytesMax + formatBytes + bytes.count + 2)
+        var end = buffer.freeStart
+        end += Self.writeHeader(type, Int64(formatBytes + bytes.count), to: end)
+        if let format {
+            end.copyMemory(from: format.utf8Start, byteCount: 3)
+            end.storeBytes(of: UInt8(ascii: ":"), toByteOffset: 3, as: UInt8.self)
+            end += formatBytes
+        }
+        if let source = bytes.baseAddress {
+            end.copyMemory(from: source, byteCount: bytes.count)
+            end += bytes.count
+        }
+        Self.writeLineEnd(to: end)
+        buffer.commit(end + 2 - buffer.freeStart)
+    }
+
+    private mutating func line(_ type: UInt8, _ text: String) {
+        var text = text
+        text.withUTF8 { line(type, UnsafeRawBufferPointer($0)) }
+    }
+
+    private mutating func line(_ type: UInt8, _ text: UnsafeRawBufferPointer) {
+        buffer.reserve(text.count + 3)
+        let start = buffer.freeStart
+        start.storeBytes(of: type, as: UInt8.self)
+        for (index, byte) in text.enumerated() {
+            let breaks = byte == ASCII.carriageReturn || byte == ASCII.lineFeed
+            start.storeBytes(of: breaks ? ASCII.space : byte, toByteOffset: index + 1, as: UInt8.self)
+        }
+        Self.writeLineEnd(to: start + 1 + text.count)
+        buffer.commit(text.count + 3)
+    }
+
+    /// - Returns: the number of bytes written, ``headerBytesMax`` at most.
+    @inline(__always)
+    private static func writeHeader(_ type: UInt8, _ number: Int64, to start: UnsafeMutableRawPointer) -> Int {
+        start.storeBytes(of: type, as: UInt8.self)
+        let digits = DecimalText.write(number, to: start + 1)
+        writeLineEnd(to: start + 1 + digits)
+        return 1 + digits + 2
+    }
+
+    @inline(__always)
+    private static func writeLineEnd(to end: UnsafeMutableRawPointer) {
+        end.storeBytes(of: ASCII.carriageReturn, as: UInt8.self)
+        end.storeBytes(of: ASCII.lineFeed, toByteOffset: 1, as: UInt8.self)
+    }
+}

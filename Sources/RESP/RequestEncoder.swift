@@ -1,0 +1,32 @@
+// Requests as a client sends them.
+
+/// Encodes commands as arrays of bulk strings, which every RESP server understands.
+package enum RequestEncoder {
+    /// Appends one command to `output`. `arguments` holds its name and its arguments; it must not be empty.
+    package static func encode(_ arguments: [[UInt8]], into output: inout [UInt8]) {
+        precondition(!arguments.isEmpty, "a command has a name")
+        // Each bulk string takes its bytes, two line ends, `$` and usually few digits.
+        let needed = arguments.reduce(output.count + 8) { $0 + $1.count + 12 }
+        // Doubling keeps a long pipeline linear: reserving exactly would copy it for each of its commands.
+        if needed > output.capacity { output.reserveCapacity(max(needed, output.capacity * 2)) }
+        appendHeader(UInt8(ascii: "*"), arguments.count, to: &output)
+        for argument in arguments {
+            appendHeader(UInt8(ascii: "$"), argument.count, to: &output)
+            output.append(contentsOf: argument)
+            output.append(ASCII.carriageReturn)
+            output.append(ASCII.lineFeed)
+        }
+    }
+
+    /// As ``encode(_:into:)-([[UInt8]],_)``, with arguments as UTF-8 text.
+    package static func encode(_ arguments: [String], into output: inout [UInt8]) {
+        encode(arguments.map { Array($0.utf8) }, into: &output)
+    }
+
+    private static func appendHeader(_ type: UInt8, _ number: Int, to output: inout [UInt8]) {
+        output.append(type)
+        output.append(contentsOf: String(number).utf8)
+        output.append(ASCII.carriageReturn)
+        output.append(ASCII.lineFeed)
+    }
+}

@@ -1,0 +1,234 @@
+// Requests: bytes in, commands out. No I/O.
+//
+// - State is kept between reads: nothing is parsed twice, and no byte is searched for a line end twice.
+// - Lengths are compared with their limits before anything is computed from them.
+// - Memory grows with the bytes that arrived, not with what a header promises.
+
+/// Splits a stream of bytes into commands: inline commands and arrays of bulk strings, as Redis reads them.
+///
+/// Feed it with ``writableSpace(atLeast:)`` and ``didWrite(_:)``, or with ``append(_:)-(UnsafeRawBufferPointer)``;
+/// then call ``next()`` until it returns false. The arguments of the current command stay where they arrived. In the
+/// steady state nothing is allocated.
+///
+/// Single owner: one thread at a time. The proof for `@unchecked Sendable`: it cannot be copied, and nobody else has
+/// pointers to its memory beyond a mutating call.
+package struct RequestParser: ~Copyable, @unchecked Sendable {
+    private enum Phase {
+        /// At the first byte of a command.
+        case start
+        /// In a line of words.
+        case inline
+        /// In `*<count>`.
+        case countHeader
+        /// In `$<length>`.
+        case bulkHeader
+        /// In the bytes of a bulk string, or in the CR LF behind them.
+        case bulkBody
+        /// The arguments are those of a complete command.
+        case complete
+    }
+
+    package let limits: RESPLimits
+    private var input = IncomingBytes()
+    private var arguments = ArgumentTable()
+    private var phase = Phase.start
+    /// Bulk strings of the current request that are still to come.
+    private var bulksLeft = 0
+    /// Length of the bulk string that is being read.
+    private var bulkLength = 0
+    private var failure: ProtocolError?
+
+    package init(limits: RESPLimits = RESPLimits()) {
+        self.limits = limits
+    }
+
+    // MARK: Bytes in
+
+    /// Free memory to read into, at least `room` bytes of it. Tell with ``didWrite(_:)`` how many were written.
+    /// The memory is valid until the next mutating call.
+    package mutating func writableSpace(atLeast room: Int) -> UnsafeMutableRawBufferPointer {
+        input.writableSpace(atLeast: room, expected: requestEnd)
+    }
+
+    /// Takes the first `count` bytes of the space that ``writableSpace(atLeast:)`` gave as arrived.
+    package mutating func didWrite(_ count: Int) {
+        input.didWrite(count)
+    }
+
+    /// Takes a copy of `bytes` as arrived.
+    package mutating func append(_ bytes: UnsafeRawBufferPointer) {
+        input.append(bytes, expected: requestEnd)
+    }
+
+    /// Takes a copy of `bytes` as arrived.
+    package mutating func append(_ bytes: [UInt8]) {
+        bytes.withUnsafeBytes { append($0) }
+    }
+
+    /// Where the bulk string that is being read will end, 0 when there is none.
+    private var requestEnd: Int {
+        phase == .bulkBody ? input.cursor + bulkLength + 2 : 0
+    }
+
+    // MARK: Commands out
+
+    /// Number of arguments of the current command, its name included. 0 when there is no current command.
+    package var argumentCount: Int { phase == .complete ? arguments.count : 0 }
+
+    /// An argument of the current command; 0 is its name. Valid until the next mutating call.
+    package func argument(_ index: Int) -> UnsafeRawBufferPointer {
+        precondition(phase == .complete, "there is no current command")
+        let slice = arguments[index]
+        return UnsafeRawBufferPointer(start: input.buffer.start + Int(slice.offset), count: Int(slice.length))
+    }
+
+    /// Goes on to the next command.
+    ///
+    /// Empty lines and arrays of no elements are skipped. After an error the parser reads nothing more, and throws the
+    /// same error again.
+    /// - Returns: true when a complete command is there, false when more bytes are needed.
+    package mutating func next() throws(ProtocolError) -> Bool {
+        if let failure { throw failure }
+        do {
+            return try parse()
+        } catch {
+            phase = .start
+            failure = error
+            throw error
+        }
+    }
+
+    // MARK: Memory
+
+    /// Bytes that arrived and do not belong to a command that ``next()`` returned.
+    package var bufferedBytes: Int {
+        phase == .complete ? input.available : input.buffer.count
+    }
+
+    /// Bytes of memory held.
+    package var capacity: Int {
+        input.buffer.capacity + arguments.capacity * MemoryLayout<ArgumentTable.Slice>.stride
+    }
+
+    /// Gives back memory that is not in use. Costs a copy of what is buffered: for connections that are idle.
+    package mutating func reclaim() {
+        input.shrink()
+        arguments.shrink()
+    }
+
+    /// Bytes looked at to find lines, and bytes moved to make room: both stay proportional to the bytes that arrived.
+    package var work: (bytesExamined: Int, bytesMoved: Int) {
+        (input.bytesExamined, input.buffer.bytesMoved)
+    }
+}
+
+// MARK: - Parsing
+
+extension RequestParser {
+    private mutating func parse() throws(ProtocolError) -> Bool {
+        while true {
+            let advanced: Bool
+            switch phase {
+            case .complete:
+                finish()
+                advanced = true
+            case .start:
+                advanced = start()
+            case .inline:
+                advanced = try parseInline()
+            case .countHeader:
+                advanced = try parseCount()
+            case .bulkHeader:
+                advanced = try parseBulkHeader()
+            case .bulkBody:
+                advanced = try parseBulkBody()
+            }
+            if phase == .complete { return true }
+            if !advanced { return false }
+        }
+    }
+
+    /// Drops the current command, or whatever else stands before the cursor.
+    private mutating func finish() {
+        input.dropUnderstood()
+        arguments.removeAll()
+        phase = .start
+    }
+
+    private mutating func start() -> Bool {
+        guard input.available > 0 else { return false }
+        phase = input.current.load(as: UInt8.self) == UInt8(ascii: "*") ? .countHeader : .inline
+        return true
+    }
+
+    private mutating func parseInline() throws(ProtocolError) -> Bool {
+        switch input.lfLine(limit: limits.inlineBytesMax) {
+        case .incomplete: return false
+        case .tooLong, .malformed: throw .tooBigInline
+        case .complete(let length):
+            // A CR before the LF needs no care: it is white space. Inside of open quotes it makes no difference either.
+            let line = UnsafeMutableRawBufferPointer(start: input.current, count: length)
+            let ok = InlineWords.split(line, offset: input.cursor, into: &arguments)
+            guard ok else { throw .unbalancedQuotes }
+            guard arguments.count <= limits.argumentsMax else { throw .invalidMultibulkLength }
+            input.advance(length + 1)
+            if arguments.count == 0 { finish() } else { phase = .complete }
+            return true
+        }
+    }
+
+    private mutating func parseCount() throws(ProtocolError) -> Bool {
+        guard let count = try header(tooLong: .tooBigMultibulkHeader, invalid: .invalidMultibulkLength) else {
+            return false
+        }
+        guard count <= limits.argumentsMax else { throw .invalidMultibulkLength }
+        if count <= 0 {
+            finish()
+        } else {
+            bulksLeft = count
+            phase = .bulkHeader
+        }
+        return true
+    }
+
+    private mutating func parseBulkHeader() throws(ProtocolError) -> Bool {
+        guard input.available > 0 else { return false }
+        let first = input.current.load(as: UInt8.self)
+        guard first == UInt8(ascii: "$") else { throw .expectedBulk(got: first) }
+        guard let length = try header(tooLong: .tooBigBulkHeader, invalid: .invalidBulkLength) else { return false }
+        guard length >= 0, length <= limits.bulkBytesMax else { throw .invalidBulkLength }
+        guard input.cursor + length + 2 <= limits.requestBytesMax else { throw .tooBigRequest }
+        bulkLength = length
+        phase = .bulkBody
+        return true
+    }
+
+    private mutating func parseBulkBody() throws(ProtocolError) -> Bool {
+        guard input.available >= bulkLength + 2 else { return false }
+        let end = input.current + bulkLength
+        guard end.load(as: UInt8.self) == ASCII.carriageReturn,
+            end.load(fromByteOffset: 1, as: UInt8.self) == ASCII.lineFeed
+        else { throw .bulkWithoutLineEnd }
+        arguments.append(offset: input.cursor, length: bulkLength)
+        input.advance(bulkLength + 2)
+        bulksLeft -= 1
+        phase = bulksLeft == 0 ? .complete : .bulkHeader
+        return true
+    }
+
+    /// Reads the line `<type><number>` at the cursor and moves behind it. Nil when it is not complete.
+    private mutating func header(
+        tooLong: @autoclosure () -> ProtocolError, invalid: @autoclosure () -> ProtocolError
+    ) throws(ProtocolError) -> Int? {
+        if let value = input.usualHeader() { return value }
+        switch input.crlfLine(limit: limits.headerBytesMax) {
+        case .incomplete: return nil
+        case .tooLong: throw tooLong()
+        case .malformed: throw invalid()
+        case .complete(let length):
+            guard let number = DecimalText.integer(input.current + 1, count: length - 1) else { throw invalid() }
+            input.advance(length + 2)
+            return Int(number)
+        }
+    }
+}
