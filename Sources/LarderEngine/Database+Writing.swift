@@ -8,6 +8,8 @@ package struct Update {
     let generation: UInt32
     /// What is stored, expired or not, in the order of `keys`. Empty when the update does not load.
     private var loaded: [Record?]
+    /// Where the record of each key stands in `loaded`, if a key is named twice: with its first mention.
+    private let slots: [Int]?
     fileprivate(set) var operations: [CommitOperation] = []
 
     init(keys: [Key], now: Int64, rules: FreshnessRules, generation: UInt32, loaded: [Record?]) {
@@ -16,18 +18,33 @@ package struct Update {
         self.rules = rules
         self.generation = generation
         self.loaded = loaded
+        slots = loaded.count > 1 ? Self.slotsOfRepeatedKeys(keys) : nil
     }
+
+    /// nil where no key is named twice.
+    private static func slotsOfRepeatedKeys(_ keys: [Key]) -> [Int]? {
+        var first: [Key: Int] = [:]
+        first.reserveCapacity(keys.count)
+        let slots = keys.indices.map { index in
+            if let earlier = first[keys[index]] { return earlier }
+            first[keys[index]] = index
+            return index
+        }
+        return first.count == keys.count ? nil : slots
+    }
+
+    private func slot(_ index: Int) -> Int { slots?[index] ?? index }
 
     /// The fresh entry of the key at `index`, as left by what this update did so far.
     package func current(_ index: Int) -> Record? {
-        loaded[index].flatMap { rules.freshness($0.header, now: now) == .fresh ? $0 : nil }
+        loaded[slot(index)].flatMap { rules.freshness($0.header, now: now) == .fresh ? $0 : nil }
     }
 
     /// What is stored under the key at `index`, expired or not.
-    func stored(_ index: Int) -> Record? { loaded[index] }
+    func stored(_ index: Int) -> Record? { loaded[slot(index)] }
 
     /// Whether anything is stored under the key at `index`, expired or not.
-    package func isStored(_ index: Int) -> Bool { loaded[index] != nil }
+    package func isStored(_ index: Int) -> Bool { loaded[slot(index)] != nil }
 
     /// Stores a record under the key at `index`.
     package mutating func put(_ index: Int, _ record: Record) {
@@ -56,9 +73,7 @@ package struct Update {
 
     /// Two indices may name the same key: what one wrote the other sees.
     private mutating func note(_ index: Int, _ record: Record?) {
-        guard !loaded.isEmpty else { return }
-        loaded[index] = record
-        for other in keys.indices where other != index && keys[other] == keys[index] { loaded[other] = record }
+        if !loaded.isEmpty { loaded[slot(index)] = record }
     }
 }
 

@@ -33,7 +33,8 @@ package enum ExpiryIndex {
     }
 
     package static func roundUp(_ time: Int64, to size: Int64) -> Int64 {
-        (max(0, time) + size - 1) / size * size
+        let (sum, overflow) = max(0, time).addingReportingOverflow(size - 1)
+        return (overflow ? Int64.max : sum) / size * size
     }
 
     private static func make(_ kind: UInt8, _ bucket: Int64, _ key: Key) -> [UInt8] {

@@ -108,13 +108,13 @@ package struct RecordHeader: Hashable, Sendable {
         case 0: rule = .governed
         case 1:
             guard let deadline = BigEndian.read(bytes, at: 16) else { throw .truncated }
-            rule = .own(Self.time(deadline))
+            rule = .own(max(0, Int64(bitPattern: deadline)))
         case 2: rule = .ownNever
         default: throw .unknownFlags(flags)
         }
     }
 
-    /// Times from the disk are clamped, so that no later sum can overflow.
+    /// Times from the disk are clamped, so that no later sum can overflow. Nothing is added to an own deadline.
     private static func time(_ raw: UInt64) -> Int64 {
         min(max(Int64(bitPattern: raw), 0), EngineTime.latestMilliseconds + UpdatePolicy.longestMilliseconds)
     }
