@@ -48,7 +48,8 @@ let package = Package(
             name: "LarderServer", dependencies: ["LarderEngine", "RESP", "Threading", "CUV"],
             swiftSettings: settings, linkerSettings: homebrewLink),
         .target(name: "LarderClient", dependencies: ["RESP", "Threading"], swiftSettings: settings),
-        .executableTarget(name: "larderd", dependencies: ["LarderServer"], swiftSettings: settings),
+        .executableTarget(
+            name: "larderd", dependencies: ["LarderServer", "LarderEngine", "RESP"], swiftSettings: settings),
         .executableTarget(
             name: "larderctl", dependencies: ["LarderClient", "LarderEngine", "RESP"], swiftSettings: settings),
         .executableTarget(
@@ -56,7 +57,8 @@ let package = Package(
             swiftSettings: settings),
 
         .target(name: "TestSupport", dependencies: ["Threading"], path: "Tests/TestSupport", swiftSettings: settings),
-        .testTarget(name: "LevelDBTests", dependencies: ["LevelDB", "TestSupport"], swiftSettings: settings),
+        .testTarget(
+            name: "LevelDBTests", dependencies: ["LevelDB", "Threading", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "LarderEngineTests", dependencies: ["LarderEngine", "LevelDB", "TestSupport"],
             swiftSettings: settings),

@@ -2,7 +2,6 @@
 #ifndef LARDER_CUV_SHIM_H
 #define LARDER_CUV_SHIM_H
 
-#define _GNU_SOURCE
 #include <uv.h>
 
 #endif

@@ -98,9 +98,13 @@ package final class CommitPipeline: @unchecked Sendable {
 
     /// Throws when the unit of a decided ticket failed.
     private func outcome(_ ticket: CommitTicket) throws(LarderError) {
-        guard ticket.sequence > 0, context.statistics.commitFailures.read() > 0 else { return }
-        let failure = lock.withLock { failures.first { $0.range.contains(ticket.sequence) } }
-        if let failure { throw failure.error }
+        if let failure = failure(of: ticket) { throw failure }
+    }
+
+    /// The error of the commit that a decided ticket stands for, if it failed. Free while no commit ever failed.
+    package func failure(of ticket: CommitTicket) -> LarderError? {
+        guard ticket.sequence > 0, context.statistics.commitFailures.read() > 0 else { return nil }
+        return lock.withLock { failures.first { $0.range.contains(ticket.sequence) }?.error }
     }
 
     /// Waits until everything applied before the call is committed.

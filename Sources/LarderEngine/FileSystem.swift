@@ -105,7 +105,7 @@ package enum FileSystem {
         return bytes
     }
 
-    static func writeAll(_ bytes: [UInt8], descriptor file: Int32, path: String) throws(FileError) {
+    package static func writeAll(_ bytes: [UInt8], descriptor file: Int32, path: String) throws(FileError) {
         var done = 0
         while done < bytes.count {
             let count = bytes.withUnsafeBytes { write(file, $0.baseAddress! + done, bytes.count - done) }

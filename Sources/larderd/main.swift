@@ -1,1 +1,4 @@
-print("not built yet")
+import LarderEngine
+import LarderServer
+
+exit(Daemon.main(Array(CommandLine.arguments.dropFirst())))

@@ -1,0 +1,114 @@
+import LarderEngine
+import RESP
+
+/// What a command is, in one row: everything that dispatch, COMMAND, help and the documentation need.
+package struct CommandSpec: Sendable {
+    /// Lower case, as Redis reports it.
+    package let name: String
+    /// How many words a call has, the name included; negative: at least so many.
+    package let arity: Int
+    package let flags: CommandFlags
+    package let keys: KeyPositions
+    /// Redis' group of the command, or `larder` for ours.
+    package let group: String
+    /// The version of Redis that brought it, or of Larder.
+    package let since: String
+    package let complexity: String
+    /// What stands behind the name in a call.
+    package let syntax: String
+    package let summary: String
+    /// What comes back.
+    package let reply: String
+    let run: Handler
+
+    /// Runs on the connection's event loop and must not block; what may block is deferred.
+    typealias Handler = @Sendable (inout Call) throws(CommandError) -> Outcome
+
+    init(
+        _ name: String, arity: Int, _ flags: CommandFlags, keys: KeyPositions = .none, group: String, since: String,
+        complexity: String, syntax: String = "", summary: String, reply: String, run: @escaping Handler
+    ) {
+        self.name = name
+        self.arity = arity
+        self.flags = flags
+        self.keys = keys
+        self.group = group
+        self.since = since
+        self.complexity = complexity
+        self.syntax = syntax
+        self.summary = summary
+        self.reply = reply
+        self.run = run
+    }
+
+    func accepts(argumentCount: Int) -> Bool { arity >= 0 ? argumentCount == arity : argumentCount >= -arity }
+}
+
+package struct CommandFlags: OptionSet, Sendable {
+    package let rawValue: Int
+    package init(rawValue: Int) { self.rawValue = rawValue }
+
+    /// Changes entries or databases: the database is created or reopened first where that is needed.
+    package static let write = CommandFlags(rawValue: 1)
+    /// Reads entries: the database is opened first where that is needed.
+    package static let readonly = CommandFlags(rawValue: 2)
+    package static let fast = CommandFlags(rawValue: 4)
+    package static let admin = CommandFlags(rawValue: 8)
+    package static let loading = CommandFlags(rawValue: 16)
+    package static let stale = CommandFlags(rawValue: 32)
+
+    /// Works on whole databases and on a thread that may block, so that nothing is opened or created before it runs.
+    package static let wholeDatabase = CommandFlags(rawValue: 64)
+
+    /// Redis' names.
+    package var names: [String] {
+        let all: [(CommandFlags, String)] = [
+            (.write, "write"), (.readonly, "readonly"), (.admin, "admin"), (.loading, "loading"), (.stale, "stale"),
+            (.fast, "fast"),
+        ]
+        return all.filter { contains($0.0) }.map(\.1)
+    }
+}
+
+/// Which arguments are keys: positions count from the name, 0; `last` may count from the end, -1 being the last word.
+package struct KeyPositions: Sendable {
+    package let first: Int
+    package let last: Int
+    package let step: Int
+
+    package static let none = KeyPositions(first: 0, last: 0, step: 0)
+    package static let one = KeyPositions(first: 1, last: 1, step: 1)
+    package static let all = KeyPositions(first: 1, last: -1, step: 1)
+    package static let pairs = KeyPositions(first: 1, last: -1, step: 2)
+}
+
+/// How a handler left its command.
+enum Outcome {
+    /// The reply is written.
+    case done
+    /// The reply is written, and the connection is to be closed once it is sent.
+    case close
+    /// The reply comes from a thread that may block; nothing is written yet.
+    case deferred(DeferredWork)
+}
+
+/// Runs on a worker and writes the reply.
+/// - Returns: what is then done on the connection's loop, if anything.
+typealias DeferredWork = @Sendable (inout ReplyBuffer) throws(CommandError) -> (@Sendable (Session) -> Void)?
+
+/// An error reply.
+struct CommandError: Error, Equatable {
+    /// With its code: `ERR syntax error`.
+    let text: String
+
+    init(_ text: String) { self.text = text }
+
+    static let syntax = CommandError("ERR syntax error")
+    static let notAnInteger = CommandError("ERR value is not an integer or out of range")
+
+    static func arity(_ name: String) -> CommandError {
+        CommandError("ERR wrong number of arguments for '\(name)' command")
+    }
+
+    init(_ error: LarderError) { text = "ERR \(error)" }
+}

@@ -1,0 +1,202 @@
+import LarderEngine
+import RESP
+
+extension CommandTable {
+    static let keyCommands: [CommandSpec] = [
+        removal("del", "1.0.0", "Removes keys."),
+        removal("unlink", "4.0.0", "Removes keys; the same as DEL, since space is always reclaimed in the background."),
+        CommandSpec(
+            "exists", arity: -2, [.readonly, .fast], keys: .all, group: "generic", since: "1.0.0", complexity: "O(N)",
+            syntax: "key [key ...]", summary: "Counts which of the keys have a fresh entry.",
+            reply: "integer; a key named twice counts twice", run: KeyCommands.exists),
+        CommandSpec(
+            "type", arity: 2, [.readonly, .fast], keys: .one, group: "generic", since: "1.0.0", complexity: "O(1)",
+            syntax: "key", summary: "Says what kind of value a key has: only strings exist.",
+            reply: "`string`, or `none` when there is no fresh entry", run: KeyCommands.type),
+        CommandSpec(
+            "keys", arity: 2, .readonly, group: "generic", since: "1.0.0",
+            complexity: "O(N) with N the entries under the pattern's fixed beginning", syntax: "pattern",
+            summary: "Lists the keys of fresh entries that match a pattern, in the order of their bytes.",
+            reply: "array of bulk", run: KeyCommands.keys),
+        CommandSpec(
+            "scan", arity: -2, .readonly, group: "generic", since: "2.8.0", complexity: "O(COUNT) for each call",
+            syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
+            summary: "Lists keys step by step; begin with cursor 0 and go on with the cursor that came back, until it "
+                + "is 0.",
+            reply: "array of the next cursor and an array of keys; an unknown cursor is an error",
+            run: KeyCommands.scan),
+        CommandSpec(
+            "dbsize", arity: 1, [.readonly, .fast], group: "server", since: "1.0.0",
+            complexity: "O(N) after a write, O(1) otherwise",
+            summary: "Counts the entries, those included that are expired but not yet swept.", reply: "integer",
+            run: KeyCommands.dbsize),
+    ]
+
+    private static func removal(_ name: String, _ since: String, _ summary: String) -> CommandSpec {
+        CommandSpec(
+            name, arity: -2, .write, keys: .all, group: "generic", since: since, complexity: "O(N)",
+            syntax: "key [key ...]", summary: summary, reply: "integer: how many had a fresh entry",
+            run: KeyCommands.remove)
+    }
+}
+
+enum KeyCommands {
+    @Sendable static func remove(_ call: inout Call) throws(CommandError) -> Outcome {
+        let keys = try call.keys(from: 1)
+        let removed = try call.update(keys, loading: true) { update -> Int in
+            var removed = 0
+            for index in keys.indices where update.isStored(index) {
+                if update.current(index) != nil { removed += 1 }
+                update.remove(index)
+            }
+            return removed
+        }
+        call.session.replies.integer(removed)
+        return .done
+    }
+
+    @Sendable static func exists(_ call: inout Call) throws(CommandError) -> Outcome {
+        let records = try call.read(try call.keys(from: 1))
+        call.session.replies.integer(records.count { $0 != nil })
+        return .done
+    }
+
+    @Sendable static func type(_ call: inout Call) throws(CommandError) -> Outcome {
+        let record = try call.read(try call.key(1))
+        call.session.replies.simple(record == nil ? "none" : "string")
+        return .done
+    }
+
+    @Sendable static func dbsize(_ call: inout Call) throws(CommandError) -> Outcome {
+        let view = View(call)
+        return .deferred { (reply) throws(CommandError) in
+            let count = try view.run { () throws(LarderError) in try view.count() }
+            reply.integer(count)
+            return nil
+        }
+    }
+
+    @Sendable static func keys(_ call: inout Call) throws(CommandError) -> Outcome {
+        let view = View(call)
+        let pattern = GlobPattern(call.array(1))
+        return .deferred { (reply) throws(CommandError) in
+            var keys: [[UInt8]] = []
+            try view.run { () throws(LarderError) in
+                guard let cursor = try view.cursor(EnumerationOptions(prefix: pattern.fixedPrefix)) else { return }
+                while try cursor.next() {
+                    let key = Array(try cursor.key().bytes)
+                    if pattern.matches(key) { keys.append(key) }
+                }
+            }
+            reply.array(count: keys.count)
+            for key in keys { reply.bulk(key) }
+            return nil
+        }
+    }
+
+    // MARK: SCAN
+
+    @Sendable static func scan(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard let cursor = parseCursor(call.bytes(1)) else { throw CommandError("ERR invalid cursor") }
+        let options = try ScanOptions(call)
+        let view = View(call)
+        let cursors = call.server.scanCursors
+        var start: [UInt8]?
+        if cursor != 0 {
+            guard let last = cursors.find(cursor, database: view.database.name) else {
+                throw CommandError("ERR unknown cursor \(cursor): it was forgotten or never given; begin again with 0")
+            }
+            // The next key after the last one in byte order.
+            start = last + [0]
+        }
+        return .deferred { [start] (reply) throws(CommandError) in
+            var step = ScanStep()
+            try view.run { () throws(LarderError) in try step.run(view, options, start) }
+            let next = step.last.map { cursors.add($0, database: view.database.name) } ?? 0
+            reply.array(count: 2)
+            reply.bulk(String(next))
+            reply.array(count: step.keys.count)
+            for key in step.keys { reply.bulk(key) }
+            return nil
+        }
+    }
+
+    private static func parseCursor(_ bytes: UnsafeRawBufferPointer) -> UInt64? {
+        guard bytes.count > 0, bytes.count <= 20, bytes.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return nil }
+        return UInt64(String(decoding: bytes, as: UTF8.self))
+    }
+
+    private struct ScanOptions: Sendable {
+        var pattern = GlobPattern(Array("*".utf8))
+        var count = 10
+        var isForStrings = true
+
+        init(_ call: Call) throws(CommandError) {
+            var index = 2
+            while index < call.count {
+                guard index + 1 < call.count else { throw .syntax }
+                if call.isWord(index, "MATCH") {
+                    pattern = GlobPattern(call.array(index + 1))
+                } else if call.isWord(index, "COUNT") {
+                    let value = try call.integer(index + 1)
+                    guard value >= 1 else { throw .syntax }
+                    count = Int(min(value, Int64(Limits.scanCountMax)))
+                } else if call.isWord(index, "TYPE") {
+                    isForStrings = call.isWord(index + 1, "STRING")
+                } else {
+                    throw .syntax
+                }
+                index += 2
+            }
+        }
+    }
+
+    private struct ScanStep {
+        var keys: [[UInt8]] = []
+        /// The last key looked at; nil when all were.
+        var last: [UInt8]?
+
+        mutating func run(_ view: View, _ options: ScanOptions, _ start: [UInt8]?) throws(LarderError) {
+            var enumeration = EnumerationOptions(prefix: options.pattern.fixedPrefix)
+            // Before the prefix's range there is nothing to find.
+            if let start, !start.lexicographicallyPrecedes(enumeration.prefix) { enumeration.start = start }
+            guard let cursor = try view.cursor(enumeration) else { return }
+            var seen = 0
+            while try cursor.next() {
+                let key = Array(try cursor.key().bytes)
+                if options.isForStrings, options.pattern.matches(key) { keys.append(key) }
+                seen += 1
+                if seen == options.count {
+                    last = key
+                    return
+                }
+            }
+        }
+    }
+}
+
+/// What a deferred command reads: the connection's snapshot if one is open, else the database.
+struct View: Sendable {
+    let database: Database
+    let snapshot: Snapshot?
+
+    init(_ call: Call) {
+        database = call.database
+        snapshot = call.session.snapshot
+    }
+
+    func cursor(_ options: EnumerationOptions) throws(LarderError) -> EntryCursor? {
+        if let snapshot { return try snapshot.cursor(options) }
+        return try database.cursor(options)
+    }
+
+    func count() throws(LarderError) -> Int {
+        if let snapshot { return try snapshot.count(includingExpired: true) }
+        return try database.count(includingExpired: true)
+    }
+
+    /// Runs `body` with the engine's errors turned into replies.
+    func run<Result>(_ body: () throws(LarderError) -> Result) throws(CommandError) -> Result {
+        do throws(LarderError) { return try body() } catch { throw CommandError(error) }
+    }
+}

@@ -1,0 +1,192 @@
+import LarderEngine
+import RESP
+
+extension CommandTable {
+    static let larderCommands: [CommandSpec] = [
+        CommandSpec(
+            "meta", arity: 2, [.readonly, .fast], keys: .one, group: "larder", since: "0.1.0", complexity: "O(1)",
+            syntax: "key", summary: "Tells when an entry was stored, when it stops being fresh, and why.",
+            reply: "map of stored-at, age, deadline, ttl (milliseconds, -1 never), rule, policy, size, codec, state; "
+                + "null when there is no fresh entry", run: LarderCommands.meta),
+        CommandSpec(
+            "policy", arity: -1, .readonly, group: "larder", since: "0.1.0", complexity: "O(1)",
+            syntax: "[name|seconds]",
+            summary: "Returns or sets the current database's update policy: \(UpdatePolicy.syntax).",
+            reply: "map of policy and interval (milliseconds, -1 never); OK when it was set",
+            run: LarderCommands.policy),
+        CommandSpec(
+            "databases", arity: 1, .admin, group: "larder", since: "0.1.0",
+            complexity: "O(N) with N the entries of all databases written since they were last counted",
+            summary: "Lists the databases that have files.",
+            reply: "array of maps of name, policy, interval, entries, bytes, state", run: LarderCommands.databases),
+        CommandSpec(
+            "purge", arity: -1, [.write, .wholeDatabase], group: "larder", since: "0.1.0",
+            complexity: "O(1) to empty the database, and O(N) to count what was removed; O(N) with EXPIRED or PREFIX",
+            syntax: "[EXPIRED | PREFIX prefix]",
+            summary: "Empties the current database at once, or removes its expired entries, or those whose keys begin "
+                + "with a prefix (in commit units of at most 512).",
+            reply: "map of entries, bytes, milliseconds", run: LarderCommands.purge),
+        CommandSpec(
+            "snapshot", arity: 2, .readonly, group: "larder", since: "0.1.0", complexity: "O(1)",
+            syntax: "OPEN | CLOSE",
+            summary: "From OPEN to CLOSE this connection's reads of the current database see one instant.",
+            reply: "OK", run: LarderCommands.snapshot),
+    ]
+}
+
+enum LarderCommands {
+    static let badPolicy = CommandError("ERR invalid policy: it is one of \(UpdatePolicy.syntax)")
+
+    @Sendable static func meta(_ call: inout Call) throws(CommandError) -> Outcome {
+        let record = try call.read(try call.key(1))
+        guard let record else {
+            call.session.replies.null()
+            return .done
+        }
+        let header = record.header
+        let rules = call.database.rules
+        let deadline = rules.deadline(header)
+        let session = call.session
+        session.replies.map(count: 9)
+        session.replies.bulk("stored-at")
+        session.replies.integer(header.storedAt)
+        session.replies.bulk("age")
+        session.replies.integer(max(0, call.now - header.storedAt))
+        session.replies.bulk("deadline")
+        session.replies.integer(deadline ?? -1)
+        session.replies.bulk("ttl")
+        session.replies.integer(deadline.map { $0 - call.now } ?? -1)
+        session.replies.bulk("rule")
+        session.replies.bulk(name(header.rule))
+        session.replies.bulk("policy")
+        session.replies.bulk(rules.policy.description)
+        session.replies.bulk("size")
+        session.replies.integer(record.payloadCount)
+        session.replies.bulk("codec")
+        session.replies.bulk(header.codec.description)
+        session.replies.bulk("state")
+        session.replies.bulk("fresh")
+        return .done
+    }
+
+    private static func name(_ rule: DeadlineRule) -> String {
+        switch rule {
+        case .governed: "governed"
+        case .own: "own"
+        case .ownNever: "never"
+        }
+    }
+
+    // MARK: POLICY
+
+    @Sendable static func policy(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard call.count <= 2 else { throw .arity("policy") }
+        guard call.count == 2 else {
+            let policy = call.database.policy
+            call.session.replies.map(count: 2)
+            reply(policy, to: &call.session.replies)
+            return .done
+        }
+        guard let policy = UpdatePolicy(call.text(1)) else { throw badPolicy }
+        let database = call.database
+        return .deferred { (reply) throws(CommandError) in
+            do throws(LarderError) { try database.setPolicy(policy) } catch { throw CommandError(error) }
+            reply.simple("OK")
+            return nil
+        }
+    }
+
+    /// Two pairs of a map.
+    private static func reply(_ policy: UpdatePolicy, to replies: inout ReplyBuffer) {
+        replies.bulk("policy")
+        replies.bulk(policy.description)
+        replies.bulk("interval")
+        replies.integer(policy.intervalMilliseconds ?? -1)
+    }
+
+    // MARK: Whole databases
+
+    @Sendable static func databases(_ call: inout Call) throws(CommandError) -> Outcome {
+        let engine = call.server.engine
+        return .deferred { (reply) throws(CommandError) in
+            let databases = engine.databases
+            reply.array(count: databases.count)
+            for database in databases {
+                // One that cannot be opened is listed all the same.
+                let entries = try? database.count(includingExpired: true)
+                reply.map(count: 6)
+                reply.bulk("name")
+                reply.bulk(database.name)
+                Self.reply(database.policy, to: &reply)
+                reply.bulk("entries")
+                reply.integer(entries ?? -1)
+                reply.bulk("bytes")
+                reply.integer(database.byteCountOnDisk())
+                reply.bulk("state")
+                reply.bulk(database.condition)
+            }
+            return nil
+        }
+    }
+
+    @Sendable static func purge(_ call: inout Call) throws(CommandError) -> Outcome {
+        let work: @Sendable (Database) throws(LarderError) -> PurgeReport
+        if call.count == 1 {
+            work = { (database) throws(LarderError) in try database.purge() }
+        } else if call.count == 2, call.isWord(1, "EXPIRED") {
+            work = { (database) throws(LarderError) in try database.purgeExpired() }
+        } else if call.count == 3, call.isWord(1, "PREFIX") {
+            let prefix = call.array(2)
+            work = { (database) throws(LarderError) in try database.purge(prefix: prefix) }
+        } else {
+            throw .syntax
+        }
+        let database = call.database
+        return .deferred { (reply) throws(CommandError) in
+            let report: PurgeReport
+            do throws(LarderError) { report = try work(database) } catch { throw CommandError(error) }
+            reply.map(count: 3)
+            reply.bulk("entries")
+            reply.integer(report.entries)
+            reply.bulk("bytes")
+            reply.integer(report.bytes)
+            reply.bulk("milliseconds")
+            reply.integer(report.milliseconds)
+            return nil
+        }
+    }
+
+    // MARK: SNAPSHOT
+
+    @Sendable static func snapshot(_ call: inout Call) throws(CommandError) -> Outcome {
+        let session = call.session
+        let server = call.server
+        if call.isWord(1, "CLOSE") {
+            guard session.snapshot != nil else { throw CommandError("ERR no snapshot is open") }
+            session.install(snapshot: nil, deadline: 0)
+            session.replies.simple("OK")
+            return .done
+        }
+        guard call.isWord(1, "OPEN") else { throw .syntax }
+        guard session.snapshot == nil else {
+            throw CommandError("ERR a snapshot is open already: SNAPSHOT CLOSE first")
+        }
+        guard server.openSnapshots.read() < server.limits.snapshotsMax else {
+            throw CommandError("ERR \(server.limits.snapshotsMax) snapshots are open, no more are allowed")
+        }
+        let database = call.database
+        let deadline = server.engine.monotonic() + server.limits.snapshotMilliseconds
+        server.openSnapshots.add(1)
+        return .deferred { (reply) throws(CommandError) in
+            let snapshot: Snapshot
+            do throws(LarderError) {
+                snapshot = try database.snapshot()
+            } catch {
+                server.openSnapshots.add(-1)
+                throw CommandError(error)
+            }
+            reply.simple("OK")
+            return { session in session.install(snapshot: snapshot, deadline: deadline) }
+        }
+    }
+}

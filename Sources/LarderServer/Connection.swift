@@ -1,0 +1,282 @@
+import CUV
+import LarderEngine
+import RESP
+
+/// The socket of one connection: reads into the session, writes what the session has to send.
+///
+/// Confined to its event loop.
+final class Connection {
+    let session: Session
+    private unowned let eventLoop: EventLoop
+    private let pipe: UnsafeMutablePointer<uv_pipe_t>
+    private var isReading = false
+    private var isWriting = false
+    private var isClosed = false
+    /// The client has ended its side; what it sent is still answered.
+    private var hasEnded = false
+    private var isFinishing = false
+    private var lastProgress: Int64 = 0
+
+    private static let readBytes = 65_536
+    /// The most that one uv_write takes, so that a slow reader does not have all its replies copied.
+    private static let writeBytes = 262_144
+
+    init(_ session: Session, _ eventLoop: EventLoop) {
+        self.session = session
+        self.eventLoop = eventLoop
+        pipe = .allocate(capacity: 1)
+    }
+
+    deinit { pipe.deallocate() }
+
+    /// libuv gives the context back as a pointer; the retain taken in `open` keeps it valid until the close callback.
+    private static func from(_ data: UnsafeMutableRawPointer?) -> Connection? {
+        data.map { Unmanaged<Connection>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    private var stream: UnsafeMutablePointer<uv_stream_t> {
+        UnsafeMutableRawPointer(pipe).assumingMemoryBound(to: uv_stream_t.self)
+    }
+
+    // MARK: Opening and closing
+
+    func open(_ descriptor: Int32) {
+        uv_pipe_init(eventLoop.loop, pipe, 0)
+        pipe.pointee.data = Unmanaged.passRetained(self).toOpaque()
+        lastProgress = eventLoop.server.engine.monotonic()
+        let status = uv_pipe_open(pipe, descriptor)
+        guard status == 0 else {
+            closeDescriptor(descriptor)
+            return close("uv_pipe_open: \(errorText(status))")
+        }
+        startReading()
+    }
+
+    /// Closes at once. Idempotent.
+    /// - Parameter reason: logged unless nil, which is for ends that need no explanation.
+    func close(_ reason: String?) {
+        guard !isClosed else { return }
+        isClosed = true
+        if let reason { eventLoop.log.info("client \(session.id) disconnected: \(reason)") }
+        session.end()
+        uv_close(asHandle(pipe)) { handle in
+            guard let data = handle?.pointee.data else { return }
+            Unmanaged<Connection>.fromOpaque(data).release()
+        }
+        eventLoop.closed(self)
+    }
+
+    /// Answers what was read, then closes.
+    func finishAndClose() {
+        isFinishing = true
+        stopReading()
+        advance()
+    }
+
+    // MARK: Reading
+
+    private func startReading() {
+        guard !isReading, !isClosed, !hasEnded, !isFinishing else { return }
+        isReading = true
+        uv_read_start(
+            stream,
+            { handle, _, buffer in Connection.from(handle?.pointee.data)?.provide(buffer) },
+            { handle, count, _ in Connection.from(handle?.pointee.data)?.didRead(count) })
+    }
+
+    private func stopReading() {
+        guard isReading else { return }
+        isReading = false
+        uv_read_stop(stream)
+    }
+
+    /// libuv reads straight into the parser's buffer; nothing else touches the parser until ``didRead(_:)``.
+    private func provide(_ buffer: UnsafeMutablePointer<uv_buf_t>?) {
+        let space = session.parser.writableSpace(atLeast: Self.readBytes)
+        buffer?.pointee = uv_buf_init(
+            space.baseAddress?.assumingMemoryBound(to: CChar.self), UInt32(clamping: space.count))
+    }
+
+    private func didRead(_ count: Int) {
+        guard count != 0 else { return }
+        if count < 0 {
+            hasEnded = true
+            stopReading()
+            if count != Int(UV_EOF.rawValue) { return close(nil) }
+            return advance()
+        }
+        session.parser.didWrite(count)
+        advance()
+    }
+
+    // MARK: Commands
+
+    /// Runs what can be run and sends what can be sent.
+    func advance() {
+        guard !isClosed else { return }
+        var isCongested = false
+        loop: while !session.isWaitingForWork {
+            switch session.run() {
+            case .needsInput:
+                startReading()
+                break loop
+            case .work(let work):
+                stopReading()
+                submit(work)
+            case .prepare(let database, let forWriting):
+                stopReading()
+                prepare(database, forWriting)
+            case .congested:
+                stopReading()
+                isCongested = true
+                break loop
+            case .outputFull:
+                stopReading()
+                let before = session.pendingOutput
+                flush()
+                if isClosed || session.pendingOutput == before { break loop }
+            case .closing:
+                stopReading()
+                break loop
+            }
+        }
+        eventLoop.note(self, holds: session.hasHeldReplies, isCongested: isCongested)
+        flush()
+    }
+
+    private func submit(_ work: @escaping DeferredWork) {
+        let version = session.replies.version
+        eventLoop.workers.submit { [eventLoop, id = session.id] in
+            eventLoop.send(.finished(id, Session.WorkResult(work, version: version)))
+        }
+    }
+
+    private func prepare(_ database: Database, _ forWriting: Bool) {
+        eventLoop.workers.submit { [eventLoop, id = session.id] in
+            var failure: LarderError?
+            do throws(LarderError) { try database.prepare(forWriting: forWriting) } catch { failure = error }
+            eventLoop.send(.prepared(id, failure))
+        }
+    }
+
+    func finish(_ result: Session.WorkResult) {
+        session.finish(result)
+        advance()
+    }
+
+    func finishPreparing(_ error: LarderError?) {
+        session.finishPreparing(error)
+        advance()
+    }
+
+    func commitsDecided(upTo sequence: UInt64, failure: LarderError?) {
+        session.commitsDecided(upTo: sequence, failure: failure)
+        flush()
+        // A pause for full output may be over.
+        if !isReading, !session.isWaitingForWork, !isClosed { advance() }
+    }
+
+    // MARK: Writing
+
+    /// Sends what may be sent, as much as the socket takes; the rest follows when it is writable.
+    private func flush() {
+        guard !isClosed, !isWriting else { return }
+        while session.sendableCount > 0 {
+            let sent = trySend(session.sendableCount)
+            if sent < 0 { return close(nil) }
+            if sent == 0 { return sendLater() }
+        }
+        closeIfDone()
+    }
+
+    /// - Returns: bytes sent, 0 when the socket is full, negative when it is broken.
+    private func trySend(_ most: Int) -> Int {
+        let status = session.replies.withBytes { bytes -> Int32 in
+            // libuv only reads from the buffer, during the call.
+            let start = UnsafeMutableRawPointer(mutating: bytes.baseAddress)?.assumingMemoryBound(to: CChar.self)
+            var buffer = uv_buf_init(start, UInt32(clamping: min(most, bytes.count)))
+            return uv_try_write(stream, &buffer, 1)
+        }
+        if status == UV_EAGAIN.rawValue { return 0 }
+        guard status > 0 else { return -1 }
+        didSend(Int(status))
+        return Int(status)
+    }
+
+    private func didSend(_ count: Int) {
+        session.didSend(count)
+        lastProgress = eventLoop.server.engine.monotonic()
+    }
+
+    /// A write request with a copy of the bytes it sends, which must stay where they are until libuv calls back.
+    private struct WriteRequest {
+        let request: UnsafeMutablePointer<uv_write_t>
+        let bytes: UnsafeMutableRawBufferPointer
+    }
+
+    private func sendLater() {
+        let count = min(session.sendableCount, Self.writeBytes)
+        let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 1)
+        session.replies.withBytes { copy.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[..<count])) }
+        let request = UnsafeMutablePointer<uv_write_t>.allocate(capacity: 1)
+        let holder = UnsafeMutablePointer<WriteRequest>.allocate(capacity: 1)
+        holder.initialize(to: WriteRequest(request: request, bytes: copy))
+        request.initialize(to: uv_write_t())
+        request.pointee.data = UnsafeMutableRawPointer(holder)
+        var buffer = uv_buf_init(copy.baseAddress?.assumingMemoryBound(to: CChar.self), UInt32(clamping: count))
+        isWriting = true
+        session.didSend(count)
+        let status = uv_write(request, stream, &buffer, 1) { request, status in
+            guard let request else { return }
+            let connection = Connection.from(request.pointee.handle?.pointee.data)
+            Connection.release(request)
+            connection?.didWriteLater(status)
+        }
+        if status != 0 {
+            Self.release(request)
+            isWriting = false
+            close(nil)
+        }
+    }
+
+    private static func release(_ request: UnsafeMutablePointer<uv_write_t>) {
+        guard let holder = request.pointee.data?.assumingMemoryBound(to: WriteRequest.self) else { return }
+        holder.pointee.bytes.deallocate()
+        holder.deallocate()
+        request.deallocate()
+    }
+
+    private func didWriteLater(_ status: Int32) {
+        isWriting = false
+        guard !isClosed else { return }
+        guard status == 0 else { return close(nil) }
+        lastProgress = eventLoop.server.engine.monotonic()
+        flush()
+        if !isClosed, !isReading, !session.isWaitingForWork { advance() }
+    }
+
+    /// Closes a connection that has nothing more to say or hear.
+    private func closeIfDone() {
+        guard session.isClosing || hasEnded || isFinishing, !isWriting, !session.isWaitingForWork,
+            session.pendingOutput == 0, !session.hasHeldReplies
+        else { return }
+        close(nil)
+    }
+
+    // MARK: Time
+
+    func tick(_ monotonic: Int64) {
+        session.expireSnapshot(monotonic: monotonic)
+        let limits = eventLoop.server.limits
+        // Replies that wait for a commit are not the client's fault.
+        let isStalled = isWriting || session.sendableCount > 0
+        if isStalled, monotonic - lastProgress > limits.outputStallMilliseconds {
+            close("it left \(session.pendingOutput) bytes of replies unread for \(limits.outputStallMilliseconds) ms")
+        } else if !isStalled {
+            lastProgress = monotonic
+        }
+    }
+}
+
+/// libuv's text for an error.
+func errorText(_ status: Int32) -> String { String(cString: uv_strerror(status)) }

@@ -1,0 +1,28 @@
+import RESP
+
+/// The daemon's limits, each with its default.
+package struct Limits: Sendable {
+    /// Connections at a time (`--max-clients`).
+    package var clientsMax = 10_000
+    /// Bytes of replies that a client has not read before it is no longer read from: 1 MiB.
+    package var outputBytesPause = 1 << 20
+    /// How long such a client may leave its replies unread before it is disconnected, in milliseconds: 1 minute.
+    package var outputStallMilliseconds: Int64 = 60_000
+    /// Snapshots open at a time, of all connections.
+    package var snapshotsMax = 64
+    /// How long a snapshot may stay open, in milliseconds: 5 minutes. It pins files.
+    package var snapshotMilliseconds: Int64 = 300_000
+    /// Cursors of SCAN that are remembered.
+    package var scanCursorsMax = 4096
+    /// How long a stop waits for clients to take their replies, in milliseconds.
+    package var stopMilliseconds: Int64 = 5_000
+    /// Lengths of requests.
+    package var requests = RESPLimits()
+
+    /// The most entries one SCAN looks at.
+    static let scanCountMax = 1_000_000
+    /// The longest name of a connection, library or version, in bytes.
+    static let clientNameBytesMax = 256
+
+    package init() {}
+}

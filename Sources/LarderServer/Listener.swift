@@ -1,0 +1,97 @@
+import CUV
+
+/// Accepts connections on the first loop and hands them to all loops in turn.
+///
+/// Confined to the first loop.
+final class Listener {
+    private let descriptor: Int32
+    private let loops: [EventLoop]
+    private let server: ServerState
+    private let log: Log
+    private let poll: UnsafeMutablePointer<uv_poll_t>
+    private var next = 0
+    private var isClosed = false
+    /// When accepting goes on after the process ran out of descriptors; 0 when it was not stopped.
+    private var resumeAt: Int64 = 0
+
+    private static let pauseMilliseconds: Int64 = 200
+    /// Connections taken per turn of the loop, so that a flood of them does not stop the others.
+    private static let acceptsPerTurn = 64
+
+    init(_ descriptor: Int32, loops: [EventLoop], server: ServerState, log: Log) {
+        self.descriptor = descriptor
+        self.loops = loops
+        self.server = server
+        self.log = log
+        poll = .allocate(capacity: 1)
+        // Never block in accept: the client may be gone again by then.
+        _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+        uv_poll_init(loops[0].loop, poll, descriptor)
+        // The server keeps the listener for as long as the loop runs: unretained is enough.
+        poll.pointee.data = Unmanaged.passUnretained(self).toOpaque()
+        start()
+    }
+
+    deinit { poll.deallocate() }
+
+    private func start() {
+        uv_poll_start(poll, Int32(UV_READABLE.rawValue)) { handle, _, _ in
+            guard let data = handle?.pointee.data else { return }
+            Unmanaged<Listener>.fromOpaque(data).takeUnretainedValue().acceptWaiting()
+        }
+    }
+
+    private func acceptWaiting() {
+        for _ in 0..<Self.acceptsPerTurn {
+            let client = accept(descriptor, nil, nil)
+            if client < 0 {
+                if errno == EINTR || errno == ECONNABORTED { continue }
+                if errno != EAGAIN && errno != EWOULDBLOCK { pause() }
+                return
+            }
+            _ = fcntl(client, F_SETFD, FD_CLOEXEC)
+            server.clientsSeen.add()
+            guard server.clients.read() < server.limits.clientsMax else {
+                refuse(client)
+                continue
+            }
+            loops[next].send(.accept(descriptor: client))
+            next = (next + 1) % loops.count
+        }
+    }
+
+    private func refuse(_ client: Int32) {
+        server.clientsRefused.add()
+        log.warning("a connection was refused: \(server.limits.clientsMax) are open, the most allowed (--max-clients)")
+        let text = Array("-ERR max number of clients reached\r\n".utf8)
+        _ = text.withUnsafeBytes { send(client, $0.baseAddress, $0.count, Int32(MSG_DONTWAIT) | Self.noSignal) }
+        closeDescriptor(client)
+    }
+
+    #if canImport(Darwin)
+        private static let noSignal: Int32 = 0
+    #else
+        private static let noSignal = Int32(MSG_NOSIGNAL)
+    #endif
+
+    /// Out of descriptors or memory: the socket stays readable, so that polling on would only burn the processor.
+    private func pause() {
+        log.warning("cannot accept connections: \(String(cString: strerror(errno))); trying again")
+        uv_poll_stop(poll)
+        resumeAt = server.engine.monotonic() + Self.pauseMilliseconds
+    }
+
+    func tick() {
+        guard resumeAt != 0, !isClosed, server.engine.monotonic() >= resumeAt else { return }
+        resumeAt = 0
+        start()
+    }
+
+    /// Accepts nothing more.
+    func close() {
+        guard !isClosed else { return }
+        isClosed = true
+        uv_poll_stop(poll)
+        uv_close(asHandle(poll), nil)
+    }
+}

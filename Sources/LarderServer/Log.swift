@@ -1,0 +1,50 @@
+import Threading
+
+/// The daemon's log: one line per event on standard error, `time level message`.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: only constants; a line is one write(2).
+package final class Log: Sendable {
+    package enum Level: Int, Comparable, Sendable, CaseIterable {
+        case debug, info, warning, error
+        package static func < (left: Level, right: Level) -> Bool { left.rawValue < right.rawValue }
+
+        package init?(_ name: String) {
+            guard let level = Self.allCases.first(where: { "\($0)" == name.lowercased() }) else { return nil }
+            self = level
+        }
+    }
+
+    private let least: Level
+    private let descriptor: Int32
+
+    package init(least: Level, descriptor: Int32 = STDERR_FILENO) {
+        self.least = least
+        self.descriptor = descriptor
+    }
+
+    package func debug(_ message: String) { write(.debug, message) }
+    package func info(_ message: String) { write(.info, message) }
+    package func warning(_ message: String) { write(.warning, message) }
+    package func error(_ message: String) { write(.error, message) }
+
+    package func write(_ level: Level, _ message: String) {
+        guard level >= least else { return }
+        // A line is one event, whatever a path or a client's name contains.
+        let clean = message.unicodeScalars.map { $0.value < 0x20 ? " " : String($0) }.joined()
+        let line = Array("\(Self.timestamp()) \(level) \(clean)\n".utf8)
+        _ = line.withUnsafeBytes { posixWrite(descriptor, $0.baseAddress, $0.count) }
+    }
+
+    /// UTC, as RFC 3339 writes it, with milliseconds.
+    private static func timestamp() -> String {
+        var now = timespec()
+        clock_gettime(CLOCK_REALTIME, &now)
+        var seconds = now.tv_sec
+        var parts = tm()
+        gmtime_r(&seconds, &parts)
+        func two(_ value: Int32) -> String { value < 10 ? "0\(value)" : "\(value)" }
+        let milliseconds = String(1000 + now.tv_nsec / 1_000_000).dropFirst()
+        return "\(parts.tm_year + 1900)-\(two(parts.tm_mon + 1))-\(two(parts.tm_mday))T"
+            + "\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)).\(milliseconds)Z"
+    }
+}

@@ -1,0 +1,159 @@
+import CUV
+import LarderEngine
+import Threading
+
+/// The daemon as a library: serves a larder over a Unix-domain socket until it is told to stop.
+package enum Server {
+    package struct Configuration: Sendable {
+        package var directory: String
+        package var socketPath: String
+        package var engine = EngineOptions()
+        package var limits = Limits()
+        /// Event loops, 1 to 64; connections are spread over them.
+        package var threads = 1
+        /// Whether SIGTERM and SIGINT stop the server.
+        package var handlesSignals = true
+
+        package init(directory: String, socketPath: String) {
+            self.directory = directory
+            self.socketPath = socketPath
+        }
+    }
+
+    package enum Failure: Error, CustomStringConvertible {
+        case larder(LarderError)
+        case socket(String)
+
+        package var description: String {
+            switch self {
+            case .larder(let error): error.description
+            case .socket(let text): text
+            }
+        }
+    }
+
+    /// Serves until SIGTERM, SIGINT, SHUTDOWN or `stopper`. Then accepts nothing more, finishes what was read, commits,
+    /// syncs and returns. Blocks the calling thread.
+    /// - Parameter onReady: called once connections are accepted, with a closure that stops the server from any thread.
+    package static func run(
+        _ configuration: Configuration, log: Log, onReady: (@escaping @Sendable (String) -> Void) -> Void = { _ in }
+    ) throws(Failure) {
+        signal(SIGPIPE, SIG_IGN)
+        var options = configuration.engine
+        options.onDamage = .setAside
+        options.holderSocket = configuration.socketPath
+        options.onEvent = { event in log.write(Log.Level(rawValue: event.level.rawValue) ?? .info, event.message) }
+        let engine: Engine
+        do throws(LarderError) {
+            engine = try Engine.open(configuration.directory, options: options)
+        } catch {
+            throw .larder(error)
+        }
+        defer { engine.shutdown() }
+        let socket: SocketFile
+        do throws(SocketFile.Failure) {
+            socket = try SocketFile(path: configuration.socketPath)
+        } catch {
+            throw .socket(error.description)
+        }
+        defer { socket.remove() }
+        try serve(configuration, engine, socket.descriptor, log, onReady)
+        log.info("stopped")
+    }
+
+    private static func serve(
+        _ configuration: Configuration, _ engine: Engine, _ descriptor: Int32, _ log: Log,
+        _ onReady: (@escaping @Sendable (String) -> Void) -> Void
+    ) throws(Failure) {
+        let stopper = Stopper(log)
+        let state: ServerState
+        do throws(LarderError) {
+            state = try ServerState(
+                engine: engine, limits: configuration.limits, socketPath: configuration.socketPath,
+                threadCount: configuration.threads, onStopRequest: { stopper.stop($0) })
+        } catch {
+            throw .larder(error)
+        }
+        let workers = WorkerPool(threads: 2)
+        let loops = (0..<max(1, min(64, configuration.threads))).map { _ in
+            EventLoop(server: state, workers: workers, log: log)
+        }
+        let listener = Listener(descriptor, loops: loops, server: state, log: log)
+        let signals = configuration.handlesSignals ? SignalWatch(loops[0]) { stopper.stop($0) } : nil
+        loops[0].onTick = { listener.tick() }
+        loops[0].onStopping = {
+            listener.close()
+            signals?.close()
+        }
+        stopper.start(loops)
+        let threads = loops.dropFirst().enumerated().map { index, loop in
+            WorkThread(name: "larder-loop-\(index + 1)") { loop.run() }
+        }
+        log.info(
+            "larderd \(Version.text) ready: socket \(configuration.socketPath), larder \(engine.directory), "
+                + "durability \(engine.options.durability.rawValue), \(loops.count) event loop(s)")
+        log.info(
+            "new databases get the policy '\(engine.options.defaultPolicy)' (--policy): entries are not kept longer "
+                + "unless they or their database say so")
+        onReady { stopper.stop($0) }
+        loops[0].run()
+        for thread in threads { thread.join() }
+        workers.stop()
+        withExtendedLifetime((listener, signals, loops)) {}
+    }
+
+    /// Stops all loops, once.
+    ///
+    /// Thread-safe. The proof for `@unchecked Sendable`: the state is read and written with the lock held.
+    private final class Stopper: @unchecked Sendable {
+        private let lock = Lock()
+        private let log: Log
+        private var loops: [EventLoop] = []
+        private var isStopped = false
+
+        init(_ log: Log) { self.log = log }
+
+        func start(_ loops: [EventLoop]) { lock.withLock { self.loops = loops } }
+
+        func stop(_ reason: String) {
+            let loops = lock.withLock {
+                defer { isStopped = true }
+                return isStopped ? [] : self.loops
+            }
+            guard !loops.isEmpty else { return }
+            log.info("stopping: \(reason)")
+            for loop in loops { loop.send(.stop) }
+        }
+    }
+}
+
+/// SIGTERM and SIGINT, watched on a loop.
+///
+/// Confined to that loop.
+private final class SignalWatch {
+    private let handles: [UnsafeMutablePointer<uv_signal_t>]
+    private let onSignal: (String) -> Void
+
+    init(_ eventLoop: EventLoop, _ onSignal: @escaping (String) -> Void) {
+        self.onSignal = onSignal
+        handles = (0..<2).map { _ in .allocate(capacity: 1) }
+        for (handle, number) in zip(handles, [SIGTERM, SIGINT]) {
+            uv_signal_init(eventLoop.loop, handle)
+            // The server keeps this object for as long as the loop runs: unretained is enough.
+            handle.pointee.data = Unmanaged.passUnretained(self).toOpaque()
+            uv_signal_start(
+                handle,
+                { handle, number in
+                    guard let data = handle?.pointee.data else { return }
+                    Unmanaged<SignalWatch>.fromOpaque(data).takeUnretainedValue()
+                        .onSignal(number == SIGTERM ? "SIGTERM" : "SIGINT")
+                }, number)
+        }
+    }
+
+    deinit { for handle in handles { handle.deallocate() } }
+
+    func close() {
+        for handle in handles where uv_is_closing(asHandle(handle)) == 0 { uv_close(asHandle(handle), nil) }
+    }
+}

@@ -1,0 +1,75 @@
+import LarderEngine
+import Synchronization
+import Threading
+
+/// What all connections of a server share. Thread-safe.
+package final class ServerState: Sendable {
+    package let engine: Engine
+    package let limits: Limits
+    package let standardDatabase: Database
+    let scanCursors: ScanCursors
+    let socketPath: String
+    let threadCount: Int
+    let startedAt: Int64
+    let openSnapshots = Atomic<Int>(0)
+    let commandsProcessed = Atomic<Int>(0)
+    package let clients = Atomic<Int>(0)
+    let clientsSeen = Atomic<Int>(0)
+    let clientsRefused = Atomic<Int>(0)
+    let counts = EntryCounts()
+    private let nextClient = Atomic<Int>(1)
+    private let stopHandler: @Sendable (String) -> Void
+
+    package init(
+        engine: Engine, limits: Limits = Limits(), socketPath: String = "", threadCount: Int = 1,
+        onStopRequest: @escaping @Sendable (String) -> Void = { _ in }
+    ) throws(LarderError) {
+        self.engine = engine
+        self.limits = limits
+        self.socketPath = socketPath
+        self.threadCount = threadCount
+        stopHandler = onStopRequest
+        standardDatabase = try engine.database(DatabaseName.standard)
+        scanCursors = ScanCursors(most: limits.scanCursorsMax)
+        startedAt = engine.monotonic()
+    }
+
+    package func newClientID() -> Int64 {
+        Int64(nextClient.wrappingAdd(1, ordering: .relaxed).oldValue)
+    }
+
+    func requestStop(_ reason: String) { stopHandler(reason) }
+}
+
+/// How many entries databases had when they were last counted, for INFO, which must not read millions of entries each
+/// time somebody asks.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the table is read and written with the lock held.
+final class EntryCounts: @unchecked Sendable {
+    /// A count that took longer than this is not repeated for INFO within ``staleMilliseconds``.
+    private static let cheapMilliseconds: Int64 = 20
+    private static let staleMilliseconds: Int64 = 60_000
+
+    private struct Count {
+        var entries: Int
+        var at: Int64
+        var cost: Int64
+    }
+
+    private let lock = Lock()
+    private var counts: [String: Count] = [:]
+
+    /// The number of entries: exact where counting is cheap, else as of at most a minute ago.
+    func entries(of database: Database, monotonic: () -> Int64) -> Int {
+        let start = monotonic()
+        if let known = lock.withLock({ counts[database.name] }), known.cost > Self.cheapMilliseconds,
+            start - known.at < Self.staleMilliseconds
+        {
+            return known.entries
+        }
+        guard let entries = try? database.count(includingExpired: true) else { return 0 }
+        let end = monotonic()
+        lock.withLock { counts[database.name] = Count(entries: entries, at: end, cost: end - start) }
+        return entries
+    }
+}

@@ -1,0 +1,173 @@
+import LarderEngine
+
+/// The daemon's listening socket in the file system.
+///
+/// - Made with mode 0600, in a directory made with mode 0700 where it is missing.
+/// - A socket that somebody answers on is never taken; one that nobody answers on is replaced.
+/// - Only the socket that was bound here is removed again.
+final class SocketFile {
+    let path: String
+    let descriptor: Int32
+    private let device: dev_t
+    private let inode: ino_t
+    /// Held from before the probe until the end, so that two daemons that start at once do not both find nobody.
+    private let lockDescriptor: Int32
+
+    /// The longest path, in bytes: what `sun_path` holds, less the closing NUL.
+    static let pathBytesMax = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
+
+    struct Failure: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    /// Binds and listens.
+    init(path: String) throws(Failure) {
+        guard !path.isEmpty, !path.utf8.contains(0) else {
+            throw Failure(description: "the socket's path must not be empty")
+        }
+        guard path.utf8.count <= Self.pathBytesMax else {
+            throw Failure(
+                description: "the socket's path is \(path.utf8.count) bytes long, the system allows "
+                    + "\(Self.pathBytesMax): choose a shorter one with --socket")
+        }
+        do throws(FileError) {
+            try FileSystem.makeDirectories(FileSystem.parent(path), mode: 0o700)
+        } catch {
+            throw Failure(description: "cannot make the socket's directory: \(error)")
+        }
+        let lock = try Self.takeLock(path)
+        do throws(Failure) {
+            try Self.makeRoom(path)
+            descriptor = try Self.bind(path)
+        } catch {
+            close(lock)
+            throw error
+        }
+        var status = stat()
+        lstat(path, &status)
+        device = status.st_dev
+        inode = status.st_ino
+        lockDescriptor = lock
+        self.path = path
+    }
+
+    /// Stops listening and removes the file, if it is still ours.
+    func remove() {
+        var status = stat()
+        if lstat(path, &status) == 0, status.st_dev == device, status.st_ino == inode { unlink(path) }
+        unlink(path + ".lock")
+    }
+
+    deinit {
+        close(descriptor)
+        close(lockDescriptor)
+    }
+
+    private static func takeLock(_ path: String) throws(Failure) -> Int32 {
+        let file = open(path + ".lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw failure("cannot create", path + ".lock") }
+        guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
+            close(file)
+            throw Failure(
+                description: "another larderd is using the socket \(path): stop it, or choose another --socket")
+        }
+        return file
+    }
+
+    /// Removes a dead socket. Throws where something is in the way.
+    private static func makeRoom(_ path: String) throws(Failure) {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { return }
+        guard status.st_mode & S_IFMT == S_IFSOCK else {
+            throw Failure(description: "\(path) exists and is not a socket: it is left alone, choose another --socket")
+        }
+        if let answer = try? UnixSocket.connect(path) {
+            close(answer)
+            throw Failure(
+                description: "a live process answers on the socket \(path): stop it, or choose another --socket")
+        }
+        guard unlink(path) == 0 else { throw failure("cannot replace the dead socket", path) }
+    }
+
+    private static func bind(_ path: String) throws(Failure) -> Int32 {
+        let descriptor = UnixSocket.make()
+        guard descriptor >= 0 else { throw failure("cannot make a socket for", path) }
+        // The file must never be there with more rights than 0600: the mask is in force when bind makes it.
+        let mask = umask(0o177)
+        let status = UnixSocket.withAddress(path) { address, length in
+            #if canImport(Darwin)
+                Darwin.bind(descriptor, address, length)
+            #else
+                Glibc.bind(descriptor, address, length)
+            #endif
+        }
+        let number = errno
+        umask(mask)
+        guard status == 0 else {
+            close(descriptor)
+            errno = number
+            throw failure("cannot bind", path)
+        }
+        guard listen(descriptor, 1024) == 0 else {
+            let error = failure("cannot listen on", path)
+            close(descriptor)
+            unlink(path)
+            throw error
+        }
+        return descriptor
+    }
+
+    private static func failure(_ what: String, _ path: String) -> Failure {
+        Failure(description: "\(what) \(path): \(String(cString: strerror(errno)))")
+    }
+}
+
+/// Stream sockets in the file system.
+enum UnixSocket {
+    struct Failure: Error { let number: Int32 }
+
+    /// A new socket, closed on exec; negative on failure.
+    static func make() -> Int32 {
+        #if canImport(Glibc)
+            let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        #else
+            let descriptor = socket(AF_UNIX, SOCK_STREAM, 0)
+        #endif
+        if descriptor >= 0 { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
+        return descriptor
+    }
+
+    /// Runs `body` with the socket address of a path that is known to fit.
+    static func withAddress<Result>(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { field in
+            // At most one byte less than the field, which is zero: the closing NUL stays.
+            field.copyBytes(from: path.utf8.prefix(field.count - 1))
+        }
+        return withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+    }
+
+    /// Connects to a path.
+    static func connect(_ path: String) throws(Failure) -> Int32 {
+        let descriptor = make()
+        guard descriptor >= 0 else { throw Failure(number: errno) }
+        let status = withAddress(path) { address, length in
+            #if canImport(Darwin)
+                Darwin.connect(descriptor, address, length)
+            #else
+                Glibc.connect(descriptor, address, length)
+            #endif
+        }
+        guard status == 0 else {
+            let number = errno
+            close(descriptor)
+            throw Failure(number: number)
+        }
+        return descriptor
+    }
+}

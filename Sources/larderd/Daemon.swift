@@ -1,0 +1,58 @@
+import LarderEngine
+import LarderServer
+
+/// larderd's command line: reads it, then serves or purges.
+enum Daemon {
+    /// - Returns: the exit code.
+    static func main(_ arguments: [String]) -> Int32 {
+        let options: Options
+        do throws(Options.Failure) {
+            options = try Options(arguments)
+        } catch {
+            complain("\(error.description)\nTry: larderd --help")
+            return ExitCode.usage
+        }
+        switch options.action {
+        case .help:
+            print(Help.text, terminator: "")
+            return ExitCode.done
+        case .version:
+            print("larderd \(Version.text)")
+            return ExitCode.done
+        case .purge(let what): return Purge.run(what, options)
+        case .serve: return serve(options)
+        }
+    }
+
+    private static func serve(_ options: Options) -> Int32 {
+        let log = Log(least: options.logLevel)
+        do throws(Server.Failure) {
+            try Server.run(options.configuration, log: log)
+            return ExitCode.done
+        } catch {
+            log.error(error.description)
+            if case .larder(let error) = error, error.code == .larderHeld { return ExitCode.held }
+            if case .socket = error { return ExitCode.held }
+            return ExitCode.failed
+        }
+    }
+
+    /// Writes to standard error.
+    static func complain(_ text: String) {
+        let line = Array("larderd: \(text)\n".utf8)
+        _ = write(STDERR_FILENO, line, line.count)
+    }
+}
+
+/// What larderd's exit codes mean; `--help` lists them.
+enum ExitCode {
+    static let done: Int32 = 0
+    /// The larder or the disk refused.
+    static let failed: Int32 = 1
+    /// The command line is wrong.
+    static let usage: Int32 = 2
+    /// The larder or the socket belongs to another process.
+    static let held: Int32 = 3
+    /// There is no database of the name to purge.
+    static let noDatabase: Int32 = 4
+}

@@ -1,0 +1,115 @@
+import LarderEngine
+import LarderServer
+
+/// What stands on larderd's command line.
+struct Options {
+    enum Action: Equatable {
+        case serve
+        case purge(PurgeTarget)
+        case help
+        case version
+    }
+
+    enum PurgeTarget: Equatable {
+        case all
+        case database(String)
+        case expired
+    }
+
+    struct Failure: Error { let description: String }
+
+    private(set) var action = Action.serve
+    private(set) var logLevel = Log.Level.info
+    private(set) var configuration: Server.Configuration
+    private var arguments: ArraySlice<String>
+
+    /// The options that take a value, with what the value is; `--help` shows the same.
+    init(_ words: [String]) throws(Failure) {
+        configuration = Server.Configuration(
+            directory: DefaultPaths.daemonLarder, socketPath: DefaultPaths.socket)
+        arguments = words[...]
+        while let word = arguments.popFirst() { try take(word) }
+    }
+
+    private mutating func take(_ word: String) throws(Failure) {
+        let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        let name = parts[0]
+        let inline = parts.count == 2 ? parts[1] : nil
+        switch name {
+        case "--help", "-h": try flag(name, inline, .help)
+        case "--version": try flag(name, inline, .version)
+        case "--purge-expired": try flag(name, inline, .purge(.expired))
+        case "--purge":
+            guard let inline else { return try set(.purge(.all)) }
+            guard DatabaseName.isValid(inline) else {
+                throw Failure(description: "--purge=\(inline): not a database name: \(DatabaseName.rule)")
+            }
+            try set(.purge(.database(inline)))
+        default: try takeValue(name, inline)
+        }
+    }
+
+    private mutating func flag(_ name: String, _ value: String?, _ action: Action) throws(Failure) {
+        guard value == nil else { throw Failure(description: "\(name) takes no value") }
+        try set(action)
+    }
+
+    private mutating func set(_ new: Action) throws(Failure) {
+        if action == .help || action == .version { return }
+        guard action == .serve || action == new || new == .help || new == .version else {
+            throw Failure(description: "only one of --purge, --purge=NAME and --purge-expired can be given")
+        }
+        action = new
+    }
+
+    private mutating func takeValue(_ name: String, _ inline: String?) throws(Failure) {
+        let known = [
+            "--dir", "--socket", "--policy", "--durability", "--threads", "--log-level", "--max-clients",
+            "--max-databases",
+        ]
+        guard known.contains(name) else {
+            throw Failure(
+                description: name.hasPrefix("-")
+                    ? "unknown option \(name)" : "unexpected word '\(name)': larderd takes only options")
+        }
+        guard let value = inline ?? arguments.popFirst() else {
+            throw Failure(description: "\(name) needs a value")
+        }
+        switch name {
+        case "--dir": configuration.directory = try path(name, value)
+        case "--socket": configuration.socketPath = try path(name, value)
+        case "--policy":
+            guard let policy = UpdatePolicy(value) else {
+                throw Failure(description: "--policy \(value): it is one of \(UpdatePolicy.syntax)")
+            }
+            configuration.engine.defaultPolicy = policy
+        case "--durability":
+            guard let durability = Durability(rawValue: value) else {
+                let all = Durability.allCases.map(\.rawValue).joined(separator: ", ")
+                throw Failure(description: "--durability \(value): it is one of \(all)")
+            }
+            configuration.engine.durability = durability
+        case "--log-level":
+            guard let level = Log.Level(value) else {
+                throw Failure(description: "--log-level \(value): it is one of debug, info, warning, error")
+            }
+            logLevel = level
+        case "--threads": configuration.threads = try number(name, value, 1...64)
+        case "--max-clients": configuration.limits.clientsMax = try number(name, value, 1...1_000_000)
+        default: configuration.engine.databasesMax = try number(name, value, 1...10_000)
+        }
+    }
+
+    private func path(_ name: String, _ value: String) throws(Failure) -> String {
+        guard !value.isEmpty else { throw Failure(description: "\(name) needs a path that is not empty") }
+        return value
+    }
+
+    private func number(_ name: String, _ value: String, _ range: ClosedRange<Int>) throws(Failure) -> Int {
+        guard let number = Int(value), range.contains(number) else {
+            throw Failure(
+                description: "\(name) \(value): it is a number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return number
+    }
+}

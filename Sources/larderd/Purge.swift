@@ -1,0 +1,111 @@
+import LarderEngine
+import LarderServer
+import RESP
+
+/// `larderd --purge`: straight to the files, or through the socket of the daemon that holds the larder.
+enum Purge {
+    static func run(_ target: Options.PurgeTarget, _ options: Options) -> Int32 {
+        guard FileSystem.isDirectory(options.configuration.directory) else {
+            Daemon.complain("there is no larder at \(options.configuration.directory): nothing to purge (--dir)")
+            return ExitCode.noDatabase
+        }
+        var engineOptions = options.configuration.engine
+        engineOptions.backgroundMaintenance = false
+        do throws(LarderError) {
+            let engine = try Engine.open(options.configuration.directory, options: engineOptions)
+            defer { engine.shutdown() }
+            return purgeFiles(target, engine)
+        } catch {
+            guard error.code == .larderHeld else {
+                Daemon.complain(error.description)
+                return ExitCode.failed
+            }
+            guard let socket = Engine.holder(of: options.configuration.directory)?.socket else {
+                Daemon.complain(error.description)
+                return ExitCode.held
+            }
+            return purgeThroughSocket(target, socket)
+        }
+    }
+
+    private static func report(_ name: String, _ entries: Int, _ bytes: Int, _ milliseconds: Int64) {
+        print("purged database '\(name)': \(entries) entries, \(bytes) bytes, \(milliseconds) ms")
+    }
+
+    private static func noDatabase(_ name: String) -> Int32 {
+        Daemon.complain("there is no database '\(name)'")
+        return ExitCode.noDatabase
+    }
+
+    // MARK: With the daemon stopped
+
+    private static func purgeFiles(_ target: Options.PurgeTarget, _ engine: Engine) -> Int32 {
+        var databases = engine.databases
+        if case .database(let name) = target {
+            databases = databases.filter { $0.name == name }
+            if databases.isEmpty { return noDatabase(name) }
+        }
+        if databases.isEmpty { print("the larder has no databases: nothing to purge") }
+        var code = ExitCode.done
+        for database in databases {
+            do throws(LarderError) {
+                let result = target == .expired ? try database.purgeExpired() : try database.purge()
+                report(database.name, result.entries, result.bytes, result.milliseconds)
+            } catch {
+                Daemon.complain(error.description)
+                code = ExitCode.failed
+            }
+        }
+        return code
+    }
+
+    // MARK: With the daemon running
+
+    private static func purgeThroughSocket(_ target: Options.PurgeTarget, _ socket: String) -> Int32 {
+        do throws(AdminClient.Failure) {
+            var names = try databaseNames(socket)
+            if case .database(let name) = target {
+                names = names.filter { $0 == name }
+                if names.isEmpty { return noDatabase(name) }
+            }
+            if names.isEmpty { print("the larder has no databases: nothing to purge") }
+            var code = ExitCode.done
+            for name in names {
+                let purge = target == .expired ? ["PURGE", "EXPIRED"] : ["PURGE"]
+                let replies = try AdminClient.request([["HELLO", "3"], ["SELECT", name], purge], socketPath: socket)
+                code = show(name, replies) ?? code
+            }
+            return code
+        } catch {
+            Daemon.complain(error.description)
+            return ExitCode.failed
+        }
+    }
+
+    private static func databaseNames(_ socket: String) throws(AdminClient.Failure) -> [String] {
+        let replies = try AdminClient.request([["HELLO", "3"], ["DATABASES"]], socketPath: socket)
+        return (replies[1].elements ?? []).compactMap { field($0, "name")?.string }
+    }
+
+    private static func field(_ map: RESPValue, _ name: String) -> RESPValue? {
+        map.pairs?.first { $0.key.string == name }?.value
+    }
+
+    /// - Returns: an exit code where something went wrong.
+    private static func show(_ name: String, _ replies: [RESPValue]) -> Int32? {
+        for reply in replies {
+            if let error = reply.errorMessage {
+                Daemon.complain(error)
+                return ExitCode.failed
+            }
+        }
+        guard let result = replies.last, let entries = field(result, "entries")?.int,
+            let bytes = field(result, "bytes")?.int, let milliseconds = field(result, "milliseconds")?.int
+        else {
+            Daemon.complain("the daemon's answer was not understood")
+            return ExitCode.failed
+        }
+        report(name, Int(entries), Int(bytes), milliseconds)
+        return nil
+    }
+}
