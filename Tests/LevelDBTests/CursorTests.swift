@@ -80,6 +80,8 @@ import Testing
     @Test func askingForACopyAtNoEntryStopsTheProgram() async {
         await #expect(processExitsWith: .failure) {
             let workspace = try Workspace()
+            // Nobody cleans up behind a process that stops.
+            workspace.directory.remove()
             _ = try workspace.database.cursor().key
         }
     }

@@ -14,12 +14,14 @@ import Threading
 /// A directory for one test and one open database in it. A suite keeps it as a property, so that the files stay until
 /// the test is over.
 final class Workspace {
+    // Before the directory, because properties go in this order, and a compaction could still make a file in it.
+    private(set) var database: Database
     let directory: TemporaryDirectory
     let path: String
-    private(set) var database: Database
 
     init(_ options: Options = Options()) throws {
-        directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory()
+        self.directory = directory
         path = "\(directory.path)/db"
         database = try Self.open(path, options)
     }
