@@ -24,7 +24,8 @@ extension Database {
     /// Makes an openable database of what can be read. Entries may be lost, and deleted ones may come back; unreadable
     /// files are moved to `lost/` in the directory. All tables end in level 0, so that the first writes are slow.
     ///
-    /// Throws `.notFound` if there is nothing to repair, `.ioError` if the database is open, in this process or another.
+    /// Throws `.notFound` if there is nothing to repair, `.ioError` if the database is open, in this process or
+    /// another.
     package static func repair(path: String, options: Options = Options()) throws(LevelDBError) {
         try check(path: path, options: options, operation: "repair")
         let claim = try DirectoryClaim(path: path, operation: "repair")

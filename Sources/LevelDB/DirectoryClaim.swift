@@ -12,8 +12,8 @@ import Threading
 /// it has closed.
 ///
 /// LevelDB's own lock is not enough within a process (all measured with 1.23):
-/// - It is an fcntl lock, which goes when *any* descriptor of LOCK is closed. A second open, or destroy, opens and closes
-///   LOCK before it finds that the first holds it: the call is refused, and the lock is gone for other processes.
+/// - It is an fcntl lock, which goes when *any* descriptor of LOCK is closed. A second open, or destroy, opens and
+///   closes LOCK before it finds that the first holds it: it is refused, and the lock is gone for other processes.
 /// - It knows files by their names: through a symbolic link the same database opens twice.
 /// - `leveldb_repair_db` takes no lock at all.
 ///
@@ -41,8 +41,8 @@ final class DirectoryClaim: @unchecked Sendable {
     private var lockFile: Int32 = -1
     private var isHeld = true
 
-    /// Throws `.notFound` if there is no such directory, `.ioError` if this process has it claimed already or the system
-    /// refuses.
+    /// Throws `.notFound` if there is no such directory, `.ioError` if this process has it claimed already or the
+    /// system refuses.
     init(path: String, operation: String) throws(LevelDBError) {
         let directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard directory >= 0 else { throw LevelDBError(systemCall: "open", operation: operation, path: path) }
