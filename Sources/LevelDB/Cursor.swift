@@ -11,8 +11,8 @@ import CLevelDB
 /// Moves over entries in the order of their keys, forward and backward, over one unchanging state of the database.
 /// Keeps its database alive, and keeps it from being closed.
 ///
-/// - Before the first seek, after moving off either end, and after an error it is at no entry, ``isValid`` is false, and
-///   only a seek leads on.
+/// - Before the first seek, after moving off either end, and after an error it is at no entry: ``isValid`` is false,
+///   and only a seek leads on.
 /// - The end is not an error, and an error is never taken for the end: the call that meets it throws.
 /// - After an error (a damaged block, say) take a new cursor: LevelDB keeps the error for the rest of this one's life.
 /// - An open cursor pins files and memory: bound its life, and call ``close()`` early.

@@ -8,6 +8,13 @@ extension Database {
     package static func destroy(path: String) throws(LevelDBError) {
         let options = Options()
         try check(path: path, options: options, operation: "destroy")
+        let claim: DirectoryClaim
+        do {
+            claim = try DirectoryClaim(path: path, operation: "destroy")
+        } catch  where error.code == .notFound {
+            return
+        }
+        defer { claim.release() }
         let optionsHandle = OptionsHandle(options)
         try withExtendedLifetime(optionsHandle) { () throws(LevelDBError) in
             try checked("destroy", path: path) { leveldb_destroy_db(optionsHandle.handle, path, $0) }
@@ -17,9 +24,18 @@ extension Database {
     /// Makes an openable database of what can be read. Entries may be lost, and deleted ones may come back; unreadable
     /// files are moved to `lost/` in the directory. All tables end in level 0, so that the first writes are slow.
     ///
-    /// Throws `.ioError` if the database is open or there is nothing to repair.
+    /// Throws `.notFound` if there is nothing to repair, `.ioError` if the database is open, in this process or
+    /// another.
     package static func repair(path: String, options: Options = Options()) throws(LevelDBError) {
         try check(path: path, options: options, operation: "repair")
+        let claim = try DirectoryClaim(path: path, operation: "repair")
+        defer { claim.release() }
+        // LevelDB would make an empty database.
+        if try FileState(inspecting: path, operation: "repair") == .absentOrEmpty {
+            throw LevelDBError(
+                code: .notFound, message: "there is nothing to repair", operation: "repair", path: path)
+        }
+        try claim.lockAgainstOtherProcesses(operation: "repair")
         let optionsHandle = OptionsHandle(options)
         try withExtendedLifetime(optionsHandle) { () throws(LevelDBError) in
             try checked("repair", path: path) { leveldb_repair_db(optionsHandle.handle, path, $0) }
@@ -36,7 +52,7 @@ extension Database {
 
     /// Tells what is in the directory. Throws `.ioError` if it exists and cannot be read.
     package static func fileState(path: String) throws(LevelDBError) -> FileState {
-        try FileState(inspecting: path)
+        try FileState(inspecting: path, operation: "fileState")
     }
 
     /// Refuses what LevelDB would misunderstand.

@@ -6,6 +6,9 @@ extension Database {
     /// An empty stored value comes as an empty array, an absent one as nil. LevelDB's C function tells them apart by
     /// whether malloc(0) gives a pointer: it does with glibc, musl and macOS. Where it did not, an empty value would
     /// read as absent, so that nothing meant to last should be stored empty.
+    ///
+    /// Damage that is met throws `.corruption`, with one exception: a table that somebody deletes while the database is
+    /// open, LevelDB takes for one that does not have the key. Opening finds it.
     package func get(
         _ key: UnsafeRawBufferPointer, options: ReadOptions = ReadOptions()
     ) throws(LevelDBError) -> [UInt8]? {

@@ -2,6 +2,14 @@ import CLevelDB
 import Synchronization
 import Threading
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
 /// An open LevelDB database: keys and values of bytes, keys in bytewise order.
 ///
 /// Any call may block on the disk; a write also waits while LevelDB has too many tables to merge. None of them belongs
@@ -17,6 +25,7 @@ package final class Database: @unchecked Sendable {
     package let options: Options
 
     private let optionsHandle: OptionsHandle
+    private let claim: DirectoryClaim
     private let lock = ReadWriteLock()
     private var handle: OpaquePointer?
 
@@ -34,18 +43,7 @@ package final class Database: @unchecked Sendable {
     /// written last.
     package init(path: String, options: Options = Options()) throws(LevelDBError) {
         try Self.check(path: path, options: options, operation: "open")
-        switch try Self.fileState(path: path) {
-        case .damaged:
-            throw LevelDBError(
-                code: .corruption, message: "LevelDB files are there, but CURRENT does not name one of them",
-                operation: "open", path: path)
-        case .absentOrEmpty where !options.createIfMissing:
-            throw LevelDBError(
-                code: .notFound, message: "there is no database, and createIfMissing is false", operation: "open",
-                path: path)
-        case .absentOrEmpty, .database:
-            break
-        }
+        claim = try Self.claimDirectory(path, options)
         let optionsHandle = OptionsHandle(options)
         handle = try checked("open", path: path) { leveldb_open(optionsHandle.handle, path, $0) }
         self.path = path
@@ -56,6 +54,7 @@ package final class Database: @unchecked Sendable {
     deinit {
         // Snapshots and cursors hold a reference to the database, so none is left.
         if let handle { leveldb_close(handle) }
+        claim.release()
     }
 
     /// Closes the database, after the calls in progress have finished, a compaction among them; later calls of any
@@ -71,6 +70,7 @@ package final class Database: @unchecked Sendable {
             guard let handle else { return }
             self.handle = nil
             leveldb_close(handle)
+            claim.release()
         }
     }
 
@@ -105,6 +105,33 @@ package final class Database: @unchecked Sendable {
         throw LevelDBError(
             code: .busy, message: "open snapshots: \(snapshots), open cursors: \(cursors)", operation: "close",
             path: path)
+    }
+
+    /// Takes the directory for this handle, and sees to it that LevelDB finds there what the options allow.
+    private static func claimDirectory(_ path: String, _ options: Options) throws(LevelDBError) -> DirectoryClaim {
+        let missing = LevelDBError(
+            code: .notFound, message: "there is no database, and createIfMissing is false", operation: "open",
+            path: path)
+        if options.createIfMissing, mkdir(path, 0o755) != 0, errno != EEXIST {
+            throw LevelDBError(systemCall: "mkdir", operation: "open", path: path)
+        }
+        let claim: DirectoryClaim
+        do {
+            claim = try DirectoryClaim(path: path, operation: "open")
+        } catch  where error.code == .notFound {
+            throw missing
+        }
+        // Under the claim, because before it a destroy in another thread might be halfway.
+        switch try FileState(inspecting: path, operation: "open") {
+        case .damaged:
+            throw LevelDBError(
+                code: .corruption, message: "LevelDB files are there, but CURRENT does not name one of them",
+                operation: "open", path: path)
+        case .absentOrEmpty where !options.createIfMissing:
+            throw missing
+        case .absentOrEmpty, .database:
+            return claim
+        }
     }
 
     /// Runs `body` with the handle, which stays open meanwhile. The lock is not recursive: `body` makes C calls and

@@ -11,8 +11,8 @@
 
 extension FileState {
     /// Looks at the directory's names and at `CURRENT`. Throws `.ioError` if they are there and cannot be read.
-    init(inspecting path: String) throws(LevelDBError) {
-        guard let names = try Self.fileNames(path: path) else {
+    init(inspecting path: String, operation: String) throws(LevelDBError) {
+        guard let names = try Self.fileNames(path, operation) else {
             self = .absentOrEmpty
             return
         }
@@ -20,7 +20,7 @@ extension FileState {
             self = names.contains(where: Self.mayHoldData) ? .damaged : .absentOrEmpty
             return
         }
-        guard let manifest = try Self.currentManifest(path: path), names.contains(manifest) else {
+        guard let manifest = try Self.currentManifest(path, operation), names.contains(manifest) else {
             self = .damaged
             return
         }
@@ -40,17 +40,17 @@ extension FileState {
     }
 
     /// The names in the directory; nil if there is no directory.
-    private static func fileNames(path: String) throws(LevelDBError) -> Set<String>? {
+    private static func fileNames(_ path: String, _ operation: String) throws(LevelDBError) -> Set<String>? {
         guard let directory = opendir(path) else {
             if errno == ENOENT { return nil }
-            throw systemError("opendir", path)
+            throw LevelDBError(systemCall: "opendir", operation: operation, path: path)
         }
         defer { closedir(directory) }
         var names: Set<String> = []
         while true {
             errno = 0
             guard let entry = readdir(directory) else {
-                if errno != 0 { throw systemError("readdir", path) }
+                if errno != 0 { throw LevelDBError(systemCall: "readdir", operation: operation, path: path) }
                 return names
             }
             guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { continue }
@@ -61,11 +61,11 @@ extension FileState {
     }
 
     /// The name in `CURRENT`; nil if it is not the name of a manifest followed by a newline.
-    private static func currentManifest(path: String) throws(LevelDBError) -> String? {
+    private static func currentManifest(_ path: String, _ operation: String) throws(LevelDBError) -> String? {
         let file = open("\(path)/CURRENT", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else {
             if errno == ENOENT { return nil }
-            throw systemError("open CURRENT", path)
+            throw LevelDBError(systemCall: "open CURRENT", operation: operation, path: path)
         }
         defer { close(file) }
         // Longer than any name of a manifest.
@@ -74,14 +74,9 @@ extension FileState {
         repeat {
             count = read(file, &bytes, bytes.count)
         } while count < 0 && errno == EINTR
-        guard count >= 0 else { throw systemError("read CURRENT", path) }
+        guard count >= 0 else { throw LevelDBError(systemCall: "read CURRENT", operation: operation, path: path) }
         guard count > 0, bytes[count - 1] == UInt8(ascii: "\n") else { return nil }
         let name = String(decoding: bytes[..<(count - 1)], as: UTF8.self)
         return name.hasPrefix("MANIFEST-") && isNumber(name.dropFirst(9)) ? name : nil
-    }
-
-    private static func systemError(_ call: String, _ path: String) -> LevelDBError {
-        LevelDBError(
-            code: .ioError, message: "\(call): \(String(cString: strerror(errno)))", operation: "open", path: path)
     }
 }

@@ -14,9 +14,19 @@ extension LevelDBError {
             ("IO error: ", .ioError),
         ]
         let known = prefixes.first { status.hasPrefix($0.0) }
-        self.init(
-            code: known?.1 ?? .unknown, message: String(status.dropFirst(known?.0.count ?? 0)), operation: operation,
-            path: path, key: key)
+        let message = String(status.dropFirst(known?.0.count ?? 0))
+        let code = Self.blamesTable(message) ? .corruption : known?.1 ?? .unknown
+        self.init(code: code, message: message, operation: operation, path: path, key: key)
+    }
+
+    /// Whether the text says that a table is shorter than it was when written, or gone. LevelDB reports the first as
+    /// EINVAL of the mapped file and the second as ENOENT, in the same words as troubles of the system that pass. These
+    /// do not pass: it is damage. No real read of a table gives EINVAL.
+    private static func blamesTable(_ message: String) -> Bool {
+        for ending in [".ldb: Invalid argument", ".ldb: No such file or directory"] where message.hasSuffix(ending) {
+            return true
+        }
+        return false
     }
 }
 

@@ -7,7 +7,7 @@
 #endif
 
 /// A directory of its own for one test, under the system's directory for temporary files. It goes with everything in
-/// it when the last reference goes: keep one as long as the files are needed.
+/// it when the last reference goes: keep one as long as the files are needed, and close first what makes files in it.
 ///
 /// Thread-safe: the path never changes.
 package final class TemporaryDirectory: Sendable {
