@@ -3,7 +3,7 @@
 // Words are separated by white space. A word may hold a quoted part, with which it ends:
 //   "..."  knows \n \r \t \b \a \\ \" and \xHH; a backslash before any other byte stands for that byte
 //   '...'  knows \'
-// A NUL byte is a byte like any other. (Redis ignores the rest of the line behind it, and so loses data silently.)
+// A NUL byte is a byte like any other. (Redis 7 does not find the end of a line behind one, and answers no more.)
 
 enum InlineWords {
     /// Splits a line, which it changes: each word is unescaped where it stands, which never makes it longer.

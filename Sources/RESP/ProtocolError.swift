@@ -23,7 +23,6 @@ extension ProtocolError {
     static let tooBigRequest = ProtocolError("too big request")
     static let bulkWithoutLineEnd = ProtocolError("expected CRLF after bulk")
 
-    /// Bytes that do not print are shown as `\xHH`, since the text travels on one line.
     static func expectedBulk(got byte: UInt8) -> ProtocolError {
         ProtocolError("expected '$', got '\(printable(byte))'")
     }
@@ -44,7 +43,9 @@ extension ProtocolError {
     }
 }
 
+/// The byte as a part of a text of one line: line ends as spaces, as Redis shows them, what does not print as `\xHH`.
 private func printable(_ byte: UInt8) -> String {
+    if byte == ASCII.carriageReturn || byte == ASCII.lineFeed { return " " }
     if (0x20...0x7E).contains(byte) { return String(UnicodeScalar(byte)) }
     let digits = String(byte, radix: 16)
     return byte < 0x10 ? "\\x0" + digits : "\\x" + digits

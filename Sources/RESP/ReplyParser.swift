@@ -261,8 +261,10 @@ extension ReplyParser {
         input.dropUnderstood()
     }
 
-    /// A sign and leading zeros are allowed here: RESP allows them.
+    /// Leading zeros and a plus sign are allowed here: RESP allows them.
     private func integer(_ text: UnsafeRawBufferPointer) throws(ProtocolError) -> Int64 {
+        guard let start = text.baseAddress else { throw .invalidNumber }
+        if let value = DecimalText.integer(start, count: text.count) { return value }
         guard let value = Int64(String(decoding: text, as: UTF8.self)) else { throw .invalidNumber }
         return value
     }
