@@ -1,25 +1,116 @@
-# Larder. `make run` shows it at work, `make test` proves it; both install what is missing.
+# Larder. `make run` shows it at work on real input, `make test` proves it; both install what is missing.
+#
+#   make run          install what is missing, build, and show the main job step by step
+#   make serve        build and leave a daemon running to play with; make stop ends it
+#   make test         install what is missing and run every test
+#   make bench        measure, side by side with redis-server and raw LevelDB; make bench-quick is shorter
+#   make install      install larderd and larderctl below PREFIX (/usr/local)
+#   make format       format the sources and check their style
+#   make docs         write the generated documentation anew
+#   make tsan asan    the tests under the thread and the address sanitizer
+#   make fuzz         the protocol codec under libFuzzer (FUZZ_SECONDS each)
+#   make kill         hundreds of rounds of kill -9 under load (ROUNDS), the model test over many seeds (ROUNDS)
 
-export LARDER_STRICT = 1
+SHELL = /bin/bash
 SWIFT ?= swift
+PREFIX ?= /usr/local
+ROUNDS ?= 300
+FUZZ_SECONDS ?= 300
+# Warnings are errors here; elsewhere a newer compiler's new warning breaks nobody's build.
+export LARDER_STRICT = 1
 
-.PHONY: deps build test format
-
-# What must be there to build and to run.
+# What must be there to build, to show, to test, to measure.
 BUILD_PACKAGES = libleveldb-dev libsnappy-dev libuv1-dev
+TOUR_PACKAGES = netcat-openbsd redis-tools python3
+TEST_PACKAGES = $(TOUR_PACKAGES) redis-server python3-venv gcc libc6-dev
+BENCH_PACKAGES = redis-server redis-tools
+
+SUDO = $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+# Installs what is missing of the packages named after it, and nothing where all are there.
+INSTALL = install_missing() { missing=""; for p in "$$@"; do \
+  dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; done; \
+  if [ -n "$$missing" ]; then echo "installing:$$missing"; $(SUDO) apt-get update -qq && \
+  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi; }; \
+  install_missing
+
+.PHONY: deps build release run serve stop test bench bench-quick install format lint docs tsan asan fuzz kill clean
 
 deps:
-	@missing=""; for p in $(BUILD_PACKAGES); do \
-	  dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; done; \
-	if [ -n "$$missing" ]; then echo "installing$$missing"; apt-get update -qq && \
-	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; fi
+	@$(INSTALL) $(BUILD_PACKAGES)
 
 build: deps
 	$(SWIFT) build
 
-test: deps
-	$(SWIFT) test --disable-xctest
+release: deps
+	$(SWIFT) build -c release --product larderd
+	$(SWIFT) build -c release --product larderctl
+
+run: deps
+	@$(INSTALL) $(TOUR_PACKAGES)
+	Examples/tour.sh
+
+# The defaults of larderd and larderctl, so that larderctl finds the daemon without being told where.
+serve: release
+	@.build/release/larderctl ping >/dev/null 2>&1 && echo "a daemon is running already" || { \
+	  nohup .build/release/larderd >>.build/larderd.log 2>&1 & \
+	  for i in $$(seq 50); do .build/release/larderctl ping >/dev/null 2>&1 && break; sleep 0.1; done; \
+	  .build/release/larderctl ping >/dev/null && echo "larderd is running; its log: .build/larderd.log"; }
+	@echo "try:   .build/release/larderctl set greeting hello && .build/release/larderctl get greeting"
+	@echo "stop:  make stop"
+
+stop:
+	-.build/release/larderctl SHUTDOWN
+
+VENV = .build/venv
+$(VENV)/bin/python:
+	python3 -m venv $(VENV)
+
+.PHONY: test-deps
+test-deps: deps
+	@$(INSTALL) $(TEST_PACKAGES)
+	@$(MAKE) --no-print-directory $(VENV)/bin/python
+	@$(VENV)/bin/python -c 'import redis' 2>/dev/null || $(VENV)/bin/python -m pip install -q redis
+
+test: test-deps
+	$(SWIFT) build --build-tests
+	$(SWIFT) test --skip-build --disable-xctest
+
+bench: deps
+	@$(INSTALL) $(BENCH_PACKAGES)
+	$(SWIFT) build -c release
+	.build/release/larderbench
+
+bench-quick: deps
+	@$(INSTALL) $(BENCH_PACKAGES)
+	$(SWIFT) build -c release
+	.build/release/larderbench --quick
+
+install: deps
+	$(SWIFT) build -c release --static-swift-stdlib --scratch-path .build/install --product larderd
+	$(SWIFT) build -c release --static-swift-stdlib --scratch-path .build/install --product larderctl
+	install -d $(DESTDIR)$(PREFIX)/bin
+	install -m 755 .build/install/release/larderd .build/install/release/larderctl $(DESTDIR)$(PREFIX)/bin
 
 format:
-	$(SWIFT) format --recursive --in-place --parallel Sources Tests Package.swift
-	$(SWIFT) format lint --recursive --strict --parallel Sources Tests Package.swift
+	$(SWIFT) format --recursive --in-place --parallel Package.swift Sources Tests Examples
+	$(MAKE) --no-print-directory lint
+
+lint:
+	$(SWIFT) format lint --recursive --strict --parallel Package.swift Sources Tests Examples
+
+docs: test-deps
+	$(SWIFT) build --build-tests
+	LARDER_UPDATE_DOCS=1 $(SWIFT) test --skip-build --disable-xctest --filter DocsTests
+
+tsan: test-deps
+	$(SWIFT) test --disable-xctest --sanitize=thread --scratch-path .build/tsan
+
+asan: test-deps
+	$(SWIFT) test --disable-xctest --sanitize=address --scratch-path .build/asan
+
+kill: test-deps
+	$(SWIFT) build --build-tests
+	LARDER_KILL_ROUNDS=$(ROUNDS) LARDER_ROUNDS=$(ROUNDS) $(SWIFT) test --skip-build --disable-xctest --filter 'Kill|Model'
+
+clean:
+	rm -rf .build

@@ -1,0 +1,175 @@
+import LarderEngine
+import RESP
+
+/// docs/Protocol.md, made from the command table, the limits and the list of differences. A test compares the file with
+/// this, and writes it anew where `LARDER_UPDATE_DOCS` is set.
+package enum ProtocolPage {
+    package static var text: String {
+        ([introduction, examples, limitsSection, errorsSection, databasesSection]
+            + groups.map(section) + [differencesSection])
+            .joined(separator: "\n")
+    }
+
+    // MARK: Prose
+
+    private static let introduction = """
+        # The line protocol
+
+        <!-- Made from the command table by ProtocolPage.swift; `make docs` writes it anew. -->
+
+        `larderd` listens on a Unix-domain socket and speaks RESP, as documented by the Redis project:
+
+        - *inline commands*: a line of words, ended by a newline, words with blanks in quotes (`"…"` with `\\n`, `\\r`,
+          `\\t`, `\\"`, `\\\\`, `\\xHH`; `'…'` with `\\'`). One can type them.
+        - *RESP2*: an array of bulk strings, which is what client libraries send.
+        - *RESP3*, for replies, after `HELLO 3`.
+
+        Requests may be pipelined; replies come in the order of the requests. A reply leaves only when everything it wrote
+        or read is committed at the daemon's durability level. Values are bytes; keys are bytes, compared byte by byte.
+
+        A command that Redis has behaves as in Redis for string values. Where a database has a policy (and each has one,
+        `lowest` unless said otherwise) its entries expire without an `EX`; "as Redis" is meant under the policy `never`.
+
+        """
+
+    private static let examples = """
+        ## By hand
+
+        ```
+        $ nc -U /run/larder/larder.sock
+        SET greeting "good morning" POLICY high
+        +OK
+        GET greeting
+        $12
+        good morning
+        TTL greeting
+        :60
+        ```
+
+        """
+
+    private static let errorsSection = """
+        ## Errors
+
+        An error reply is one line: a code, a blank, a sentence. `ERR` is the code unless another is named.
+
+        | error | when |
+        |---|---|
+        | `ERR unknown command '…', with args beginning with: …` | there is no such command; commands of other types than strings do not exist |
+        | `ERR wrong number of arguments for '…' command` | the table below says how many |
+        | `ERR syntax error`, `ERR value is not an integer or out of range`, `ERR invalid expire time in '…' command` | as in Redis |
+        | `ERR Protocol error: …` | the request cannot be read; the connection is closed after it |
+        | `ERR commit …: the write was not committed: …` | a write to the disk failed; the reply stands for every command that was waiting |
+        | `ERR update …: an earlier write failed …` | nothing is accepted until the database could be reopened, which is tried again and again |
+        | `NOPROTO unsupported protocol version` | `HELLO` with something else than 2 or 3 |
+        | `WRONGPASS …` | `HELLO … AUTH` with another user than `default`: there are no passwords, the socket's mode protects it |
+
+        """
+
+    private static var limitsSection: String {
+        let limits = Limits()
+        let rows: [(String, String)] = [
+            ("an inline command", "\(limits.requests.inlineBytesMax) bytes"),
+            ("words of a command", "\(limits.requests.argumentsMax)"),
+            ("a word, and so a value", "\(limits.requests.bulkBytesMax) bytes"),
+            ("a key", "\(Key.bytesMax) bytes"),
+            ("connections", "\(limits.clientsMax) (`--max-clients`)"),
+            ("databases", "\(EngineOptions().databasesMax) (`--max-databases`)"),
+            (
+                "unread replies of a client",
+                "\(limits.outputBytesPause) bytes, then it is no longer read from; disconnected after "
+                    + "\(limits.outputStallMilliseconds / 1000) s without progress"
+            ),
+            ("writes waiting to be committed", "\(EngineOptions().pendingBytesMax) bytes, then commands wait"),
+            (
+                "open snapshots",
+                "\(limits.snapshotsMax), each for at most \(limits.snapshotMilliseconds / 1000) s"
+            ),
+            ("remembered SCAN cursors", "\(limits.scanCursorsMax), the oldest are forgotten first"),
+        ]
+        return "## Limits\n\n| what | limit |\n|---|---|\n"
+            + rows.map { "| \($0.0) | \($0.1) |\n" }.joined()
+    }
+
+    private static let databasesSection = """
+        ## Databases and policies
+
+        A connection begins in database `0`. `SELECT` takes `0` to `15`, as in Redis, and names: \(DatabaseName.rule).
+        A database comes into being with its first write.
+
+        A policy says how long entries stay fresh after they were stored: `highest` 10 s, `high` 1 min, `middle` 1 h, `low`
+        24 h, `lowest` 7 days, `never`, or a number of seconds such as `90` or `0.5` (shown as `every:90`). An entry stored
+        without a lifetime of its own is *governed*: it follows the policy its database has at the moment of the read.
+        `EX`, `PX`, `EXAT`, `PXAT`, `POLICY` and the EXPIRE family give it an *own* deadline; `PERSIST` and `POLICY never`
+        make it stay. An entry is expired from its deadline on, and is never handed out then.
+
+        """
+
+    // MARK: Commands
+
+    private static var groups: [String] {
+        var seen: [String] = []
+        for spec in CommandTable.all where !seen.contains(spec.group) { seen.append(spec.group) }
+        return seen
+    }
+
+    private static func section(_ group: String) -> String {
+        let title = group == "larder" ? "Larder's own" : group.prefix(1).uppercased() + group.dropFirst()
+        let rows = CommandTable.all.filter { $0.group == group }.map { spec in
+            let usage = ([spec.name.uppercased()] + (spec.syntax.isEmpty ? [] : [spec.syntax])).joined(separator: " ")
+            return "| `\(escaped(usage))` | \(escaped(spec.summary)) | \(escaped(spec.reply)) | \(spec.complexity) |\n"
+        }
+        return "## Commands: \(title)\n\n| command | does | reply | cost |\n|---|---|---|---|\n" + rows.joined()
+    }
+
+    private static func escaped(_ text: String) -> String { text.replacing("|", with: "\\|") }
+
+    // MARK: Differences
+
+    /// Where we differ from Redis on purpose, and why.
+    package static let differences: [(what: String, why: String)] = [
+        (
+            "Entries without an `EX` expire after their database's policy, 7 days unless said otherwise.",
+            "Nothing is kept forever unless someone says so: `--policy never`, `POLICY never`, `PERSIST`."
+        ),
+        (
+            "An entry is expired from its deadline on (`now >= deadline`); Redis serves it one millisecond longer.",
+            "One boundary rule for every way in."
+        ),
+        (
+            "`DBSIZE` reads the keys after a write, off the event loop; it is exact and counts expired entries that are not yet swept.",
+            "A blind write does not look whether the key is there; Redis has every key in memory."
+        ),
+        (
+            "`SCAN` cursors are numbers of a bounded table; an unknown one is an error. `KEYS` and `SCAN` list keys in the order of their bytes.",
+            "They work on every connection and pin nothing; Redis takes any number for a cursor."
+        ),
+        (
+            "`SELECT` takes names besides `0` to `15`.", "Databases have names."
+        ),
+        (
+            "`HELLO` and `INFO` say Redis version \(ServerInfo.redisVersion); `larder_version` says ours.",
+            "Clients choose their features by Redis' version."
+        ),
+        (
+            "A bulk that is not followed by CR LF is a protocol error.",
+            "Redis skips the two bytes unread, and takes what follows for a command."
+        ),
+        (
+            "A key is at most \(Key.bytesMax) bytes long; Redis allows 512 MiB.",
+            "Keys are sorted and indexed on the disk."
+        ),
+        (
+            "`CLIENT SETINFO` is there, which Redis 7.0 does not have yet.", "Newer client libraries send it."
+        ),
+        (
+            "`COMMAND DOCS` gives `syntax` and `reply` as text, and `COMMAND` no categories and key specifications.",
+            "The syntax is written for people; what clients use of `COMMAND` (name, arity, flags, key positions) is there."
+        ),
+    ]
+
+    private static var differencesSection: String {
+        "## Where we differ from Redis\n\n| what | why |\n|---|---|\n"
+            + differences.map { "| \(escaped($0.what)) | \(escaped($0.why)) |\n" }.joined()
+    }
+}

@@ -1,0 +1,34 @@
+import LarderServer
+import Testing
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// The documentation says what the code says.
+@Suite struct DocsTests {
+    /// The package's directory, found from this file's place in it.
+    static let root = #filePath.split(separator: "/").dropLast(3).reduce("") { $0 + "/" + $1 }
+
+    static func read(_ path: String) throws -> String {
+        try String(contentsOf: URL(filePath: root + "/" + path), encoding: .utf8)
+    }
+
+    @Test func protocolPageIsMadeFromTheCommandTable() throws {
+        let path = "docs/Protocol.md"
+        if ProcessInfo.processInfo.environment["LARDER_UPDATE_DOCS"] != nil {
+            try ProtocolPage.text.write(to: URL(filePath: Self.root + "/" + path), atomically: true, encoding: .utf8)
+        }
+        #expect(try Self.read(path) == ProtocolPage.text, "run: make docs")
+    }
+
+    @Test func everyCommandHasAllItsTexts() {
+        for spec in CommandTable.all {
+            #expect(!spec.summary.isEmpty && !spec.reply.isEmpty && !spec.complexity.isEmpty, "\(spec.name)")
+            #expect(spec.summary.last == "." || spec.summary.hasSuffix(")."), "\(spec.name): summary is a sentence")
+            #expect(spec.name == spec.name.lowercased())
+        }
+    }
+}
