@@ -99,7 +99,7 @@ private func written(_ version: RESPVersion, _ body: (inout ReplyBuffer) -> Void
         #expect(buffer.isEmpty == true)
         buffer.simple("OK")
         buffer.raw("+PONG\r\n")
-        buffer.raw(Array("_\r\n".utf8))
+        Array("_\r\n".utf8).withUnsafeBytes { buffer.raw($0) }
         #expect(buffer.count == 15)
         buffer.removeFirst(5)
         #expect(buffer.withBytes { Array($0) } == Array("+PONG\r\n_\r\n".utf8))

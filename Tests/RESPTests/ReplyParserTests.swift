@@ -50,6 +50,17 @@ import Testing
         }
     }
 
+    @Test func memoryCanBeGivenBackWithinAReply() throws {
+        var parser = ReplyParser()
+        var replies: [RESPValue] = []
+        for byte in Array("*2\r\n$3\r\nabc\r\n:12\r\n".utf8) {
+            parser.append([byte])
+            if let reply = try parser.next() { replies.append(reply) }
+            parser.reclaim()
+        }
+        #expect(replies == [.array([.bulk(Array("abc".utf8)), .integer(12)])])
+    }
+
     @Test func deepReplies() {
         let opened = String(repeating: "*1\r\n", count: 256)
         let limits = RESPLimits(depthMax: 256)
