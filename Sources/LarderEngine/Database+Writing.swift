@@ -228,7 +228,7 @@ extension Database {
         _ body: (inout Update) throws(LarderError) -> Result
     ) throws(LarderError) -> Result {
         if !isReady(forWriting: true) { try prepare(forWriting: true) }
-        while pipeline.isCongested { try pipeline.settle() }
+        while pipeline.isCongested { pipeline.drain() }
         let (result, ticket) = try update(keys, loading: loading, now: now(), durability: durability, body)
         try pipeline.wait(for: ticket)
         return result
