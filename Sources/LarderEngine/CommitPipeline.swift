@@ -12,15 +12,18 @@ package protocol CommitObserver: AnyObject, Sendable {
 /// - Units are queued under the shard locks of what they change, so the order of sequences is the order of application.
 /// - One thread at a time leads: it takes all that is queued and commits it as one group. A caller that waits becomes
 ///   the leader when there is none; for callers that do not wait, ``wake()`` starts the pipeline's own thread.
-/// - When a commit fails, every unit that is queued fails with it, and the overlays go back to what is durable.
+/// - When a commit fails, what of its group was durable already stays so; the rest fails, and every unit that is queued
+///   with it, and the overlays go back to what is durable.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: all state below "guarded" is read and written with `lock` held.
-/// Lock order: shard locks (databases by number, shards by index) before `lock`.
+/// Lock order: the table of databases, shard locks (databases by number, shards by index), `lock`.
 package final class CommitPipeline: @unchecked Sendable {
     private let context: EngineContext
     private let sink: any CommitSink
     private let databases: DatabaseTable
     private let decided = Atomic<UInt64>(0)
+    /// The highest sequence that ever failed: who waited for a later one need not look for its failure.
+    private let lastFailed = Atomic<UInt64>(0)
     private let pendingBytes = Atomic<Int>(0)
 
     private let lock = Lock()
@@ -33,12 +36,9 @@ package final class CommitPipeline: @unchecked Sendable {
     private var waiting = 0
     private var isStopping = false
     private var hasIdleThread = false
-    private var failures: [(range: ClosedRange<UInt64>, error: LarderError)] = []
+    private var failures = CommitFailures()
     private var observers: [any CommitObserver] = []
     private var thread: WorkThread?
-
-    /// How many failed ranges are remembered for those who ask late.
-    private static let failuresMax = 256
 
     init(context: EngineContext, sink: any CommitSink, databases: DatabaseTable) {
         self.context = context
@@ -80,35 +80,39 @@ package final class CommitPipeline: @unchecked Sendable {
     /// Waits until what the ticket stands for is committed, committing it on this thread if nobody else does.
     /// - Throws: the error of the commit if it failed.
     package func wait(for ticket: CommitTicket) throws(LarderError) {
-        if !isDecided(ticket) {
-            lock.lock()
-            waiting += 1
-            while !isDecided(ticket) {
-                if isLed {
-                    progress.wait(lock)
-                } else {
-                    lead(until: ticket.sequence)
-                }
-            }
-            waiting -= 1
-            lock.unlock()
-        }
-        try outcome(ticket)
-    }
-
-    /// Throws when the unit of a decided ticket failed.
-    private func outcome(_ ticket: CommitTicket) throws(LarderError) {
+        awaitDecision(ticket)
         if let failure = failure(of: ticket) { throw failure }
     }
 
-    /// The error of the commit that a decided ticket stands for, if it failed. Free while no commit ever failed.
+    /// The error of the commit that a decided ticket stands for, if it failed. One atomic load while none failed.
     package func failure(of ticket: CommitTicket) -> LarderError? {
-        guard ticket.sequence > 0, context.statistics.commitFailures.read() > 0 else { return nil }
-        return lock.withLock { failures.first { $0.range.contains(ticket.sequence) }?.error }
+        // `decided` was read with acquiring order after `lastFailed` was written.
+        guard ticket.sequence > 0, ticket.sequence <= lastFailed.load(ordering: .relaxed) else { return nil }
+        return lock.withLock { failures.error(of: ticket.sequence) }
+    }
+
+    private func awaitDecision(_ ticket: CommitTicket) {
+        if isDecided(ticket) { return }
+        lock.lock()
+        waiting += 1
+        while !isDecided(ticket) {
+            if isLed {
+                progress.wait(lock)
+            } else {
+                lead(until: ticket.sequence)
+            }
+        }
+        waiting -= 1
+        lock.unlock()
     }
 
     /// Waits until everything applied before the call is committed.
+    /// - Throws: the error of the unit applied last, if that one failed.
     package func settle() throws(LarderError) { try wait(for: everythingApplied) }
+
+    /// Waits until everything applied before the call is decided: committed, or failed and taken back. For those who
+    /// then look at what is durable, and whom the failure of others does not concern.
+    func drain() { awaitDecision(everythingApplied) }
 
     /// Makes sure that what is queued gets committed soon, without waiting for it.
     package func wake() {
@@ -141,12 +145,19 @@ package final class CommitPipeline: @unchecked Sendable {
     }
 
     private func commit(_ group: [CommitUnit]) {
+        var durable = 0
         do throws(LarderError) {
-            try sink.commit(group[...])
+            try sink.commit(group[...], durable: &durable)
         } catch {
-            fail(group, error)
+            succeed(group[..<durable])
+            fail(group[durable...], error)
             return
         }
+        succeed(group[...])
+    }
+
+    private func succeed(_ group: ArraySlice<CommitUnit>) {
+        guard let last = group.last?.sequence else { return }
         var bytes = 0
         for unit in group {
             bytes += unit.byteCount
@@ -158,7 +169,6 @@ package final class CommitPipeline: @unchecked Sendable {
         context.statistics.commitGroups.add()
         context.statistics.commitUnits.add(group.count)
         pendingBytes.add(-bytes)
-        guard let last = group.last?.sequence else { return }
         decide(upTo: last, failure: nil)
     }
 
@@ -172,23 +182,27 @@ package final class CommitPipeline: @unchecked Sendable {
     }
 
     /// Fails `group` and everything queued behind it, and takes the overlays back to what is durable.
-    private func fail(_ group: [CommitUnit], _ cause: LarderError) {
+    private func fail(_ group: ArraySlice<CommitUnit>, _ cause: LarderError) {
         let error = LarderError(
             .commitFailed, "the write was not committed: \(cause.message)", operation: "commit",
             database: cause.database, underlying: cause)
         context.statistics.commitFailures.add()
-        let all = databases.all
-        for database in all { database.lockAll() }
-        let (failed, last) = lock.withLock {
-            let failed = group + queue
-            queue = []
-            let first = failed.first?.sequence ?? lastSequence
-            failures.append((first...max(first, lastSequence), error))
-            if failures.count > Self.failuresMax { failures.removeFirst() }
-            return (failed, lastSequence)
+        // The table stays locked, so that no database joins whose writes would be failed and not taken back.
+        let (failed, last) = databases.withAll { all in
+            for database in all { database.lockAll() }
+            defer { for database in all.reversed() { database.unlockAll() } }
+            let (failed, last) = lock.withLock {
+                let failed = group + queue
+                queue = []
+                if let first = failed.first?.sequence {
+                    failures.add(first...lastSequence, error)
+                    lastFailed.store(lastSequence, ordering: .relaxed)
+                }
+                return (failed, lastSequence)
+            }
+            for database in all { database.revertToDurable() }
+            return (failed, last)
         }
-        for database in all { database.revertToDurable() }
-        for database in all.reversed() { database.unlockAll() }
         pendingBytes.add(-failed.reduce(0) { $0 + $1.byteCount })
         context.report(.error, "commit failed, \(failed.count) writes were refused: \(cause)")
         decide(upTo: last, failure: error)

@@ -5,7 +5,9 @@ import LevelDB
 ///
 /// Called by one thread at a time.
 protocol CommitSink: Sendable {
-    func commit(_ group: ArraySlice<CommitUnit>) throws(LarderError)
+    /// - Parameter durable: counted up as units become durable. Whatever is thrown, the first `durable` units of the
+    ///   group stay: the caller must treat them as committed, or what it serves is not what the disk says.
+    func commit(_ group: ArraySlice<CommitUnit>, durable: inout Int) throws(LarderError)
 }
 
 /// Commits straight to LevelDB: the units of a database that follow each other share one WriteBatch.
@@ -18,28 +20,33 @@ struct DirectCommitSink: CommitSink {
     /// Bytes of one WriteBatch: a batch is one record of LevelDB's log and one insertion into its memory table.
     private static let batchBytesMax = 4 << 20
 
-    func commit(_ group: ArraySlice<CommitUnit>) throws(LarderError) {
+    func commit(_ group: ArraySlice<CommitUnit>, durable: inout Int) throws(LarderError) {
         try context.options.beforeCommit?()
         var batch = PendingBatch()
         for unit in group {
             switch unit.action {
             case .write(_, let store, let operations):
-                if batch.store !== store || batch.batch.byteCount > Self.batchBytesMax { try batch.flush() }
+                if batch.store !== store || batch.batch.byteCount > Self.batchBytesMax {
+                    durable += try batch.flush()
+                }
                 batch.store = store
+                batch.units += 1
                 batch.sync = batch.sync || unit.sync
                 for operation in operations { batch.add(operation) }
             case .control(let perform, _):
-                try batch.flush()
+                durable += try batch.flush()
                 try perform()
+                durable += 1
             }
         }
-        try batch.flush()
+        durable += try batch.flush()
     }
 
     /// The batch being filled, and the store it is for.
     private struct PendingBatch {
         let batch = LevelDB.WriteBatch()
         var store: EpochStore?
+        var units = 0
         var sync = false
 
         func add(_ operation: CommitOperation) {
@@ -52,14 +59,17 @@ struct DirectCommitSink: CommitSink {
             }
         }
 
-        mutating func flush() throws(LarderError) {
-            guard let store, !batch.isEmpty else { return }
+        /// - Returns: how many units are now durable.
+        mutating func flush() throws(LarderError) -> Int {
+            guard let store else { return 0 }
             // A store that was set aside while these writes waited takes no more of them: they must not be answered.
             if let error = store.endingError("write") { throw error }
             try store.write(batch, sync: sync)
+            defer { units = 0 }
             batch.clear()
             self.store = nil
             sync = false
+            return units
         }
     }
 }

@@ -91,7 +91,12 @@ extension Database {
                 }
             },
             committed: { [self] in
-                withAllShards { durable = state }
+                withAllShards {
+                    // Once it is durable nobody has to wait for it any more.
+                    if applied.sequence == state.sequence { applied.sequence = 0 }
+                    durable = state
+                    durable.sequence = 0
+                }
                 committed()
             })
         let sequence = pipeline.enqueue(CommitUnit(action, sync: true))

@@ -107,7 +107,7 @@ extension Database {
             defer { for index in indices.reversed() { shard(index).lock.unlock() } }
 
             let state = applied
-            var ticket = state.sequence
+            var ticket = undecided(state)
             var loaded: [Record?] = []
             if loading {
                 guard let found = try gather(keys, cold, state, &ticket) else { continue }
@@ -228,7 +228,7 @@ extension Database {
         _ body: (inout Update) throws(LarderError) -> Result
     ) throws(LarderError) -> Result {
         if !isReady(forWriting: true) { try prepare(forWriting: true) }
-        while pipeline.isCongested { try pipeline.settle() }
+        while pipeline.isCongested { pipeline.drain() }
         let (result, ticket) = try update(keys, loading: loading, now: now(), durability: durability, body)
         try pipeline.wait(for: ticket)
         return result

@@ -3,7 +3,7 @@ import Threading
 /// The databases of a larder by name.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the table is read and written with the lock held. The lock is
-/// never taken by a thread that holds a shard's lock.
+/// never taken by a thread that holds a shard's lock, so that shards may be locked under it.
 final class DatabaseTable: @unchecked Sendable {
     private let lock = Lock()
     private var byName: [String: Database] = [:]
@@ -11,6 +11,11 @@ final class DatabaseTable: @unchecked Sendable {
 
     /// All databases, in the order in which their locks are to be taken.
     var all: [Database] { lock.withLock { byName.values.sorted { $0.number < $1.number } } }
+
+    /// Runs `body` on all databases, in the order in which their locks are to be taken, while none can be added.
+    func withAll<Result>(_ body: ([Database]) -> Result) -> Result {
+        lock.withLock { body(byName.values.sorted { $0.number < $1.number }) }
+    }
 
     func find(_ name: String) -> Database? { lock.withLock { byName[name] } }
 

@@ -166,7 +166,7 @@ extension Database {
     func settledStore(_ operation: String) throws(LarderError) -> EpochStore? {
         try ForkGuard.check(operation)
         _ = try readableStore(appliedState, operation)
-        try pipeline.settle()
+        pipeline.drain()
         return try readableStore(durableState, operation)
     }
 

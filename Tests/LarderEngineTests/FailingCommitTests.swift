@@ -1,0 +1,199 @@
+import TestSupport
+import Testing
+import Threading
+
+@testable import LarderEngine
+
+/// What happens when a commit does not reach the disk.
+@Suite struct FailingCommitTests {
+    /// Fails the commits that it is told to.
+    final class Fault: Sendable {
+        let isOn = Mutexed(false)
+        let calls = Mutexed(0)
+        /// Runs in the commit instead of failing it.
+        let instead = Mutexed<(@Sendable () -> Void)?>(nil)
+
+        var hook: @Sendable () throws(LarderError) -> Void {
+            { [self] () throws(LarderError) in
+                calls.with { $0 += 1 }
+                if let body = instead.with({ body in
+                    defer { body = nil }
+                    return body
+                }) {
+                    body()
+                }
+                if isOn.current { throw LarderError(.io, "no space left", operation: "commit") }
+            }
+        }
+    }
+
+    @Test func everyQueuedOperationFailsAndTheOverlayGoesBack() throws {
+        let fault = Fault()
+        let larder = try TestLarder { $0.beforeCommit = fault.hook }
+        let database = try larder.database()
+        let other = try larder.database("other")
+        try database.put("a", "old")
+        fault.isOn.with { $0 = true }
+        let pipeline = try larder.engine().pipeline
+        let first = try database.update([Key("a")], loading: true, now: database.now()) { update in
+            Array("new".utf8).withUnsafeBytes { update.put(0, payload: $0) }
+        }.1
+        let second = try other.putLater("b", "new")
+        let read = try database.read(Key("a"), now: database.now())
+        #expect(read.record?.text == "new")
+        #expect(read.ticket >= first)
+        for ticket in [first, second, read.ticket] {
+            #expect(errorCode { try pipeline.wait(for: ticket) } == .commitFailed)
+        }
+        #expect(try database.value("a") == "old")
+        #expect(try other.value("b") == nil)
+        fault.isOn.with { $0 = false }
+        try other.put("b", "again")
+        #expect(try other.value("b") == "again")
+        #expect(pipeline.pendingByteCount == 0)
+    }
+
+    @Test func everyNthCommitFails() throws {
+        for period in 1...5 {
+            let fault = Fault()
+            let larder = try TestLarder { $0.beforeCommit = fault.hook }
+            let database = try larder.database()
+            var expected: [String: String] = [:]
+            for step in 0..<60 {
+                let fails = step % period == 0
+                fault.isOn.with { $0 = fails }
+                let key = "k\(step % 7)"
+                let code = errorCode { try database.put(key, "\(step)") }
+                #expect(code == (fails ? .commitFailed : nil))
+                if !fails { expected[key] = "\(step)" }
+                #expect(try database.value(key) == expected[key])
+            }
+            #expect(try database.contents() == expected)
+        }
+    }
+
+    /// The failure of one write is no business of a reader who comes later.
+    @Test func aFailureDoesNotMakeLaterSnapshotsAndCountsFail() throws {
+        let fault = Fault()
+        let larder = try TestLarder { $0.beforeCommit = fault.hook }
+        let database = try larder.database()
+        try database.put("a", "1")
+        fault.isOn.with { $0 = true }
+        #expect(errorCode { try database.put("a", "2") } == .commitFailed)
+        #expect(try database.count(includingExpired: false) == 1)
+        #expect(try database.snapshot().value("a") == "1")
+        #expect(try database.contents() == ["a": "1"])
+    }
+
+    /// A purge that is on the disk stays, when a write behind it in the same group fails: the old epoch is no longer
+    /// the one that POINTER names.
+    @Test func whatWasDurableBeforeTheFailureStaysCommitted() throws {
+        let fault = Fault()
+        let larder = try TestLarder { $0.beforeCommit = fault.hook }
+        let database = try larder.database()
+        let other = try larder.database("other")
+        try database.put("a", "1")
+        try database.put("kept", "1", rule: .ownNever)
+        let pipeline = try larder.engine().pipeline
+        let store = try #require(other.durableState.store)
+        // Another thread leads a commit and, inside it, this group gathers behind it.
+        let gathered = Mutexed<[CommitTicket]>([])
+        fault.instead.with {
+            $0 = {
+                let policy = try? database.changePolicy(.high, now: database.now())
+                let good = try? database.putLater("b", "2")
+                let bad = try? other.putLater("c", "3")
+                gathered.with { $0 = [policy, good, bad].compactMap { $0 } }
+                fault.instead.with {
+                    $0 = { store.suspend(LarderError(.io, "pulled out", operation: "test")) }
+                }
+            }
+        }
+        try database.put("trigger", "0")
+        let tickets = gathered.current
+        #expect(tickets.count == 3)
+        try pipeline.wait(for: tickets[0])
+        try pipeline.wait(for: tickets[1])
+        #expect(errorCode { try pipeline.wait(for: tickets[2]) } == .commitFailed)
+        #expect(database.policy == .high)
+        #expect(try database.value("b") == "2")
+        larder.close()
+        #expect(try larder.database().policy == .high)
+        #expect(try larder.database().value("b") == "2")
+    }
+
+    @Test func aPurgeSurvivesTheFailureBehindIt() throws {
+        let fault = Fault()
+        let larder = try TestLarder { $0.beforeCommit = fault.hook }
+        let database = try larder.database()
+        let other = try larder.database("other")
+        try database.put("a", "1")
+        let store = try #require(other.durableState.store)
+        // The purge's unit is queued by another thread while a commit is under way, and a write that fails behind it.
+        let purged = Mutexed<LarderError.Code?>(nil)
+        let thread = Mutexed<WorkThread?>(nil)
+        fault.instead.with {
+            $0 = {
+                let before = database.appliedState.store
+                thread.with {
+                    $0 = WorkThread(name: "purge") {
+                        let code = errorCode { _ = try database.purge(counting: false) }
+                        purged.with { $0 = code }
+                    }
+                }
+                while database.appliedState.store === before { sched_yield() }
+                _ = try? other.putLater("c", "3")
+                fault.instead.with {
+                    $0 = { store.suspend(LarderError(.io, "pulled out", operation: "test")) }
+                }
+            }
+        }
+        try database.put("trigger", "0")
+        thread.current?.join()
+        #expect(purged.current == nil)
+        try database.put("b", "2")
+        try larder.maintain()
+        larder.close()
+        #expect(try larder.database().contents() == ["b": "2"])
+    }
+
+    @Test func aPurgeThatFailsLeavesTheOldEntries() throws {
+        let fault = Fault()
+        let larder = try TestLarder { $0.beforeCommit = fault.hook }
+        let database = try larder.database()
+        try database.put("a", "1")
+        fault.isOn.with { $0 = true }
+        #expect(errorCode { _ = try database.purge() } == .commitFailed)
+        #expect(errorCode { try database.setPolicy(.never) } == .commitFailed)
+        fault.isOn.with { $0 = false }
+        #expect(database.policy == .lowest)
+        #expect(try database.value("a") == "1")
+        try larder.maintain()
+        try database.put("b", "2")
+        #expect(try FileSystem.list(database.directory).filter { UInt64($0) != nil }.count == 1)
+        larder.close()
+        #expect(try larder.database().contents() == ["a": "1", "b": "2"])
+    }
+
+    @Test func whoAsksLateIsNeverToldThatAFailedWriteIsThere() {
+        var failures = CommitFailures()
+        let error = LarderError(.io, "x", operation: "test")
+        for number in UInt64(0)...UInt64(CommitFailures.rangesMax + 10) {
+            failures.add(number * 10 + 5...number * 10 + 7, error)
+        }
+        #expect(failures.error(of: 6)?.code == .commitFailed)
+        let last = UInt64(CommitFailures.rangesMax + 10) * 10
+        #expect(failures.error(of: last + 4) == nil)
+        #expect(failures.error(of: last + 5)?.code == .io)
+        #expect(failures.error(of: last + 8) == nil)
+        #expect(failures.error(of: 0) != nil)
+    }
+
+    @Test func aReadDoesNotWaitForAChangeThatIsLongDurable() throws {
+        let larder = try TestLarder()
+        let database = try larder.database()
+        try database.put("a", "1")
+        try database.setPolicy(.high)
+        #expect(try database.read(Key("a"), now: database.now()).ticket == .none)
+    }
+}

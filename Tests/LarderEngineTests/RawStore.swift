@@ -1,0 +1,28 @@
+import LevelDB
+
+@testable import LarderEngine
+
+// Looking past the engine, at what LevelDB really holds.
+
+extension EpochStore {
+    func rawEntries() throws(LarderError) -> [(key: [UInt8], value: [UInt8])] {
+        try access("test") { (database) throws(LevelDBError) in
+            let cursor = try database.cursor()
+            defer { cursor.close() }
+            var found: [(key: [UInt8], value: [UInt8])] = []
+            try cursor.seekToFirst()
+            while cursor.isValid {
+                found.append((cursor.key, cursor.value))
+                try cursor.next()
+            }
+            return found
+        }
+    }
+
+    func rawKeys() throws(LarderError) -> [[UInt8]] { try rawEntries().map(\.key) }
+
+    /// Writes past the engine.
+    func rawPut(_ key: [UInt8], _ value: [UInt8]) throws(LarderError) {
+        try access("test") { (database) throws(LevelDBError) in try database.put(key, value) }
+    }
+}

@@ -1,0 +1,147 @@
+import Synchronization
+import TestSupport
+
+@testable import LarderEngine
+
+/// A larder for one test: its own directory, a clock that moves by hand, no threads of its own unless asked for.
+final class TestLarder {
+    let directory: TemporaryDirectory
+    let time: ManualTimeSource
+    let events = EventLog()
+    private(set) var options: EngineOptions
+    private var opened: Engine?
+
+    init(_ configure: (inout EngineOptions) -> Void = { _ in }) throws {
+        directory = try TemporaryDirectory()
+        time = ManualTimeSource()
+        var options = EngineOptions()
+        options.backgroundMaintenance = false
+        options.durability = .os
+        options.onEvent = { [events] in events.add($0) }
+        configure(&options)
+        self.options = options
+    }
+
+    deinit { opened?.shutdown() }
+
+    var path: String { directory.path + "/larder" }
+
+    /// The engine, opened at the first use.
+    func engine() throws -> Engine {
+        if let opened { return opened }
+        let engine = try Engine.open(path, options: options, time: time)
+        opened = engine
+        return engine
+    }
+
+    /// Shuts the larder down; the next use opens it again.
+    func close() {
+        opened?.shutdown()
+        opened = nil
+    }
+
+    /// Shuts the larder down and changes how it is opened next.
+    func close(_ configure: (inout EngineOptions) -> Void) {
+        close()
+        configure(&options)
+    }
+
+    /// A database, opened or created.
+    func database(_ name: String = "books", policy: UpdatePolicy? = nil) throws -> Database {
+        try engine().openDatabase(name, policy: policy)
+    }
+
+    /// Rounds of maintenance until nothing is left to sweep.
+    func maintain() throws {
+        while try engine().maintain() {}
+    }
+}
+
+/// What the engine reported.
+final class EventLog: Sendable {
+    private let storage = Mutexed<[EngineEvent]>([])
+
+    func add(_ event: EngineEvent) { storage.with { $0.append(event) } }
+    var all: [EngineEvent] { storage.with { $0 } }
+    func contains(_ text: String) -> Bool { all.contains { $0.message.contains(text) } }
+}
+
+extension Database {
+    @discardableResult
+    func put(
+        _ key: String, _ value: String, rule: DeadlineRule = .governed, durability: Durability? = nil
+    ) throws(LarderError) -> Int {
+        try commit([Key(key)], loading: false, durability: durability) { update in
+            Array(value.utf8).withUnsafeBytes { update.put(0, payload: $0, rule: rule) }
+            return value.utf8.count
+        }
+    }
+
+    /// As ``put(_:_:rule:durability:)``, applied and not waited for.
+    func putLater(_ key: String, _ value: String) throws(LarderError) -> CommitTicket {
+        try update([Key(key)], loading: false, now: now()) { update in
+            Array(value.utf8).withUnsafeBytes { update.put(0, payload: $0) }
+        }.1
+    }
+
+    func value(_ key: String) throws(LarderError) -> String? { try get(Key(key)).map(\.text) }
+
+    /// Removes a key.
+    /// - Returns: whether a fresh entry was there.
+    @discardableResult
+    func remove(_ key: String) throws(LarderError) -> Bool {
+        try commit([Key(key)], loading: true) { update in
+            let found = update.current(0) != nil
+            update.remove(0)
+            return found
+        }
+    }
+
+    /// All entries that a cursor shows.
+    func contents(_ options: EnumerationOptions = EnumerationOptions()) throws(LarderError) -> [String: String] {
+        try cursor(options)?.contents() ?? [:]
+    }
+
+    /// Every key in LevelDB, of all kinds.
+    func rawKeys() throws(LarderError) -> [[UInt8]] {
+        guard let store = durableState.store else { return [] }
+        return try store.rawKeys()
+    }
+}
+
+extension Snapshot {
+    func value(_ key: String) throws(LarderError) -> String? { try get(Key(key)).map(\.text) }
+
+    func contents(_ options: EnumerationOptions = EnumerationOptions()) throws(LarderError) -> [String: String] {
+        try cursor(options)?.contents() ?? [:]
+    }
+}
+
+extension EntryCursor {
+    func contents() throws(LarderError) -> [String: String] {
+        var result: [String: String] = [:]
+        while try next() { result[String(decoding: try key().bytes, as: UTF8.self)] = try record().text }
+        return result
+    }
+
+    /// The keys that are left, in the cursor's order.
+    func keys() throws(LarderError) -> [String] {
+        var result: [String] = []
+        while try next() { result.append(String(decoding: try key().bytes, as: UTF8.self)) }
+        return result
+    }
+}
+
+extension Record {
+    var text: String { String(decoding: payload, as: UTF8.self) }
+}
+
+/// The code of the ``LarderError`` that `body` throws; nil when it throws none.
+func errorCode(_ body: () throws -> Void) -> LarderError.Code? {
+    do {
+        try body()
+        return nil
+    } catch {
+        return (error as? LarderError)?.code
+    }
+}
