@@ -42,7 +42,7 @@ let package = Package(
             name: "LevelDB", dependencies: ["CLevelDB", "Threading"],
             swiftSettings: settings, linkerSettings: homebrewLink),
         .target(name: "LarderEngine", dependencies: ["LevelDB", "Threading"], swiftSettings: settings),
-        .target(name: "Larder", dependencies: ["LarderEngine"], swiftSettings: settings),
+        .target(name: "Larder", dependencies: ["LarderEngine", "Threading"], swiftSettings: settings),
         .target(name: "RESP", swiftSettings: settings),
         .target(
             name: "LarderServer", dependencies: ["LarderEngine", "RESP", "Threading", "CUV"],

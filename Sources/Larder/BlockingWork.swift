@@ -1,0 +1,54 @@
+import Threading
+
+/// Threads for work that may block, so that asynchronous callers do not block Swift's cooperative pool.
+///
+/// Up to ``threadsMax`` threads, started when there is work and kept for the life of the process; more work than that
+/// waits its turn.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: all state is read and written with the lock held.
+final class BlockingWork: @unchecked Sendable {
+    private static let shared = BlockingWork()
+    private static let threadsMax = 4
+
+    private let lock = Lock()
+    private let available = Condition()
+    private var jobs: [@Sendable () -> Void] = []
+    private var idle = 0
+    private var threads: [WorkThread] = []
+
+    /// Runs `body` on one of the threads.
+    static func run<Value: Sendable>(_ body: @escaping @Sendable () throws(LarderError) -> Value)
+        async throws(LarderError) -> Value
+    {
+        let result = await withCheckedContinuation { (continuation: CheckedContinuation<_, Never>) in
+            shared.add { continuation.resume(returning: Result { () throws(LarderError) in try body() }) }
+        }
+        return try result.get()
+    }
+
+    private func add(_ job: @escaping @Sendable () -> Void) {
+        lock.withLock {
+            jobs.append(job)
+            if idle >= jobs.count {
+                available.signal()
+            } else if threads.count < Self.threadsMax {
+                threads.append(WorkThread(name: "larder-async") { [self] in work() })
+            }
+        }
+    }
+
+    private func work() {
+        lock.lock()
+        while true {
+            while jobs.isEmpty {
+                idle += 1
+                available.wait(lock)
+                idle -= 1
+            }
+            let job = jobs.removeFirst()
+            lock.unlock()
+            job()
+            lock.lock()
+        }
+    }
+}

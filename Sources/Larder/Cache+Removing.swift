@@ -1,0 +1,82 @@
+extension Cache {
+    /// Removes an entry. Nothing to remove is no error.
+    /// - Returns: whether there was a fresh entry.
+    @discardableResult
+    public func remove(_ key: some CacheKey, durability: Durability? = nil) throws(LarderError) -> Bool {
+        try remove([try source.key(key, "remove")], durability) == 1
+    }
+
+    /// Removes several entries in one batch: all or nothing.
+    /// - Returns: how many of them were there, and fresh.
+    @discardableResult
+    public func remove(_ keys: some Sequence<some CacheKey>, durability: Durability? = nil) throws(LarderError) -> Int {
+        var checked: [Key] = []
+        for key in keys { checked.append(try source.key(key, "remove")) }
+        return try remove(checked, durability)
+    }
+
+    private func remove(_ keys: [Key], _ durability: Durability?) throws(LarderError) -> Int {
+        try source.whileOpen("remove") { (_) throws(LarderError) in
+            guard let first = keys.first else { return 0 }
+            if !source.database.exists {
+                // Nothing to remove, and no reason to make files; the read says so if the database was deleted.
+                _ = try source.database.get(first)
+                return 0
+            }
+            return try source.database.commit(keys, loading: true, durability: durability ?? self.durability) {
+                update in
+                var count = 0
+                for index in keys.indices {
+                    if update.current(index) != nil { count += 1 }
+                    if update.isStored(index) { update.remove(index) }
+                }
+                return count
+            }
+        }
+    }
+
+    /// Empties the database at once, whatever its size. The policy stays. A crash leaves the old database or an empty
+    /// one. Snapshots and enumerations of before throw ``LarderError/Code/purged``.
+    /// - Parameter counting: whether the report says how many entries there were, which reads them all.
+    @discardableResult
+    public func removeAll(counting: Bool = false) throws(LarderError) -> RemovalReport {
+        try source.whileOpen("purge") { (engine) throws(LarderError) in
+            let report = try source.database.purge(counting: counting)
+            // The old files are removed in the background; soon rather than at its next round.
+            engine.wakeMaintenance()
+            return RemovalReport(report, counted: counting)
+        }
+    }
+
+    /// Removes the entries whose keys begin with `prefix`, in batches of at most 512: what was stored under it before the
+    /// call is gone when it returns, what is stored meanwhile may stay. A failure or a crash in between leaves some of
+    /// them.
+    @discardableResult
+    public func remove(prefix: some CacheKey) throws(LarderError) -> RemovalReport {
+        let prefix = try source.key(prefix, "remove prefix")
+        return try source.whileOpen("remove prefix") { (_) throws(LarderError) in
+            RemovalReport(try source.database.purge(prefix: Array(prefix.bytes)))
+        }
+    }
+
+    /// Removes the entries that have expired, in batches of at most 512, and gives their space back to the disk. Reads
+    /// all entries and compacts the files: the thorough form of what the larder does in the background by itself.
+    @discardableResult
+    public func removeExpired() throws(LarderError) -> RemovalReport {
+        try source.whileOpen("remove expired") { (_) throws(LarderError) in
+            RemovalReport(try source.database.purgeExpired())
+        }
+    }
+
+    /// Does now, for all databases of the larder, what the background thread does by itself: removes the expired entries
+    /// that are due, along an index and in batches of at most 512, and the files of what was purged.
+    /// - Returns: how many entries were swept meanwhile.
+    @discardableResult
+    public func sweep() throws(LarderError) -> Int {
+        try source.whileOpen("sweep") { (engine) throws(LarderError) in
+            let before = engine.statistics.expiredSwept.read()
+            while engine.maintain() {}
+            return engine.statistics.expiredSwept.read() - before
+        }
+    }
+}

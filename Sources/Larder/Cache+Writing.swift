@@ -1,0 +1,98 @@
+extension Cache {
+    // MARK: One entry
+
+    /// Stores a model under a key, in place of what is there.
+    /// - Parameters:
+    ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy.
+    ///   - durability: what the write has survived when the call returns. The default is the cache's.
+    /// - Throws: ``LarderError/Code/encoding``, naming key and type, when the value cannot be encoded;
+    ///   ``LarderError/Code/invalidArgument`` for a key or value that is too long or an impossible policy;
+    ///   ``LarderError/Code/commitFailed``, ``LarderError/Code/writesSuspended`` and ``LarderError/Code/io`` when it
+    ///   did not reach the disk.
+    public func set(
+        _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database,
+        durability: Durability? = nil
+    ) throws(LarderError) {
+        let key = try source.key(key, "set")
+        try put(try source.encode(value, key), source.codec.codec, key, policy, durability)
+    }
+
+    /// Stores bytes as they are under a key, in place of what is there. Parameters and errors as for
+    /// ``set(_:forKey:policy:durability:)``.
+    public func setBytes(
+        _ bytes: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database, durability: Durability? = nil
+    ) throws(LarderError) {
+        let key = try source.key(key, "set")
+        let payload = Payload.bytes(bytes)
+        try payload.check(key, name)
+        try put(payload, .raw, key, policy, durability)
+    }
+
+    private func put(
+        _ payload: Payload, _ codec: Codec, _ key: Key, _ policy: EntryPolicy, _ durability: Durability?
+    ) throws(LarderError) {
+        let policy = try policy.checked(name, key)
+        try source.whileOpen("set") { (_) throws(LarderError) in
+            try source.database.commit([key], loading: false, durability: durability ?? self.durability) { update in
+                let rule = policy.rule(now: update.now)
+                payload.withBytes { update.put(0, payload: $0, rule: rule, codec: codec) }
+            }
+        }
+    }
+
+    // MARK: Many entries
+
+    /// Stores many models in one batch: all or nothing.
+    ///
+    /// Takes a dictionary, or pairs in the manner of `["a": 1, "b": 2] as KeyValuePairs`. Parameters and errors as for
+    /// ``set(_:forKey:policy:durability:)``.
+    public func set<Key: CacheKey, Value: Encodable>(
+        _ pairs: some Sequence<(key: Key, value: Value)>, policy: EntryPolicy = .database,
+        durability: Durability? = nil
+    ) throws(LarderError) {
+        let batch = makeBatch()
+        for (key, value) in pairs { try batch.set(value, forKey: key, policy: policy) }
+        try apply(batch, durability: durability)
+    }
+
+    /// Fills a batch and applies it: all of it happens or nothing does, also across a crash, and nobody sees a part of it.
+    ///
+    /// ```swift
+    /// try cache.batch {
+    ///     try $0.set(reader, forKey: "new")
+    ///     $0.remove("old")
+    /// }
+    /// ```
+    /// - Parameter body: fills the batch. When it throws, nothing is written.
+    /// - Returns: what `body` returned.
+    @discardableResult
+    public func batch<Result>(durability: Durability? = nil, _ body: (CacheBatch) throws -> Result) throws -> Result {
+        let batch = makeBatch()
+        let result = try body(batch)
+        try apply(batch, durability: durability)
+        return result
+    }
+
+    /// An empty batch that encodes as this cache does, to be filled, from several threads if need be, and applied.
+    public func makeBatch() -> CacheBatch { CacheBatch(codec: source.codec) }
+
+    /// Does everything in a batch, in the order in which it was added, at one instant: all of it or nothing. The batch
+    /// stays as it is and can be applied again.
+    public func apply(_ batch: CacheBatch, durability: Durability? = nil) throws(LarderError) {
+        let changes = batch.changes
+        try source.whileOpen("batch") { (_) throws(LarderError) in
+            if changes.isEmpty { return }
+            let keys = changes.map(\.key)
+            try source.database.commit(keys, loading: false, durability: durability ?? self.durability) { update in
+                for (index, change) in changes.enumerated() {
+                    switch change.action {
+                    case .remove: update.remove(index)
+                    case .put(let payload, let codec, let policy):
+                        let rule = policy.rule(now: update.now)
+                        payload.withBytes { update.put(index, payload: $0, rule: rule, codec: codec) }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+/// A database of models: what is stored in it stays fresh for as long as its policy says, and is never handed out
+/// afterwards.
+///
+/// ```swift
+/// let cache = try Cache(named: "userdb", policy: .low)            // fresh for 24 hours
+/// try cache.set(Reader(…), forKey: "reader")
+/// let reader = try cache.value(Reader.self, forKey: "reader")     // nil from 24 hours on
+/// ```
+///
+/// - A *larder*, the directory, holds many databases, and one process holds the larder. Opening the same name twice in
+///   a process gives two handles on one database; a second process is told who holds the larder, and may talk to it
+///   through `larderd` and LarderClient.
+/// - The policy lives in the database. An entry stored without one of its own follows it, also when it is changed later.
+/// - A write has happened, as durably as promised, when the call returns. See ``CacheOptions/durability``.
+/// - All reading calls are in ``CacheReading``, which ``CacheSnapshot`` shares.
+///
+/// Thread-safe. Calls may block on the disk.
+public final class Cache: CacheReading {
+    /// The database that is used where none is named. It is also the one that clients of `larderd` begin in.
+    public static let standardName = "0"
+
+    /// Where the reading calls read from.
+    public let source: CacheSource
+    /// The larder's directory, absolute and without links.
+    public let directory: String
+    let durability: Durability?
+
+    /// Opens a database. Its files are made by the first write; its policy is the one it has, or
+    /// ``UpdatePolicy/lowest``, 7 days, where it is new.
+    /// - Parameters:
+    ///   - name: 1 to 64 characters of a-z, 0-9, `.`, `_` and `-`, beginning with a letter, a digit or `_`; a number is
+    ///     one of 0 to 15.
+    ///   - directory: the larder. Made where it is missing. The default is ``defaultDirectory``.
+    ///   - options: how this cache reads and writes, and how the larder is opened if the process has not opened it yet.
+    /// - Throws: ``LarderError/Code/larderHeld`` when another process holds the larder;
+    ///   ``LarderError/Code/damaged`` when the database's files are damaged: nothing is changed then, and
+    ///   ``setAsideDamaged(named:directory:)`` is the way to go on; ``LarderError/Code/newerFormat`` when a newer Larder
+    ///   wrote them; ``LarderError/Code/invalidArgument`` for a name or option that is not possible.
+    public convenience init(
+        named name: String = Cache.standardName, directory: String? = nil, options: CacheOptions = CacheOptions()
+    ) throws(LarderError) {
+        try self.init(name, nil, directory, options)
+    }
+
+    /// Opens a database, makes it if there is none, and gives it a policy. Entries that were stored under another one
+    /// are judged by the new one from now on, except that what had expired stays dead.
+    ///
+    /// Parameters and errors as for ``init(named:directory:options:)``.
+    public convenience init(
+        named name: String = Cache.standardName, policy: UpdatePolicy, directory: String? = nil,
+        options: CacheOptions = CacheOptions()
+    ) throws(LarderError) {
+        try self.init(name, policy, directory, options)
+    }
+
+    /// As ``init(named:policy:directory:options:)``, with an interval in seconds, kept to whole milliseconds.
+    /// - Throws: ``LarderError/Code/invalidArgument`` unless `seconds` is at least 0.001 and at most 9,000,000,000.
+    public convenience init(
+        named name: String = Cache.standardName, interval seconds: Double, directory: String? = nil,
+        options: CacheOptions = CacheOptions()
+    ) throws(LarderError) {
+        try self.init(name, try UpdatePolicy.checked(seconds, "open", name), directory, options)
+    }
+
+    private init(_ name: String, _ policy: UpdatePolicy?, _ directory: String?, _ options: CacheOptions)
+        throws(LarderError)
+    {
+        let engine = try Engine.open(
+            directory ?? Cache.defaultDirectory, options: try options.engineOptions(), time: options.timeSource)
+        if options.durability == .everysecond, engine.options.durability == .os {
+            throw LarderError(
+                .invalidArgument,
+                "the larder is open with durability 'os' and does not sync by itself; open it with 'everysecond' "
+                    + "first, or use 'always'", operation: "open", database: name)
+        }
+        let database: Database
+        if let policy {
+            database = try engine.openDatabase(name, policy: policy)
+        } else {
+            database = try engine.database(name)
+            // Now rather than at the first read, so that damage shows where errors are expected.
+            try database.prepare(forWriting: false)
+        }
+        source = CacheSource(engine, database, codec: options.codec, onDecodingFailure: options.onDecodingFailure)
+        durability = options.durability
+        self.directory = engine.directory
+    }
+
+    /// The larder that is used where no directory is named: `<program>/larder` in the user's cache directory
+    /// (`$XDG_CACHE_HOME`, else `~/.cache`), so that two programs do not meet by accident.
+    public static var defaultDirectory: String { DefaultPaths.programLarder(program: programName) }
+
+    private static var programName: String {
+        let path = CommandLine.arguments.first ?? ""
+        let name = path.split(separator: "/").last.map(String.init) ?? ""
+        return ["", ".", ".."].contains(name) ? "program" : name
+    }
+
+    /// Changes the database's policy. Entries that follow it are judged by the new one from now on, except that what had
+    /// expired stays dead.
+    public func setPolicy(_ policy: UpdatePolicy) throws(LarderError) {
+        try source.whileOpen("policy") { (_) throws(LarderError) in try source.database.setPolicy(policy) }
+    }
+
+    /// A view of the database as it is now: later writes do not show in it. Time goes on: what expires is not served from
+    /// it either.
+    public func snapshot() throws(LarderError) -> CacheSnapshot {
+        let engine = try source.hold("snapshot")
+        defer { withExtendedLifetime(engine) {} }
+        return CacheSnapshot(
+            source: CacheSource(
+                engine, source.database, snapshot: try source.database.snapshot(), codec: source.codec,
+                onDecodingFailure: source.onDecodingFailure))
+    }
+
+    /// Gives the larder up: from now on every call throws ``LarderError/Code/closed``. Calls that are under way finish.
+    /// The larder is synced, closed and free for other processes when its last cache, snapshot and enumeration is closed
+    /// or gone. Idempotent.
+    public func close() { source.close() }
+}

@@ -1,0 +1,97 @@
+import Threading
+
+/// Writes that happen all or not at all: collected here, done by ``Cache/apply(_:durability:)``.
+///
+/// Models are encoded when they are added. What is added later wins where keys are the same. Entries are stamped with
+/// the time at which the batch is applied.
+///
+/// Thread-safe: several threads may fill one batch, each of its calls adding in one step. The proof for
+/// `@unchecked Sendable`: `list` and `bytes` are read and written with the lock held, the rest is constant.
+public final class CacheBatch: @unchecked Sendable {
+    struct Change: Sendable {
+        enum Action: Sendable {
+            case put(Payload, Codec, EntryPolicy.Checked)
+            case remove
+        }
+        let key: Key
+        let action: Action
+    }
+
+    /// The most that one batch holds, keys and values, in bytes: 1 GiB.
+    public static let bytesMax = 1 << 30
+
+    private let codec: ModelCodec
+    private let lock = Lock()
+    private var list: [Change] = []
+    private var bytes = 0
+
+    /// An empty batch.
+    /// - Parameter codec: how models become bytes. ``Cache/makeBatch()`` takes the cache's.
+    public init(codec: ModelCodec = .json) { self.codec = codec }
+
+    /// Adds the storing of a model under a key.
+    /// - Throws: ``LarderError/Code/encoding``, naming key and type; ``LarderError/Code/invalidArgument`` for a key or
+    ///   value that is too long, an impossible policy, or a batch that is full. The batch is unchanged then.
+    public func set(_ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database)
+        throws(LarderError)
+    {
+        let key = try Key(checking: key, "batch", nil)
+        try add(try codec.payload(of: value, key, nil), codec.codec, key, policy)
+    }
+
+    /// Adds the storing of bytes as they are under a key. Errors as for ``set(_:forKey:policy:)``.
+    public func setBytes(_ bytes: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database)
+        throws(LarderError)
+    {
+        let key = try Key(checking: key, "batch", nil)
+        let payload = Payload.bytes(bytes)
+        try payload.check(key, nil)
+        try add(payload, .raw, key, policy)
+    }
+
+    /// Adds the removal of a key, whether or not there is such an entry. A key that is too long to exist is no entry,
+    /// and its removal nothing to do.
+    public func remove(_ key: some CacheKey) {
+        guard let key = try? Key(checking: key, "batch", nil) else { return }
+        lock.withLock {
+            list.append(Change(key: key, action: .remove))
+            bytes += key.stored.count
+        }
+    }
+
+    private func add(_ payload: Payload, _ codec: Codec, _ key: Key, _ policy: EntryPolicy) throws(LarderError) {
+        let change = Change(key: key, action: .put(payload, codec, try policy.checked(nil, key)))
+        let size = key.stored.count + payload.count
+        let fits = lock.withLock {
+            guard bytes <= Self.bytesMax - size else { return false }
+            list.append(change)
+            bytes += size
+            return true
+        }
+        guard fits else {
+            throw LarderError(
+                .invalidArgument, "a batch holds at most \(Self.bytesMax) bytes; apply it and begin another",
+                operation: "batch", key: key.description)
+        }
+    }
+
+    /// How many changes were added.
+    public var count: Int { lock.withLock { list.count } }
+
+    /// Whether nothing was added.
+    public var isEmpty: Bool { count == 0 }
+
+    /// The keys and values that were added, in bytes.
+    public var byteCount: Int { lock.withLock { bytes } }
+
+    /// Forgets what was added.
+    public func removeAll() {
+        lock.withLock {
+            list = []
+            bytes = 0
+        }
+    }
+
+    /// What was added so far.
+    var changes: [Change] { lock.withLock { list } }
+}

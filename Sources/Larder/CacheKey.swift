@@ -1,0 +1,66 @@
+/// What an entry can be found by: text, or any bytes.
+///
+/// `String`, `Substring` and `[UInt8]` are keys. So is every type with such a raw value that is declared to be one:
+///
+/// ```swift
+/// enum Setting: String, CacheKey { case theme, language }
+/// try cache.set("dark", forKey: Setting.theme)
+/// ```
+///
+/// Keys are the same when their bytes are the same. Swift holds strings for equal that only look the same ("é" as one
+/// scalar or as two); here they are two keys, as they are for every other program that reads the larder. A key has at
+/// most 65,536 bytes; the empty key is allowed.
+public protocol CacheKey {
+    /// Calls `body` once with the key's bytes, which are valid only inside it.
+    func withKeyBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result
+}
+
+extension String: CacheKey {
+    /// Calls `body` with the UTF-8 of the string.
+    public func withKeyBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        var text = self
+        return text.withUTF8 { body(UnsafeRawBufferPointer($0)) }
+    }
+}
+
+extension Substring: CacheKey {
+    /// Calls `body` with the UTF-8 of the text.
+    public func withKeyBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        var text = self
+        return text.withUTF8 { body(UnsafeRawBufferPointer($0)) }
+    }
+}
+
+extension [UInt8]: CacheKey {
+    /// Calls `body` with the bytes.
+    public func withKeyBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        withUnsafeBytes { body($0) }
+    }
+}
+
+extension CacheKey where Self: RawRepresentable, RawValue: CacheKey {
+    /// Calls `body` with the bytes of the raw value.
+    public func withKeyBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        rawValue.withKeyBytes(body)
+    }
+}
+
+extension Key {
+    /// The engine's key, its length checked.
+    init(checking key: some CacheKey, _ operation: String, _ database: String?) throws(LarderError) {
+        let made: Key? = key.withKeyBytes { $0.count <= Key.bytesMax ? Key($0) : nil }
+        guard let made else {
+            let count = key.withKeyBytes { $0.count }
+            let start = key.withKeyBytes { Array($0.prefix(64)) }
+            throw LarderError(
+                .invalidArgument, "the key has \(count) bytes, and may have at most \(Key.bytesMax)",
+                operation: operation, database: database, key: printableKey(start) + "…")
+        }
+        self = made
+    }
+}
+
+extension CacheKey {
+    /// The key's bytes, copied.
+    var keyBytes: [UInt8] { withKeyBytes { [UInt8]($0) } }
+}

@@ -1,0 +1,134 @@
+/// Everything that can be read, from a ``Cache`` as from a ``CacheSnapshot``.
+///
+/// - Expired entries are never handed out: entry and value are nil from the deadline on.
+/// - Reads see everything that was written before, by any thread, and wait until it has reached the promised durability.
+/// - All calls may read from the disk and so may block; they belong on threads of your own rather than in Swift's
+///   cooperative pool where the data is large.
+/// - All calls throw ``LarderError``: ``LarderError/Code/closed`` after ``Cache/close()``, ``LarderError/Code/deleted``
+///   once the database was deleted, ``LarderError/Code/io`` and ``LarderError/Code/damaged`` when the disk fails.
+///
+/// Thread-safe.
+public protocol CacheReading: Sendable {
+    /// Where the reading calls read from.
+    var source: CacheSource { get }
+}
+
+extension CacheReading {
+    /// The database's name.
+    public var name: String { source.database.name }
+
+    /// What entries without a rule of their own follow now.
+    public var policy: UpdatePolicy { source.database.policy }
+
+    // MARK: One entry
+
+    /// The model stored under a key; nil when there is none or it expired.
+    /// - Parameters:
+    ///   - type: what to decode. May be left out where the context says it.
+    ///   - fillCache: whether what is read from the disk stays in the block cache. Off for data that is read once.
+    /// - Throws: ``LarderError/Code/decoding``, naming key and type, when something else is stored there, unless
+    ///   ``CacheOptions/onDecodingFailure`` says otherwise. Entries that were stored as raw bytes can be asked for as
+    ///   `[UInt8]`, `Data` or, if they are UTF-8, `String`.
+    public func value<Value: Decodable>(
+        _ type: Value.Type = Value.self, forKey key: some CacheKey, fillCache: Bool = true
+    ) throws(LarderError) -> Value? {
+        let source = source
+        let key = try source.key(key, "get")
+        guard let record = try source.record(key, fillCache: fillCache) else { return nil }
+        return try source.decode(type, record, key)
+    }
+
+    /// As ``value(_:forKey:fillCache:)``: `try cache["reader", as: Reader.self]`. There is no setter: in Swift it could
+    /// not throw, and a failed write must not pass in silence.
+    public subscript<Value: Decodable>(key: some CacheKey, as type: Value.Type) -> Value? {
+        get throws(LarderError) { try value(type, forKey: key) }
+    }
+
+    /// The stored bytes of a key, whatever codec made them; nil when there are none or they expired.
+    public func bytes(forKey key: some CacheKey, fillCache: Bool = true) throws(LarderError) -> [UInt8]? {
+        let source = source
+        return try source.record(try source.key(key, "get"), fillCache: fillCache).map { Array($0.payload) }
+    }
+
+    /// Whether there is a fresh entry under a key.
+    public func contains(_ key: some CacheKey) throws(LarderError) -> Bool {
+        let source = source
+        return try source.record(try source.key(key, "contains"), fillCache: true) != nil
+    }
+
+    /// What is known of an entry besides its value, which is not decoded: when it was stored, its age, its deadline.
+    /// Nil when there is no fresh entry.
+    public func entry(forKey key: some CacheKey) throws(LarderError) -> EntryInfo? {
+        let source = source
+        guard let record = try source.record(try source.key(key, "entry"), fillCache: true) else { return nil }
+        return EntryInfo(
+            record.header, byteCount: record.payloadCount, rules: source.database.rules, now: source.database.now())
+    }
+
+    // MARK: Many entries
+
+    /// The models stored under several keys, as they are at one instant. Keys without a fresh entry are left out.
+    public func values<Value: Decodable>(_ type: Value.Type = Value.self, forKeys keys: [String]) throws(LarderError)
+        -> [String: Value]
+    {
+        var found: [String: Value] = [:]
+        for (key, value) in zip(keys, try optionalValues(type, keys)) {
+            if let value { found[key] = value }
+        }
+        return found
+    }
+
+    /// The models stored under several keys, as they are at one instant, in the order of the keys; where there is no
+    /// fresh entry, `notFound`.
+    public func values<Value: Decodable>(
+        _ type: Value.Type = Value.self, forKeys keys: [some CacheKey], notFound: Value
+    ) throws(LarderError) -> [Value] {
+        try optionalValues(type, keys).map { $0 ?? notFound }
+    }
+
+    private func optionalValues<Value: Decodable>(_ type: Value.Type, _ keys: [some CacheKey]) throws(LarderError)
+        -> [Value?]
+    {
+        let source = source
+        var checked: [Key] = []
+        checked.reserveCapacity(keys.count)
+        for key in keys { checked.append(try source.key(key, "get")) }
+        var values: [Value?] = []
+        values.reserveCapacity(keys.count)
+        for (key, record) in zip(checked, try source.records(checked)) {
+            guard let record else {
+                values.append(nil)
+                continue
+            }
+            values.append(try source.decode(type, record, key))
+        }
+        return values
+    }
+
+    /// How many entries there are. Reads the headers of all of them.
+    /// - Parameter includingExpired: also those that have expired and were not swept yet, which costs less.
+    public func count(includingExpired: Bool = false) throws(LarderError) -> Int {
+        let source = source
+        return try source.whileOpen("count") { (_) throws(LarderError) in
+            guard let snapshot = source.snapshot else {
+                return try source.database.count(includingExpired: includingExpired)
+            }
+            return try snapshot.count(includingExpired: includingExpired)
+        }
+    }
+
+    /// The entries in the order of their keys' bytes, read lazily: nothing happens before the sequence is asked, and
+    /// values are read and decoded only when they are asked for.
+    public func entries<Value: Decodable>(of type: Value.Type, _ options: EntryOptions = EntryOptions())
+        -> EntrySequence<Value>
+    {
+        EntrySequence(source: source, options: options)
+    }
+
+    /// The keys in the order of their bytes, values unread.
+    /// - Throws: ``LarderError/Code/decoding`` at a key that is not UTF-8 and so is no `String`;
+    ///   ``EntrySequence/forEach(_:)`` shows the bytes of such keys.
+    public func keys(_ options: EntryOptions = EntryOptions()) throws -> [String] {
+        try EntrySequence<Never>(source: source, options: options).keys()
+    }
+}

@@ -1,0 +1,162 @@
+import Threading
+
+/// What a ``Cache`` or a ``CacheSnapshot`` reads from. Opaque: it exists so that ``CacheReading`` can hold every reading
+/// call once. Whoever wraps a cache in a type of its own can hand the cache's source on.
+///
+/// Keeps the larder open until it is closed or gone. Thread-safe. The proof for `@unchecked Sendable`: `engine` is read
+/// and written with the lock held, the rest is constant and thread-safe itself.
+public final class CacheSource: @unchecked Sendable {
+    let database: Database
+    /// What is read instead of the database, if this is a snapshot's source.
+    let snapshot: Snapshot?
+    let codec: ModelCodec
+    let onDecodingFailure: DecodingFailureAction
+    private let lock = Lock()
+    private var engine: Engine?
+
+    init(
+        _ engine: Engine, _ database: Database, snapshot: Snapshot? = nil, codec: ModelCodec,
+        onDecodingFailure: DecodingFailureAction
+    ) {
+        self.engine = engine
+        self.database = database
+        self.snapshot = snapshot
+        self.codec = codec
+        self.onDecodingFailure = onDecodingFailure
+    }
+
+    /// The engine, which stays open for as long as the caller holds it.
+    func hold(_ operation: String) throws(LarderError) -> Engine {
+        guard let engine = lock.withLock({ engine }) else {
+            let what = snapshot == nil ? "cache" : "snapshot"
+            throw LarderError(.closed, "the \(what) was closed", operation: operation, database: database.name)
+        }
+        return engine
+    }
+
+    /// Runs `body` while the larder is sure to stay open.
+    func whileOpen<Result>(_ operation: String, _ body: (Engine) throws(LarderError) -> Result) throws(LarderError)
+        -> Result
+    {
+        let engine = try hold(operation)
+        defer { withExtendedLifetime(engine) {} }
+        return try body(engine)
+    }
+
+    func close() {
+        snapshot?.close()
+        // Released outside the lock: the last release shuts the larder down, which takes its time.
+        let last = lock.withLock {
+            defer { engine = nil }
+            return engine
+        }
+        withExtendedLifetime(last) {}
+    }
+
+    // MARK: Entries
+
+    /// The fresh entry of a key.
+    func record(_ key: Key, fillCache: Bool) throws(LarderError) -> Record? {
+        try whileOpen("get") { (_) throws(LarderError) in
+            guard let snapshot else { return try database.get(key, fillCache: fillCache) }
+            return try snapshot.get(key, fillCache: fillCache)
+        }
+    }
+
+    /// The fresh entries of several keys as they are at one instant, in the order of `keys`.
+    func records(_ keys: [Key]) throws(LarderError) -> [Record?] {
+        if keys.isEmpty { return [] }
+        return try whileOpen("get") { (engine) throws(LarderError) in
+            if let snapshot {
+                var found: [Record?] = []
+                for key in keys { found.append(try snapshot.get(key)) }
+                return found
+            }
+            let (found, ticket) = try database.update(keys, loading: true, now: database.now()) { update in
+                keys.indices.map { update.current($0) }
+            }
+            try engine.pipeline.wait(for: ticket)
+            return found
+        }
+    }
+
+    /// A cursor that keeps the larder open; nil when there are no files.
+    func cursor(_ options: EnumerationOptions) throws(LarderError) -> (EntryCursor, Engine)? {
+        let engine = try hold("enumerate")
+        defer { withExtendedLifetime(engine) {} }
+        let cursor: EntryCursor?
+        if let snapshot {
+            cursor = try snapshot.cursor(options)
+        } else {
+            cursor = try database.cursor(options)
+        }
+        return cursor.map { ($0, engine) }
+    }
+
+    // MARK: Models
+
+    func key(_ key: some CacheKey, _ operation: String) throws(LarderError) -> Key {
+        try Key(checking: key, operation, database.name)
+    }
+
+    /// The model in a record, or nil where a failure to decode counts as a miss.
+    func decode<Value: Decodable>(_ type: Value.Type, _ record: Record, _ key: Key) throws(LarderError) -> Value? {
+        do throws(LarderError) {
+            return try decodeOrThrow(type, record, key)
+        } catch {
+            switch onDecodingFailure {
+            case .throwError: throw error
+            case .treatAsMiss: return nil
+            case .removeAndMiss:
+                if snapshot == nil { try remove(key, holding: record) }
+                return nil
+            }
+        }
+    }
+
+    func decodeOrThrow<Value: Decodable>(_ type: Value.Type, _ record: Record, _ key: Key) throws(LarderError) -> Value
+    {
+        do {
+            return try codec.decode(type, record)
+        } catch {
+            throw .decodingFailed(type, record.header.codec, key, database.name, error)
+        }
+    }
+
+    func encode<Value: Encodable>(_ value: Value, _ key: Key) throws(LarderError) -> Payload {
+        try codec.payload(of: value, key, database.name)
+    }
+
+    /// Removes a key if it still holds this very record.
+    private func remove(_ key: Key, holding record: Record) throws(LarderError) {
+        try whileOpen("remove") { (_) throws(LarderError) in
+            try database.commit([key], loading: true) { update in
+                if update.current(0) == record { update.remove(0) }
+            }
+        }
+    }
+}
+
+extension ModelCodec {
+    /// The bytes of a value, with an error that names key and type, their length checked.
+    func payload<Value: Encodable>(of value: Value, _ key: Key, _ database: String?) throws(LarderError) -> Payload {
+        let payload: Payload
+        do {
+            payload = try encode(value)
+        } catch {
+            throw .encodingFailed(Value.self, codec, key, database, error)
+        }
+        try payload.check(key, database)
+        return payload
+    }
+}
+
+extension Payload {
+    func check(_ key: Key, _ database: String?) throws(LarderError) {
+        guard count <= Record.payloadBytesMax else {
+            throw LarderError(
+                .invalidArgument, "the value has \(count) bytes, and may have at most \(Record.payloadBytesMax)",
+                operation: "set", database: database, key: key.description)
+        }
+    }
+}

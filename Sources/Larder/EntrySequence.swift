@@ -1,0 +1,106 @@
+/// Entries of a ``Cache`` or a ``CacheSnapshot`` in the order of their keys' bytes, read lazily.
+///
+/// ```swift
+/// try cache.entries(of: Reader.self, EntryOptions(prefix: "reader:", backward: true)).enumerate { entry, stop in
+///     print(entry.key, try entry.value().userName)
+///     stop = entry.key < "reader:m"
+/// }
+///
+/// let entries = try cache.entries(of: Reader.self).makeIterator()
+/// while let entry = try entries.next() { print(entry.key) }
+/// ```
+///
+/// Each run over it begins anew and sees the entries as they are when it begins: what is written meanwhile does not show,
+/// what expires meanwhile is left out. While a run lasts, files that are no longer needed stay on the disk, so it should
+/// not last for hours.
+///
+/// It is not a `Sequence`, whose iterator could not throw: a disk that fails would look like the end of the data.
+///
+/// Single owner, as are its runs: used by one thread at a time.
+public struct EntrySequence<Value: Decodable> {
+    let source: CacheSource
+    var options: EntryOptions
+    var filters: [(Entry<Value>) throws -> Bool] = []
+
+    init(source: CacheSource, options: EntryOptions) {
+        self.source = source
+        self.options = options
+    }
+
+    /// Only the entries that `isIncluded` is true for. Runs lazily, for each entry in turn.
+    public func filter(_ isIncluded: @escaping (Entry<Value>) throws -> Bool) -> EntrySequence {
+        var filtered = self
+        filtered.filters.append(isIncluded)
+        return filtered
+    }
+
+    /// Begins a run. For loops that cannot be a closure.
+    public func makeIterator() throws(LarderError) -> EntryIterator<Value> {
+        if let limit = options.limit, limit < 0 {
+            throw LarderError(
+                .invalidArgument, "the limit of an enumeration is \(limit), and must not be negative",
+                operation: "enumerate", database: source.database.name)
+        }
+        return try EntryIterator(self)
+    }
+
+    /// Calls `body` for each entry.
+    public func forEach(_ body: (Entry<Value>) throws -> Void) throws {
+        let iterator = try makeIterator()
+        defer { iterator.close() }
+        while let entry = try iterator.next() { try body(entry) }
+    }
+
+    /// Calls `body` for each entry until it sets its second argument to true.
+    public func enumerate(_ body: (Entry<Value>, _ stop: inout Bool) throws -> Void) throws {
+        let iterator = try makeIterator()
+        defer { iterator.close() }
+        var stop = false
+        while !stop, let entry = try iterator.next() { try body(entry, &stop) }
+    }
+
+    /// What `transform` makes of each entry.
+    public func map<Result>(_ transform: (Entry<Value>) throws -> Result) throws -> [Result] {
+        var results: [Result] = []
+        try forEach { results.append(try transform($0)) }
+        return results
+    }
+
+    /// How many entries there are.
+    public func count() throws -> Int {
+        var count = 0
+        try forEach { _ in count += 1 }
+        return count
+    }
+
+    /// The keys. Values are read only where a filter asks for them.
+    /// - Throws: ``LarderError/Code/decoding`` at a key that is not UTF-8 and so is no `String`.
+    public func keys() throws -> [String] { try map { try $0.textKey() } }
+
+    /// The models. An entry that holds something else is an error or is left out, as
+    /// ``CacheOptions/onDecodingFailure`` says.
+    public func values() throws -> [Value] {
+        var values: [Value] = []
+        try forEach { entry in
+            if let value = try entry.valueIfAny() { values.append(value) }
+        }
+        return values
+    }
+
+    /// The models by their keys. An entry that holds something else is an error or is left out, as
+    /// ``CacheOptions/onDecodingFailure`` says.
+    /// - Throws: ``LarderError/Code/decoding`` at a key that is not UTF-8, and at one that Swift holds equal to another
+    ///   although their bytes differ, since a dictionary could not hold both.
+    public func dictionary() throws -> [String: Value] {
+        var dictionary: [String: Value] = [:]
+        try forEach { entry in
+            guard let value = try entry.valueIfAny() else { return }
+            guard dictionary.updateValue(value, forKey: try entry.textKey()) == nil else {
+                throw LarderError(
+                    .decoding, "Swift holds this key equal to another one whose bytes differ; use forEach",
+                    operation: "enumerate", database: source.database.name, key: entry.storedKey.description)
+            }
+        }
+        return dictionary
+    }
+}

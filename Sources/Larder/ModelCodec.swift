@@ -1,0 +1,125 @@
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// How models become bytes and bytes become models.
+///
+/// Each entry says in its header how it was encoded. Reading follows that and not the codec of the cache: a cache that
+/// writes property lists still reads the JSON that is there. Only entries made by a custom codec need that codec again.
+public struct ModelCodec: Sendable {
+    enum Kind: Sendable {
+        case json(JSONEncoder, JSONDecoder)
+        case propertyList
+        case custom(
+            encode: @Sendable (any Encodable) throws -> [UInt8],
+            decode: @Sendable (any Decodable.Type, [UInt8]) throws -> any Decodable)
+    }
+
+    let kind: Kind
+
+    /// JSON, the default, so that other programs can read what Swift wrote. `Date` is seconds since 2001 (which loses
+    /// nothing), `Data` is base64; numbers that are not finite cannot be encoded. The order of an object's fields is
+    /// not fixed. See ``json(encoder:decoder:)`` for other choices.
+    public static let json: ModelCodec = {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .withoutEscapingSlashes
+        return ModelCodec(kind: .json(encoder, JSONDecoder()))
+    }()
+
+    /// JSON made and read by coders of your own: with dates as ISO 8601, sorted fields, keys in snake case. Do not
+    /// change the coders afterwards: they are used from many threads.
+    public static func json(encoder: JSONEncoder, decoder: JSONDecoder) -> ModelCodec {
+        ModelCodec(kind: .json(encoder, decoder))
+    }
+
+    /// Binary property lists. At the top they hold structs, classes, arrays and dictionaries; a bare number, text or
+    /// date cannot be encoded.
+    public static let propertyList = ModelCodec(kind: .propertyList)
+
+    /// Your own encoding. The closures are called from whatever thread stores or reads, several at a time.
+    /// - Parameters:
+    ///   - encode: makes the bytes of a model. What it throws arrives as ``LarderError/Code/encoding``.
+    ///   - decode: makes a model of the type it is given; any other type is an error. What it throws arrives as
+    ///     ``LarderError/Code/decoding``.
+    public static func custom(
+        encode: @escaping @Sendable (any Encodable) throws -> [UInt8],
+        decode: @escaping @Sendable (any Decodable.Type, [UInt8]) throws -> any Decodable
+    ) -> ModelCodec {
+        ModelCodec(kind: .custom(encode: encode, decode: decode))
+    }
+
+    /// What the header of an entry says of it.
+    public var codec: Codec {
+        switch kind {
+        case .json: .json
+        case .propertyList: .propertyList
+        case .custom: .custom
+        }
+    }
+}
+
+/// Bytes to be stored, in whatever hands the encoder left them.
+enum Payload: Sendable {
+    case bytes([UInt8])
+    case data(Data)
+
+    var count: Int {
+        switch self {
+        case .bytes(let bytes): bytes.count
+        case .data(let data): data.count
+        }
+    }
+
+    func withBytes(_ body: (UnsafeRawBufferPointer) -> Void) {
+        switch self {
+        case .bytes(let bytes): bytes.withUnsafeBytes { body($0) }
+        case .data(let data): data.withUnsafeBytes { body($0) }
+        }
+    }
+}
+
+extension ModelCodec {
+    private static let standardJSONDecoder = JSONDecoder()
+    private static let propertyListDecoder = PropertyListDecoder()
+    private static let propertyListEncoder: PropertyListEncoder = {
+        let encoder = PropertyListEncoder()
+        encoder.outputFormat = .binary
+        return encoder
+    }()
+
+    func encode<Value: Encodable>(_ value: Value) throws -> Payload {
+        switch kind {
+        case .json(let encoder, _): .data(try encoder.encode(value))
+        case .propertyList: .data(try Self.propertyListEncoder.encode(value))
+        case .custom(let encode, _): .bytes(try encode(value))
+        }
+    }
+
+    /// Decodes what an entry holds, by the codec that its header names.
+    func decode<Value: Decodable>(_ type: Value.Type, _ record: Record) throws -> Value {
+        switch (record.header.codec, kind) {
+        case (.json, .json(_, let decoder)): return try decoder.decode(type, from: Data(record.payload))
+        case (.json, _): return try Self.standardJSONDecoder.decode(type, from: Data(record.payload))
+        case (.propertyList, _): return try Self.propertyListDecoder.decode(type, from: Data(record.payload))
+        case (.custom, .custom(_, let decode)):
+            let model = try decode(type, Array(record.payload))
+            guard let value = model as? Value else { throw DecodingProblem.otherType("\(Swift.type(of: model))") }
+            return value
+        case (.raw, _): return try Self.decodeRaw(type, record)
+        case (let codec, _): throw DecodingProblem.noCodec(codec)
+        }
+    }
+
+    /// Raw bytes are no model, but they are bytes, and text if they are UTF-8.
+    private static func decodeRaw<Value: Decodable>(_ type: Value.Type, _ record: Record) throws -> Value {
+        if type == [UInt8].self, let value = Array(record.payload) as? Value { return value }
+        if type == Data.self, let value = Data(record.payload) as? Value { return value }
+        guard type == String.self else { throw DecodingProblem.rawBytes }
+        guard let text = String(validating: record.payload, as: UTF8.self), let value = text as? Value else {
+            throw DecodingProblem.notText
+        }
+        return value
+    }
+}

@@ -1,0 +1,35 @@
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+// Filtering with #Predicate. Every entry is read and decoded; what is not such a model is an error or is passed over, as
+// CacheOptions.onDecodingFailure says.
+
+extension EntrySequence {
+    /// Only the entries whose model the predicate is true for.
+    public func filter(_ predicate: Predicate<Value>) -> EntrySequence {
+        filter { entry in
+            guard let value = try entry.valueIfAny() else { return false }
+            return try predicate.evaluate(value)
+        }
+    }
+}
+
+extension CacheReading {
+    /// The keys of the models that the predicate is true for:
+    /// `try cache.keys(matching: #Predicate<Reader> { $0.book.price > 10 })`.
+    public func keys<Value: Decodable>(
+        matching predicate: Predicate<Value>, _ options: EntryOptions = EntryOptions()
+    ) throws -> [String] {
+        try entries(of: Value.self, options).filter(predicate).keys()
+    }
+
+    /// The models that the predicate is true for, by their keys.
+    public func dictionary<Value: Decodable>(
+        matching predicate: Predicate<Value>, _ options: EntryOptions = EntryOptions()
+    ) throws -> [String: Value] {
+        try entries(of: Value.self, options).filter(predicate).dictionary()
+    }
+}
