@@ -51,7 +51,7 @@ let package = Package(
         .executableTarget(
             name: "larderd", dependencies: ["LarderServer", "LarderEngine", "RESP"], swiftSettings: settings),
         .executableTarget(
-            name: "larderctl", dependencies: ["LarderClient", "LarderEngine", "RESP"], swiftSettings: settings),
+            name: "larderctl", dependencies: ["LarderClient", "LarderServer", "RESP"], swiftSettings: settings),
         .executableTarget(
             name: "larderbench", dependencies: ["CLevelDB", "Larder", "LarderEngine", "LevelDB", "RESP"],
             swiftSettings: settings),
