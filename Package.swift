@@ -69,7 +69,10 @@ let package = Package(
             name: "LarderServerTests", dependencies: ["LarderServer", "LarderEngine", "RESP", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
-            name: "LarderClientTests", dependencies: ["LarderClient", "LarderServer", "RESP", "TestSupport"],
+            name: "LarderClientTests",
+            dependencies: [
+                "LarderClient", "LarderEngine", "LarderServer", "larderctl", "RESP", "TestSupport", "Threading",
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "SystemTests",

@@ -63,11 +63,15 @@ final class ClientConnection {
     static let pathBytesMax = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
     private static let readBytes = 16_384
+    /// Answers that together have more bytes than this leave a buffer that is not worth keeping.
+    private static let keptBytesMax = 1_048_576
 
     private let descriptor: CInt
     /// 0 stands for no limit.
     private let timeoutMilliseconds: Int
     private var parser = ReplyParser()
+    /// Bytes received since the parser's buffer was last given back.
+    private var receivedBytes = 0
 
     /// Connects to the socket at `path`, which must not be longer than ``pathBytesMax``.
     /// - Parameter timeoutMilliseconds: the longest that anything here waits while nothing moves in either direction;
@@ -90,6 +94,9 @@ final class ClientConnection {
 
     /// Sends `request` and waits for `count` replies to it. Messages that the server pushes unasked are dropped.
     func exchange(_ request: [UInt8], replies count: Int) throws(WireFailure) -> [RESPValue] {
+        guard try nextReply() == nil else {
+            throw WireFailure(.protocolViolation("an answer came that belongs to no request"))
+        }
         var replies: [RESPValue] = []
         replies.reserveCapacity(min(count, 65_536))
         var sent = 0
@@ -109,7 +116,11 @@ final class ClientConnection {
             while replies.count < count, let reply = try nextReply() { replies.append(reply) }
         }
         guard sent == request.count else {
-            throw WireFailure(.protocolViolation("the server answered before it had the whole request"))
+            throw WireFailure(.protocolViolation("an answer came before the whole request was sent"))
+        }
+        if receivedBytes > Self.keptBytesMax {
+            parser.reclaim()
+            receivedBytes = 0
         }
         return replies
     }
@@ -148,7 +159,10 @@ final class ClientConnection {
         while true {
             let space = parser.writableSpace(atLeast: Self.readBytes)
             let count = recv(descriptor, space.baseAddress, space.count, 0)
-            if count > 0 { return parser.didWrite(count) }
+            if count > 0 {
+                receivedBytes &+= count
+                return parser.didWrite(count)
+            }
             if count == 0 { throw WireFailure(.closed) }
             switch errno {
             // A signal must not begin the time limit anew: with a periodic one it would never be reached.

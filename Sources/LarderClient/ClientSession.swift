@@ -40,6 +40,8 @@ final class ClientSession: @unchecked Sendable {
     func perform(_ requests: [[[UInt8]]], operation: String) throws(LarderClientError) -> [RESPValue] {
         guard !requests.isEmpty else { return [] }
         var bytes: [UInt8] = []
+        // At once, because the encoder makes room for one request at a time.
+        bytes.reserveCapacity(requests.reduce(0) { $1.reduce($0 + 24) { $0 + $1.count + 24 } })
         for request in requests {
             guard let name = request.first, !name.isEmpty else {
                 throw LarderClientError(
