@@ -45,8 +45,8 @@ enum Help {
     }
 
     private static func text(of verb: Verb) -> String {
-        var lines = ["usage: larderctl [OPTION…] \(verb.name) \(verb.synopsis)"]
-        lines += ["", capitalized(verb.summary) + ".", "", verb.details]
+        var lines = ["usage: larderctl [OPTION…] \(verb.name)" + (verb.synopsis.isEmpty ? "" : " " + verb.synopsis)]
+        lines += ["", verb.summary.prefix(1).uppercased() + verb.summary.dropFirst() + ".", "", verb.details]
         if !verb.options.isEmpty { lines += [""] + optionLines(verb.options) }
         if let command = CommandReference.row(named: verb.name) {
             lines += ["", "The daemon's command of that name can more: larderctl help \(command.name.uppercased())"]
@@ -59,11 +59,12 @@ enum Help {
             command.arity < 0
             ? "at least \(-(command.arity + 1))" : command.arity == 1 ? "none" : "\(command.arity - 1)"
         let rows = [
-            ["  arguments", arguments], ["  group", command.group], ["  since", command.since],
-            ["  complexity", command.complexity],
+            ["  arguments", arguments], ["  answer", command.reply], ["  group", command.group],
+            ["  since", command.since], ["  complexity", command.complexity],
         ]
+        let call = command.name.uppercased() + (command.syntax.isEmpty ? "" : " " + command.syntax)
         return
-            (["usage: larderctl [OPTION…] \(command.syntax)", "", capitalized(command.summary), ""]
+            (["usage: larderctl [OPTION…] \(call)", "", command.summary, ""]
             + Table.lines(rows.filter { !$0[1].isEmpty })).joined(separator: "\n")
     }
 
@@ -76,9 +77,9 @@ enum Help {
         var groups: [(name: String, commands: [String])] = []
         for row in CommandReference.all {
             if let index = groups.firstIndex(where: { $0.name == row.group }) {
-                groups[index].commands.append(row.name)
+                groups[index].commands.append(row.name.uppercased())
             } else {
-                groups.append((row.group, [row.name]))
+                groups.append((row.group, [row.name.uppercased()]))
             }
         }
         return groups
@@ -96,9 +97,5 @@ enum Help {
             }
         }
         return lines
-    }
-
-    private static func capitalized(_ text: String) -> String {
-        text.prefix(1).uppercased() + text.dropFirst()
     }
 }

@@ -10,7 +10,7 @@ enum Raw {
         do throws(LarderClientError) {
             reply = try client.command(bytes: words)
         } catch {
-            guard error.code == .closed, command.name.uppercased() == "SHUTDOWN" else { throw error }
+            guard error.code == .closed, command.name == "shutdown" else { throw error }
             // A daemon that shuts down as it was asked to ends the connection instead of answering.
             if context.options.json { context.output.json(.text("OK")) } else { context.output.line("OK") }
             return .done

@@ -9,7 +9,7 @@ enum Suggestion {
     static func text(for word: String) -> String {
         let verbs = Verb.all.map(\.name) + ["help"]
         if let verb = nearest(to: word, among: verbs) { return "; did you mean \(verb)?" }
-        let commands = CommandReference.all.map(\.name)
+        let commands = CommandReference.all.map { $0.name.uppercased() }
         return nearest(to: word, among: commands).map { "; did you mean \($0)?" } ?? ""
     }
 

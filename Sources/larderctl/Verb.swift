@@ -42,7 +42,8 @@ struct Verb: Sendable {
         }
         guard options.showsHelp || argumentCount.contains(arguments.words.count) else {
             let problem = arguments.words.count < argumentCount.lowerBound ? "too few" : "too many"
-            throw UsageError("\(problem) arguments: larderctl \(name) \(synopsis)", verb: name)
+            let call = "larderctl \(name)" + (synopsis.isEmpty ? "" : " " + synopsis)
+            throw UsageError("\(problem) arguments: \(call)", verb: name)
         }
         return (arguments, options)
     }
