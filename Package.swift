@@ -51,7 +51,7 @@ let package = Package(
         .executableTarget(
             name: "larderd", dependencies: ["LarderServer", "LarderEngine", "RESP"], swiftSettings: settings),
         .executableTarget(
-            name: "larderctl", dependencies: ["LarderClient", "LarderEngine", "RESP"], swiftSettings: settings),
+            name: "larderctl", dependencies: ["LarderClient", "LarderServer", "RESP"], swiftSettings: settings),
         .executableTarget(
             name: "larderbench", dependencies: ["CLevelDB", "Larder", "LarderEngine", "LevelDB", "RESP"],
             swiftSettings: settings),
@@ -69,7 +69,10 @@ let package = Package(
             name: "LarderServerTests", dependencies: ["LarderServer", "LarderEngine", "RESP", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
-            name: "LarderClientTests", dependencies: ["LarderClient", "LarderServer", "RESP", "TestSupport"],
+            name: "LarderClientTests",
+            dependencies: [
+                "LarderClient", "LarderEngine", "LarderServer", "larderctl", "RESP", "TestSupport", "Threading",
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "SystemTests",

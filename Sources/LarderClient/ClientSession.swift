@@ -1,0 +1,172 @@
+// What lies between the calls and the wire: one connection at a time, made again when it was lost, and brought into
+// the state that the last one had.
+
+import RESP
+import Threading
+
+/// A connection that mends itself. Carries out one request or pipeline at a time.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: every mutable property is private and touched only with `lock`
+/// held, and the rest never changes.
+final class ClientSession: @unchecked Sendable {
+    let socketPath: String
+    let timeoutMilliseconds: Int
+
+    private let lock = Lock()
+    private var connection: ClientConnection?
+    /// The database to select on every new connection; nil for the server's default.
+    private var database: String?
+    /// True when the connection has state that a new one would lack, such as an open snapshot.
+    private var carriesState = false
+    private var isClosed = false
+
+    /// Names of commands that leave a connection in a state which is not restored on the next one.
+    private static let stateful: Set<String> = [
+        "AUTH", "CLIENT", "HELLO", "MONITOR", "MULTI", "PSUBSCRIBE", "READONLY", "SNAPSHOT", "SSUBSCRIBE", "SUBSCRIBE",
+        "WATCH",
+    ]
+
+    init(socketPath: String, database: String?, timeoutMilliseconds: Int) throws(LarderClientError) {
+        self.socketPath = socketPath
+        self.database = database
+        self.timeoutMilliseconds = timeoutMilliseconds
+        connection = try connect()
+    }
+
+    /// Sends `requests` at once and gives their replies, in order. Makes a new connection if there is none.
+    ///
+    /// A request is sent a second time only if the connection turned out to be gone before the daemon had taken one
+    /// byte of it, and only if the connection had no state beyond the selected database.
+    func perform(_ requests: [[[UInt8]]], operation: String) throws(LarderClientError) -> [RESPValue] {
+        guard !requests.isEmpty else { return [] }
+        var bytes: [UInt8] = []
+        // At once, because the encoder makes room for one request at a time.
+        bytes.reserveCapacity(requests.reduce(0) { $1.reduce($0 + 24) { $0 + $1.count + 24 } })
+        for request in requests {
+            guard let name = request.first, !name.isEmpty else {
+                throw LarderClientError(
+                    .invalidArgument, "a command has at least one word, its name", operation: operation)
+            }
+            RequestEncoder.encode(request, into: &bytes)
+        }
+        return try lock.withLock { () throws(LarderClientError) in
+            try exchange(bytes, requests, operation: operation)
+        }
+    }
+
+    /// Selects `name` on this connection and on those that follow it.
+    func select(_ name: String) throws(LarderClientError) {
+        let replies = try perform([[Array("SELECT".utf8), Array(name.utf8)]], operation: "SELECT")
+        if let text = replies.first?.errorMessage { throw LarderClientError.server(text, operation: "SELECT") }
+    }
+
+    /// Ends the connection for good. Waits for a call that is under way in another thread.
+    func close() {
+        lock.withLock {
+            connection = nil
+            isClosed = true
+        }
+    }
+
+    // MARK: With the lock held
+
+    private func exchange(_ bytes: [UInt8], _ requests: [[[UInt8]]], operation: String) throws(LarderClientError)
+        -> [RESPValue]
+    {
+        guard !isClosed else {
+            throw LarderClientError(.closed, "the client was closed", operation: operation, socketPath: socketPath)
+        }
+        if let connection {
+            do throws(WireFailure) {
+                let replies = try connection.exchange(bytes, replies: requests.count)
+                remember(requests, replies)
+                return replies
+            } catch {
+                let mayRetry = !carriesState
+                self.connection = nil
+                carriesState = false
+                guard case .closedBeforeRequest = error.kind, error.lastWords == nil, mayRetry else {
+                    throw describe(error, operation: operation)
+                }
+            }
+        }
+        let fresh = try connect()
+        do throws(WireFailure) {
+            let replies = try fresh.exchange(bytes, replies: requests.count)
+            connection = fresh
+            remember(requests, replies)
+            return replies
+        } catch {
+            throw describe(error, operation: operation)
+        }
+    }
+
+    /// Makes a connection, asks for RESP3 and selects the database.
+    private func connect() throws(LarderClientError) -> ClientConnection {
+        var bytes: [UInt8] = []
+        RequestEncoder.encode(["HELLO", "3"], into: &bytes)
+        if let database { RequestEncoder.encode(["SELECT", database], into: &bytes) }
+        let connection: ClientConnection
+        let replies: [RESPValue]
+        do throws(WireFailure) {
+            connection = try ClientConnection(path: socketPath, timeoutMilliseconds: timeoutMilliseconds)
+            replies = try connection.exchange(bytes, replies: database == nil ? 1 : 2)
+        } catch {
+            throw describe(error, operation: "connect")
+        }
+        // A server that does not know HELLO goes on in RESP2, which is understood as well. Any other error, such as
+        // that of too many clients, is why it will not serve this connection.
+        if let text = replies.first?.errorMessage, !text.hasPrefix("ERR unknown command"), !text.hasPrefix("NOPROTO") {
+            throw LarderClientError.server(text, operation: "connect")
+        }
+        if replies.count == 2, let text = replies[1].errorMessage {
+            throw LarderClientError.server(text, operation: "SELECT")
+        }
+        return connection
+    }
+
+    /// Notes what the replies say about the state of the connection.
+    private func remember(_ requests: [[[UInt8]]], _ replies: [RESPValue]) {
+        for (request, reply) in zip(requests, replies) {
+            guard let name = request.first, name.count <= 10 else { continue }
+            if case .error = reply { continue }
+            let word = String(decoding: name, as: UTF8.self).uppercased()
+            if word == "SELECT", request.count == 2 {
+                database = String(validating: request[1], as: UTF8.self)
+            } else if word == "RESET" {
+                database = nil
+                carriesState = false
+            } else if Self.stateful.contains(word) {
+                carriesState = true
+            }
+        }
+    }
+
+    private func describe(_ failure: WireFailure, operation: String) -> LarderClientError {
+        if let text = failure.lastWords?.errorMessage { return .server(text, operation: operation) }
+        let (code, message): (LarderClientError.Code, String)
+        switch failure.kind {
+        case .noDaemon:
+            code = .noDaemon
+            message = "no daemon answers at \(socketPath): start one with: larderd --socket \(socketPath)"
+        case .timeout:
+            code = .timeout
+            message = "the daemon at \(socketPath) did not answer within \(timeoutMilliseconds) ms"
+        case .closedBeforeRequest:
+            code = .closed
+            message = "the daemon at \(socketPath) had ended the connection; the request was not sent"
+        case .closed:
+            code = .closed
+            message =
+                "the daemon at \(socketPath) ended the connection before it had answered; "
+                + "whether the request was carried out is not known"
+        case .protocolViolation(let text):
+            code = .protocolViolation
+            message = "what answers at \(socketPath) does not speak as larderd does: \(text)"
+        case .system(let call, let number):
+            code = .io
+            message = "\(call) failed for \(socketPath): \(SystemErrorText.of(number))"
+        }
+        return LarderClientError(code, message, operation: operation, socketPath: socketPath)
+    }
+}

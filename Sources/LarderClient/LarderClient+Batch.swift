@@ -1,0 +1,66 @@
+// Several writes in one step.
+
+import RESP
+
+extension LarderClient {
+    /// Writes that happen all or not at all: entries to set, or keys to remove.
+    ///
+    /// The daemon can so far do either in one step, not both together, and an entry of a batch cannot have a policy
+    /// of its own: a batch that asks for that is refused before anything is sent. The values of a batch carry no mark
+    /// of their codec; a model in it is stored as the same JSON, and ``LarderClient/value(_:forKey:)`` reads it.
+    ///
+    /// Not thread-safe: fill it from one thread at a time.
+    public struct Batch {
+        private(set) var sets: [(key: String, value: [UInt8])] = []
+        private(set) var removals: [String] = []
+
+        /// Adds a model, stored as JSON. Of two values for one key the later one holds.
+        public mutating func set(_ value: some Encodable, forKey key: String) throws(LarderClientError) {
+            sets.append((key, try ModelCoding.encode(value, key: key)))
+        }
+
+        /// Adds bytes. Of two values for one key the later one holds.
+        public mutating func setBytes(_ bytes: [UInt8], forKey key: String) {
+            sets.append((key, bytes))
+        }
+
+        /// Adds keys to remove.
+        public mutating func remove(_ keys: String...) {
+            removals += keys
+        }
+    }
+
+    /// Carries out what `body` puts into the batch: all of it or, if `body` or the daemon fails, nothing.
+    ///
+    /// Other clients see none of it or all of it. A batch into which nothing was put sends nothing.
+    /// - Throws: `invalidArgument` when the batch holds both entries to set and keys to remove; what `body` throws.
+    public func batch(_ body: (inout Batch) throws -> Void) throws {
+        var batch = Batch()
+        try body(&batch)
+        try perform(batch)
+    }
+
+    /// Stores models, all in one step. Of two values for one key the later one holds.
+    public func setMany(_ models: some Sequence<(key: String, value: some Encodable)>) throws(LarderClientError) {
+        var batch = Batch()
+        for (key, value) in models { try batch.set(value, forKey: key) }
+        try perform(batch)
+    }
+
+    private func perform(_ batch: Batch) throws(LarderClientError) {
+        guard batch.sets.isEmpty || batch.removals.isEmpty else {
+            throw LarderClientError(
+                .invalidArgument,
+                "a batch either sets entries or removes some: the daemon cannot yet do both in one step",
+                operation: "batch")
+        }
+        if !batch.sets.isEmpty {
+            var words = [Array("MSET".utf8)]
+            for (key, value) in batch.sets { words += [Array(key.utf8), value] }
+            guard try answer(words) == .simpleString("OK") else {
+                throw LarderClientError.unexpectedReply(to: "MSET", "OK")
+            }
+        }
+        try removeMany(batch.removals)
+    }
+}

@@ -1,0 +1,100 @@
+/// Every error that LarderClient throws.
+///
+/// `code` says what kind it is and is what programs compare; `message` says what was wrong and, where there is one, the
+/// way out. Values are never part of a message; keys are shown cut to a readable length.
+public struct LarderClientError: Error, Sendable {
+    /// A kind of error. New kinds may be added without breaking sources.
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
+        public let description: String
+        private init(_ name: String) { description = name }
+
+        /// Nothing answers at the socket's path.
+        public static let noDaemon = Code("noDaemon")
+        /// The daemon did not take the request, or did not answer, within the client's time limit. Whether a request
+        /// that writes was carried out is not known.
+        public static let timeout = Code("timeout")
+        /// What came over the socket is not the protocol, or not the answer that the request has.
+        public static let protocolViolation = Code("protocolViolation")
+        /// The server answered with an error; ``LarderClientError/serverText`` has it word for word.
+        public static let server = Code("server")
+        /// The connection ended before the answer had come, or the client was closed.
+        public static let closed = Code("closed")
+        /// The operating system refused: no permission to use the socket, too many open files.
+        public static let io = Code("io")
+        /// A stored value is not what the caller asked for.
+        public static let decode = Code("decode")
+        /// A model could not be encoded.
+        public static let encode = Code("encode")
+        /// An argument is outside what is allowed.
+        public static let invalidArgument = Code("invalidArgument")
+    }
+
+    public let code: Code
+    public let message: String
+    /// What was being done: "connect", or the command's name.
+    public let operation: String
+    /// The path of the daemon's socket, if the error is about the connection.
+    public let socketPath: String?
+    /// The key concerned, printable and cut to 64 bytes, if one was.
+    public let key: String?
+    /// What the server said, word for word and with its code word in front ("ERR …"), if `code` is `server`.
+    public let serverText: String?
+    /// The error beneath, if there was one.
+    public let underlying: (any Error)?
+
+    package init(
+        _ code: Code, _ message: String, operation: String, socketPath: String? = nil, key: String? = nil,
+        serverText: String? = nil, underlying: (any Error)? = nil
+    ) {
+        self.code = code
+        self.message = message
+        self.operation = operation
+        self.socketPath = socketPath
+        self.key = key
+        self.serverText = serverText
+        self.underlying = underlying
+    }
+
+    /// The error that stands for what the server said.
+    package static func server(_ text: String, operation: String, key: String? = nil) -> LarderClientError {
+        LarderClientError(.server, text, operation: operation, key: key, serverText: text)
+    }
+
+    /// The error for an answer that has not the form which the request's answers have.
+    package static func unexpectedReply(to operation: String, _ expected: String, key: String? = nil)
+        -> LarderClientError
+    {
+        LarderClientError(
+            .protocolViolation, "the answer is not \(expected); is it larderd that listens there?",
+            operation: operation, key: key)
+    }
+}
+
+extension LarderClientError: CustomStringConvertible {
+    public var description: String {
+        var text = operation
+        if let key { text += ", key '\(key)'" }
+        return text + ": " + message
+    }
+}
+
+/// A key for people: text as it is, everything else as `\xHH`, cut to 64 bytes.
+package func printableKey(_ bytes: some Collection<UInt8>) -> String {
+    if bytes.count <= 64, let text = String(validating: Array(bytes), as: UTF8.self),
+        text.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F })
+    {
+        return text
+    }
+    let digits = Array("0123456789abcdef".unicodeScalars)
+    var text = ""
+    for byte in bytes.prefix(64) {
+        if byte >= 0x20 && byte < 0x7F && byte != 0x5C {
+            text.unicodeScalars.append(Unicode.Scalar(byte))
+        } else {
+            text += "\\x"
+            text.unicodeScalars.append(digits[Int(byte >> 4)])
+            text.unicodeScalars.append(digits[Int(byte & 15)])
+        }
+    }
+    return bytes.count > 64 ? text + "…" : text
+}

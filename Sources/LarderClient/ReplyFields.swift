@@ -1,0 +1,40 @@
+import RESP
+
+/// The fields of an answer that has names and values: a map, or in RESP2 names and values in turn.
+///
+/// Fields that are not asked for are ignored, so that a newer server may say more.
+struct ReplyFields {
+    private let operation: String
+    private var values: [String: RESPValue] = [:]
+
+    init(_ reply: RESPValue, of operation: String) throws(LarderClientError) {
+        guard let pairs = reply.pairs else {
+            throw LarderClientError.unexpectedReply(to: operation, "a map")
+        }
+        self.operation = operation
+        for pair in pairs {
+            guard let name = pair.key.string else { continue }
+            values[name] = pair.value
+        }
+    }
+
+    func string(_ name: String) throws(LarderClientError) -> String {
+        guard let text = values[name]?.string else { throw missing(name, "text") }
+        return text
+    }
+
+    func integer(_ name: String) throws(LarderClientError) -> Int64 {
+        guard let number = values[name]?.int else { throw missing(name, "a whole number") }
+        return number
+    }
+
+    /// Milliseconds, of which -1 says that there is no such instant or span.
+    func milliseconds(_ name: String) throws(LarderClientError) -> Int64? {
+        let number = try integer(name)
+        return number == -1 ? nil : number
+    }
+
+    private func missing(_ name: String, _ kind: String) -> LarderClientError {
+        LarderClientError.unexpectedReply(to: operation, "a map in which '\(name)' is \(kind)")
+    }
+}

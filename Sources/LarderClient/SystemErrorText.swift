@@ -1,0 +1,19 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// What the system says about an error number.
+package enum SystemErrorText {
+    package static func of(_ number: CInt) -> String {
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
+            guard let start = buffer.baseAddress, strerror_r(number, start, buffer.count) == 0 else {
+                return "error \(number)"
+            }
+            return String(cString: start)
+        }
+    }
+}

@@ -1,0 +1,35 @@
+import LarderClient
+
+extension Verb {
+    static let databases = Verb(
+        name: "databases", synopsis: "",
+        summary: "list the databases",
+        details: """
+            Answers one line for each, under a heading. With --json: an array of objects, with the interval in
+            milliseconds, null for never.
+            """,
+        argumentCount: 0...0
+    ) { _, context in
+        let databases = try context.connect().databases()
+        if context.options.json {
+            context.output.json(.array(databases.map(databaseJSON)))
+            return .done
+        }
+        let rows =
+            [["NAME", "POLICY", "ENTRIES", "BYTES", "STATE"]]
+            + databases.map { [$0.name, $0.policy, "\($0.entries)", "\($0.bytes)", $0.state] }
+        for line in Table.lines(rows, rightAligned: [2, 3]) { context.output.line(line) }
+        return .done
+    }
+
+    private static func databaseJSON(_ database: DatabaseInfo) -> JSONText {
+        .object([
+            ("name", .text(database.name)),
+            ("policy", .text(database.policy)),
+            ("interval", .optional(database.intervalMilliseconds)),
+            ("entries", .integer(database.entries)),
+            ("bytes", .integer(database.bytes)),
+            ("state", .text(database.state)),
+        ])
+    }
+}

@@ -1,0 +1,21 @@
+import LarderClient
+
+extension Verb {
+    static let del = Verb(
+        name: "del", synopsis: "KEY…",
+        summary: "remove entries, all in one step",
+        details: """
+            Answers how many of them were there; with --json: {"removed":…}.
+            Ends with 1 if there was none.
+            """,
+        argumentCount: 1...1_000_000
+    ) { arguments, context in
+        let removed = try context.connect().removeMany(arguments.words)
+        if context.options.json {
+            context.output.json(.object([("removed", .integer(Int64(removed)))]))
+        } else {
+            context.output.line("\(removed)")
+        }
+        return removed == 0 ? .notFound : .done
+    }
+}

@@ -1,0 +1,42 @@
+/// How the program ends. Scripts rely on these numbers: do not change them.
+enum ExitCode: Int32 {
+    /// Done; what was asked for is there.
+    case done = 0
+    /// There is no such entry.
+    case notFound = 1
+    /// The command line is wrong.
+    case usage = 2
+    /// The daemon cannot be reached, or does not answer as one.
+    case noDaemon = 3
+    /// The daemon answered with an error.
+    case serverError = 4
+    /// The result could not be written, or the value not be read.
+    case inputOutput = 5
+
+    /// What each number says, for the help.
+    static let explanation = """
+        0  found, or done
+        1  there is no such entry
+        2  the command line is wrong
+        3  no daemon answers at the socket, or not in time, or not as one
+        4  the daemon answered with an error, which stands on standard error
+        5  the result could not be written, or standard input or the file not be read
+        """
+}
+
+/// The command line is wrong: what about it, and what would be right.
+struct UsageError: Error {
+    let message: String
+    /// The verb whose help would tell, if it was understood that far.
+    var verb: String?
+
+    init(_ message: String, verb: String? = nil) {
+        self.message = message
+        self.verb = verb
+    }
+}
+
+/// Reading the value or writing the result failed.
+struct InputOutputError: Error {
+    let message: String
+}

@@ -1,0 +1,101 @@
+// What `larderctl help` says. That of the daemon's commands comes from the daemon's own command table.
+
+import LarderClient
+
+/// The texts of the help.
+enum Help {
+    static let usage = """
+        usage: larderctl [OPTION…] VERB [ARGUMENT…]
+               larderctl [OPTION…] COMMAND [ARGUMENT…]
+               larderctl help [VERB | COMMAND]
+        """
+
+    static var overview: String {
+        var lines = [usage, "", "Asks a running larderd. Verbs:"]
+        lines += Table.lines(Verb.all.map { ["  " + $0.name, $0.summary] })
+        lines += ["", "Options, before the verb or after it:"]
+        lines += optionLines(Options.specs)
+        lines += ["", "Exit codes:"]
+        lines += ExitCode.explanation.split(separator: "\n").map { "  " + $0 }
+        lines += ["", "Any other command of the daemon is sent as it stands, and so is a verb's name in capitals:"]
+        lines += ["  larderctl SET greeting hello EX 5"]
+        lines += groups.flatMap { ["", "Commands, \($0.name):"] + wrapped($0.commands) }
+        return lines.joined(separator: "\n")
+    }
+
+    /// Writes the help of one verb or command, or the overview for none.
+    static func show(_ words: [[UInt8]], _ output: Output) throws(UsageError) -> ExitCode {
+        guard let first = words.first else {
+            output.line(overview)
+            return .done
+        }
+        let name = String(decoding: first, as: UTF8.self)
+        if let verb = Verb.all.first(where: { $0.name == name }) {
+            output.line(text(of: verb))
+        } else if let command = CommandReference.row(named: name) {
+            output.line(text(of: command))
+        } else if name == "help" {
+            output.line(usage)
+        } else {
+            throw UsageError(
+                "there is no help on '\(printableKey(first))', which is neither a verb nor a command"
+                    + Suggestion.text(for: name))
+        }
+        return .done
+    }
+
+    private static func text(of verb: Verb) -> String {
+        var lines = ["usage: larderctl [OPTION…] \(verb.name)" + (verb.synopsis.isEmpty ? "" : " " + verb.synopsis)]
+        lines += ["", verb.summary.prefix(1).uppercased() + verb.summary.dropFirst() + ".", "", verb.details]
+        if !verb.options.isEmpty { lines += [""] + optionLines(verb.options) }
+        if let command = CommandReference.row(named: verb.name) {
+            lines += ["", "The daemon's command of that name can more: larderctl help \(command.name.uppercased())"]
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    private static func text(of command: CommandRow) -> String {
+        let arguments =
+            command.arity < 0
+            ? "at least \(-(command.arity + 1))" : command.arity == 1 ? "none" : "\(command.arity - 1)"
+        let rows = [
+            ["  arguments", arguments], ["  answer", command.reply], ["  group", command.group],
+            ["  since", command.since], ["  complexity", command.complexity],
+        ]
+        let call = command.name.uppercased() + (command.syntax.isEmpty ? "" : " " + command.syntax)
+        return
+            (["usage: larderctl [OPTION…] \(call)", "", command.summary, ""]
+            + Table.lines(rows.filter { !$0[1].isEmpty })).joined(separator: "\n")
+    }
+
+    private static func optionLines(_ specs: [OptionSpec]) -> [String] {
+        Table.lines(specs.map { ["  " + $0.name + ($0.value.map { " " + $0 } ?? ""), $0.summary] })
+    }
+
+    /// The commands by group, in the table's order.
+    private static var groups: [(name: String, commands: [String])] {
+        var groups: [(name: String, commands: [String])] = []
+        for row in CommandReference.all {
+            if let index = groups.firstIndex(where: { $0.name == row.group }) {
+                groups[index].commands.append(row.name.uppercased())
+            } else {
+                groups.append((row.group, [row.name.uppercased()]))
+            }
+        }
+        return groups
+    }
+
+    /// Words in lines of at most 80 characters.
+    private static func wrapped(_ words: [String]) -> [String] {
+        var lines = [" "]
+        for word in words {
+            let last = lines[lines.count - 1]
+            if last.count + 1 + word.count > 80 {
+                lines.append("  " + word)
+            } else {
+                lines[lines.count - 1] = last + " " + word
+            }
+        }
+        return lines
+    }
+}

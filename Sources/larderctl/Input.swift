@@ -1,0 +1,52 @@
+// Where values come from besides the command line.
+
+import LarderClient
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// Reads a whole file or all of standard input.
+enum Input {
+    /// The largest value that the daemon takes.
+    static let bytesMax = 536_870_912
+
+    static func standardInput() throws(InputOutputError) -> [UInt8] {
+        try readAll(STDIN_FILENO, "standard input")
+    }
+
+    static func file(_ path: String) throws(InputOutputError) -> [UInt8] {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            throw InputOutputError(message: "\(path) could not be opened: \(SystemErrorText.of(errno))")
+        }
+        defer { close(descriptor) }
+        return try readAll(descriptor, path)
+    }
+
+    private static func readAll(_ descriptor: CInt, _ name: String) throws(InputOutputError) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = read(descriptor, &piece, piece.count)
+            if count > 0 {
+                guard bytes.count + count <= bytesMax else {
+                    throw InputOutputError(
+                        message: "\(name) has more than \(bytesMax) bytes, and a value can have no more")
+                }
+                bytes.append(contentsOf: piece[..<count])
+            } else if count == 0 {
+                return bytes
+            } else if errno == EAGAIN {
+                var entry = pollfd(fd: descriptor, events: Int16(truncatingIfNeeded: POLLIN), revents: 0)
+                _ = poll(&entry, 1, -1)
+            } else if errno != EINTR {
+                throw InputOutputError(message: "\(name) could not be read: \(SystemErrorText.of(errno))")
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+import LarderClient
+
+extension Verb {
+    static let meta = Verb(
+        name: "meta", synopsis: "KEY",
+        summary: "say what is known about an entry besides its value",
+        details: """
+            Answers when it was stored, how old it is, from when on it is not fresh and which rule says so, its size,
+            and how its bytes are to be read. With --json all spans and instants are in milliseconds, the latter since
+            1970, and null stands for never.
+            Ends with 1 and writes nothing if there is no fresh entry of that name.
+            """,
+        argumentCount: 1...1
+    ) { arguments, context in
+        let key = arguments.words[0]
+        let info = try context.connect().info(forKey: key)
+        if context.options.json {
+            context.output.json(metaJSON(key, info))
+        } else if let info {
+            for (name, text) in metaLines(info) {
+                context.output.line(name + String(repeating: " ", count: 11 - name.count) + text)
+            }
+        }
+        return info == nil ? .notFound : .done
+    }
+
+    private static func metaLines(_ info: EntryInfo) -> [(name: String, text: String)] {
+        let rule =
+            switch info.rule {
+            case .governed: "its database's policy, \(info.databasePolicy)"
+            case .own: "its own"
+            case .never: "its own: it never expires"
+            default: info.rule.description
+            }
+        return [
+            ("stored at", TimeText.instant(info.storedAtMilliseconds)),
+            ("age", TimeText.seconds(info.ageMilliseconds) + " s"),
+            ("deadline", info.deadlineMilliseconds.map { TimeText.instant($0) } ?? "never"),
+            ("ttl", info.timeToLiveMilliseconds.map { TimeText.seconds($0) + " s" } ?? "never"),
+            ("rule", rule),
+            ("size", "\(info.sizeBytes) bytes"),
+            ("codec", info.codec.description),
+            ("state", info.state),
+        ]
+    }
+
+    private static func metaJSON(_ key: [UInt8], _ info: EntryInfo?) -> JSONText {
+        guard let info else { return .object([("key", .bytes(key)), ("found", .bool(false))]) }
+        return .object([
+            ("key", .bytes(key)),
+            ("found", .bool(true)),
+            ("stored-at", .integer(info.storedAtMilliseconds)),
+            ("age", .integer(info.ageMilliseconds)),
+            ("deadline", .optional(info.deadlineMilliseconds)),
+            ("ttl", .optional(info.timeToLiveMilliseconds)),
+            ("rule", .text(info.rule.description)),
+            ("policy", .text(info.databasePolicy)),
+            ("size", .integer(info.sizeBytes)),
+            ("codec", .text(info.codec.description)),
+            ("state", .text(info.state)),
+        ])
+    }
+}

@@ -1,0 +1,116 @@
+// The options of the program, and how options are read.
+
+import LarderClient
+
+/// An option, `--name` or `--name VALUE`.
+struct OptionSpec: Sendable {
+    let name: String
+    /// What the value is called in the help; nil for an option without one.
+    let value: String?
+    let summary: String
+}
+
+/// Options that every verb has, before it or after it.
+struct Options {
+    var socketPath: String?
+    var database: String?
+    var json = false
+    var timeoutMilliseconds = 5_000
+    var showsHelp = false
+    var showsVersion = false
+
+    static let specs: [OptionSpec] = [
+        OptionSpec(
+            name: "--socket", value: "PATH",
+            summary: "the daemon's socket (default: $LARDER_SOCKET, else the daemon's default)"),
+        OptionSpec(name: "--database", value: "NAME", summary: "the database to use (default: 0)"),
+        OptionSpec(name: "--json", value: nil, summary: "answer in JSON, one line for each answer"),
+        OptionSpec(
+            name: "--timeout", value: "MS", summary: "how long to wait for the daemon (default: 5000; 0: no limit)"),
+        OptionSpec(name: "--help", value: nil, summary: "say how it is used"),
+        OptionSpec(name: "--version", value: nil, summary: "say which version this is"),
+    ]
+
+    /// Reads the options before the verb. `rest` begins with the verb.
+    static func parse(_ words: [[UInt8]]) throws(UsageError) -> (options: Options, rest: [[UInt8]]) {
+        var options = Options()
+        var index = 0
+        while index < words.count {
+            guard let option = try ParsedOption(words, at: index, specs: specs, verb: nil) else { break }
+            index += option.wordCount
+            if option.name == "--" { break }
+            try options.apply(option)
+        }
+        return (options, Array(words.dropFirst(index)))
+    }
+
+    /// Takes an option that is one of ``specs``.
+    mutating func apply(_ option: ParsedOption) throws(UsageError) {
+        switch option.name {
+        case "--socket": socketPath = try option.text()
+        case "--database": database = try option.text()
+        case "--json": json = true
+        case "--timeout":
+            guard let text = try? option.text(), let number = Int(text),
+                (0...LarderClient.timeoutMillisecondsMax).contains(number)
+            else {
+                throw UsageError(
+                    "--timeout takes milliseconds, 1 to \(LarderClient.timeoutMillisecondsMax), or 0 for no limit")
+            }
+            timeoutMilliseconds = number
+        case "--help": showsHelp = true
+        case "--version": showsVersion = true
+        default: break
+        }
+    }
+}
+
+/// One option as it stands on the command line: `--name`, `--name VALUE` or `--name=VALUE`.
+struct ParsedOption {
+    let name: String
+    let value: [UInt8]?
+    /// How many words it takes, 1 or 2.
+    let wordCount: Int
+
+    /// Reads the option at `index`, nil if that word is none. `-` alone and `-5` are words like others; `--` alone ends
+    /// the options and is given as an option of that name.
+    init?(_ words: [[UInt8]], at index: Int, specs: [OptionSpec], verb: String?) throws(UsageError) {
+        let word = words[index]
+        if word == Array("-h".utf8) {
+            (name, value, wordCount) = ("--help", nil, 1)
+            return
+        }
+        guard word.starts(with: "--".utf8) else { return nil }
+        if word.count == 2 {
+            (name, value, wordCount) = ("--", nil, 1)
+            return
+        }
+        let equals = word.firstIndex(of: UInt8(ascii: "="))
+        let name = String(decoding: word[..<(equals ?? word.endIndex)], as: UTF8.self)
+        guard let spec = specs.first(where: { $0.name == name }) else {
+            let near = Suggestion.nearest(to: name, among: specs.map(\.name)).map { "; did you mean \($0)?" } ?? ""
+            let escape = verb == nil ? "" : " (if it is a key or a value, put -- in front of it)"
+            throw UsageError("there is no option \(printableKey(name.utf8))\(near)\(escape)", verb: verb)
+        }
+        self.name = name
+        if spec.value == nil {
+            guard equals == nil else { throw UsageError("\(name) takes no value", verb: verb) }
+            (value, wordCount) = (nil, 1)
+        } else if let equals {
+            (value, wordCount) = (Array(word[(equals + 1)...]), 1)
+        } else {
+            guard index + 1 < words.count else {
+                throw UsageError("\(name) needs a value: \(name) \(spec.value ?? "VALUE")", verb: verb)
+            }
+            (value, wordCount) = (words[index + 1], 2)
+        }
+    }
+
+    /// The value as text.
+    func text() throws(UsageError) -> String {
+        guard let value, !value.isEmpty, let text = String(validating: value, as: UTF8.self) else {
+            throw UsageError("\(name) needs a value that is text and not empty")
+        }
+        return text
+    }
+}

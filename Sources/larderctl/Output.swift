@@ -1,0 +1,85 @@
+// What goes to standard output and standard error.
+
+import LarderClient
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// Standard output, written in large pieces. Single owner.
+final class Output {
+    private static let flushBytes = 65_536
+
+    private var buffer: [UInt8] = []
+
+    /// Whether a person is reading.
+    static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
+
+    func bytes(_ bytes: some Sequence<UInt8>) {
+        buffer.append(contentsOf: bytes)
+    }
+
+    func line(_ text: String) {
+        buffer.append(contentsOf: text.utf8)
+        buffer.append(UInt8(ascii: "\n"))
+    }
+
+    func line(_ bytes: [UInt8]) {
+        buffer.append(contentsOf: bytes)
+        buffer.append(UInt8(ascii: "\n"))
+    }
+
+    /// Writes a document and ends its line.
+    func json(_ value: JSONText) {
+        jsonPart(value)
+        buffer.append(UInt8(ascii: "\n"))
+    }
+
+    /// Writes a part of a document that is too long to be held whole.
+    func jsonPart(_ value: JSONText) {
+        value.write(to: &buffer)
+    }
+
+    /// Writes what there is, if it is much. For output of any length.
+    func flushIfLarge() throws(InputOutputError) {
+        if buffer.count >= Self.flushBytes { try flush() }
+    }
+
+    /// Writes what there is.
+    func flush() throws(InputOutputError) {
+        var start = 0
+        while start < buffer.count {
+            let count = buffer.withUnsafeBytes { bytes in
+                write(STDOUT_FILENO, bytes.baseAddress.map { $0 + start }, bytes.count - start)
+            }
+            if count >= 0 {
+                start += count
+            } else if errno == EAGAIN {
+                // Somebody made the terminal or pipe non-blocking. Wait until it takes more.
+                var entry = pollfd(fd: STDOUT_FILENO, events: Int16(truncatingIfNeeded: POLLOUT), revents: 0)
+                _ = poll(&entry, 1, -1)
+            } else if errno != EINTR {
+                let reason = SystemErrorText.of(errno)
+                buffer.removeAll()
+                throw InputOutputError(message: "standard output could not be written: \(reason)")
+            }
+        }
+        buffer.removeAll(keepingCapacity: true)
+    }
+
+    /// Writes to standard error at once. A failure has nowhere to be told.
+    static func standardError(_ text: String) {
+        let bytes = Array(text.utf8)
+        var start = 0
+        while start < bytes.count {
+            let count = bytes.withUnsafeBytes { bytes in
+                write(STDERR_FILENO, bytes.baseAddress.map { $0 + start }, bytes.count - start)
+            }
+            if count > 0 { start += count } else if errno != EINTR { return }
+        }
+    }
+}

@@ -1,0 +1,20 @@
+import LarderClient
+
+extension Verb {
+    static let ping = Verb(
+        name: "ping", synopsis: "",
+        summary: "ask the daemon whether it is there",
+        details: """
+            Answers PONG; with --json: {"answer":"PONG"}. Ends with 3 if no daemon answers.
+            """,
+        argumentCount: 0...0
+    ) { _, context in
+        try context.connect().ping()
+        if context.options.json {
+            context.output.json(.object([("answer", .text("PONG"))]))
+        } else {
+            context.output.line("PONG")
+        }
+        return .done
+    }
+}

@@ -1,0 +1,20 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// What the program was called with, as bytes: `CommandLine.arguments` would change those that are not UTF-8, and keys
+/// and values need not be.
+enum ProcessArguments {
+    /// The words after the program's name.
+    static var words: [[UInt8]] {
+        (0..<Int(CommandLine.argc)).dropFirst().compactMap { index in
+            CommandLine.unsafeArgv[index].map { text in
+                Array(UnsafeRawBufferPointer(start: text, count: strlen(text)))
+            }
+        }
+    }
+}

@@ -1,0 +1,41 @@
+import LarderClient
+
+extension Verb {
+    static let purge = Verb(
+        name: "purge", synopsis: "[--expired | --prefix PREFIX]",
+        summary: "empty the database at once",
+        details: """
+            Answers what was removed; with --json: {"entries":…,"bytes":…,"milliseconds":…}.
+            """,
+        options: [
+            OptionSpec(name: "--expired", value: nil, summary: "remove only what has expired and still takes space"),
+            OptionSpec(name: "--prefix", value: "PREFIX", summary: "remove only entries whose keys begin so"),
+        ],
+        argumentCount: 0...0
+    ) { arguments, context in
+        let result: PurgeResult
+        switch (arguments.options["--expired"], arguments.options["--prefix"]) {
+        case (nil, nil): result = try context.connect().purge()
+        case (_?, nil): result = try context.connect().purgeExpired()
+        case (nil, let prefix?):
+            // Every key begins with nothing: that would empty the database by a slip, such as an unset variable.
+            guard let prefix = prefix.value, !prefix.isEmpty else {
+                throw UsageError("--prefix is empty; to empty the whole database leave it out", verb: "purge")
+            }
+            result = try context.connect().purge(prefix: prefix)
+        case (_?, _?):
+            throw UsageError("--expired and --prefix cannot be combined", verb: "purge")
+        }
+        if context.options.json {
+            context.output.json(
+                .object([
+                    ("entries", .integer(result.entries)), ("bytes", .integer(result.bytes)),
+                    ("milliseconds", .integer(result.milliseconds)),
+                ]))
+        } else {
+            context.output.line(
+                "removed \(result.entries) entries, \(result.bytes) bytes, in \(result.milliseconds) ms")
+        }
+        return .done
+    }
+}

@@ -1,0 +1,78 @@
+// Commands of the daemon that are sent as they stand.
+
+import LarderClient
+
+/// Sends a command of the command table and writes its answer.
+enum Raw {
+    static func run(_ command: CommandRow, _ words: [[UInt8]], _ context: Context) throws -> ExitCode {
+        let client = try context.connect()
+        let reply: RESPValue
+        do throws(LarderClientError) {
+            reply = try client.command(bytes: words)
+        } catch {
+            guard error.code == .closed, command.name == "shutdown" else { throw error }
+            // A daemon that shuts down as it was asked to ends the connection instead of answering.
+            if context.options.json { context.output.json(.text("OK")) } else { context.output.line("OK") }
+            return .done
+        }
+        if let text = reply.errorMessage {
+            throw LarderClientError.server(text, operation: command.name)
+        }
+        if context.options.json {
+            context.output.json(JSONText(reply))
+        } else {
+            write(reply, indent: 0, to: context.output)
+        }
+        return reply.isNull ? .notFound : .done
+    }
+
+    /// Text for people and simple scripts: a line for each element, those of an inner aggregate further right. Null
+    /// is nothing at the top, and (nil) among others.
+    private static func write(_ reply: RESPValue, indent: Int, to output: Output) {
+        let margin = Array(repeating: UInt8(ascii: " "), count: indent)
+        switch reply {
+        case .null:
+            if indent > 0 { output.line(margin + Array("(nil)".utf8)) }
+        case .array(let elements), .set(let elements), .push(let elements):
+            for element in elements { writeElement(element, indent: indent, to: output) }
+        case .map(let pairs):
+            for pair in pairs { write(pair, indent: indent, to: output) }
+        default:
+            output.line(margin + word(reply))
+        }
+    }
+
+    private static func writeElement(_ element: RESPValue, indent: Int, to output: Output) {
+        let margin = Array(repeating: UInt8(ascii: " "), count: indent)
+        switch element {
+        case .array, .set, .map, .push:
+            output.line(margin + Array("-".utf8))
+            write(element, indent: indent + 2, to: output)
+        default:
+            output.line(margin + word(element))
+        }
+    }
+
+    private static func write(_ pair: RESPValue.Pair, indent: Int, to output: Output) {
+        let name = Array(repeating: UInt8(ascii: " "), count: indent) + word(pair.key) + Array(":".utf8)
+        switch pair.value {
+        case .array, .set, .map, .push:
+            output.line(name)
+            write(pair.value, indent: indent + 2, to: output)
+        default:
+            output.line(name + Array(" ".utf8) + word(pair.value))
+        }
+    }
+
+    /// A value that is not an aggregate, in one word.
+    private static func word(_ reply: RESPValue) -> [UInt8] {
+        switch reply {
+        case .null: Array("(nil)".utf8)
+        case .error(let text): Array("(error) \(text)".utf8)
+        case .integer(let number): Array("\(number)".utf8)
+        case .double(let number): Array("\(number)".utf8)
+        case .boolean(let value): Array("\(value)".utf8)
+        default: reply.bytes ?? Array("(…)".utf8)
+        }
+    }
+}

@@ -1,0 +1,63 @@
+import LarderClient
+
+extension Verb {
+    static let set = Verb(
+        name: "set", synopsis: "KEY [VALUE | -] [--file PATH] [--policy POLICY | --ttl SECONDS]",
+        summary: "store an entry",
+        details: """
+            The value is the second argument; or what standard input brings, if that argument is - or missing; or what
+            the file holds. It is stored as it is, a line end at its end included.
+            Without --policy and --ttl the entry stays fresh as long as its database's policy says.
+            Answers OK; with --json: {"key":…,"stored":true}.
+            """,
+        options: [
+            OptionSpec(name: "--file", value: "PATH", summary: "take the value from this file"),
+            OptionSpec(name: "--policy", value: "POLICY", summary: "how long it stays fresh: \(ClientPolicy.syntax)"),
+            OptionSpec(name: "--ttl", value: "SECONDS", summary: "the same in seconds; fractions are allowed"),
+        ],
+        argumentCount: 1...2
+    ) { arguments, context in
+        let key = arguments.words[0]
+        let policy = try setPolicy(arguments)
+        let value = try setValue(arguments)
+        try context.connect().store(value, forKey: key, policy: policy, codec: nil)
+        if context.options.json {
+            context.output.json(.object([("key", .bytes(key)), ("stored", .bool(true))]))
+        } else {
+            context.output.line("OK")
+        }
+        return .done
+    }
+
+    private static func setPolicy(_ arguments: VerbArguments) throws -> ClientPolicy? {
+        let word = try arguments.options["--policy"]?.text()
+        let seconds = try arguments.options["--ttl"]?.text()
+        switch (word, seconds) {
+        case (nil, nil): return nil
+        case (_?, _?): throw UsageError("--policy and --ttl say the same thing: give one of them", verb: "set")
+        case (let word?, nil):
+            guard let policy = ClientPolicy(word) else {
+                throw UsageError("'\(word)' is not a policy: it is \(ClientPolicy.syntax)", verb: "set")
+            }
+            return policy
+        case (nil, let seconds?):
+            // Only a number is meant here, and a policy written as a number is one.
+            guard seconds.utf8.first.map({ $0 < 0x3A }) ?? false, let policy = ClientPolicy(seconds) else {
+                throw UsageError("--ttl takes seconds, 0.001 to 9000000000, not '\(seconds)'", verb: "set")
+            }
+            return policy
+        }
+    }
+
+    private static func setValue(_ arguments: VerbArguments) throws -> [UInt8] {
+        let word = arguments.words.count == 2 ? arguments.words[1] : nil
+        if let file = arguments.options["--file"] {
+            guard word == nil else {
+                throw UsageError("the value is given twice: as an argument and with --file", verb: "set")
+            }
+            return try Input.file(try file.text())
+        }
+        guard let word, word != Array("-".utf8) else { return try Input.standardInput() }
+        return word
+    }
+}

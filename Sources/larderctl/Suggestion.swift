@@ -1,0 +1,47 @@
+// "Did you mean …?"
+
+/// Finds the name that somebody who mistyped one had in mind.
+enum Suggestion {
+    /// Words beyond this are not looked at: the work grows with the square of the length.
+    private static let lengthMax = 32
+
+    /// For a word that is neither a verb nor a command: a question to end the message with, or nothing.
+    static func text(for word: String) -> String {
+        let verbs = Verb.all.map(\.name) + ["help"]
+        if let verb = nearest(to: word, among: verbs) { return "; did you mean \(verb)?" }
+        let commands = CommandReference.all.map { $0.name.uppercased() }
+        return nearest(to: word, among: commands).map { "; did you mean \($0)?" } ?? ""
+    }
+
+    /// The nearest of `names`, upper and lower case being the same; nil when none is near.
+    static func nearest(to word: String, among names: [String]) -> String? {
+        guard word.utf8.count <= lengthMax else { return nil }
+        let typed = Array(word.lowercased().utf8)
+        var best: (name: String, distance: Int)?
+        for name in names {
+            let distance = Self.distance(typed, Array(name.lowercased().utf8))
+            if distance < best?.distance ?? Int.max { best = (name, distance) }
+        }
+        // A third of the letters wrong is still a typing error; more is another word.
+        guard let best, best.distance <= max(1, typed.count / 3) else { return nil }
+        return best.name
+    }
+
+    /// How many letters to insert, delete, replace or swap with the next make one word of the other.
+    private static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
+        var beforeLast: [Int] = []
+        var last = Array(0...right.count)
+        for (row, letter) in left.enumerated() {
+            var current = [row + 1]
+            for (column, other) in right.enumerated() {
+                var cost = min(last[column + 1] + 1, current[column] + 1, last[column] + (letter == other ? 0 : 1))
+                if row > 0, column > 0, letter == right[column - 1], left[row - 1] == other {
+                    cost = min(cost, beforeLast[column - 1] + 1)
+                }
+                current.append(cost)
+            }
+            (beforeLast, last) = (last, current)
+        }
+        return last[right.count]
+    }
+}

@@ -1,0 +1,26 @@
+import LarderClient
+
+extension Verb {
+    static let ttl = Verb(
+        name: "ttl", synopsis: "KEY",
+        summary: "say how long an entry stays fresh",
+        details: """
+            Answers the seconds that are left, with three decimals, or never.
+            With --json: {"key":…,"found":true,"ttl":…}, in milliseconds, null for never.
+            Ends with 1 and writes nothing if there is no fresh entry of that name.
+            """,
+        argumentCount: 1...1
+    ) { arguments, context in
+        let key = arguments.words[0]
+        let left = try context.connect().timeToLive(forKey: key)
+        var milliseconds: Int64?
+        if case .milliseconds(let number)? = left { milliseconds = number }
+        if context.options.json {
+            context.output.json(
+                .object([("key", .bytes(key)), ("found", .bool(left != nil)), ("ttl", .optional(milliseconds))]))
+        } else if left != nil {
+            context.output.line(milliseconds.map { TimeText.seconds($0) } ?? "never")
+        }
+        return left == nil ? .notFound : .done
+    }
+}

@@ -1,0 +1,51 @@
+// Instants and spans for people.
+
+/// Writes times. Takes every number: what a server says may be nonsense, and must not stop the program.
+enum TimeText {
+    /// Milliseconds as seconds with three decimals: `12.345`.
+    static func seconds(_ milliseconds: Int64) -> String {
+        let (whole, rest) = milliseconds.magnitude.quotientAndRemainder(dividingBy: 1000)
+        return (milliseconds < 0 ? "-" : "") + "\(whole).\(padded(rest, 3))"
+    }
+
+    /// A span in the largest unit of which it is a whole number: `7 days`, `90 seconds`, `1 hour`.
+    static func span(_ milliseconds: Int64) -> String {
+        for (length, unit) in [(86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second")] {
+            let (count, rest) = milliseconds.quotientAndRemainder(dividingBy: Int64(length))
+            if rest == 0, count != 0 { return "\(count) \(unit)" + (count == 1 ? "" : "s") }
+        }
+        return seconds(milliseconds) + " seconds"
+    }
+
+    /// Milliseconds since 1970 as a date and time of day: `2026-01-31 23:59:59.999 UTC`.
+    static func instant(_ milliseconds: Int64) -> String {
+        let dayLength: Int64 = 86_400_000
+        var (day, inDay) = milliseconds.quotientAndRemainder(dividingBy: dayLength)
+        if inDay < 0 { (day, inDay) = (day - 1, inDay + dayLength) }
+        let (year, month, monthDay) = date(dayNumber: day)
+        let (secondOfDay, fraction) = inDay.quotientAndRemainder(dividingBy: 1000)
+        let time = [secondOfDay / 3600, secondOfDay / 60 % 60, secondOfDay % 60]
+        return "\(year)-\(padded(month, 2))-\(padded(monthDay, 2)) "
+            + time.map { padded($0, 2) }.joined(separator: ":") + ".\(padded(fraction, 3)) UTC"
+    }
+
+    /// The date of a day, counted from 1 January 1970, in the Gregorian calendar.
+    private static func date(dayNumber: Int64) -> (year: Int64, month: Int64, day: Int64) {
+        // Counted from 1 March of the year 0, leap days end a year, and 400 years have 146,097 days. No Int64 of
+        // milliseconds makes a day number large enough for these sums to overflow.
+        let shifted = dayNumber + 719_468
+        let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
+        let dayOfEra = shifted - era * 146_097
+        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let monthFromMarch = (5 * dayOfYear + 2) / 153
+        let month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
+        let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+        return (year, month, dayOfYear - (153 * monthFromMarch + 2) / 5 + 1)
+    }
+
+    private static func padded(_ number: some BinaryInteger, _ width: Int) -> String {
+        let digits = String(number)
+        return String(repeating: "0", count: max(0, width - digits.count)) + digits
+    }
+}

@@ -1,0 +1,57 @@
+// What a verb is. Each has its own file, and stands in `Verb.all`.
+
+/// A verb of the command line.
+struct Verb: Sendable {
+    let name: String
+    /// The arguments, as the help shows them.
+    let synopsis: String
+    /// What it does, in one line.
+    let summary: String
+    /// The rest of its help, the form of its answers and its exit codes among it.
+    let details: String
+    var options: [OptionSpec] = []
+    /// How many arguments it takes.
+    let argumentCount: ClosedRange<Int>
+    let run: @Sendable (VerbArguments, Context) throws -> ExitCode
+
+    static let all: [Verb] = [
+        .get, .set, .del, .ttl, .meta, .keys, .policy, .databases, .stats, .purge, .ping,
+    ]
+
+    /// Reads the words after the verb. Options stand anywhere among them until `--`.
+    func parse(_ words: [[UInt8]], _ options: Options) throws(UsageError) -> (VerbArguments, Options) {
+        var options = options
+        var arguments = VerbArguments()
+        let specs = self.options + Options.specs
+        var index = 0
+        var takesOptions = true
+        while index < words.count {
+            guard takesOptions, let option = try ParsedOption(words, at: index, specs: specs, verb: name) else {
+                arguments.words.append(words[index])
+                index += 1
+                continue
+            }
+            index += option.wordCount
+            if option.name == "--" {
+                takesOptions = false
+            } else if self.options.contains(where: { $0.name == option.name }) {
+                arguments.options[option.name] = option
+            } else {
+                try options.apply(option)
+            }
+        }
+        guard options.showsHelp || argumentCount.contains(arguments.words.count) else {
+            let problem = arguments.words.count < argumentCount.lowerBound ? "too few" : "too many"
+            let call = "larderctl \(name)" + (synopsis.isEmpty ? "" : " " + synopsis)
+            throw UsageError("\(problem) arguments: \(call)", verb: name)
+        }
+        return (arguments, options)
+    }
+}
+
+/// The arguments of a verb.
+struct VerbArguments {
+    var words: [[UInt8]] = []
+    /// The verb's own options that were given, the last of each.
+    var options: [String: ParsedOption] = [:]
+}

@@ -1,0 +1,277 @@
+import RESP
+import TestSupport
+import Testing
+import Threading
+
+@testable import LarderClient
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// No daemon, a daemon that goes away, one that is silent; and the state that a new connection is given.
+@Suite struct ConnectionLossTests {
+    /// Answers `ONE` with 1 and ends the connection when told `BYE`.
+    private static func server() throws -> FakeServer {
+        try FakeServer { request in
+            switch request.name {
+            case "ONE": .text(":1\r\n")
+            case "BYE": .last(Array("+OK\r\n".utf8))
+            case "DIE": .last([])
+            case "HALF": .last(Array("$10\r\nabc".utf8))
+            case "HANG": .nothing
+            case "SNAPSHOT": .text("+OK\r\n")
+            default: .standard
+            }
+        }
+    }
+
+    @Test func noDaemonIsSaidWithTheWayOut() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.file("none")
+        let error = #expect(throws: LarderClientError.self) { try LarderClient(socketPath: path) }
+        #expect(error?.code == .noDaemon)
+        #expect(error?.socketPath == path)
+        #expect(error?.message == "no daemon answers at \(path): start one with: larderd --socket \(path)")
+    }
+
+    @Test func aSocketThatADeadDaemonLeftIsNoDaemon() throws {
+        let server = try FakeServer()
+        server.stop()
+        let error = #expect(throws: LarderClientError.self) { try LarderClient(socketPath: server.path) }
+        #expect(error?.code == .noDaemon)
+    }
+
+    @Test func aFileThatIsNoSocketIsNoDaemon() throws {
+        let directory = try TemporaryDirectory()
+        let path = try directory.makeFile("file", [1])
+        let error = #expect(throws: LarderClientError.self) { try LarderClient(socketPath: path) }
+        #expect(error?.code == .noDaemon)
+        let below = #expect(throws: LarderClientError.self) { try LarderClient(socketPath: path + "/socket") }
+        #expect(below?.code == .noDaemon)
+    }
+
+    @Test func impossiblePathsAndTimesAreRefused() throws {
+        for path in ["", "a\0b", "/" + String(repeating: "x", count: LarderClient.socketPathBytesMax)] {
+            let error = #expect(throws: LarderClientError.self) { try LarderClient(socketPath: path) }
+            #expect(error?.code == .invalidArgument)
+        }
+        for time in [-1, LarderClient.timeoutMillisecondsMax + 1, Int.max, Int.min] {
+            let error = #expect(throws: LarderClientError.self) {
+                try LarderClient(socketPath: "/none", timeoutMilliseconds: time)
+            }
+            #expect(error?.code == .invalidArgument)
+        }
+    }
+
+    @Test func theLongestPathWorks() throws {
+        let server = try FakeServer { $0.name == "PING" ? .text("+PONG\r\n") : .standard }
+        defer { server.stop() }
+        // The same socket by a path of exactly as many bytes as there can be.
+        let missing = LarderClient.socketPathBytesMax - server.path.utf8.count
+        let filler = String(repeating: "/", count: missing)
+        let client = try LarderClient(socketPath: filler + server.path)
+        #expect(client.socketPath.utf8.count == LarderClient.socketPathBytesMax)
+        try client.ping()
+    }
+
+    /// The daemon was restarted between two calls: nothing was lost, so nobody needs to know. (Writing to such a socket
+    /// would also end this process by SIGPIPE, were it not prevented.)
+    @Test func aConnectionThatIsGoneBeforeARequestIsMadeAgain() throws {
+        let server = try Self.server()
+        defer { server.stop() }
+        let client = try LarderClient(socketPath: server.path, database: "books")
+        #expect(try client.command("BYE") == .simpleString("OK"))
+        server.waitForEnd(ofConnection: 0)
+        #expect(try client.command("ONE") == .integer(1))
+        #expect(server.requests == [["SELECT", "books"], ["BYE"], ["SELECT", "books"], ["ONE"]])
+    }
+
+    @Test func theDatabaseOfARawSelectIsSelectedAgain() throws {
+        let server = try Self.server()
+        defer { server.stop() }
+        let client = try LarderClient(socketPath: server.path)
+        try client.command("select", "one")
+        try client.select("two")
+        try client.command("BYE")
+        server.waitForEnd(ofConnection: 0)
+        try client.command("ONE")
+        #expect(server.requests.suffix(2) == [["SELECT", "two"], ["ONE"]])
+    }
+
+    /// A snapshot cannot be had again: the next read would silently see newer data.
+    @Test func aConnectionWithASnapshotIsNotMadeAgainSilently() throws {
+        let server = try Self.server()
+        defer { server.stop() }
+        let client = try LarderClient(socketPath: server.path)
+        try client.command("SNAPSHOT", "OPEN")
+        try client.command("BYE")
+        server.waitForEnd(ofConnection: 0)
+        let error = #expect(throws: LarderClientError.self) { try client.command("ONE") }
+        #expect(error?.code == .closed)
+        #expect(server.connectionCount == 1)
+        #expect(try client.command("ONE") == .integer(1))
+    }
+
+    @Test(arguments: ["DIE", "HALF"])
+    func anAnswerThatDoesNotComeIsAnErrorAndIsNotAskedForAgain(command: String) throws {
+        let server = try Self.server()
+        defer { server.stop() }
+        let client = try LarderClient(socketPath: server.path)
+        let error = #expect(throws: LarderClientError.self) { try client.command(command) }
+        #expect(error?.code == .closed)
+        #expect(error?.message.contains("not known") == true)
+        #expect(server.requests == [[command]])
+        #expect(try client.command("ONE") == .integer(1))
+        #expect(server.connectionCount == 2)
+    }
+
+    @Test func silenceIsATimeoutAndTheLateAnswerIsNotMistakenForAnother() throws {
+        let server = try Self.server()
+        defer { server.stop() }
+        let client = try LarderClient(socketPath: server.path, timeoutMilliseconds: 20)
+        let error = #expect(throws: LarderClientError.self) { try client.command("HANG") }
+        #expect(error?.code == .timeout)
+        #expect(error?.message == "the daemon at \(server.path) did not answer within 20 ms")
+        #expect(try client.command("ONE") == .integer(1))
+        #expect(server.connectionCount == 2)
+    }
+
+    @Test func aServerThatDoesNotReadIsATimeout() throws {
+        let gate = Gate()
+        let server = try FakeServer { request in
+            guard request.name == "HANG" else { return .standard }
+            gate.wait()
+            return .nothing
+        }
+        defer {
+            gate.open()
+            server.stop()
+        }
+        let client = try LarderClient(socketPath: server.path, timeoutMilliseconds: 20)
+        let error = #expect(throws: LarderClientError.self) {
+            try client.pipeline((0..<50).map { _ in [Array("HANG".utf8), [UInt8](repeating: 0, count: 100_000)] })
+        }
+        #expect(error?.code == .timeout)
+    }
+
+    @Test func aClosedClientSaysSo() throws {
+        let server = try Self.server()
+        defer { server.stop() }
+        let client = try LarderClient(socketPath: server.path)
+        client.close()
+        client.close()
+        let error = #expect(throws: LarderClientError.self) { try client.command("ONE") }
+        #expect(error?.code == .closed)
+        #expect(error?.message == "the client was closed")
+        server.waitForEnd(ofConnection: 0)
+    }
+
+    @Test func aClientNobodyHoldsCloses() throws {
+        let server = try Self.server()
+        defer { server.stop() }
+        do {
+            let client = try LarderClient(socketPath: server.path)
+            try client.command("ONE")
+        }
+        server.waitForEnd(ofConnection: 0)
+    }
+
+    @Test func aServerOfTheOlderProtocolWillDo() throws {
+        let server = try FakeServer { request in
+            switch request.name {
+            case "HELLO": .text("-ERR unknown command 'HELLO'\r\n")
+            case "GET": .text("$-1\r\n")
+            default: .standard
+            }
+        }
+        defer { server.stop() }
+        let client = try LarderClient(socketPath: server.path)
+        #expect(try client.bytes(forKey: "k") == nil)
+    }
+
+    @Test func aServerThatTurnsTheClientAwayIsQuoted() throws {
+        let server = try FakeServer { _ in .last(Array("-ERR max number of clients reached\r\n".utf8)) }
+        defer { server.stop() }
+        let error = #expect(throws: LarderClientError.self) { try LarderClient(socketPath: server.path) }
+        #expect(error?.code == .server)
+        #expect(error?.serverText == "ERR max number of clients reached")
+    }
+
+    @Test func aDatabaseThatCannotBeSelectedIsAnErrorOfTheServer() throws {
+        let server = try FakeServer { $0.name == "SELECT" ? .text("-ERR invalid database name\r\n") : .standard }
+        defer { server.stop() }
+        let error = #expect(throws: LarderClientError.self) {
+            try LarderClient(socketPath: server.path, database: "Bad Name")
+        }
+        #expect(error?.code == .server)
+        #expect(error?.operation == "SELECT")
+        let client = try LarderClient(socketPath: server.path)
+        #expect(throws: LarderClientError.self) { try client.select("Bad Name") }
+    }
+}
+
+/// Signals that interrupt the client's waiting. Serial, since there is one handler of a signal in a process.
+@Suite(.serialized) struct SignalTests {
+    /// Sends this thread a signal that interrupts system calls, over and over, until `done` is true.
+    private static func disturb(_ thread: pthread_t, while isWanted: @escaping @Sendable () -> Bool) -> WorkThread {
+        var action = sigaction()
+        #if canImport(Darwin)
+            action.__sigaction_u.__sa_handler = { _ in }
+        #else
+            action.__sigaction_handler.sa_handler = { _ in }
+        #endif
+        sigaction(SIGUSR2, &action, nil)
+        let thread = SignalledThread(handle: thread)
+        return WorkThread(name: "signals") {
+            while isWanted() {
+                pthread_kill(thread.handle, SIGUSR2)
+                // Gives the thread the time to get into the next system call.
+                poll(nil, 0, 1)
+            }
+        }
+    }
+
+    @Test func signalsDoNotCutAnAnswerShort() throws {
+        let gate = Gate()
+        let server = try FakeServer { request in
+            guard request.name == "ONE" else { return .standard }
+            // Answers only when the signals have been sent.
+            gate.wait()
+            return .text(":1\r\n")
+        }
+        defer { server.stop() }
+        let client = try LarderClient(socketPath: server.path)
+        nonisolated(unsafe) var signalsLeft = 30
+        let signals = Self.disturb(pthread_self()) {
+            signalsLeft -= 1
+            if signalsLeft == 0 { gate.open() }
+            return signalsLeft > 0
+        }
+        #expect(try client.command("ONE") == .integer(1))
+        signals.join()
+    }
+
+    /// A periodic signal must not begin the waiting anew each time.
+    @Test func signalsDoNotPutATimeoutOff() throws {
+        let isOver = Gate()
+        let server = try FakeServer { $0.name == "ONE" ? .nothing : .standard }
+        defer { server.stop() }
+        let client = try LarderClient(socketPath: server.path, timeoutMilliseconds: 40)
+        let signals = Self.disturb(pthread_self()) { !isOver.isOpen }
+        let error = #expect(throws: LarderClientError.self) { try client.command("ONE") }
+        isOver.open()
+        signals.join()
+        #expect(error?.code == .timeout)
+    }
+}
+
+/// A thread that waits inside of the test until it was signalled for the last time. `pthread_t` is a pointer on Darwin
+/// and so not Sendable; every thread may use it.
+private struct SignalledThread: @unchecked Sendable {
+    let handle: pthread_t
+}

@@ -1,0 +1,220 @@
+import LarderEngine
+import Testing
+
+@testable import LarderClient
+
+/// Entries as bytes: what goes over the wire for each call, and what its answers become.
+@Suite struct EntryTests {
+    private func withClient(_ body: (LarderClient, FakeServer) throws -> Void) throws {
+        let server = try FakeLarder.server()
+        defer { server.stop() }
+        try body(try LarderClient(socketPath: server.path), server)
+    }
+
+    @Test func bytesComeBackAsTheyWere() throws {
+        try withClient { client, server in
+            let bytes: [UInt8] = [0, 0xFF, 13, 10, 0]
+            try client.setBytes(bytes, forKey: "k")
+            #expect(try client.bytes(forKey: "k") == bytes)
+            try client.setBytes([], forKey: "一本书")
+            #expect(try client.bytes(forKey: "一本书") == [])
+            #expect(try client.bytes(forKey: "none") == nil)
+            #expect(server.requests[2] == ["SET", "一本书", ""])
+        }
+    }
+
+    @Test func aPolicyGoesWithTheEntry() throws {
+        try withClient { client, server in
+            try client.setBytes([1], forKey: "a", policy: .high)
+            try client.setBytes([1], forKey: "a", policy: .every(0.5))
+            try client.setBytes([1], forKey: "a", policy: .never)
+            #expect(
+                server.requests.map { $0.suffix(2) } == [
+                    ["POLICY", "high"], ["POLICY", "every:0.500"], ["POLICY", "never"],
+                ])
+        }
+    }
+
+    @Test func removingIsOneCommandAndTellsHowMany() throws {
+        try withClient { client, server in
+            try client.setBytes([1], forKey: "a")
+            try client.setBytes([1], forKey: "b")
+            #expect(try client.remove("a", "b", "none") == 2)
+            #expect(try client.remove("a") == 0)
+            #expect(try client.removeMany([]) == 0)
+            #expect(server.requests.suffix(2) == [["DEL", "a", "b", "none"], ["DEL", "a"]])
+        }
+    }
+
+    @Test func containsAndTimeToLive() throws {
+        try withClient { client, _ in
+            try client.setBytes([1], forKey: "a")
+            try client.setBytes([1], forKey: "own")
+            #expect(try client.contains("a"))
+            #expect(try !client.contains("none"))
+            #expect(try client.timeToLive(forKey: "a") == .never)
+            #expect(try client.timeToLive(forKey: "own") == .milliseconds(12_345))
+            #expect(try client.timeToLive(forKey: "none") == nil)
+        }
+    }
+
+    @Test func infoSaysWhatMetaSays() throws {
+        try withClient { client, _ in
+            try client.setBytes([1, 2, 3], forKey: "a")
+            try client.setBytes([], forKey: "own")
+            let governed = try #require(try client.info(forKey: "a"))
+            #expect(governed.storedAtMilliseconds == FakeLarder.storedAt)
+            #expect(governed.ageMilliseconds == 1_500)
+            #expect(governed.deadlineMilliseconds == nil)
+            #expect(governed.timeToLiveMilliseconds == nil)
+            #expect(governed.rule == .governed)
+            #expect(governed.databasePolicy == "never")
+            #expect(governed.sizeBytes == 3)
+            #expect(governed.codec == .json)
+            #expect(governed.state == "fresh")
+            let own = try #require(try client.info(forKey: "own"))
+            #expect(own.deadlineMilliseconds == FakeLarder.storedAt + 13_845)
+            #expect(own.timeToLiveMilliseconds == 12_345)
+            #expect(own.rule == .own)
+            #expect(try client.info(forKey: "none") == nil)
+        }
+    }
+
+    @Test func infoReadsTheFlatArrayOfTheOlderProtocol() throws {
+        let fields = [
+            "stored-at", ":1", "age", ":2", "deadline", ":-1", "ttl", ":-1", "rule", "never", "policy", "low", "size",
+            ":0", "codec", "raw", "state", "fresh",
+        ]
+        let answer = fields.map { $0.hasPrefix(":") ? $0 + "\r\n" : "$\($0.utf8.count)\r\n\($0)\r\n" }.joined()
+        let server = try FakeServer { $0.name == "META" ? .text("*18\r\n" + answer) : .standard }
+        defer { server.stop() }
+        let info = try #require(try LarderClient(socketPath: server.path).info(forKey: "k"))
+        #expect(info.rule == .never)
+        #expect(info.codec == .raw)
+        #expect(info.databasePolicy == "low")
+    }
+
+    @Test func keysAreScannedToTheEnd() throws {
+        try withClient { client, server in
+            #expect(try client.keys() == [])
+            for number in 0..<7 { try client.setBytes([1], forKey: "key:\(number)") }
+            try client.setBytes([1], forKey: "other")
+            #expect(try client.keys().sorted() == (0..<7).map { "key:\($0)" } + ["other"])
+            #expect(try client.keys(matching: "o*") == ["other"])
+            #expect(server.requests.last?.prefix(4) == ["SCAN", "6", "MATCH", "o*"])
+        }
+    }
+
+    @Test func keysAreGivenOneByOneUntilEnough() throws {
+        try withClient { client, server in
+            for number in 0..<7 { try client.setBytes([1], forKey: "key:\(number)") }
+            var seen: [String] = []
+            try client.forEachKey { key in
+                seen.append(String(decoding: key, as: UTF8.self))
+                // The client may be used in between.
+                let isThere = try client.contains(seen.last ?? "")
+                #expect(isThere)
+                return seen.count < 3
+            }
+            #expect(seen == ["key:0", "key:1", "key:2"])
+            #expect(server.requests.count { $0.first == "SCAN" } == 2)
+        }
+    }
+
+    @Test func keysThatAreNoTextAreGivenAsBytesOnly() throws {
+        try withClient { client, _ in
+            try client.command(bytes: [Array("SET".utf8), [0xFF, 0x61], [1]])
+            let error = #expect(throws: LarderClientError.self) { try client.keys() }
+            #expect(error?.code == .decode)
+            #expect(error?.key == "\\xffa")
+            var seen: [[UInt8]] = []
+            try client.forEachKey { key in
+                seen.append(key)
+                return true
+            }
+            #expect(seen == [[0xFF, 0x61]])
+        }
+    }
+
+    /// Whatever a server answers, a call ends in an error and not in a trap.
+    @Test(arguments: [
+        ":1\r\n", "+OK\r\n", "_\r\n", "*0\r\n", "*1\r\n_\r\n", "%1\r\n+a\r\n+b\r\n", "*2\r\n:1\r\n*1\r\n_\r\n",
+    ])
+    func answersOfAnotherFormAreViolations(answer: String) throws {
+        let server = try FakeServer { ["HELLO", "SELECT"].contains($0.name) ? .standard : .text(answer) }
+        defer { server.stop() }
+        let client = try LarderClient(socketPath: server.path)
+        let calls: [(String, () throws -> Void)] = [
+            ("+", { try client.ping() }),
+            ("+", { _ = try client.setBytes([], forKey: "k") }),
+            ("_", { _ = try client.bytes(forKey: "k") }),
+            (":", { _ = try client.remove("k") }),
+            (":", { _ = try client.contains("k") }),
+            (":", { _ = try client.timeToLive(forKey: "k") }),
+            ("_", { _ = try client.info(forKey: "k") }),
+            ("-", { _ = try client.keys() }),
+            ("*0", { _ = try client.databases() }),
+            ("-", { _ = try client.policy() }),
+            ("+", { try client.setPolicy(.low) }),
+            ("-", { _ = try client.purge() }),
+            ("-", { _ = try client.serverInfo() }),
+        ]
+        for (expected, call) in calls where !answer.hasPrefix(expected) {
+            do {
+                try call()
+                // INFO takes any text.
+                #expect(answer.hasPrefix("+"))
+            } catch let error as LarderClientError {
+                #expect(error.code == .protocolViolation)
+            }
+        }
+    }
+}
+
+/// The policies, which must be those of the engine.
+@Suite struct ClientPolicyTests {
+    @Test(arguments: [
+        "highest", "HIGH", "middle", "low", "lowest", "never", "90", "0.5", "every:90", "every:0.001", "604800", "",
+        "x", "-1", "0", "inf", "nan", "0x10", "1e3", "every:", "every 90", "9000000000", "9000000001", " 1", "1.",
+        ".5", "...", "0.0004",
+    ])
+    func wordsMeanWhatTheyMeanToTheEngine(word: String) {
+        let policy = ClientPolicy(word)
+        let engines = UpdatePolicy(word)
+        #expect((policy == nil) == (engines == nil))
+        #expect(policy?.intervalMilliseconds == engines?.intervalMilliseconds)
+        #expect(policy?.description == engines?.description)
+        if let policy { #expect(ClientPolicy(policy.description) == policy) }
+    }
+
+    @Test func intervalsOutOfRangeAreNone() {
+        #expect(ClientPolicy.longestMilliseconds == UpdatePolicy.longestMilliseconds)
+        #expect(ClientPolicy.every(milliseconds: 0) == nil)
+        #expect(ClientPolicy.every(milliseconds: .max) == nil)
+        #expect(ClientPolicy.every(.infinity) == nil)
+        #expect(ClientPolicy.every(.nan) == nil)
+        #expect(ClientPolicy.every(-1) == nil)
+        #expect(ClientPolicy.every(0.5)?.intervalMilliseconds == 500)
+        #expect(ClientPolicy.every(milliseconds: 1)?.description == "every:0.001")
+        #expect(ClientPolicy.every(milliseconds: 60_000) == .high)
+    }
+}
+
+/// Where the socket is when nobody says.
+@Suite struct DefaultSocketTests {
+    @Test func theRule() {
+        let runtime = ["XDG_RUNTIME_DIR": "/run/user/7"]
+        let named = ["XDG_RUNTIME_DIR": "/run/user/7", "LARDER_SOCKET": "/x/s"]
+        let empty = ["XDG_RUNTIME_DIR": "", "LARDER_SOCKET": ""]
+        #expect(DefaultSocket.path(environment: { named[$0] }, userID: 7) == "/x/s")
+        #expect(DefaultSocket.path(environment: { named[$0] }, userID: 0) == "/x/s")
+        #expect(DefaultSocket.path(environment: { runtime[$0] }, userID: 0) == "/run/larder/larder.sock")
+        #expect(DefaultSocket.path(environment: { runtime[$0] }, userID: 7) == "/run/user/7/larder/larder.sock")
+        #expect(DefaultSocket.path(environment: { empty[$0] }, userID: 7) == "/tmp/larder-7/larder.sock")
+        #expect(DefaultSocket.path(environment: { _ in nil }, userID: 7) == "/tmp/larder-7/larder.sock")
+    }
+
+    @Test func theDaemonAndItsClientsAgree() {
+        #expect(LarderClient.defaultSocketPath == DefaultPaths.socket)
+    }
+}

@@ -1,0 +1,168 @@
+import TestSupport
+import Testing
+
+/// What larderctl says to a wrong command line, to a missing daemon, and about itself.
+@Suite struct LarderctlUsageTests {
+    @Test(arguments: [
+        (["gte", "k"], "'gte' is neither a verb nor a command; did you mean get?\n(see: larderctl help)"),
+        (["STLREN", "k"], "'STLREN' is neither a verb nor a command; did you mean STRLEN?\n(see: larderctl help)"),
+        (["zzzzzz"], "'zzzzzz' is neither a verb nor a command\n(see: larderctl help)"),
+        (["get"], "too few arguments: larderctl get KEY\n(see: larderctl help get)"),
+        (["get", "a", "b"], "too many arguments: larderctl get KEY\n(see: larderctl help get)"),
+        (["--jsn", "ping"], "there is no option --jsn; did you mean --json?\n(see: larderctl help)"),
+        (
+            ["set", "k", "--v"],
+            "there is no option --v (if it is a key or a value, put -- in front of it)\n(see: larderctl help set)"
+        ),
+        (["--socket"], "--socket needs a value: --socket PATH\n(see: larderctl help)"),
+        (["--socket=", "ping"], "--socket needs a value that is text and not empty\n(see: larderctl help)"),
+        (["--json=yes", "ping"], "--json takes no value\n(see: larderctl help)"),
+        (
+            ["--timeout", "soon", "ping"],
+            "--timeout takes milliseconds, 1 to 86400000, or 0 for no limit\n(see: larderctl help)"
+        ),
+        (
+            ["set", "k", "v", "--policy", "often"],
+            "'often' is not a policy: it is highest, high, middle, low, lowest, never, or a number of seconds\n"
+                + "(see: larderctl help set)"
+        ),
+        (
+            ["policy", "often"],
+            "'often' is not a policy: it is highest, high, middle, low, lowest, never, or a number of seconds\n"
+                + "(see: larderctl help policy)"
+        ),
+        (
+            ["set", "k", "v", "--ttl", "low"],
+            "--ttl takes seconds, 0.001 to 9000000000, not 'low'\n(see: larderctl help set)"
+        ),
+        (
+            ["set", "k", "v", "--ttl", "5", "--policy", "low"],
+            "--policy and --ttl say the same thing: give one of them\n(see: larderctl help set)"
+        ),
+        (
+            ["set", "k", "v", "--file", "f"],
+            "the value is given twice: as an argument and with --file\n(see: larderctl help set)"
+        ),
+        (
+            ["purge", "--prefix", ""],
+            "--prefix is empty; to empty the whole database leave it out\n(see: larderctl help purge)"
+        ),
+        (
+            ["purge", "--prefix", "a", "--expired"],
+            "--expired and --prefix cannot be combined\n(see: larderctl help purge)"
+        ),
+        (
+            ["help", "nosuch"],
+            "there is no help on 'nosuch', which is neither a verb nor a command\n(see: larderctl help)"
+        ),
+    ])
+    func wrongCommandLinesEndWithTwoAndSayWhatWouldBeRight(words: [String], message: String) throws {
+        let larderctl = try Larderctl(socketPath: "/nonexistent/socket")
+        let result = try larderctl.run(words.map { Array($0.utf8) })
+        #expect(result.errors == "larderctl: \(message)\n")
+        #expect(result.exitCode == 2)
+        #expect(result.output.isEmpty)
+    }
+
+    @Test func withoutAVerbTheUsageIsShown() throws {
+        let result = try Larderctl(socketPath: nil)()
+        #expect(result.exitCode == 2)
+        #expect(result.errors.hasPrefix("larderctl: a verb is missing\nusage: larderctl [OPTION…] VERB"))
+    }
+
+    @Test func noDaemonIsThree() throws {
+        let larderctl = try Larderctl(socketPath: nil)
+        let result = try larderctl("--socket", "/nonexistent/socket", "get", "k")
+        #expect(result.exitCode == 3)
+        #expect(
+            result.errors
+                == "larderctl: no daemon answers at /nonexistent/socket: "
+                + "start one with: larderd --socket /nonexistent/socket\n")
+        #expect(try larderctl("ping", "--socket", "/nonexistent/socket").exitCode == 3)
+        #expect(try larderctl("--socket", "/nonexistent/socket", "GET", "k").exitCode == 3)
+    }
+
+    @Test func aPathThatIsTooLongIsTwo() throws {
+        let result = try Larderctl(socketPath: nil)("ping", "--socket", "/" + String(repeating: "x", count: 200))
+        #expect(result.exitCode == 2)
+        #expect(result.errors.hasPrefix("larderctl: the socket's path has 201 bytes, and at most 1"))
+    }
+
+    @Test func aSilentDaemonIsThree() throws {
+        let server = try FakeServer { $0.name == "HELLO" ? .standard : .nothing }
+        defer { server.stop() }
+        let result = try Larderctl(socketPath: server.path)("--timeout", "20", "ping")
+        #expect(result.exitCode == 3)
+        #expect(result.errors == "larderctl: the daemon at \(server.path) did not answer within 20 ms\n")
+    }
+
+    @Test func whatIsNoDaemonIsThree() throws {
+        let server = try FakeServer { _ in .last(Array("220 mail ready\r\n".utf8)) }
+        defer { server.stop() }
+        let result = try Larderctl(socketPath: server.path)("ping")
+        #expect(result.exitCode == 3)
+        #expect(result.errors.contains("does not speak as larderd does"))
+    }
+
+    @Test func anErrorOfTheDaemonIsFour() throws {
+        let server = try FakeServer { $0.name == "GET" ? .text("-LOADING not yet\r\n") : .standard }
+        defer { server.stop() }
+        let result = try Larderctl(socketPath: server.path)("get", "k")
+        #expect(result.exitCode == 4)
+        #expect(result.errors == "larderctl: LOADING not yet\n")
+    }
+
+    @Test func aDaemonThatShutsDownAsToldIsDone() throws {
+        let server = try FakeServer { $0.name == "SHUTDOWN" ? .last([]) : .standard }
+        defer { server.stop() }
+        let result = try Larderctl(socketPath: server.path)("SHUTDOWN")
+        #expect(result.exitCode == 0)
+        #expect(result.text == "OK\n")
+    }
+
+    @Test func aFileThatCannotBeReadIsFive() throws {
+        let result = try Larderctl(socketPath: nil)("set", "k", "--file", "/nonexistent/file")
+        #expect(result.exitCode == 5)
+        #expect(result.errors == "larderctl: /nonexistent/file could not be opened: No such file or directory\n")
+        #expect(try Larderctl(socketPath: nil)("set", "k", "--file", "/").exitCode == 5)
+    }
+
+    #if os(Linux)
+        @Test func aDiskThatIsFullIsFive() throws {
+            let server = try FakeLarder.server()
+            defer { server.stop() }
+            #expect(try Larderctl(socketPath: server.path).runOnFullDisk([Array("ping".utf8)]) == 5)
+        }
+    #endif
+
+    @Test func keysAndValuesThatLookLikeOptionsComeAfterTwoHyphens() throws {
+        let server = try FakeLarder.server()
+        defer { server.stop() }
+        let larderctl = try Larderctl(socketPath: server.path)
+        #expect(try larderctl("set", "--", "--json", "-h").exitCode == 0)
+        #expect(try larderctl("get", "--", "--json").text == "-h")
+        #expect(try larderctl("set", "-5", "-6").exitCode == 0)
+        #expect(server.requests.last == ["SET", "-5", "-6"])
+    }
+
+    @Test func versionAndHelp() throws {
+        let larderctl = try Larderctl(socketPath: nil)
+        #expect(try larderctl("--version").text.hasPrefix("larderctl "))
+        let overview = try larderctl("help")
+        #expect(overview.exitCode == 0)
+        #expect(try larderctl("--help").text == overview.text)
+        #expect(try larderctl("-h").text == overview.text)
+        let verbs = [
+            "get", "set", "del", "ttl", "meta", "keys", "policy", "databases", "stats", "purge", "ping",
+        ]
+        for verb in verbs {
+            #expect(overview.text.contains("\n  \(verb) "))
+            let help = try larderctl("help", verb)
+            #expect(help.exitCode == 0)
+            #expect(help.text.hasPrefix("usage: larderctl [OPTION…] \(verb)"))
+            #expect(try larderctl(verb, "--help").text == help.text)
+            #expect(try larderctl("--help", verb).text == help.text)
+        }
+        #expect(overview.text.split(separator: "\n").allSatisfy { $0.count <= 120 })
+    }
+}

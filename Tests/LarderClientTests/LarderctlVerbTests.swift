@@ -1,0 +1,212 @@
+import TestSupport
+import Testing
+
+/// larderctl's verbs, as a process against a larder in memory: what they send, write and end with.
+@Suite struct LarderctlVerbTests {
+    private func withTool(_ body: (Larderctl, FakeServer) throws -> Void) throws {
+        let server = try FakeLarder.server()
+        defer { server.stop() }
+        try body(try Larderctl(socketPath: server.path), server)
+    }
+
+    private func expect(
+        _ result: Larderctl.Result, _ text: String, exit code: CInt = 0, errors: String = "",
+        at location: SourceLocation = #_sourceLocation
+    ) {
+        #expect(result.text == text, sourceLocation: location)
+        #expect(result.exitCode == code, sourceLocation: location)
+        #expect(result.errors == errors, sourceLocation: location)
+    }
+
+    @Test func getAndSet() throws {
+        try withTool { larderctl, server in
+            expect(try larderctl("set", "k", "v"), "OK\n")
+            expect(try larderctl("get", "k"), "v")
+            expect(try larderctl("get", "none"), "", exit: 1)
+            expect(try larderctl("--json", "set", "k", "a\"\\\n\u{1}本"), #"{"key":"k","stored":true}"# + "\n")
+            expect(
+                try larderctl("get", "k", "--json"),
+                #"{"key":"k","found":true,"value":"a\"\\\n\u0001本"}"# + "\n")
+            expect(
+                try larderctl("--json", "get", "none"), #"{"key":"none","found":false,"value":null}"# + "\n", exit: 1)
+        }
+    }
+
+    @Test func setTakesItsValueFromWhereItIsTold() throws {
+        try withTool { larderctl, server in
+            let directory = try TemporaryDirectory()
+            let bytes: [UInt8] = [0, 0xFF, 10]
+            expect(try larderctl("set", "in", input: bytes), "OK\n")
+            #expect(try larderctl("get", "in").output == bytes)
+            expect(try larderctl("set", "in", "-", input: [1]), "OK\n")
+            #expect(try larderctl("get", "in").output == [1])
+            expect(try larderctl("set", "in", input: []), "OK\n")
+            #expect(try larderctl("get", "in").output == [])
+            let file = try directory.makeFile("value", [UInt8](repeating: 0xFE, count: 300_000))
+            expect(try larderctl("set", "file", "--file", file), "OK\n")
+            #expect(try larderctl("get", "file").output == [UInt8](repeating: 0xFE, count: 300_000))
+            expect(try larderctl("set", "file", "--file=\(file)"), "OK\n")
+        }
+    }
+
+    @Test func setSaysHowLong() throws {
+        try withTool { larderctl, server in
+            expect(try larderctl("set", "k", "v", "--policy", "HIGH"), "OK\n")
+            expect(try larderctl("set", "--policy=90", "k", "v"), "OK\n")
+            expect(try larderctl("set", "k", "v", "--ttl", "0.5"), "OK\n")
+            #expect(
+                server.requests.map { Array($0.dropFirst(3)) } == [
+                    ["POLICY", "high"], ["POLICY", "every:90"], ["POLICY", "every:0.500"],
+                ])
+        }
+    }
+
+    /// Keys and values that are not UTF-8 must come through unchanged, and be readable in JSON.
+    @Test func bytesThatAreNoText() throws {
+        try withTool { larderctl, _ in
+            let (key, value): ([UInt8], [UInt8]) = ([0x6B, 0xFF], [0xFE, 0x80])
+            #expect(try larderctl.run([Array("set".utf8), key, value]).exitCode == 0)
+            #expect(try larderctl.run([Array("get".utf8), key]).output == value)
+            #expect(try larderctl.run([Array("GET".utf8), key]).output == value + [10])
+            expect(
+                try larderctl.run(["--json", "get"].map { Array($0.utf8) } + [key]),
+                #"{"key":{"base64":"a/8="},"found":true,"value":{"base64":"/oA="}}"# + "\n")
+            #expect(try larderctl("keys").output == key + [10])
+            expect(try larderctl("keys", "--json"), #"[{"base64":"a/8="}]"# + "\n")
+        }
+    }
+
+    #if os(Linux)
+        @Test func aTerminalGetsALineEnd() throws {
+            try withTool { larderctl, _ in
+                _ = try larderctl("set", "k", "v")
+                #expect(try larderctl.runOnTerminal(["get", "k"].map { Array($0.utf8) }) == Array("v\r\n".utf8))
+            }
+        }
+    #endif
+
+    @Test func delAndTTL() throws {
+        try withTool { larderctl, _ in
+            _ = try larderctl("set", "a", "1")
+            _ = try larderctl("set", "own", "1")
+            expect(try larderctl("ttl", "a"), "never\n")
+            expect(try larderctl("ttl", "own"), "12.345\n")
+            expect(try larderctl("ttl", "none"), "", exit: 1)
+            expect(try larderctl("--json", "ttl", "a"), #"{"key":"a","found":true,"ttl":null}"# + "\n")
+            expect(try larderctl("--json", "ttl", "own"), #"{"key":"own","found":true,"ttl":12345}"# + "\n")
+            expect(try larderctl("--json", "ttl", "none"), #"{"key":"none","found":false,"ttl":null}"# + "\n", exit: 1)
+            expect(try larderctl("del", "a", "own", "none"), "2\n")
+            expect(try larderctl("del", "a"), "0\n", exit: 1)
+            expect(try larderctl("del", "a", "--json"), #"{"removed":0}"# + "\n", exit: 1)
+        }
+    }
+
+    @Test func meta() throws {
+        try withTool { larderctl, _ in
+            _ = try larderctl("set", "a", "123")
+            _ = try larderctl("set", "own", "1")
+            expect(
+                try larderctl("meta", "own"),
+                """
+                stored at  2026-01-31 23:59:59.999 UTC
+                age        1.500 s
+                deadline   2026-02-01 00:00:13.844 UTC
+                ttl        12.345 s
+                rule       its own
+                size       1 bytes
+                codec      json
+                state      fresh
+
+                """)
+            expect(
+                try larderctl("meta", "a", "--json"),
+                #"{"key":"a","found":true,"stored-at":1769903999999,"age":1500,"deadline":null,"ttl":null,"#
+                    + #""rule":"governed","policy":"never","size":3,"codec":"json","state":"fresh"}"# + "\n")
+            expect(try larderctl("meta", "none"), "", exit: 1)
+            expect(try larderctl("meta", "none", "--json"), #"{"key":"none","found":false}"# + "\n", exit: 1)
+        }
+    }
+
+    @Test func keys() throws {
+        try withTool { larderctl, _ in
+            expect(try larderctl("keys"), "")
+            expect(try larderctl("keys", "--json"), "[]\n")
+            for key in ["a1", "a2", "a3", "b", "c"] { _ = try larderctl("set", key, "x") }
+            expect(try larderctl("keys"), "a1\na2\na3\nb\nc\n")
+            expect(try larderctl("keys", "a*"), "a1\na2\na3\n")
+            expect(try larderctl("--json", "keys", "a*"), #"["a1","a2","a3"]"# + "\n")
+        }
+    }
+
+    @Test func policiesAndDatabases() throws {
+        try withTool { larderctl, server in
+            expect(try larderctl("policy"), "every 90, 90 seconds\n")
+            expect(try larderctl("policy", "--json"), #"{"policy":"every 90","interval":90000}"# + "\n")
+            expect(try larderctl("policy", "low"), "OK\n")
+            expect(try larderctl("policy", "never", "--json"), #"{"policy":"never","interval":null}"# + "\n")
+            #expect(server.requests.suffix(2) == [["POLICY", "low"], ["POLICY", "never"]])
+            expect(
+                try larderctl("databases"),
+                """
+                NAME    POLICY  ENTRIES    BYTES  STATE
+                0       lowest        3      120  open
+                userdb  never     61234  9876543  closed
+
+                """)
+            expect(
+                try larderctl("databases", "--json"),
+                #"[{"name":"0","policy":"lowest","interval":604800000,"entries":3,"bytes":120,"state":"open"},"#
+                    + #"{"name":"userdb","policy":"never","interval":null,"entries":61234,"bytes":9876543,"#
+                    + #""state":"closed"}]"# + "\n")
+        }
+    }
+
+    @Test func statsPurgePing() throws {
+        try withTool { larderctl, server in
+            expect(
+                try larderctl("stats"),
+                "# Server\nname:larderd\nversion:0.1.0\n\n# Load Now\nratio:0.25\nclients:2\n")
+            expect(
+                try larderctl("stats", "load", "--json"),
+                #"{"server":{"name":"larderd","version":"0.1.0"},"load-now":{"ratio":0.25,"clients":2}}"# + "\n")
+            expect(try larderctl("purge"), "removed 3 entries, 120 bytes, in 1 ms\n")
+            expect(try larderctl("purge", "--json"), #"{"entries":3,"bytes":120,"milliseconds":1}"# + "\n")
+            expect(try larderctl("purge", "--expired"), "removed 3 entries, 120 bytes, in 1 ms\n")
+            expect(try larderctl("purge", "--prefix", "a:"), "removed 3 entries, 120 bytes, in 1 ms\n")
+            #expect(
+                server.requests.suffix(4) == [["PURGE"], ["PURGE"], ["PURGE", "EXPIRED"], ["PURGE", "PREFIX", "a:"]])
+            expect(try larderctl("ping"), "PONG\n")
+            expect(try larderctl("--json", "ping"), #"{"answer":"PONG"}"# + "\n")
+        }
+    }
+
+    @Test func theDatabaseIsSelected() throws {
+        try withTool { larderctl, server in
+            _ = try larderctl("--database", "userdb", "get", "k")
+            _ = try larderctl("get", "--database=userdb", "k")
+            #expect(server.requests == [["SELECT", "userdb"], ["GET", "k"], ["SELECT", "userdb"], ["GET", "k"]])
+        }
+    }
+
+    @Test func commandsGoOutAsTheyStand() throws {
+        try withTool { larderctl, server in
+            expect(try larderctl("SET", "k", "--json", "EX", "5"), "OK\n")
+            expect(try larderctl("strlen", "k"), "6\n")
+            expect(try larderctl("GET", "k"), "--json\n")
+            expect(try larderctl("GET", "none"), "", exit: 1)
+            expect(try larderctl("--json", "GET", "none"), "null\n", exit: 1)
+            expect(try larderctl("--json", "strlen", "k"), "6\n")
+            #expect(server.requests[0] == ["SET", "k", "--json", "EX", "5"])
+            expect(try larderctl("MGET", "k", "none"), "--json\n(nil)\n")
+            expect(try larderctl("--json", "MGET", "k", "none"), #"["--json",null]"# + "\n")
+            expect(
+                try larderctl("COMMAND"),
+                "1\n(nil)\n-\n  name: one\n  flags:\n    fast\n    0.5\n(error) ERR inner\n")
+            expect(
+                try larderctl("--json", "COMMAND"),
+                #"[1,null,{"name":"one","flags":["fast",0.5]},{"error":"ERR inner"}]"# + "\n")
+            expect(
+                try larderctl("EXPIRE", "k"), "", exit: 4, errors: "larderctl: ERR unknown command 'EXPIRE'\n")
+        }
+    }
+}

@@ -1,0 +1,175 @@
+import Testing
+
+@testable import LarderClient
+
+private struct Book: Codable, Equatable {
+    var name: String
+    var price: Double
+}
+
+private struct Reader: Codable, Equatable {
+    var book: Book
+    var userName: String
+}
+
+/// Codable models, and batches of them.
+@Suite struct ModelTests {
+    private let reader = Reader(book: Book(name: "一本书", price: 18.5), userName: "王五")
+
+    private func withClient(_ body: (LarderClient, FakeServer) throws -> Void) throws {
+        let server = try FakeLarder.server()
+        defer { server.stop() }
+        try body(try LarderClient(socketPath: server.path), server)
+    }
+
+    @Test func modelsComeBackAsTheyWere() throws {
+        try withClient { client, server in
+            try client.set(reader, forKey: "reader")
+            #expect(try client.value(Reader.self, forKey: "reader") == reader)
+            #expect(try client.value(Reader.self, forKey: "none") == nil)
+            try client.set(["a", "b"], forKey: "list", policy: .every(90))
+            #expect(try client.value([String].self, forKey: "list") == ["a", "b"])
+            #expect(
+                server.requests.filter { $0[0] == "SET" }.map { Array($0.dropFirst(3)) } == [
+                    ["CODEC", "json"], ["POLICY", "every:90", "CODEC", "json"],
+                ])
+        }
+    }
+
+    @Test func modelsAreStoredAsPlainJSON() throws {
+        try withClient { client, _ in
+            try client.set(Book(name: "x", price: 2), forKey: "book")
+            let text = String(decoding: try client.bytes(forKey: "book") ?? [], as: UTF8.self)
+            #expect([#"{"name":"x","price":2}"#, #"{"price":2,"name":"x"}"#].contains(text))
+            try client.setBytes(Array(#" {"price":3.5,"name":"y","more":[]} "#.utf8), forKey: "book")
+            #expect(try client.value(Book.self, forKey: "book") == Book(name: "y", price: 3.5))
+            try client.set(7, forKey: "number")
+            #expect(try client.bytes(forKey: "number") == Array("7".utf8))
+        }
+    }
+
+    @Test(arguments: [
+        ("not JSON", "not JSON"), ("", "not JSON"), ("{}", "'book' is missing at the top"),
+        (#"{"book":{"name":"secret","price":"dear"},"userName":"u"}"#, "not a Double at 'book.price'"),
+        (#"{"book":null,"userName":"u"}"#, "null instead of"), ("[]", "at the top"),
+    ])
+    func whatIsNoSuchModelIsAnErrorThatNamesTypeAndKey(value: String, reason: String) throws {
+        try withClient { client, _ in
+            try client.setBytes(Array(value.utf8), forKey: "reader")
+            let error = #expect(throws: LarderClientError.self) { try client.value(Reader.self, forKey: "reader") }
+            #expect(error?.code == .decode)
+            #expect(error?.key == "reader")
+            #expect(error?.underlying is DecodingError)
+            let message = error?.message ?? ""
+            #expect(message.contains("Reader") && message.contains(reason), "\(message)")
+            #expect(!message.contains("secret") && !message.contains("dear"))
+        }
+    }
+
+    @Test func aModelThatIsNoJSONIsAnErrorBeforeAnythingIsSent() throws {
+        try withClient { client, server in
+            let error = #expect(throws: LarderClientError.self) { try client.set(Double.nan, forKey: "k") }
+            #expect(error?.code == .encode)
+            #expect(error?.key == "k")
+            #expect(throws: LarderClientError.self) {
+                try client.batch {
+                    try $0.set(1, forKey: "a")
+                    try $0.set(Double.infinity, forKey: "b")
+                }
+            }
+            #expect(server.requests.isEmpty)
+        }
+    }
+
+    @Test func manyModelsAreReadAtOnce() throws {
+        try withClient { client, server in
+            try client.setMany([(key: "a", value: 1), (key: "b", value: 2)])
+            #expect(try client.values(Int.self, forKeys: ["a", "none", "b"]) == ["a": 1, "b": 2])
+            #expect(try client.values(Int.self, forKeys: []) == [:])
+            #expect(server.requests == [["MSET", "a", "1", "b", "2"], ["MGET", "a", "none", "b"]])
+            try client.setBytes([0x78], forKey: "b")
+            let error = #expect(throws: LarderClientError.self) { try client.values(Int.self, forKeys: ["a", "b"]) }
+            #expect(error?.key == "b")
+        }
+    }
+
+    @Test func batchesAreOneCommand() throws {
+        try withClient { client, server in
+            try client.batch {
+                try $0.set(reader.book, forKey: "book")
+                $0.setBytes([0x78], forKey: "bytes")
+                $0.setBytes([0x79], forKey: "bytes")
+            }
+            #expect(server.requests.count == 1)
+            #expect(server.requests[0][0] == "MSET")
+            #expect(try client.value(Book.self, forKey: "book") == reader.book)
+            #expect(try client.bytes(forKey: "bytes") == [0x79])
+            try client.batch { $0.remove("book", "bytes") }
+            #expect(server.requests.last == ["DEL", "book", "bytes"])
+            try client.batch { _ in }
+            #expect(server.requests.last == ["DEL", "book", "bytes"])
+        }
+    }
+
+    @Test func batchesThatCannotBeAtomicAreRefused() throws {
+        try withClient { client, server in
+            let error = #expect(throws: LarderClientError.self) {
+                try client.batch {
+                    try $0.set(1, forKey: "a")
+                    $0.remove("b")
+                }
+            }
+            #expect(error?.code == .invalidArgument)
+            #expect(server.requests.isEmpty)
+        }
+    }
+
+    private struct Stop: Error {}
+
+    @Test func aBatchThatIsGivenUpSendsNothing() throws {
+        try withClient { client, server in
+            #expect(throws: Stop.self) {
+                try client.batch {
+                    try $0.set(1, forKey: "a")
+                    throw Stop()
+                }
+            }
+            #expect(server.requests.isEmpty)
+        }
+    }
+}
+
+/// Policies, lists of databases, purging.
+@Suite struct DatabaseTests {
+    @Test func whatTheDaemonSaysOfDatabases() throws {
+        let server = try FakeLarder.server()
+        defer { server.stop() }
+        let client = try LarderClient(socketPath: server.path, database: "userdb")
+        let databases = try client.databases()
+        #expect(databases.map(\.name) == ["0", "userdb"])
+        #expect(databases.map(\.policy) == ["lowest", "never"])
+        #expect(databases.map(\.intervalMilliseconds) == [604_800_000, nil])
+        #expect(databases.map(\.entries) == [3, 61_234])
+        #expect(databases.map(\.bytes) == [120, 9_876_543])
+        #expect(databases.map(\.state) == ["open", "closed"])
+        #expect(try client.policy() == .every(90))
+        try client.setPolicy(.every(milliseconds: 1_500) ?? .never)
+        #expect(server.requests.last == ["POLICY", "every:1.500"])
+        try client.select("other")
+        #expect(server.requests.last == ["SELECT", "other"])
+        #expect(try client.serverInfo().hasPrefix("# Server\r\n"))
+        #expect(try client.serverInfo(section: "load").isEmpty == false)
+        #expect(server.requests.last == ["INFO", "load"])
+    }
+
+    @Test func purging() throws {
+        let server = try FakeLarder.server()
+        defer { server.stop() }
+        let client = try LarderClient(socketPath: server.path)
+        let result = try client.purge()
+        #expect(result.entries == 3 && result.bytes == 120 && result.milliseconds == 1)
+        try client.purgeExpired()
+        try client.purge(prefix: "user:")
+        #expect(server.requests == [["PURGE"], ["PURGE", "EXPIRED"], ["PURGE", "PREFIX", "user:"]])
+    }
+}

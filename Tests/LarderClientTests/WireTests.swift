@@ -1,0 +1,168 @@
+import RESP
+import Testing
+import Threading
+
+@testable import LarderClient
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// What goes over the socket, and what comes back: raw commands, pipelines, failures of the connection.
+@Suite struct WireTests {
+    @Test func commandsGoOutAsArraysAndRepliesComeBack() throws {
+        let server = try FakeServer { request in
+            request.name == "ECHO" ? .bytes(Array("$1\r\n".utf8) + request.words[1] + [13, 10]) : .standard
+        }
+        defer { server.stop() }
+        let client = try LarderClient(socketPath: server.path)
+        #expect(try client.command("ECHO", "a") == .bulk([0x61]))
+        #expect(try client.command(["ECHO", "b"]) == .bulk([0x62]))
+        #expect(try client.command(bytes: [Array("ECHO".utf8), [0xFF]]) == .bulk([0xFF]))
+        #expect(server.requests.count == 3)
+        #expect(client.socketPath == server.path)
+    }
+
+    @Test func serverErrorsAreValuesOfRawCommands() throws {
+        let server = try FakeServer()
+        defer { server.stop() }
+        let client = try LarderClient(socketPath: server.path)
+        #expect(try client.command("NOSUCH") == .error("ERR unknown command"))
+        #expect(throws: LarderClientError.self) { try client.ping() }
+    }
+
+    @Test func serverErrorsOfCallsAreThrownWordForWord() throws {
+        let server = try FakeServer { $0.name == "GET" ? .text("-WRONGTYPE not so\r\n") : .standard }
+        defer { server.stop() }
+        let client = try LarderClient(socketPath: server.path)
+        let error = #expect(throws: LarderClientError.self) { try client.bytes(forKey: "k") }
+        #expect(error?.code == .server)
+        #expect(error?.serverText == "WRONGTYPE not so")
+        #expect(error?.operation == "GET")
+        #expect(error?.key == "k")
+        #expect(error?.description == "GET, key 'k': WRONGTYPE not so")
+    }
+
+    @Test func emptyCommandsAreRefusedBeforeAnythingIsSent() throws {
+        let server = try FakeServer()
+        defer { server.stop() }
+        let client = try LarderClient(socketPath: server.path)
+        for words in [[], [""]] as [[String]] {
+            let error = #expect(throws: LarderClientError.self) { try client.command(words) }
+            #expect(error?.code == .invalidArgument)
+        }
+        #expect(try client.pipeline([]) == [])
+        #expect(throws: LarderClientError.self) { try client.pipeline([[Array("PING".utf8)], []]) }
+        #expect(server.requests.isEmpty)
+    }
+
+    @Test func pipelinesKeepTheOrderAndHoldErrorsInPlace() throws {
+        let server = try FakeServer { request in
+            switch request.name {
+            case "ONE": .text(":1\r\n")
+            case "BAD": .text("-ERR bad\r\n")
+            default: .standard
+            }
+        }
+        defer { server.stop() }
+        let client = try LarderClient(socketPath: server.path)
+        let replies = try client.pipeline(["ONE", "BAD", "ONE"].map { [Array($0.utf8)] })
+        #expect(replies == [.integer(1), .error("ERR bad"), .integer(1)])
+    }
+
+    /// Both sides' socket buffers fill up: a client that sent everything before it read anything would hang.
+    @Test func pipelinesLargerThanTheSocketBuffersDoNotBlock() throws {
+        let server = try FakeServer { request in
+            guard request.name == "ECHO" else { return .standard }
+            return .bytes(Array("$\(request.words[1].count)\r\n".utf8) + request.words[1] + [13, 10])
+        }
+        defer { server.stop() }
+        let client = try LarderClient(socketPath: server.path)
+        let values = (0..<400).map { [UInt8](repeating: UInt8($0 % 100), count: 20_000) }
+        let replies = try client.pipeline(values.map { [Array("ECHO".utf8), $0] })
+        #expect(replies == values.map { .bulk($0) })
+        #expect(try client.command("ECHO", "x") == .bulk([0x78]))
+    }
+
+    @Test func repliesThatDripInAreUnderstood() throws {
+        let server = try FakeServer { request in
+            request.name == "LIST"
+                ? .drip(Array("%1\r\n+a\r\n*3\r\n:1\r\n$2\r\nxy\r\n_\r\n".utf8)) : .standard
+        }
+        defer { server.stop() }
+        let client = try LarderClient(socketPath: server.path)
+        let expected = RESPValue.map([
+            .init(key: .simpleString("a"), value: .array([.integer(1), .bulk([0x78, 0x79]), .null]))
+        ])
+        #expect(try client.command("LIST") == expected)
+    }
+
+    @Test func pushedMessagesAreDropped() throws {
+        let server = try FakeServer {
+            $0.name == "ONE" ? .text(">1\r\n+before\r\n:1\r\n>1\r\n+after\r\n") : .standard
+        }
+        defer { server.stop() }
+        let client = try LarderClient(socketPath: server.path)
+        #expect(try client.command("ONE") == .integer(1))
+        #expect(try client.command("ONE") == .integer(1))
+    }
+
+    @Test func answersToNothingAreAViolation() throws {
+        let server = try FakeServer { $0.name == "ONE" ? .text(":1\r\n:2\r\n") : .standard }
+        defer { server.stop() }
+        let client = try LarderClient(socketPath: server.path)
+        #expect(try client.command("ONE") == .integer(1))
+        let error = #expect(throws: LarderClientError.self) { try client.command("ONE") }
+        #expect(error?.code == .protocolViolation)
+        #expect(try client.command("ONE") == .integer(1))
+        #expect(server.connectionCount == 2)
+    }
+
+    @Test(arguments: ["?what\r\n", "$-7\r\n", "$3\r\nabcde", "*99999999999\r\n", ":12x\r\n", "HTTP/1.1 400 Bad\r\n"])
+    func whatIsNotTheProtocolIsAViolation(answer: String) throws {
+        let server = try FakeServer { $0.name == "ONE" ? .text(answer) : .standard }
+        defer { server.stop() }
+        let client = try LarderClient(socketPath: server.path)
+        let error = #expect(throws: LarderClientError.self) { try client.command("ONE") }
+        #expect(error?.code == .protocolViolation)
+        #expect(error?.socketPath == server.path)
+    }
+
+    @Test func aLargeAnswerArrivesWhole() throws {
+        let value = [UInt8](repeating: 7, count: 5_000_000)
+        let server = try FakeServer { request in
+            request.name == "GET" ? .bytes(Array("$5000000\r\n".utf8) + value + [13, 10]) : .standard
+        }
+        defer { server.stop() }
+        let client = try LarderClient(socketPath: server.path)
+        #expect(try client.bytes(forKey: "k") == value)
+        #expect(try client.bytes(forKey: "k") == value)
+    }
+
+    @Test func threadsShareAClient() throws {
+        let server = try FakeServer { request in
+            request.name == "ECHO"
+                ? .bytes(Array("$\(request.words[1].count)\r\n".utf8) + request.words[1] + [13, 10]) : .standard
+        }
+        defer { server.stop() }
+        let client = try LarderClient(socketPath: server.path)
+        let lock = Lock()
+        nonisolated(unsafe) var wrong = 0
+        let threads = (0..<6).map { thread in
+            WorkThread(name: "client-\(thread)") {
+                for number in 0..<200 {
+                    let text = "\(thread).\(number)"
+                    let reply = try? client.command("ECHO", text)
+                    if reply?.string != text { lock.withLock { wrong += 1 } }
+                }
+            }
+        }
+        for thread in threads { thread.join() }
+        #expect(wrong == 0)
+        #expect(server.connectionCount == 1)
+    }
+}
