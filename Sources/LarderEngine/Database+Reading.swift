@@ -21,9 +21,9 @@ extension Database {
             if let pending {
                 let record = pending.record.flatMap { state.rules.freshness($0.header, now: now) == .fresh ? $0 : nil }
                 count(record != nil)
-                return ReadResult(record: record, ticket: CommitTicket(sequence: max(pending.sequence, undecided(state))))
+                return ReadResult(record: record, ticket: CommitTicket(sequence: max(pending.sequence, state.sequence)))
             }
-            let ticket = CommitTicket(sequence: undecided(state))
+            let ticket = CommitTicket(sequence: state.sequence)
             guard let store = try readableStore(state, "get") else {
                 count(false)
                 return ReadResult(record: nil, ticket: ticket)

@@ -107,7 +107,7 @@ extension Database {
             defer { for index in indices.reversed() { shard(index).lock.unlock() } }
 
             let state = applied
-            var ticket = undecided(state)
+            var ticket = state.sequence
             var loaded: [Record?] = []
             if loading {
                 guard let found = try gather(keys, cold, state, &ticket) else { continue }

@@ -89,12 +89,6 @@ package final class Database: @unchecked Sendable {
     /// The state that commands see now.
     var appliedState: State { shards[0].lock.withLock { applied } }
 
-    /// What has to be waited for by who saw `state`. One that is decided and still applied is committed, since a failed
-    /// one is taken back before it counts as decided.
-    func undecided(_ state: State) -> UInt64 {
-        pipeline.isDecided(CommitTicket(sequence: state.sequence)) ? 0 : state.sequence
-    }
-
     /// The state on the disk.
     var durableState: State { shards[0].lock.withLock { durable } }
 
