@@ -6,6 +6,8 @@ import Testing
 
 @testable import RESP
 
+private func times(_ count: Int, _ text: String) -> String { String(repeating: text, count: count) }
+
 @Suite struct RequestFixtureTests {
     static let smallLines = RESPLimits(inlineBytesMax: 32, headerBytesMax: 32)
 
@@ -100,28 +102,28 @@ import Testing
 
     static let limits: [RequestFixture] = [
         RequestFixture(
-            String(repeating: "A", count: 32) + "\nPING\n", [[String(repeating: "A", count: 32)], ["PING"]],
+            times(32, "A") + "\nPING\n", [[times(32, "A")], ["PING"]],
             limits: smallLines),
         RequestFixture(
-            String(repeating: "A", count: 33) + "\nPING\n", [], error: "too big inline request", limits: smallLines),
-        RequestFixture(String(repeating: "A", count: 33), [], error: "too big inline request", limits: smallLines),
-        RequestFixture(String(repeating: " ", count: 33), [], error: "too big inline request", limits: smallLines),
+            times(33, "A") + "\nPING\n", [], error: "too big inline request", limits: smallLines),
+        RequestFixture(times(33, "A"), [], error: "too big inline request", limits: smallLines),
+        RequestFixture(times(33, " "), [], error: "too big inline request", limits: smallLines),
         RequestFixture(
-            "\0" + String(repeating: "payload", count: 5), [], error: "too big inline request", limits: smallLines),
+            "\0" + times(5, "payload"), [], error: "too big inline request", limits: smallLines),
         RequestFixture(
-            "*" + String(repeating: "1", count: 31) + "\r\n", [], error: "invalid multibulk length", limits: smallLines),
+            "*" + times(31, "1") + "\r\n", [], error: "invalid multibulk length", limits: smallLines),
         RequestFixture(
-            "*" + String(repeating: "1", count: 32), [], error: "too big mbulk count string", limits: smallLines),
+            "*" + times(32, "1"), [], error: "too big mbulk count string", limits: smallLines),
         RequestFixture(
-            "*" + String(repeating: "1", count: 32) + "\r\n", [], error: "too big mbulk count string",
+            "*" + times(32, "1") + "\r\n", [], error: "too big mbulk count string",
             limits: smallLines),
         RequestFixture(
-            "*\0" + String(repeating: "payload", count: 5), [], error: "too big mbulk count string", limits: smallLines),
+            "*\0" + times(5, "payload"), [], error: "too big mbulk count string", limits: smallLines),
         RequestFixture(
-            "*1\r\n$" + String(repeating: "1", count: 31) + "\r\n", [], error: "invalid bulk length", limits: smallLines
+            "*1\r\n$" + times(31, "1") + "\r\n", [], error: "invalid bulk length", limits: smallLines
         ),
         RequestFixture(
-            "*1\r\n$" + String(repeating: "1", count: 32), [], error: "too big bulk count string", limits: smallLines),
+            "*1\r\n$" + times(32, "1"), [], error: "too big bulk count string", limits: smallLines),
         RequestFixture("*4\r\n$1\r\na\r\n", [], error: "invalid multibulk length", limits: RESPLimits(argumentsMax: 3)),
         RequestFixture(
             "a b c\r\na b c d\r\n", [["a", "b", "c"]], error: "invalid multibulk length",
