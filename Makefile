@@ -112,5 +112,16 @@ kill: test-deps
 	$(SWIFT) build --build-tests
 	LARDER_KILL_ROUNDS=$(ROUNDS) LARDER_ROUNDS=$(ROUNDS) $(SWIFT) test --skip-build --disable-xctest --filter 'Kill|Model'
 
+# libFuzzer's inputs under AddressSanitizer, FUZZ_SECONDS for each of the two parsers.
+fuzz:
+	@for name in Request Reply; do \
+	  mkdir -p .build/fuzz/$$name.corpus && \
+	  swiftc -O -parse-as-library -swift-version 6 -package-name larder -sanitize=fuzzer,address -use-ld=lld \
+	    Sources/RESP/*.swift Tests/Fuzz/$${name}Fuzz.swift -o .build/fuzz/$$name && \
+	  SWIFT_BACKTRACE=enable=no .build/fuzz/$$name -max_total_time=$(FUZZ_SECONDS) -max_len=4096 \
+	    -dict=Tests/Fuzz/resp.dict -artifact_prefix=.build/fuzz/$$name- -verbosity=0 -print_final_stats=1 \
+	    .build/fuzz/$$name.corpus || exit 1; \
+	done
+
 clean:
 	rm -rf .build

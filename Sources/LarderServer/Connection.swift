@@ -17,7 +17,6 @@ final class Connection {
     private var isFinishing = false
     private var lastProgress: Int64 = 0
 
-    private static let readBytes = 65_536
     /// The most that one uv_write takes, so that a slow reader does not have all its replies copied.
     private static let writeBytes = 262_144
 
@@ -81,7 +80,7 @@ final class Connection {
         uv_read_start(
             stream,
             { handle, _, buffer in Connection.from(handle?.pointee.data)?.provide(buffer) },
-            { handle, count, _ in Connection.from(handle?.pointee.data)?.didRead(count) })
+            { handle, count, buffer in Connection.from(handle?.pointee.data)?.didRead(count, buffer?.pointee) })
     }
 
     private func stopReading() {
@@ -90,14 +89,14 @@ final class Connection {
         uv_read_stop(stream)
     }
 
-    /// libuv reads straight into the parser's buffer; nothing else touches the parser until ``didRead(_:)``.
+    /// libuv reads into the loop's buffer, which all its connections share, since each read is followed at once by
+    /// ``didRead(_:_:)``: an idle connection needs no buffer of its own.
     private func provide(_ buffer: UnsafeMutablePointer<uv_buf_t>?) {
-        let space = session.parser.writableSpace(atLeast: Self.readBytes)
-        buffer?.pointee = uv_buf_init(
-            space.baseAddress?.assumingMemoryBound(to: CChar.self), UInt32(clamping: space.count))
+        let space = eventLoop.readBuffer
+        buffer?.pointee = uv_buf_init(space.baseAddress?.assumingMemoryBound(to: CChar.self), UInt32(space.count))
     }
 
-    private func didRead(_ count: Int) {
+    private func didRead(_ count: Int, _ buffer: uv_buf_t?) {
         guard count != 0 else { return }
         if count < 0 {
             hasEnded = true
@@ -105,7 +104,8 @@ final class Connection {
             if count != Int(UV_EOF.rawValue) { return close(nil) }
             return advance()
         }
-        session.parser.didWrite(count)
+        // `count` bytes of the loop's buffer were just written by libuv.
+        session.parser.append(UnsafeRawBufferPointer(start: buffer?.base, count: count))
         advance()
     }
 
@@ -267,6 +267,7 @@ final class Connection {
 
     func tick(_ monotonic: Int64) {
         session.expireSnapshot(monotonic: monotonic)
+        session.reclaim()
         let limits = eventLoop.server.limits
         // Replies that wait for a commit are not the client's fault.
         let isStalled = isWriting || session.sendableCount > 0

@@ -25,6 +25,9 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     private let afterPolling: UnsafeMutablePointer<uv_check_t>
     private let ticker: UnsafeMutablePointer<uv_timer_t>
 
+    /// What connections read into, one at a time.
+    let readBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 65_536, alignment: 16)
+
     private let mailLock = Lock()
     private var mail: [Message] = []
 
@@ -62,6 +65,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         wakeUp.deallocate()
         afterPolling.deallocate()
         ticker.deallocate()
+        readBuffer.deallocate()
     }
 
     // MARK: Handles

@@ -264,6 +264,12 @@ package final class Session: @unchecked Sendable {
         snapshot.close()
     }
 
+    /// Gives memory back that nothing needs now.
+    func reclaim() {
+        if !hasCommand, !isWaiting, parser.bufferedBytes == 0 { parser.reclaim() }
+        if replies.isEmpty { replies.reclaim() }
+    }
+
     /// The connection is gone.
     func end() {
         isClosing = true

@@ -12,6 +12,12 @@ import Testing
     /// The package's directory, found from this file's place in it.
     static let root = #filePath.split(separator: "/").dropLast(3).reduce("") { $0 + "/" + $1 }
 
+    /// Where the built programs are: the test bundle stands beside them.
+    static let products: String = {
+        let bundle = CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? CommandLine.arguments[0]
+        return bundle.split(separator: "/").dropLast().reduce("") { $0 + "/" + $1 }
+    }()
+
     static func read(_ path: String) throws -> String {
         try String(contentsOf: URL(filePath: root + "/" + path), encoding: .utf8)
     }
