@@ -153,8 +153,9 @@ final class EpochStore: @unchecked Sendable {
     func recover() throws(LarderError) {
         guard isSuspended, ending == .none else { return }
         do throws(FileError) {
-            // While the disk takes no writes, reopening would fail too and take the reads with it.
-            try FileSystem.probe(directory: path, bytes: 65_536)
+            // While the disk takes no writes, reopening would fail too and take the reads with it. Reopening writes what
+            // stands in LevelDB's log, up to two write buffers of it, into a table.
+            try FileSystem.probe(directory: path, bytes: 3 * context.options.writeBufferBytes)
         } catch {
             throw LarderError(
                 .io, "the disk still takes no writes: \(error)", operation: "reopen", database: databaseName,

@@ -135,7 +135,7 @@ package enum FileSystem {
         try syncDirectory(parent(path))
     }
 
-    /// Writes and syncs a small file and removes it again: whether the disk takes writes at all.
+    /// Makes a file of `bytes`, writes and syncs a little of it, and removes it again: whether the disk takes so much.
     package static func probe(directory: String, bytes: Int) throws(FileError) {
         let path = directory + "/.probe"
         let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
@@ -144,7 +144,14 @@ package enum FileSystem {
             close(file)
             unlink(path)
         }
-        try writeAll([UInt8](repeating: 0, count: bytes), descriptor: file, path: path)
+        #if canImport(Darwin)
+            try writeAll([UInt8](repeating: 0, count: bytes), descriptor: file, path: path)
+        #else
+            // Reserves the blocks without writing them; says so where they are not there.
+            let status = posix_fallocate(file, 0, off_t(bytes))
+            guard status == 0 else { throw FileError(operation: "reserve \(bytes) bytes in", path: path, number: status) }
+            try writeAll([UInt8](repeating: 0, count: 4096), descriptor: file, path: path)
+        #endif
         guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: path, number: errno) }
     }
 
