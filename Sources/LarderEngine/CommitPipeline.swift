@@ -80,6 +80,7 @@ package final class CommitPipeline: @unchecked Sendable {
     /// Waits until what the ticket stands for is committed, committing it on this thread if nobody else does.
     /// - Throws: the error of the commit if it failed.
     package func wait(for ticket: CommitTicket) throws(LarderError) {
+        try ForkGuard.check("commit")
         awaitDecision(ticket)
         if let failure = failure(of: ticket) { throw failure }
     }

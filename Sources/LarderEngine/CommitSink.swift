@@ -31,7 +31,8 @@ struct DirectCommitSink: CommitSink {
                 }
                 batch.store = store
                 batch.units += 1
-                batch.sync = batch.sync || unit.sync
+                batch.sync = batch.sync || unit.durability == .always
+                batch.syncLater = batch.syncLater || unit.durability == .everysecond
                 for operation in operations { batch.add(operation) }
             case .control(let perform, _):
                 durable += try batch.flush()
@@ -48,6 +49,7 @@ struct DirectCommitSink: CommitSink {
         var store: EpochStore?
         var units = 0
         var sync = false
+        var syncLater = false
 
         func add(_ operation: CommitOperation) {
             switch operation {
@@ -56,6 +58,7 @@ struct DirectCommitSink: CommitSink {
                 if let index { batch.put(index, ExpiryIndex.value) }
             case .remove(let key): batch.delete(key.stored)
             case .dropIndex(let key): batch.delete(key)
+            case .addIndex(let key): batch.put(key, ExpiryIndex.value)
             }
         }
 
@@ -64,11 +67,12 @@ struct DirectCommitSink: CommitSink {
             guard let store else { return 0 }
             // A store that was set aside while these writes waited takes no more of them: they must not be answered.
             if let error = store.endingError("write") { throw error }
-            try store.write(batch, sync: sync)
+            try store.write(batch, sync: sync, syncLater: syncLater)
             defer { units = 0 }
             batch.clear()
             self.store = nil
             sync = false
+            syncLater = false
             return units
         }
     }

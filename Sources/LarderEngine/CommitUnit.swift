@@ -5,12 +5,14 @@ package enum CommitOperation: Sendable {
     case remove(Key)
     /// Remove a record of the expiry index.
     case dropIndex([UInt8])
+    /// Store a record of the expiry index for an entry that is there.
+    case addIndex([UInt8])
 
     var byteCount: Int {
         switch self {
         case .put(let key, let record, let index): 2 * key.stored.count + record.stored.count + (index?.count ?? 0)
         case .remove(let key): key.stored.count
-        case .dropIndex(let key): key.count
+        case .dropIndex(let key), .addIndex(let key): key.count
         }
     }
 }
@@ -26,12 +28,12 @@ struct CommitUnit {
 
     var sequence: UInt64 = 0
     let action: Action
-    let sync: Bool
+    let durability: Durability
     let byteCount: Int
 
-    init(_ action: Action, sync: Bool) {
+    init(_ action: Action, durability: Durability) {
         self.action = action
-        self.sync = sync
+        self.durability = durability
         byteCount =
             switch action {
             case .write(_, _, let operations): operations.reduce(64) { $0 + $1.byteCount }

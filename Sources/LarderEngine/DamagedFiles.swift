@@ -35,20 +35,25 @@ enum DamagedFiles {
     }
 }
 
+/// Damage that was met while running.
+struct DamageReport {
+    let database: Database
+    let store: EpochStore
+    let error: LarderError
+}
+
 /// Damage that was met while running, waiting for the maintenance thread.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the list is read and written with the lock held.
 final class DamageReports: @unchecked Sendable {
     private let lock = Lock()
-    private var reports: [(database: Database, store: EpochStore, error: LarderError)] = []
+    private var reports: [DamageReport] = []
 
     func add(_ database: Database, _ store: EpochStore, _ error: LarderError) {
-        lock.withLock {
-            if !reports.contains(where: { $0.store === store }) { reports.append((database, store, error)) }
-        }
+        lock.withLock { reports.append(DamageReport(database: database, store: store, error: error)) }
     }
 
-    func take() -> [(database: Database, store: EpochStore, error: LarderError)] {
+    func take() -> [DamageReport] {
         lock.withLock {
             defer { reports = [] }
             return reports

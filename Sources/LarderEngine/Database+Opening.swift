@@ -1,6 +1,6 @@
 import LevelDB
 
-/// Opening, creating, setting aside and closing: everything that touches the database's directory.
+/// Opening, creating and closing: what brings a database's files in and out of use.
 extension Database {
     /// What metadata records say. **On disk: do not change.**
     enum Metadata {
@@ -10,13 +10,15 @@ extension Database {
 
     /// Opens the files, creates them if it is for writing and there are none, reopens them after a failed write. May
     /// block on the disk. Does nothing when the database is ready.
-    /// - Parameter policy: for a database that is created; the larder's default where nil.
+    /// - Parameter policy: for a database that is created; where nil, the one it had before its files were given up, or
+    ///   the larder's default.
     package func prepare(forWriting: Bool, policy: UpdatePolicy? = nil) throws(LarderError) {
         try ForkGuard.check("open")
         try openLock.withLock { () throws(LarderError) in
-            switch appliedState.presence {
+            let state = appliedState
+            switch state.presence {
             case .open(let store): if forWriting { try store.recover() }
-            case .absent: if forWriting { try create(policy ?? context.options.defaultPolicy) }
+            case .absent: if forWriting { try create(policy ?? state.rules.policy) }
             case .closed, .failed: try openFiles()
             case .deleted: throw deletedError("open")
             case .shut(let error): throw error
@@ -35,10 +37,11 @@ extension Database {
                 throw error
             }
             context.report(.error, "database '\(name)' is damaged: \(error.message)")
-            try setAsideAndStartEmpty()
+            try setAsideAndStartEmpty(error)
         }
     }
 
+    /// Opens the epoch that POINTER names. Called with `openLock` held, when none is open.
     func openCurrentEpoch() throws(LarderError) {
         let pointer = try readPointer()
         let path = epochPath(pointer.epoch)
@@ -49,9 +52,7 @@ extension Database {
         case .absentOrEmpty: throw damaged("its files are gone from \(path)")
         case .damaged: throw damaged("CURRENT is missing or cut short in \(path)")
         }
-        let store = try EpochStore(
-            path: path, epoch: pointer.epoch, databaseName: name, create: false, context: context,
-            onDamage: onDamage)
+        let store = try openStore(pointer.epoch)
         do throws(LarderError) {
             try checkFormat(store)
         } catch {
@@ -61,15 +62,36 @@ extension Database {
         withAllShards {
             setBoth {
                 $0.presence = .open(store)
-                $0.rules = pointer.rules
-                $0.generation = pointer.generation
+                adopt(pointer, in: &$0)
             }
         }
         removeOtherEpochs(than: pointer.epoch)
         context.report(.info, "opened database '\(name)', policy \(pointer.rules.policy)")
     }
 
-    private func readPointer() throws(LarderError) -> PointerFile {
+    private func openStore(_ epoch: UInt64) throws(LarderError) -> EpochStore {
+        try EpochStore(
+            path: epochPath(epoch), epoch: epoch, databaseName: name, create: false, context: context,
+            onDamage: onDamage)
+    }
+
+    /// Takes over what POINTER says.
+    private func adopt(_ pointer: PointerFile, in state: inout State) {
+        state.rules = pointer.rules
+        // A clock that was ahead when the policy changed must not make what is written from now on dead on arrival.
+        state.rules.deadBefore = min(pointer.rules.deadBefore, max(0, now() - 1))
+        state.generation = pointer.generation
+        state.isUnindexed = pointer.isUnindexed
+    }
+
+    /// Takes over the policy of files that are not opened yet, so that whoever asks hears the right one. What is wrong
+    /// with the file shows when the database is opened. Called before anybody else knows the database.
+    func adoptPointer() {
+        guard let pointer = try? readPointer() else { return }
+        withAllShards { setBoth { adopt(pointer, in: &$0) } }
+    }
+
+    func readPointer() throws(LarderError) -> PointerFile {
         do {
             guard let bytes = try FileSystem.read(directory + "/" + PointerFile.name) else {
                 throw damaged("\(PointerFile.name) is missing in \(directory)")
@@ -90,7 +112,7 @@ extension Database {
         let value = try store.access("open") { (database) throws(LevelDBError) in
             try database.get(Metadata.formatKey)
         }
-        guard let value, let version = value.first else { throw damaged("it has no format record") }
+        guard let value, let version = value.first, version > 0 else { throw damaged("it has no format record") }
         guard version <= Metadata.formatVersion else { throw newer("its entries have format \(version)") }
     }
 
@@ -133,55 +155,76 @@ extension Database {
     // MARK: Creating
 
     /// Makes the database in a directory of its own and renames it into place, so that a crash leaves all or nothing.
+    /// Called with `openLock` held.
     func create(_ policy: UpdatePolicy) throws(LarderError) {
-        let present = table.all.filter { $0 !== self && $0.exists }.count
-        guard present < context.options.databasesMax else {
-            throw LarderError(
-                .tooManyDatabases,
-                "the larder already holds \(present) databases, the most it may "
-                    + "(--max-databases); delete one or raise the limit", operation: "create", database: name)
-        }
-        let rules = FreshnessRules(policy: policy)
         let epoch = context.nextEpoch(after: 0)
+        try table.creation.withLock { () throws(LarderError) in
+            let present = table.all.filter { $0 !== self && $0.exists }.count
+            guard present < context.options.databasesMax else {
+                throw LarderError(
+                    .tooManyDatabases,
+                    "the larder already holds \(present) databases, the most it may "
+                        + "(--max-databases); delete one or raise the limit", operation: "create", database: name)
+            }
+            try makeFiles(epoch, FreshnessRules(policy: policy))
+        }
+        try wrapFileErrors("create") { () throws(FileError) in try FileSystem.syncDirectory(context.directory) }
+        do throws(LarderError) {
+            let store = try openStore(epoch)
+            withAllShards { setBoth { $0.presence = .open(store) } }
+        } catch {
+            withAllShards { setBoth { $0.presence = .failed(error) } }
+            throw error
+        }
+        context.report(.info, "created database '\(name)', policy \(policy)")
+    }
+
+    private func makeFiles(_ epoch: UInt64, _ rules: FreshnessRules) throws(LarderError) {
         let temporary = context.directory + "/.creating-\(name)-\(epoch)"
         do throws(LarderError) {
             try wrapFileErrors("create") { () throws(FileError) in try FileSystem.makeDirectory(temporary) }
-            let made = try makeEpoch(epoch, in: temporary)
-            made.close()
+            try makeEpoch(epoch, in: temporary).close()
             try wrapFileErrors("create") { () throws(FileError) in
-                try FileSystem.replace(
-                    temporary + "/" + PointerFile.name, with: Array(PointerFile(epoch: epoch, rules: rules).text.utf8))
+                let pointer = PointerFile(epoch: epoch, rules: rules)
+                let unsynced = try FileSystem.replace(
+                    temporary + "/" + PointerFile.name, with: Array(pointer.text.utf8))
+                if let unsynced { throw unsynced }
                 try FileSystem.rename(temporary, to: directory)
-                try FileSystem.syncDirectory(context.directory)
             }
         } catch {
             try? FileSystem.removeTree(temporary)
             throw error
         }
-        let store = try EpochStore(
-            path: epochPath(epoch), epoch: epoch, databaseName: name, create: false, context: context,
-            onDamage: onDamage)
+        // From here on there are files, whatever happens next.
         withAllShards {
             setBoth {
-                $0.presence = .open(store)
-                $0.rules = rules
-                $0.generation = 0
+                $0.presence = .closed
+                $0.startEmpty(rules)
             }
         }
-        context.report(.info, "created database '\(name)', policy \(policy)")
     }
 
     /// Creates an empty LevelDB with its format record, in `parent/epoch`.
     func makeEpoch(_ epoch: UInt64, in parent: String) throws(LarderError) -> EpochStore {
         let path = parent + "/\(epoch)"
         try wrapFileErrors("create") { () throws(FileError) in try FileSystem.makeDirectory(path) }
-        let store = try EpochStore(
-            path: path, epoch: epoch, databaseName: name, create: true, context: context, onDamage: onDamage)
+        let store: EpochStore
+        do throws(LarderError) {
+            store = try EpochStore(
+                path: path, epoch: epoch, databaseName: name, create: true, context: context, onDamage: onDamage)
+        } catch {
+            try? FileSystem.removeTree(path)
+            throw error
+        }
         let batch = LevelDB.WriteBatch()
         batch.put(Metadata.formatKey, [Metadata.formatVersion])
         do throws(LarderError) {
             try store.write(batch, sync: true)
-            try wrapFileErrors("create") { () throws(FileError) in try FileSystem.syncDirectory(parent) }
+            try wrapFileErrors("create") { () throws(FileError) in
+                // LevelDB does not sync the name CURRENT, without which the epoch would count as damaged.
+                try FileSystem.syncDirectory(path)
+                try FileSystem.syncDirectory(parent)
+            }
         } catch {
             store.close()
             try? FileSystem.removeTree(path)
@@ -202,66 +245,27 @@ extension Database {
 
     // MARK: Closing
 
-    /// Closes the files; every later use answers with ``LarderError/Code/closed``. What is applied must be committed
-    /// before.
+    /// Takes no more commands: every later use answers with ``LarderError/Code/closed``. What is applied can still be
+    /// committed.
+    func refuseFromNowOn() {
+        let error = LarderError(.closed, "the larder was closed", operation: "use", database: name)
+        openLock.withLock { withAllShards { applied.presence = .shut(error) } }
+    }
+
+    /// Syncs and closes the files. What is applied must be committed before.
     func closeForGood() {
+        let error = LarderError(.closed, "the larder was closed", operation: "use", database: name)
         openLock.withLock {
-            let error = LarderError(.closed, "the larder was closed", operation: "use", database: name)
             let store = withAllShards {
                 defer { setBoth { $0.presence = .shut(error) } }
-                return applied.store
+                return durable.store
+            }
+            do throws(LarderError) {
+                try store?.syncIfNeeded()
+            } catch {
+                context.report(.error, "fsync of database '\(name)' at the end failed: \(error)")
             }
             store?.close()
         }
-    }
-
-    // MARK: Setting damage aside
-
-    /// Sets the database aside if opening it shows damage.
-    func setAsideIfDamaged() throws(LarderError) {
-        try openLock.withLock { () throws(LarderError) in
-            if case .open = appliedState.presence {
-                throw LarderError(
-                    .invalidArgument, "the database is open and not damaged", operation: "set aside", database: name)
-            }
-            do throws(LarderError) {
-                try openCurrentEpoch()
-            } catch {
-                guard error.code == .damaged else { throw error }
-                try setAsideAndStartEmpty()
-                return
-            }
-            throw LarderError(
-                .invalidArgument, "the database is not damaged", operation: "set aside", database: name)
-        }
-    }
-
-    /// Sets the database aside because of damage that was met in `store`, unless it has another one by now.
-    func setAside(_ store: EpochStore) throws(LarderError) {
-        try openLock.withLock { () throws(LarderError) in
-            guard appliedState.store === store else { return }
-            try setAsideAndStartEmpty()
-        }
-    }
-
-    /// Moves the damaged files to `DAMAGED/` and goes on with an empty database under the same policy. Called with
-    /// `openLock` held.
-    func setAsideAndStartEmpty() throws(LarderError) {
-        let policy = ((try? readPointer()) ?? nil)?.rules.policy ?? appliedState.rules.policy
-        let store = withAllShards {
-            defer {
-                clearOverlay()
-                setBoth {
-                    $0.presence = .absent
-                }
-            }
-            return applied.store
-        }
-        store?.end(.setAside)
-        store?.close()
-        let place = try DamagedFiles.setAside(directory, name: name, context: context)
-        context.statistics.setAside.add()
-        context.report(.error, "database '\(name)' was damaged and set aside at \(place); an empty one takes its place")
-        try create(policy)
     }
 }

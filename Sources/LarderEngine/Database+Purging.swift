@@ -44,10 +44,9 @@ extension Database {
     }
 
     /// Called with `openLock` held.
-    /// - Returns: the store that is no longer current, still open; nil when the old files could not be read at all.
+    /// - Returns: the store that is no longer current, still open; nil when the old files are gone already.
     private func startNewEpoch() throws(LarderError) -> EpochStore? {
-        if case .open = appliedState.presence {
-        } else {
+        if appliedState.store == nil {
             do throws(LarderError) {
                 try openCurrentEpoch()
             } catch {
@@ -61,8 +60,8 @@ extension Database {
         do throws(LarderError) {
             fresh = try makeEpoch(context.nextEpoch(after: appliedState.store?.epoch ?? 0), in: directory)
         } catch {
-            guard error.code == .io else { throw error }
-            // A full disk has no room for a second epoch: give the old one up first.
+            // A full disk has no room for a second epoch: give the old one up first. For no other reason.
+            guard isDiskFull else { throw error }
             try removeFilesAndStartEmpty()
             return nil
         }
@@ -70,64 +69,45 @@ extension Database {
             let old = applied.store
             clearOverlay()
             applied.presence = .open(fresh)
-            applied.rules.deadBefore = 0
+            applied.startEmpty(FreshnessRules(policy: applied.rules.policy))
             return (old, enqueueState { old?.end(.purged) })
         }
         try pipeline.wait(for: ticket)
         return old
     }
 
-    /// Makes the applied state durable: called with all shard locks held, after the state was changed.
-    /// - Parameter committed: runs once the state is on the disk.
-    private func enqueueState(committed: @escaping () -> Void = {}) -> CommitTicket {
-        guard let store = applied.store else { return .none }
-        let pointer = PointerFile(epoch: store.epoch, rules: applied.rules, generation: applied.generation)
-        let path = directory + "/" + PointerFile.name
-        var state = applied
-        let action = CommitUnit.Action.control(
-            perform: { [self] () throws(LarderError) in
-                try wrapFileErrors("write \(PointerFile.name)") { () throws(FileError) in
-                    try FileSystem.replace(path, with: Array(pointer.text.utf8))
-                }
-            },
-            committed: { [self] in
-                withAllShards {
-                    // Once it is durable nobody has to wait for it any more.
-                    if applied.sequence == state.sequence { applied.sequence = 0 }
-                    durable = state
-                    durable.sequence = 0
-                }
-                committed()
-            })
-        let sequence = pipeline.enqueue(CommitUnit(action, sync: true))
-        state.sequence = sequence
-        applied.sequence = sequence
-        return CommitTicket(sequence: sequence)
+    private var isDiskFull: Bool {
+        do throws(FileError) {
+            try FileSystem.probe(directory: directory, bytes: 65_536)
+            return false
+        } catch {
+            return error.number == ENOSPC || error.number == EDQUOT
+        }
     }
 
     private func removeFilesAndStartEmpty() throws(LarderError) {
-        let policy = appliedState.rules.policy
+        let policy = policyOnDisk
         try removeFiles(leaving: .absent)
+        withAllShards { setBoth { $0.startEmpty(FreshnessRules(policy: policy)) } }
         try create(policy)
     }
 
     /// Moves the files out of the way, durably, and leaves them to be removed. Called with `openLock` held.
     private func removeFiles(leaving presence: Presence) throws(LarderError) {
-        try pipeline.settle()
         let grave = context.directory + "/.deleted-\(name)-\(context.nextEpoch(after: 0))"
-        let old = withAllShards {
-            defer {
-                clearOverlay()
-                setBoth { $0.presence = presence }
-            }
-            return applied.store
+        try retire(leaving: presence, .deleted)?.close()
+        do throws(LarderError) {
+            try wrapFileErrors("delete") { () throws(FileError) in try FileSystem.rename(directory, to: grave) }
+        } catch {
+            // The files are where they were, and can be opened again.
+            withAllShards { setBoth { $0.presence = .closed } }
+            throw error
         }
-        old?.end(.deleted, movedTo: grave)
-        old?.close()
-        try wrapFileErrors("delete") { () throws(FileError) in
-            try FileSystem.rename(directory, to: grave)
+        do throws(FileError) {
             try FileSystem.syncDirectory(context.directory)
             try FileSystem.removeTree(grave)
+        } catch {
+            context.report(.warning, "could not remove all of \(grave): \(error); it is removed at the next start")
         }
     }
 
@@ -155,82 +135,5 @@ extension Database {
         table.remove(self)
         report.milliseconds = context.time.monotonic() - start
         return report
-    }
-
-    // MARK: Some entries
-
-    /// Removes the entries whose keys begin with `prefix`, in commit units of at most 512: what is stored under the
-    /// prefix before the call is gone when it returns; what is stored meanwhile stays. May block.
-    package func purge(prefix: [UInt8]) throws(LarderError) -> PurgeReport {
-        try removeMatching(EnumerationOptions(prefix: prefix, includeExpired: true)) { header, _, start in
-            header.storedAt <= start
-        }
-    }
-
-    /// Removes the entries that are expired now, in commit units of at most 512, and gives their space back. Reads all
-    /// entries. May block.
-    package func purgeExpired() throws(LarderError) -> PurgeReport {
-        let report = try removeMatching(EnumerationOptions(includeExpired: true)) { header, rules, start in
-            rules.freshness(header, now: start) == .expired
-        }
-        if report.entries > 0, let store = durableState.store {
-            try store.access("compact") { (database) throws(LevelDBError) in try database.compact() }
-        }
-        return report
-    }
-
-    private func removeMatching(
-        _ options: EnumerationOptions, _ matches: (RecordHeader, FreshnessRules, Int64) -> Bool
-    ) throws(LarderError) -> PurgeReport {
-        let begin = context.time.monotonic()
-        let start = now()
-        var report = PurgeReport()
-        guard let cursor = try cursor(options) else { return report }
-        var more = true
-        while more {
-            var keys: [Key] = []
-            while keys.count < 512, more {
-                more = try cursor.next()
-                if more, matches(try cursor.header(), rules, start) { keys.append(try cursor.key()) }
-            }
-            if keys.isEmpty { continue }
-            try commit(keys, loading: true) { update in
-                for (index, key) in keys.enumerated() {
-                    guard let record = update.stored(index), matches(record.header, update.rules, start) else {
-                        continue
-                    }
-                    report.entries += 1
-                    report.bytes += key.bytes.count + record.payloadCount
-                    update.remove(index)
-                }
-            }
-        }
-        report.milliseconds = context.time.monotonic() - begin
-        return report
-    }
-
-    // MARK: Policy
-
-    /// Changes the policy. Entries that follow it are judged by the new one from now on; what the old one had let
-    /// expire stays dead. The database must be ready for writing.
-    /// - Returns: what the answer has to wait for.
-    package func changePolicy(_ policy: UpdatePolicy, now: Int64) throws(LarderError) -> CommitTicket {
-        try withAllShards { () throws(LarderError) in
-            guard case .open(let store) = applied.presence else {
-                if case .deleted = applied.presence { throw deletedError("policy") }
-                throw LarderError(.noSuchDatabase, "the database is not open", operation: "policy", database: name)
-            }
-            if let error = store.suspension("policy") { throw error }
-            guard policy != applied.rules.policy else { return CommitTicket(sequence: applied.sequence) }
-            applied.rules = applied.rules.changed(to: policy, now: now)
-            for index in 0..<Shard.count { shard(index).version += 1 }
-            return enqueueState()
-        }
-    }
-
-    /// As ``changePolicy(_:now:)``, and waits until it is on the disk. Creates the database if there is none.
-    package func setPolicy(_ policy: UpdatePolicy) throws(LarderError) {
-        if !isReady(forWriting: true) { try prepare(forWriting: true, policy: policy) }
-        try pipeline.wait(for: try changePolicy(policy, now: now()))
     }
 }

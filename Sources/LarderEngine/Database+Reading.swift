@@ -19,26 +19,29 @@ extension Database {
             shard.lock.unlock()
 
             if let pending {
-                let record = pending.record.flatMap { state.rules.freshness($0.header, now: now) == .fresh ? $0 : nil }
-                count(record != nil)
-                return ReadResult(record: record, ticket: CommitTicket(sequence: max(pending.sequence, state.sequence)))
+                return found(pending.record, state, now, upTo: max(pending.sequence, state.sequence))
             }
-            let ticket = CommitTicket(sequence: state.sequence)
-            guard let store = try readableStore(state, "get") else {
-                count(false)
-                return ReadResult(record: nil, ticket: ticket)
-            }
-            do throws(LarderError) {
-                let record = try load(key, from: store, fillCache: fillCache)
-                    .flatMap { state.rules.freshness($0.header, now: now) == .fresh ? $0 : nil }
-                count(record != nil)
-                return ReadResult(record: record, ticket: ticket)
-            } catch {
-                // Purged between the look into the overlay and the read: look again.
-                if error.code == .purged, appliedState.store !== store { continue }
-                throw error
+            switch state.presence {
+            case .absent: return found(nil, state, now, upTo: state.sequence)
+            case .open(let store):
+                do throws(LarderError) {
+                    let record = try load(key, from: store, fillCache: fillCache)
+                    return found(record, state, now, upTo: state.sequence)
+                } catch {
+                    // The store was replaced between the look into the overlay and the read: look again.
+                    guard store.ending != .none, appliedState.store !== store else { throw error }
+                }
+            case .closed, .failed, .deleted, .shut:
+                // What the files say of the policy is known only when they are open: look again.
+                _ = try readableStore(state, "get")
             }
         }
+    }
+
+    private func found(_ record: Record?, _ state: State, _ now: Int64, upTo sequence: UInt64) -> ReadResult {
+        let fresh = record.flatMap { state.rules.freshness($0.header, now: now) == .fresh ? $0 : nil }
+        count(fresh != nil)
+        return ReadResult(record: fresh, ticket: CommitTicket(sequence: sequence))
     }
 
     private func count(_ hit: Bool) {

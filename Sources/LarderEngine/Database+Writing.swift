@@ -1,82 +1,3 @@
-/// What one command does to the keys it named: it sees the entries as they are and leaves absolute results.
-///
-/// Valid only inside the closure of ``Database/update(_:loading:now:durability:_:)``.
-package struct Update {
-    package let keys: [Key]
-    package let now: Int64
-    package let rules: FreshnessRules
-    let generation: UInt32
-    /// What is stored, expired or not, in the order of `keys`. Empty when the update does not load.
-    private var loaded: [Record?]
-    /// Where the record of each key stands in `loaded`, if a key is named twice: with its first mention.
-    private let slots: [Int]?
-    fileprivate(set) var operations: [CommitOperation] = []
-
-    init(keys: [Key], now: Int64, rules: FreshnessRules, generation: UInt32, loaded: [Record?]) {
-        self.keys = keys
-        self.now = now
-        self.rules = rules
-        self.generation = generation
-        self.loaded = loaded
-        slots = loaded.count > 1 ? Self.slotsOfRepeatedKeys(keys) : nil
-    }
-
-    /// nil where no key is named twice.
-    private static func slotsOfRepeatedKeys(_ keys: [Key]) -> [Int]? {
-        var first: [Key: Int] = [:]
-        first.reserveCapacity(keys.count)
-        let slots = keys.indices.map { index in
-            if let earlier = first[keys[index]] { return earlier }
-            first[keys[index]] = index
-            return index
-        }
-        return first.count == keys.count ? nil : slots
-    }
-
-    private func slot(_ index: Int) -> Int { slots?[index] ?? index }
-
-    /// The fresh entry of the key at `index`, as left by what this update did so far.
-    package func current(_ index: Int) -> Record? {
-        loaded[slot(index)].flatMap { rules.freshness($0.header, now: now) == .fresh ? $0 : nil }
-    }
-
-    /// What is stored under the key at `index`, expired or not.
-    func stored(_ index: Int) -> Record? { loaded[slot(index)] }
-
-    /// Whether anything is stored under the key at `index`, expired or not.
-    package func isStored(_ index: Int) -> Bool { loaded[slot(index)] != nil }
-
-    /// Stores a record under the key at `index`.
-    package mutating func put(_ index: Int, _ record: Record) {
-        let key = keys[index]
-        operations.append(
-            .put(key, record, index: ExpiryIndex.key(for: key, record.header, policy: rules.policy)))
-        note(index, record)
-    }
-
-    /// Stores a payload under the key at `index`, stamped with this update's time.
-    package mutating func put(
-        _ index: Int, payload: UnsafeRawBufferPointer, rule: DeadlineRule = .governed, codec: Codec = .raw
-    ) {
-        let header = RecordHeader(storedAt: now, rule: rule, codec: codec, generation: generation)
-        put(index, Record(header, payload: payload))
-    }
-
-    /// Removes the key at `index`, whatever is stored there.
-    package mutating func remove(_ index: Int) {
-        operations.append(.remove(keys[index]))
-        note(index, nil)
-    }
-
-    /// Removes a record of the expiry index.
-    mutating func dropIndex(_ key: [UInt8]) { operations.append(.dropIndex(key)) }
-
-    /// Two indices may name the same key: what one wrote the other sees.
-    private mutating func note(_ index: Int, _ record: Record?) {
-        if !loaded.isEmpty { loaded[slot(index)] = record }
-    }
-}
-
 extension Database {
     /// Runs one command on `keys`: everything it reads and writes happens at one instant, and what it writes is one
     /// commit unit.
@@ -96,94 +17,73 @@ extension Database {
         _ keys: [Key], loading: Bool, now: Int64, durability: Durability? = nil,
         _ body: (inout Update) throws(LarderError) -> Result
     ) throws(LarderError) -> (Result, CommitTicket) {
+        let request = Request(
+            keys: keys, loading: loading ? .records : .none, now: now, durability: durability, needsFiles: false)
+        guard let outcome = try run(request, body) else {
+            preconditionFailure("a command that needs no files was refused for the lack of them")
+        }
+        return outcome
+    }
+
+    /// One command, as the engine runs it.
+    private struct Request {
+        let keys: [Key]
+        let loading: Loading
+        let now: Int64
+        let durability: Durability?
+        /// Whether the body must not run while the database's files are not open.
+        let needsFiles: Bool
+    }
+
+    /// - Returns: nil when the files that the request needs are not open; then nothing was done.
+    private func run<Result>(
+        _ request: Request, _ body: (inout Update) throws(LarderError) -> Result
+    ) throws(LarderError) -> (Result, CommitTicket)? {
         try ForkGuard.check("update")
+        let keys = request.keys
         let indices = shardIndices(keys)
+        var cold = ColdReads(count: request.loading == .none ? 0 : keys.count)
+        defer { if request.loading != .none { forget(keys, &cold) } }
         var attempt = 0
         while true {
             attempt += 1
-            // After two misses the keys are hot: read them under the locks.
-            let cold = loading && attempt <= 2 ? try loadCold(keys) : nil
+            if request.loading != .none { try readCold(keys, request.loading, &cold, attempt: attempt) }
             for index in indices { shard(index).lock.lock() }
             defer { for index in indices.reversed() { shard(index).lock.unlock() } }
 
             let state = applied
+            if request.needsFiles, isWithoutFiles(state) { return nil }
             var ticket = state.sequence
-            var loaded: [Record?] = []
-            if loading {
-                guard let found = try gather(keys, cold, state, &ticket) else { continue }
+            var loaded: [ColdReads.Value] = []
+            if request.loading != .none {
+                guard let found = try gather(keys, request.loading, &cold, attempt: attempt, ticket: &ticket) else {
+                    continue
+                }
                 loaded = found
             }
-            var update = Update(
-                keys: keys, now: now, rules: state.rules, generation: state.generation, loaded: loaded)
+            var update = try Update(request.keys, request.now, state, request.loading, loaded)
             let result = try body(&update)
             if !update.operations.isEmpty {
-                ticket = max(ticket, try apply(update.operations, state, durability))
+                ticket = max(ticket, try apply(update.operations, state, request.durability))
             }
             return (result, CommitTicket(sequence: ticket))
         }
     }
 
+    private func isWithoutFiles(_ state: State) -> Bool {
+        switch state.presence {
+        case .absent, .closed, .failed: true
+        case .open, .deleted, .shut: false
+        }
+    }
+
     private func shardIndices(_ keys: [Key]) -> [Int] {
         if keys.count == 1 { return [shardIndex(keys[0])] }
+        // The database's state is read with at least one lock held.
+        if keys.isEmpty { return [0] }
         var used: UInt32 = 0
         for key in keys { used |= 1 << UInt32(shardIndex(key)) }
         return (0..<Shard.count).filter { used & 1 << UInt32($0) != 0 }
-    }
-
-    /// What was read without the locks: valid only while the shard's version and the store are the same.
-    private struct Cold {
-        var store: EpochStore?
-        var versions: [UInt64]
-        var records: [Record?]
-    }
-
-    private func loadCold(_ keys: [Key]) throws(LarderError) -> Cold? {
-        let state = appliedState
-        let store = try readableStore(state, "update")
-        var cold = Cold(store: store, versions: [], records: [])
-        for key in keys {
-            let shard = shard(shardIndex(key))
-            shard.lock.lock()
-            cold.versions.append(shard.version)
-            let isPending = shard.overlay[key] != nil
-            shard.lock.unlock()
-            guard let store, !isPending else {
-                cold.records.append(nil)
-                continue
-            }
-            do throws(LarderError) {
-                cold.records.append(try load(key, from: store))
-            } catch {
-                if error.code == .purged { return Cold(store: nil, versions: [], records: []) }
-                throw error
-            }
-        }
-        return cold
-    }
-
-    /// The records of `keys` as they are, with the locks held; nil when what was read cold is out of date.
-    private func gather(_ keys: [Key], _ cold: Cold?, _ state: State, _ ticket: inout UInt64) throws(LarderError)
-        -> [Record?]?
-    {
-        if case .deleted = state.presence { throw deletedError("update") }
-        if let cold, cold.store !== state.store || cold.versions.count != keys.count { return nil }
-        var result: [Record?] = []
-        result.reserveCapacity(keys.count)
-        for (position, key) in keys.enumerated() {
-            let shard = shard(shardIndex(key))
-            if let pending = shard.overlay[key] {
-                ticket = max(ticket, pending.sequence)
-                result.append(pending.record)
-            } else if let cold {
-                guard cold.versions[position] == shard.version else { return nil }
-                result.append(cold.records[position])
-            } else if let store = state.store {
-                result.append(try load(key, from: store))
-            } else {
-                result.append(nil)
-            }
-        }
-        return result
     }
 
     /// Puts operations into the overlay and the queue. Called with the locks held of every shard they touch.
@@ -199,26 +99,20 @@ extension Database {
             throw LarderError(.noSuchDatabase, "the database is not open", operation: "update", database: name)
         }
         if let error = store.suspension("update") { throw error }
-        let sync = (durability ?? context.options.durability) == .always
-        let sequence = pipeline.enqueue(CommitUnit(.write(self, store, operations), sync: sync))
+        let level = durability ?? context.options.durability
+        let sequence = pipeline.enqueue(CommitUnit(.write(self, store, operations), durability: level))
         for operation in operations {
             switch operation {
             case .put(let key, let record, _):
-                set(key, PendingEntry(sequence: sequence, record: record))
+                shard(shardIndex(key)).set(key, PendingEntry(sequence: sequence, record: record))
                 context.statistics.writes.add()
             case .remove(let key):
-                set(key, PendingEntry(sequence: sequence, record: nil))
+                shard(shardIndex(key)).set(key, PendingEntry(sequence: sequence, record: nil))
                 context.statistics.removals.add()
-            case .dropIndex: break
+            case .dropIndex, .addIndex: break
             }
         }
         return sequence
-    }
-
-    private func set(_ key: Key, _ entry: PendingEntry) {
-        let shard = shard(shardIndex(key))
-        shard.overlay[key] = entry
-        shard.version += 1
     }
 
     /// As ``update(_:loading:now:durability:_:)``, and waits until it is committed. Opens, creates or reopens the
@@ -227,11 +121,24 @@ extension Database {
         _ keys: [Key], loading: Bool, durability: Durability? = nil,
         _ body: (inout Update) throws(LarderError) -> Result
     ) throws(LarderError) -> Result {
-        if !isReady(forWriting: true) { try prepare(forWriting: true) }
-        while pipeline.isCongested { pipeline.drain() }
-        let (result, ticket) = try update(keys, loading: loading, now: now(), durability: durability, body)
-        try pipeline.wait(for: ticket)
-        return result
+        try commit(keys, loading ? .records : .none, durability, body)
+    }
+
+    /// As ``commit(_:loading:durability:_:)``, where the headers of the entries may be enough.
+    func commit<Result>(
+        _ keys: [Key], _ loading: Loading, _ durability: Durability? = nil,
+        _ body: (inout Update) throws(LarderError) -> Result
+    ) throws(LarderError) -> Result {
+        while true {
+            if !isReady(forWriting: true) { try prepare(forWriting: true) }
+            while pipeline.isCongested { pipeline.drain() }
+            let request = Request(
+                keys: keys, loading: loading, now: now(), durability: durability, needsFiles: true)
+            // The files may be gone again, when the database is being set aside: then another try waits for that.
+            guard let (result, ticket) = try run(request, body) else { continue }
+            try pipeline.wait(for: ticket)
+            return result
+        }
     }
 
     /// As ``read(_:now:fillCache:)``, and waits until what was read is committed. For callers that may block.

@@ -31,12 +31,23 @@ package final class Database: @unchecked Sendable {
         var presence: Presence
         var rules: FreshnessRules
         var generation: UInt32 = 0
+        /// Whether governed entries may lack their key in the expiry index. See ``ExpiryIndex``.
+        var isUnindexed = false
+        /// How often the policy was changed since the files were opened.
+        var policyChanges = 0
         /// The commit unit that made it so.
         var sequence: UInt64 = 0
 
         var store: EpochStore? {
             if case .open(let store) = presence { return store }
             return nil
+        }
+
+        /// As of files without entries.
+        mutating func startEmpty(_ rules: FreshnessRules) {
+            self.rules = rules
+            generation = 0
+            isUnindexed = false
         }
     }
 
@@ -101,7 +112,7 @@ package final class Database: @unchecked Sendable {
             switch operation {
             case .put(let written, _, _): key = written
             case .remove(let removed): key = removed
-            case .dropIndex: continue
+            case .dropIndex, .addIndex: continue
             }
             let shard = shards[shardIndex(key)]
             shard.lock.withLock {
@@ -112,10 +123,7 @@ package final class Database: @unchecked Sendable {
 
     /// Drops everything that is applied but not durable. Called with all shard locks held.
     func revertToDurable() {
-        for shard in shards {
-            shard.overlay.removeAll()
-            shard.version += 1
-        }
+        clearOverlay()
         if let store = applied.store, store !== durable.store {
             store.end(.deleted)
             context.graveyard.bury(store)
@@ -125,10 +133,7 @@ package final class Database: @unchecked Sendable {
 
     /// Empties the overlay and tells waiting readers that everything changed. Called with all shard locks held.
     func clearOverlay() {
-        for shard in shards {
-            shard.overlay.removeAll()
-            shard.version += 1
-        }
+        for shard in shards { shard.clear() }
     }
 
     // MARK: What can be asked at any time

@@ -8,6 +8,10 @@ final class DatabaseTable: @unchecked Sendable {
     private let lock = Lock()
     private var byName: [String: Database] = [:]
     private var nextNumber = 0
+    private var isClosed = false
+    /// Held while a database's files are created, so that the limit on their number is kept. After a database's
+    /// `openLock`, before any shard's lock.
+    let creation = Lock()
 
     /// All databases, in the order in which their locks are to be taken.
     var all: [Database] { lock.withLock { byName.values.sorted { $0.number < $1.number } } }
@@ -19,8 +23,10 @@ final class DatabaseTable: @unchecked Sendable {
 
     func find(_ name: String) -> Database? { lock.withLock { byName[name] } }
 
-    func findOrAdd(_ name: String, make: (Int) -> Database) -> Database {
+    /// - Returns: nil when the table was closed.
+    func findOrAdd(_ name: String, make: (Int) -> Database) -> Database? {
         lock.withLock {
+            if isClosed { return nil }
             if let database = byName[name] { return database }
             let database = make(nextNumber)
             nextNumber += 1
@@ -32,5 +38,18 @@ final class DatabaseTable: @unchecked Sendable {
     /// Forgets a database, unless another has taken its name.
     func remove(_ database: Database) {
         lock.withLock { if byName[database.name] === database { byName[database.name] = nil } }
+    }
+
+    /// Takes no more databases.
+    func close() { lock.withLock { isClosed = true } }
+
+    /// Lets go of all databases, which hold on to the table.
+    func removeAll() {
+        // Out of the lock, because the last reference to a database may go with it.
+        let all = lock.withLock {
+            defer { byName = [:] }
+            return byName
+        }
+        withExtendedLifetime(all) {}
     }
 }

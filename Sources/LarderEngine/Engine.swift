@@ -77,17 +77,21 @@ package final class Engine: @unchecked Sendable {
             if name.hasPrefix(".creating-") || name.hasPrefix(".deleted-") {
                 try? FileSystem.removeTree(path)
             } else if DatabaseName.isValid(name), FileSystem.isDirectory(path) {
-                _ = add(name, exists: true)
+                try add(name, exists: true).adoptPointer()
             }
         }
     }
 
-    private func add(_ name: String, exists: Bool) -> Database {
-        table.findOrAdd(name) { number in
+    private func add(_ name: String, exists: Bool) throws(LarderError) -> Database {
+        let database = table.findOrAdd(name) { number in
             Database(
                 name: name, number: number, exists: exists, context: context, pipeline: pipeline, table: table,
                 damage: damage)
         }
+        guard let database else {
+            throw LarderError(.closed, "the larder was closed", operation: "open", database: name)
+        }
+        return database
     }
 
     /// Whether the engine was not shut down yet.
@@ -98,7 +102,7 @@ package final class Engine: @unchecked Sendable {
     /// The database of a name. Makes no files: the first write does, or ``Database/prepare(forWriting:policy:)``.
     package func database(_ name: String = DatabaseName.standard) throws(LarderError) -> Database {
         try DatabaseName.check(name, operation: "open")
-        return add(name, exists: false)
+        return try add(name, exists: false)
     }
 
     /// The database of a name, with files, open.
@@ -166,14 +170,20 @@ package final class Engine: @unchecked Sendable {
             defer { isShutDown = true }
             return !isShutDown
         }
-        guard isFirst else { return }
+        // In a forked child the threads that would have to end are not there, and the files are the parent's.
+        guard isFirst, !ForkGuard.isForked else { return }
         maintenance.stop()
+        table.close()
+        let databases = table.all
+        for database in databases { database.refuseFromNowOn() }
         pipeline.stop()
-        for database in table.all {
-            if let store = database.durableState.store { try? store.syncIfNeeded() }
-            database.closeForGood()
-        }
+        for database in databases { database.closeForGood() }
+        // What came in between is refused, so that nobody waits for it for ever.
+        pipeline.drain()
         context.graveyard.clear(report: context.report)
+        // Databases and the reports of damage hold on to what holds on to them.
+        _ = damage.take()
+        table.removeAll()
         stateLock.withLock { lockFile = nil }
         EngineRegistry.shared.closed(directory)
     }

@@ -27,16 +27,15 @@ package struct EnumerationOptions: Sendable {
 
 /// Goes over the entries of a database as they were when the cursor was made; what expires meanwhile is left out.
 ///
-/// Pins the files it reads: close it, or let it go, soon. Single owner: used by one thread at a time. The proof for
-/// `@unchecked Sendable`: the owner's calls hold the store's gate for reading, ``invalidate()`` runs with the gate held
-/// for writing.
-package final class EntryCursor: StoreChild, @unchecked Sendable {
+/// Pins the files it reads: close it, or let it go, soon. Single owner: used by one thread at a time, which is the proof
+/// for `@unchecked Sendable`.
+package final class EntryCursor: @unchecked Sendable {
     private let store: EpochStore
     private let database: Database
     private let options: EnumerationOptions
-    private var cursor: LevelDB.Cursor?
+    private let held: HeldCursor
     private var hasStarted = false
-    private var lost = false
+    private var isClosed = false
 
     init(_ database: Database, _ store: EpochStore, _ options: EnumerationOptions, _ snapshot: LevelDB.Snapshot?)
         throws(LarderError)
@@ -48,40 +47,33 @@ package final class EntryCursor: StoreChild, @unchecked Sendable {
         read.fillCache = options.fillCache
         read.snapshot = snapshot
         let prefix = [KeyKind.record] + options.prefix
-        cursor = try store.access("enumerate") { (database) throws(LevelDBError) in
-            try database.cursor(read, prefix: prefix)
+        held = try store.adopt("enumerate") { (database) throws(LevelDBError) in
+            HeldCursor(try database.cursor(read, prefix: prefix))
         }
-        store.register(self)
     }
 
-    deinit { store.unregister(ObjectIdentifier(self)) }
-
-    func invalidate() {
-        cursor?.close()
-        cursor = nil
-        lost = true
-    }
+    deinit { close() }
 
     /// Lets go of the files. Idempotent; afterwards ``next()`` throws.
     package func close() {
-        store.unregister(ObjectIdentifier(self))
-        cursor?.close()
-        cursor = nil
+        guard !isClosed else { return }
+        isClosed = true
+        store.release(held)
     }
 
     /// Runs `body` on the cursor beneath while the store cannot go away.
     private func access<Result>(_ body: (LevelDB.Cursor) throws(LevelDBError) -> Result) throws(LarderError) -> Result {
         if let error = store.endingError("enumerate") { throw error }
         let result: Result? = try store.access("enumerate") { (_) throws(LevelDBError) in
-            guard let cursor else { return nil }
+            guard let cursor = held.cursor else { return nil }
             return try body(cursor)
         }
         guard let result else {
-            throw lost
-                ? LarderError(
+            throw isClosed
+                ? LarderError(.closed, "the cursor was closed", operation: "enumerate", database: database.name)
+                : LarderError(
                     .invalidated, "the database was reopened after a failed write; enumerate again",
                     operation: "enumerate", database: database.name)
-                : LarderError(.closed, "the cursor was closed", operation: "enumerate", database: database.name)
         }
         return result
     }
@@ -146,6 +138,16 @@ package final class EntryCursor: StoreChild, @unchecked Sendable {
         }
     }
 
+    /// The current entry's header, nil where it cannot be read, and the length of its payload in bytes.
+    func shape() throws(LarderError) -> (RecordHeader?, Int) {
+        try access { (cursor) throws(LevelDBError) in
+            try cursor.withValue { bytes in
+                let header = try? RecordHeader(parsing: bytes)
+                return (header, bytes.count - (header?.byteCount ?? 0))
+            }
+        }
+    }
+
     /// The length of the current entry's payload, in bytes.
     package func payloadCount() throws(LarderError) -> Int {
         let header = try header()
@@ -190,42 +192,50 @@ extension EpochStore {
     func countRecords() throws(LarderError) -> Int {
         let generation = writeGeneration
         if let known = knownCount(at: generation) { return known }
-        let cursor = try access("count") { (database) throws(LevelDBError) in
+        let counter = try adopt("count") { (database) throws(LevelDBError) in
             var options = ReadOptions()
             options.fillCache = false
             let cursor = try database.cursor(options, prefix: [KeyKind.record])
             try cursor.seekToFirst()
-            return cursor
+            return HeldCursor(cursor)
         }
-        let counter = Counter(cursor)
-        register(counter)
-        defer { unregister(ObjectIdentifier(counter)) }
+        defer { release(counter) }
+        var total = 0
         // In slices, so that whoever wants to close or reopen the store is not kept waiting.
-        while try access("count", { (_) throws(LevelDBError) in try counter.count(4096) }) {}
-        remember(count: counter.total, at: generation)
-        return counter.total
+        while try access("count", { (_) throws(LevelDBError) in try counter.count(4096, &total) }) {}
+        guard counter.cursor != nil else {
+            throw LarderError(
+                .invalidated, "the database was reopened after a failed write; count again", operation: "count",
+                database: databaseName)
+        }
+        remember(count: total, at: generation)
+        return total
+    }
+}
+
+/// A cursor of LevelDB as a child of a store.
+///
+/// The proof for `@unchecked Sendable`: it is used by the one owner of what holds it, with the store's gate held for
+/// reading, and invalidated by that owner or with the gate held for writing.
+final class HeldCursor: StoreChild, @unchecked Sendable {
+    private(set) var cursor: LevelDB.Cursor?
+
+    init(_ cursor: LevelDB.Cursor) { self.cursor = cursor }
+
+    func invalidate() {
+        cursor?.close()
+        cursor = nil
     }
 
-    /// The proof for `@unchecked Sendable` is that of ``EntryCursor``.
-    private final class Counter: StoreChild, @unchecked Sendable {
-        var cursor: LevelDB.Cursor?
-        var total = 0
-
-        init(_ cursor: LevelDB.Cursor) { self.cursor = cursor }
-
-        func invalidate() {
-            cursor?.close()
-            cursor = nil
+    /// Goes over at most `most` entries.
+    /// - Returns: whether there are more.
+    func count(_ most: Int, _ total: inout Int) throws(LevelDBError) -> Bool {
+        guard let cursor else { return false }
+        for _ in 0..<most {
+            guard cursor.isValid else { return false }
+            total += 1
+            try cursor.next()
         }
-
-        func count(_ most: Int) throws(LevelDBError) -> Bool {
-            guard let cursor else { return false }
-            for _ in 0..<most {
-                guard cursor.isValid else { return false }
-                total += 1
-                try cursor.next()
-            }
-            return true
-        }
+        return true
     }
 }

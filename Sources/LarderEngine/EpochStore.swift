@@ -2,45 +2,46 @@ import LevelDB
 import Synchronization
 import Threading
 
-/// Something that reads an ``EpochStore`` over a longer time and must let go when the store is closed or reopened.
+/// What a snapshot or a cursor holds of LevelDB. The store knows of it until it is released, because LevelDB can be
+/// neither closed nor reopened while it is there.
 protocol StoreChild: AnyObject, Sendable {
-    /// Called with no call to LevelDB under way anywhere in the store.
+    /// Lets go of what is held. Called with no call to LevelDB under way anywhere in the store. Idempotent.
     func invalidate()
 }
 
 /// One epoch of a database: a LevelDB in a directory of its own.
 ///
 /// - Every call to LevelDB holds `gate` for reading; closing and reopening hold it for writing.
-/// - After a failed write nothing more is written until ``recover()`` has reopened the LevelDB: what LevelDB then still
-///   accepts may never reach the disk.
-/// - Children (snapshots, cursors) are told before the LevelDB beneath them goes away.
+/// - Writes follow each other under `writeLock`, so that after a failed one none is under way that could still be
+///   acknowledged. Nothing more is written until ``recover()`` has reopened the LevelDB: what it then still accepts may
+///   never reach the disk.
+/// - Children (snapshots, cursors) are invalidated before the LevelDB beneath them goes away.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: `handle` is guarded by `gate`, `children`, `failure`,
-/// `removalDirectory` and `lastCount` by `stateLock`, the rest is constant or atomic.
+/// Thread-safe. The proof for `@unchecked Sendable`: `handle` is guarded by `gate`; `children`, `failure`, `damage`,
+/// `removalDirectory` and `lastCount` by `stateLock`; the rest is constant or atomic. Lock order: `writeLock`, `gate`,
+/// `stateLock`.
 final class EpochStore: @unchecked Sendable {
     /// Why a store is no longer the database's current one.
     enum Ending: UInt8 { case none, purged, deleted, setAside, closed }
-
-    private struct Child {
-        weak var value: (any StoreChild)?
-    }
 
     let path: String
     let epoch: UInt64
     let databaseName: String
     private let context: EngineContext
+    private let writeLock = Lock()
     private let gate = ReadWriteLock()
     private var handle: LevelDB.Database?
     private let stateLock = Lock()
-    private var children: [ObjectIdentifier: Child] = [:]
+    private var children: [ObjectIdentifier: any StoreChild] = [:]
     private var failure: LarderError?
+    private var damage: LarderError?
     private var removalDirectory: String?
     private let endingValue = Atomic<UInt8>(Ending.none.rawValue)
     private let failed = Atomic<Bool>(false)
     private let unsynced = Atomic<Bool>(false)
     private let writes = Atomic<UInt64>(0)
     private var lastCount: (generation: UInt64, count: Int)?
-    /// Told when LevelDB reports corruption.
+    /// Told when LevelDB reports corruption for the first time.
     let onDamage: @Sendable (EpochStore, LarderError) -> Void
 
     /// Opens or creates the LevelDB at `path`.
@@ -66,6 +67,7 @@ final class EpochStore: @unchecked Sendable {
     func access<Result>(
         _ operation: String, key: Key? = nil, _ body: (LevelDB.Database) throws(LevelDBError) -> Result
     ) throws(LarderError) -> Result {
+        try ForkGuard.check(operation)
         let error: LarderError
         do throws(LarderError) {
             return try gate.withReadLock { () throws(LarderError) in
@@ -79,9 +81,22 @@ final class EpochStore: @unchecked Sendable {
         } catch let caught {
             error = caught
         }
-        if error.code == .damaged { onDamage(self, error) }
+        note(error)
         throw error
     }
+
+    /// Remembers damage, and tells of it once.
+    private func note(_ error: LarderError) {
+        guard error.code == .damaged else { return }
+        let isFirst = stateLock.withLock {
+            defer { damage = damage ?? error }
+            return damage == nil
+        }
+        if isFirst { onDamage(self, error) }
+    }
+
+    /// The damage that was met since the store was opened; nil if none was.
+    var knownDamage: LarderError? { stateLock.withLock { damage } }
 
     /// The stored bytes of a key, checksums verified; nil when there are none.
     func get(_ key: Key, fillCache: Bool = true, snapshot: LevelDB.Snapshot? = nil) throws(LarderError) -> [UInt8]? {
@@ -90,6 +105,19 @@ final class EpochStore: @unchecked Sendable {
         options.snapshot = snapshot
         return try access("get", key: key) { (database) throws(LevelDBError) in
             try database.get(key.stored, options: options)
+        }
+    }
+
+    /// The header of the record of a key, checksums verified, without a copy of its payload; nil when there is none.
+    func header(of key: Key) throws(LarderError) -> Result<RecordHeader, RecordHeader.Defect>? {
+        var options = ReadOptions()
+        options.fillCache = false
+        return try access("get", key: key) { (database) throws(LevelDBError) in
+            try database.withValue(key.stored, options: options) { bytes in
+                bytes.map { bytes in
+                    Result { () throws(RecordHeader.Defect) in try RecordHeader(parsing: bytes) }
+                }
+            }
         }
     }
 
@@ -120,23 +148,28 @@ final class EpochStore: @unchecked Sendable {
     }
 
     /// Writes a batch. The first failure suspends the store.
-    func write(_ batch: LevelDB.WriteBatch, sync: Bool) throws(LarderError) {
-        if let error = suspension("write") { throw error }
-        // After the write, so that a count taken without it is not kept past it.
-        defer { _ = writes.wrappingAdd(1, ordering: .acquiringAndReleasing) }
-        do throws(LarderError) {
-            try access("write") { (database) throws(LevelDBError) in
-                try database.write(batch, options: WriteOptions(sync: sync))
+    /// - Parameters:
+    ///   - sync: whether fsync comes back first.
+    ///   - syncLater: whether ``syncIfNeeded()`` has to make up for it.
+    func write(_ batch: LevelDB.WriteBatch, sync: Bool, syncLater: Bool = false) throws(LarderError) {
+        try writeLock.withLock { () throws(LarderError) in
+            if let error = suspension("write") { throw error }
+            // After the write, so that a count taken without it is not kept past it.
+            defer { _ = writes.wrappingAdd(1, ordering: .acquiringAndReleasing) }
+            do throws(LarderError) {
+                try access("write") { (database) throws(LevelDBError) in
+                    try database.write(batch, options: WriteOptions(sync: sync))
+                }
+            } catch {
+                suspend(error)
+                throw error
             }
             if sync { context.statistics.syncs.add() }
-            unsynced.store(!sync, ordering: .relaxed)
-        } catch {
-            suspend(error)
-            throw error
+            if sync || syncLater { unsynced.store(!sync, ordering: .relaxed) }
         }
     }
 
-    /// fsyncs what was written since the last sync, if anything was.
+    /// fsyncs what was written since the last sync, if any of it asked for that.
     func syncIfNeeded() throws(LarderError) {
         guard unsynced.load(ordering: .relaxed), !isSuspended, ending == .none else { return }
         // An empty batch is a record of LevelDB's log like any other: syncing it syncs all that stands before it.
@@ -161,23 +194,20 @@ final class EpochStore: @unchecked Sendable {
                 .io, "the disk still takes no writes: \(error)", operation: "reopen", database: databaseName,
                 underlying: error)
         }
-        let alive = stateLock.withLock { children.values.compactMap(\.value) }
         do throws(LarderError) {
-            try gate.withWriteLock { () throws(LarderError) in try reopen(invalidating: alive) }
+            try gate.withWriteLock { () throws(LarderError) in try reopen() }
         } catch {
-            if error.code == .damaged { onDamage(self, error) }
+            note(error)
             throw error
         }
         stateLock.withLock { failure = nil }
         failed.store(false, ordering: .releasing)
         context.statistics.reopens.add()
-        // Kept alive until here: the last release of a child must not happen under the gate.
-        withExtendedLifetime(alive) {}
     }
 
-    private func reopen(invalidating alive: [any StoreChild]) throws(LarderError) {
+    private func reopen() throws(LarderError) {
         guard isSuspended, ending == .none else { return }
-        for child in alive { child.invalidate() }
+        invalidateChildren()
         do throws(LevelDBError) {
             try handle?.close()
             handle = nil
@@ -221,9 +251,8 @@ final class EpochStore: @unchecked Sendable {
     /// Closes the LevelDB. May block for as long as LevelDB compacts. Idempotent.
     func close() {
         end(.closed)
-        let alive = stateLock.withLock { children.values.compactMap(\.value) }
         gate.withWriteLock {
-            for child in alive { child.invalidate() }
+            invalidateChildren()
             do throws(LevelDBError) {
                 try handle?.close()
             } catch {
@@ -231,21 +260,37 @@ final class EpochStore: @unchecked Sendable {
             }
             handle = nil
         }
-        withExtendedLifetime(alive) {}
     }
 
     // MARK: Children
 
-    func register(_ child: any StoreChild) {
-        stateLock.withLock { children[ObjectIdentifier(child)] = Child(value: child) }
+    /// Makes a child while the store can be neither closed nor reopened. Give it back to ``release(_:)``.
+    func adopt<Child: StoreChild>(
+        _ operation: String, _ make: (LevelDB.Database) throws(LevelDBError) -> Child
+    ) throws(LarderError) -> Child {
+        try access(operation) { (database) throws(LevelDBError) in
+            let child = try make(database)
+            stateLock.withLock { children[ObjectIdentifier(child)] = child }
+            return child
+        }
     }
 
-    func unregister(_ id: ObjectIdentifier) {
-        stateLock.withLock { children[id] = nil }
+    /// Has a child let go, from any thread that is not within ``access(_:key:_:)``. Idempotent.
+    func release(_ child: any StoreChild) {
+        // In a forked child the locks may be held by threads that are not there.
+        guard !ForkGuard.isForked else { return }
+        gate.withReadLock { child.invalidate() }
+        stateLock.withLock { children[ObjectIdentifier(child)] = nil }
     }
 
-    /// Invalidates one child that its owner gives up.
-    func closeChild(_ child: any StoreChild) { gate.withWriteLock { child.invalidate() } }
+    /// Called with the gate held for writing.
+    private func invalidateChildren() {
+        let all = stateLock.withLock {
+            defer { children = [:] }
+            return children
+        }
+        for child in all.values { child.invalidate() }
+    }
 
     // MARK: The count of records
 

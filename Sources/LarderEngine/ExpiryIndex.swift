@@ -4,7 +4,11 @@
 /// the deadline where the entry has its own, storedAt where the policy governs it. Bucket times are rounded up to a
 /// power of two of milliseconds, about a 64th of the time the entry lives, so that a key written over and over leaves
 /// at most some 130 index keys behind instead of one per write. The index may hold keys whose entry was overwritten or
-/// removed; it never lacks the key of an entry that can expire. The sweep drops what turns out to be stale.
+/// removed; the sweep drops what turns out to be stale.
+///
+/// Governed entries of a database whose policy is "never" have no index key: nothing would ever come by to drop it.
+/// When such a database gets another policy, ``Database/State/isUnindexed`` says that the sweep has to go over all
+/// entries once. Except for those the index never lacks the key of an entry that can expire.
 package enum ExpiryIndex {
     /// The value of an index record: one byte, because no stored value is ever empty.
     static let value: [UInt8] = [0]
@@ -14,16 +18,15 @@ package enum ExpiryIndex {
         switch header.rule {
         case .ownNever: return nil
         case .own(let deadline):
-            let bucket = roundUp(deadline, to: granularity(deadline - header.storedAt))
+            // Both are at least 0 from here on, so that the difference cannot overflow.
+            let deadline = max(0, deadline)
+            let bucket = roundUp(deadline, to: granularity(deadline - max(0, header.storedAt)))
             return make(KeyKind.ownDeadline, bucket, key)
         case .governed:
-            let bucket = roundUp(header.storedAt, to: granularity(policy.intervalMilliseconds ?? neverMilliseconds))
-            return make(KeyKind.governed, bucket, key)
+            guard let interval = policy.intervalMilliseconds else { return nil }
+            return make(KeyKind.governed, roundUp(header.storedAt, to: granularity(interval)), key)
         }
     }
-
-    /// Entries under "never" are indexed too, because the policy may change: as if they lived for 7 days.
-    private static let neverMilliseconds: Int64 = 604_800_000
 
     /// A power of two, between 1,024 ms and 2^32 ms (about 50 days), at most a 64th of `span` above the least.
     package static func granularity(_ span: Int64) -> Int64 {

@@ -108,18 +108,29 @@ package enum FileSystem {
     package static func writeAll(_ bytes: [UInt8], descriptor file: Int32, path: String) throws(FileError) {
         var done = 0
         while done < bytes.count {
-            let count = bytes.withUnsafeBytes { write(file, $0.baseAddress! + done, bytes.count - done) }
+            let count = bytes.withUnsafeBytes { bytes in
+                let rest = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(done))
+                return write(file, rest.baseAddress, rest.count)
+            }
             if count < 0 {
                 if errno == EINTR { continue }
                 throw FileError(operation: "write", path: path, number: errno)
             }
+            guard count > 0 else { throw FileError(operation: "write", path: path, number: ENOSPC) }
             done += count
         }
     }
 
     /// Replaces a file so that a crash leaves the old content or the new, never a mixture: a new file, fsync, rename,
-    /// fsync of the directory.
-    package static func replace(_ path: String, with bytes: [UInt8]) throws(FileError) {
+    /// fsync of the directory. What throws leaves the old content.
+    /// - Returns: nil, or why the directory could not be synced: then the new content is in place, and a failure of the
+    ///   machine may bring the old one back.
+    package static func replace(_ path: String, with bytes: [UInt8]) throws(FileError) -> FileError? {
+        // Opened before the rename, so that running out of descriptors cannot leave it half done.
+        let parent = parent(path)
+        let directory = open(parent, O_RDONLY | O_CLOEXEC)
+        guard directory >= 0 else { throw FileError(operation: "open", path: parent, number: errno) }
+        defer { close(directory) }
         let temporary = path + ".new"
         let file = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw FileError(operation: "create", path: temporary, number: errno) }
@@ -127,12 +138,12 @@ package enum FileSystem {
             defer { close(file) }
             try writeAll(bytes, descriptor: file, path: temporary)
             guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: temporary, number: errno) }
+            try rename(temporary, to: path)
         } catch {
             unlink(temporary)
             throw error
         }
-        try rename(temporary, to: path)
-        try syncDirectory(parent(path))
+        return fsync(directory) == 0 ? nil : FileError(operation: "fsync", path: parent, number: errno)
     }
 
     /// Makes a file of `bytes`, writes and syncs a little of it, and removes it again: whether the disk takes so much.

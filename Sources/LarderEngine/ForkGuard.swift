@@ -11,8 +11,11 @@ enum ForkGuard {
 
     static func install() { installed }
 
+    /// One relaxed load.
+    static var isForked: Bool { forked.load(ordering: .relaxed) }
+
     static func check(_ operation: String) throws(LarderError) {
-        guard forked.load(ordering: .relaxed) else { return }
+        guard isForked else { return }
         throw LarderError(
             .forked,
             "this process was forked after the larder was opened; open a larder in the child after exec, "

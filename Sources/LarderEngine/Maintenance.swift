@@ -1,27 +1,28 @@
 import Threading
 
-/// The background work of a larder, on a thread of its own: retries after failed writes, the sync of every second,
-/// sweeping, closing and removing what was purged, setting damage aside.
+/// The background work of a larder, on two threads of its own. One syncs, and must not be kept waiting: every-second
+/// durability is a promise. The other does what may take long: retries after failed writes, setting damage aside,
+/// sweeping, closing and removing what was purged.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: `sweepers`, `lastSync` and `retryAt` are guarded by `roundLock`,
-/// the rest of the state by `lock`.
+/// Thread-safe. The proof for `@unchecked Sendable`: `sweepers` and `damaged` are guarded by `roundLock`, `lastSync` by
+/// `syncLock`, the rest is constant and thread-safe itself.
 final class Maintenance: @unchecked Sendable {
     private let context: EngineContext
     private let table: DatabaseTable
     private let damage: DamageReports
+    private let workLoop = BackgroundLoop()
+    private let syncLoop = BackgroundLoop()
     private let roundLock = Lock()
     private var sweepers: [ObjectIdentifier: Sweeper] = [:]
-    private var lastSync: Int64 = 0
-
-    private let lock = Lock()
-    private let wakeUp = Condition()
-    private var isStopping = false
-    private var isWoken = false
-    private var thread: WorkThread?
+    /// What could not be set aside yet.
+    private var damaged: [DamageReport] = []
+    private let syncLock = Lock()
+    private var lastSync: Int64?
 
     /// Rounds of sweeping that follow each other leave this much time to others, in milliseconds.
     private static let pauseWhileSweeping: Int64 = 5
-    /// An fsync is due when the last is this long ago, in milliseconds: with rounds every 250 ms, at least one a second.
+    /// An fsync is due when the last began this long ago, in milliseconds: with rounds every 250 ms, at least one a
+    /// second.
     private static let syncMilliseconds: Int64 = 700
 
     init(context: EngineContext, table: DatabaseTable, damage: DamageReports) {
@@ -31,52 +32,33 @@ final class Maintenance: @unchecked Sendable {
     }
 
     func start() {
-        lock.withLock {
-            thread = WorkThread(name: "larder-maintain") { [self] in run() }
+        let pause = context.options.maintenanceMilliseconds
+        workLoop.start("larder-maintain") { [self] in work() ? min(pause, Self.pauseWhileSweeping) : pause }
+        syncLoop.start("larder-sync") { [self] in
+            syncIfDue()
+            return pause
         }
     }
 
     func stop() {
-        let thread = lock.withLock {
-            isStopping = true
-            wakeUp.broadcast()
-            defer { self.thread = nil }
-            return self.thread
-        }
-        thread?.join()
+        syncLoop.stop()
+        workLoop.stop()
     }
 
-    func wake() {
-        lock.withLock {
-            isWoken = true
-            wakeUp.signal()
-        }
-    }
+    func wake() { workLoop.wake() }
 
-    private func run() {
-        lock.lock()
-        while !isStopping {
-            lock.unlock()
-            let more = round()
-            lock.lock()
-            if isStopping { break }
-            if !isWoken {
-                wakeUp.wait(
-                    lock, milliseconds: more ? Self.pauseWhileSweeping : context.options.maintenanceMilliseconds)
-            }
-            isWoken = false
-        }
-        lock.unlock()
-    }
-
-    /// One bounded round.
+    /// One bounded round of everything, on the caller's thread.
     /// - Returns: whether there is more to sweep now.
     func round() -> Bool {
+        syncIfDue()
+        return work()
+    }
+
+    private func work() -> Bool {
         roundLock.withLock {
             setDamageAside()
             let databases = table.all
             recover(databases)
-            syncIfDue(databases)
             let more = sweep(databases)
             context.graveyard.clear(report: context.report)
             return more
@@ -84,13 +66,22 @@ final class Maintenance: @unchecked Sendable {
     }
 
     private func setDamageAside() {
-        for report in damage.take() {
+        let new = damage.take()
+        for report in new {
             context.report(.error, "database '\(report.database.name)' is damaged: \(report.error.message)")
-            guard context.options.onDamage == .setAside else { continue }
+        }
+        guard context.options.onDamage == .setAside else { return }
+        let tried = damaged.count
+        let all = damaged + new
+        damaged = []
+        for (index, report) in all.enumerated() {
             do throws(LarderError) {
-                try report.database.setAside(report.store)
+                try report.database.setAside(report.store, report.error)
             } catch {
-                context.report(.error, "could not set database '\(report.database.name)' aside: \(error)")
+                damaged.append(report)
+                context.report(
+                    index < tried ? .debug : .error,
+                    "could not set database '\(report.database.name)' aside, and tries again: \(error)")
             }
         }
     }
@@ -108,12 +99,15 @@ final class Maintenance: @unchecked Sendable {
         }
     }
 
-    private func syncIfDue(_ databases: [Database]) {
-        guard context.options.durability != .os else { return }
+    private func syncIfDue() {
         let now = context.time.monotonic()
-        guard now - lastSync >= Self.syncMilliseconds else { return }
-        lastSync = now
-        for database in databases {
+        let isDue = syncLock.withLock {
+            if let lastSync, now - lastSync < Self.syncMilliseconds { return false }
+            lastSync = now
+            return true
+        }
+        guard isDue else { return }
+        for database in table.all {
             guard let store = database.durableState.store else { continue }
             do throws(LarderError) {
                 try store.syncIfNeeded()

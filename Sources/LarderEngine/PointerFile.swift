@@ -7,21 +7,27 @@
 /// policy low
 /// dead-before 1700000000000
 /// generation 0
+/// unindexed 0
 /// crc32c 0a1b2c3d
 /// ```
 /// It is replaced by rename, so that a crash leaves the old one or the new one.
 package struct PointerFile: Hashable, Sendable {
     package static let name = "POINTER"
     package static let formatVersion = 1
+    /// Epochs are times in milliseconds, or a little more: far below this, from which counting up cannot overflow.
+    static let epochMax: UInt64 = 1 << 62
 
     package var epoch: UInt64
     package var rules: FreshnessRules
     package var generation: UInt32
+    /// Whether governed entries may lack their key in the expiry index, because the policy was "never" for a time.
+    package var isUnindexed: Bool
 
-    package init(epoch: UInt64, rules: FreshnessRules, generation: UInt32 = 0) {
+    package init(epoch: UInt64, rules: FreshnessRules, generation: UInt32 = 0, isUnindexed: Bool = false) {
         self.epoch = epoch
         self.rules = rules
         self.generation = generation
+        self.isUnindexed = isUnindexed
     }
 
     package var text: String {
@@ -31,6 +37,7 @@ package struct PointerFile: Hashable, Sendable {
             policy \(rules.policy)
             dead-before \(rules.deadBefore)
             generation \(generation)
+            unindexed \(isUnindexed ? 1 : 0)
 
             """
         return body + "crc32c \(Self.hex(CRC32C.checksum(body.utf8)))\n"
@@ -47,11 +54,12 @@ package struct PointerFile: Hashable, Sendable {
         let fields = lines.map { $0.split(separator: " ", maxSplits: 1) }
         guard let first = fields.first, first.count == 2, first[0] == "larder-database", let version = Int(first[1])
         else { throw .malformed("the first line is not 'larder-database' and a version") }
+        guard version >= 1 else { throw .malformed("there is no version \(version)") }
         // A newer layout may have other lines: nothing else of it is read.
         guard version <= Self.formatVersion else { throw .newerFormat(version) }
-        guard lines.count == 7, lines[6].isEmpty else { throw .malformed("it has not six lines") }
-        let body = lines[0..<5].map { $0 + "\n" }.joined()
-        guard lines[5] == "crc32c \(Self.hex(CRC32C.checksum(body.utf8)))" else {
+        guard lines.count == 8, lines[7].isEmpty else { throw .malformed("it has not seven lines") }
+        let body = lines[0..<6].map { $0 + "\n" }.joined()
+        guard lines[6] == "crc32c \(Self.hex(CRC32C.checksum(body.utf8)))" else {
             throw .malformed("the checksum does not match")
         }
         func value(_ index: Int, _ name: String) throws(Defect) -> Substring {
@@ -59,12 +67,14 @@ package struct PointerFile: Hashable, Sendable {
             return fields[index][1]
         }
         guard let epoch = UInt64(try value(1, "epoch")), let policy = UpdatePolicy(String(try value(2, "policy"))),
-            let deadBefore = Int64(try value(3, "dead-before")), let generation = UInt32(try value(4, "generation"))
+            let deadBefore = Int64(try value(3, "dead-before")), let generation = UInt32(try value(4, "generation")),
+            let unindexed = ["0": false, "1": true][try value(5, "unindexed")]
         else { throw .malformed("a value is out of its range") }
+        guard epoch <= Self.epochMax else { throw .malformed("a value is out of its range") }
         let latest = EngineTime.latestMilliseconds
         self.init(
             epoch: epoch, rules: FreshnessRules(policy: policy, deadBefore: min(max(deadBefore, 0), latest)),
-            generation: generation)
+            generation: generation, isUnindexed: unindexed)
     }
 
     private static func hex(_ value: UInt32) -> String {

@@ -129,8 +129,9 @@ package struct RecordHeader: Hashable, Sendable {
         bytes.append(codec.rawValue)
         bytes.append(0)
         for shift in [UInt32(24), 16, 8, 0] { bytes.append(UInt8(truncatingIfNeeded: generation >> shift)) }
-        BigEndian.append(UInt64(bitPattern: storedAt), to: &bytes)
-        if case .own(let deadline) = rule { BigEndian.append(UInt64(bitPattern: deadline), to: &bytes) }
+        // As the bytes are read: there are no times before 1970.
+        BigEndian.append(UInt64(max(0, storedAt)), to: &bytes)
+        if case .own(let deadline) = rule { BigEndian.append(UInt64(max(0, deadline)), to: &bytes) }
     }
 }
 

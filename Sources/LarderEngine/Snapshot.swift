@@ -1,4 +1,5 @@
 import LevelDB
+import Threading
 
 /// A read-only view of a database as it was at one instant. It freezes data, not time: what expires meanwhile is not
 /// served from it.
@@ -6,60 +7,63 @@ import LevelDB
 /// Pins the files it reads: close it, or let it go, soon. After a purge or a reopening of the database it answers with
 /// an error.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: `snapshot` is read with the store's gate held for reading and
-/// changed with it held for writing.
-package final class Snapshot: StoreChild, @unchecked Sendable {
+/// Thread-safe.
+package final class Snapshot: Sendable {
     package let database: Database
     private let store: EpochStore?
-    private var snapshot: LevelDB.Snapshot?
-    private var isLost = false
+    private let held: HeldSnapshot?
 
     init(_ database: Database, _ store: EpochStore?) throws(LarderError) {
         self.database = database
         self.store = store
-        guard let store else { return }
-        snapshot = try store.access("snapshot") { (database) throws(LevelDBError) in try database.snapshot() }
-        store.register(self)
-    }
-
-    deinit { store?.unregister(ObjectIdentifier(self)) }
-
-    func invalidate() {
-        snapshot?.close()
-        snapshot = nil
-        isLost = true
-    }
-
-    /// Lets go of the files. Idempotent; afterwards every read throws.
-    package func close() {
-        guard let store else { return }
-        store.unregister(ObjectIdentifier(self))
-        store.closeChild(self)
-    }
-
-    private func current(_ operation: String) throws(LarderError) -> (EpochStore, LevelDB.Snapshot)? {
-        guard let store else { return nil }
-        if let error = store.endingError(operation) { throw error }
-        let held = try store.access(operation) { (_) throws(LevelDBError) in snapshot }
-        guard let held else {
-            throw LarderError(
-                .invalidated, "the snapshot was closed, or the database was reopened after a failed write",
-                operation: operation, database: database.name)
+        held = try store.map { (store) throws(LarderError) in
+            try store.adopt("snapshot") { (database) throws(LevelDBError) in HeldSnapshot(try database.snapshot()) }
         }
-        return (store, held)
+    }
+
+    deinit { close() }
+
+    /// Lets go of the files, after the reads that are in progress. Idempotent; afterwards every read throws.
+    package func close() {
+        if let store, let held { store.release(held) }
+    }
+
+    /// Runs `body` on the snapshot beneath; nil when the database had no files.
+    private func access<Result>(
+        _ operation: String, _ body: (EpochStore, LevelDB.Snapshot) throws(LarderError) -> Result
+    ) throws(LarderError) -> Result? {
+        guard let store, let held else { return nil }
+        if let error = store.endingError(operation) { throw error }
+        guard let snapshot = held.snapshot else { throw gone(operation) }
+        do throws(LarderError) {
+            return try body(store, snapshot)
+        } catch {
+            // Closed or reopened after the look above.
+            throw held.snapshot == nil ? store.endingError(operation) ?? gone(operation) : error
+        }
+    }
+
+    private func gone(_ operation: String) -> LarderError {
+        LarderError(
+            .invalidated, "the snapshot was closed, or the database was reopened after a failed write",
+            operation: operation, database: database.name)
     }
 
     /// The fresh entry of a key, as it was.
     package func get(_ key: Key, fillCache: Bool = true) throws(LarderError) -> Record? {
-        guard let (store, held) = try current("get") else { return nil }
-        let record = try database.load(key, from: store, fillCache: fillCache, snapshot: held)
-        return record.flatMap { database.rules.freshness($0.header, now: database.now()) == .fresh ? $0 : nil }
+        let record = try access("get") { (store, snapshot) throws(LarderError) in
+            try database.load(key, from: store, fillCache: fillCache, snapshot: snapshot)
+        }
+        return (record ?? nil).flatMap {
+            database.rules.freshness($0.header, now: database.now()) == .fresh ? $0 : nil
+        }
     }
 
     /// A cursor over the entries as they were; nil when the database had no files.
     package func cursor(_ options: EnumerationOptions = EnumerationOptions()) throws(LarderError) -> EntryCursor? {
-        guard let (store, held) = try current("enumerate") else { return nil }
-        return try EntryCursor(database, store, options, held)
+        try access("enumerate") { (store, snapshot) throws(LarderError) in
+            try EntryCursor(database, store, options, snapshot)
+        }
     }
 
     /// How many entries there were.
@@ -68,6 +72,27 @@ package final class Snapshot: StoreChild, @unchecked Sendable {
         var count = 0
         while try cursor.next() { count += 1 }
         return count
+    }
+}
+
+/// A snapshot of LevelDB as a child of a store.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the value is read and changed with the lock held.
+private final class HeldSnapshot: StoreChild, @unchecked Sendable {
+    private let lock = Lock()
+    private var value: LevelDB.Snapshot?
+
+    init(_ snapshot: LevelDB.Snapshot) { value = snapshot }
+
+    var snapshot: LevelDB.Snapshot? { lock.withLock { value } }
+
+    /// Waits for the reads that are in progress. Holds the lock meanwhile, so that whoever closes the store next finds
+    /// the snapshot released, not being released.
+    func invalidate() {
+        lock.withLock {
+            value?.close()
+            value = nil
+        }
     }
 }
 

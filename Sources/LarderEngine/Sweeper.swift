@@ -2,7 +2,7 @@ import LevelDB
 
 /// Deletes expired entries of one database, step by step, along the expiry index.
 ///
-/// - A step reads at most ``recordsPerStep`` index records and commits what it found as one unit.
+/// - A step reads at most ``recordsPerStep`` index records of each kind and commits what it found as one unit.
 /// - It remembers where it stopped, so that it does not seek over what it deleted before.
 /// - An entry is deleted only if it is still expired when its shard is locked; index records whose entry was
 ///   overwritten or removed are dropped.
@@ -16,6 +16,7 @@ struct Sweeper {
     private var store: EpochStore?
     private var resume: [UInt8: [UInt8]] = [:]
     private var restartedAt: Int64 = 0
+    private var indexing = IndexingPass()
 
     /// One bounded step.
     /// - Returns: whether there may be more to do now.
@@ -23,19 +24,28 @@ struct Sweeper {
         let state = database.durableState
         guard let store = state.store, !store.isSuspended else { return false }
         let monotonic = database.context.time.monotonic()
-        if self.store !== store || monotonic - restartedAt > Self.restartMilliseconds {
+        if self.store !== store {
             self.store = store
-            resume = [:]
-            restartedAt = monotonic
+            indexing = IndexingPass()
+            restart(monotonic)
         }
+        if monotonic - restartedAt > Self.restartMilliseconds { restart(monotonic) }
         let now = database.now()
-        let governedBefore = max(
-            state.rules.deadBefore, state.rules.policy.intervalMilliseconds.map { now - $0 } ?? 0)
+        let interval = state.rules.policy.intervalMilliseconds
+        let governedBefore = max(state.rules.deadBefore, interval.map { now - $0 } ?? 0)
         var more = try sweep(KeyKind.ownDeadline, upTo: now, database, store)
         if governedBefore > 0 {
             more = try sweep(KeyKind.governed, upTo: governedBefore, database, store) || more
         }
+        if state.isUnindexed, interval != nil {
+            more = try indexing.step(database, store, state) || more
+        }
         return more
+    }
+
+    private mutating func restart(_ monotonic: Int64) {
+        resume = [:]
+        restartedAt = monotonic
     }
 
     /// Handles index records of one kind with bucket times up to and including `limit`.
@@ -63,9 +73,9 @@ struct Sweeper {
             try cursor.seek(to: start)
             while cursor.isValid, found.count < recordsPerStep {
                 let key = cursor.key
-                guard let bucket = key.withUnsafeBytes({ BigEndian.read($0, at: 1) }), bucket <= UInt64(limit) else {
-                    break
-                }
+                // What is too short to be an index key is taken along, to be dropped.
+                let bucket = key.withUnsafeBytes { ExpiryIndex.parse($0)?.bucket } ?? 0
+                guard bucket <= limit else { break }
                 found.append(key)
                 try cursor.next()
             }
@@ -74,23 +84,21 @@ struct Sweeper {
     }
 
     private static func remove(_ due: [[UInt8]], _ database: Database) throws(LarderError) {
-        let keys = due.map { index in
-            index.withUnsafeBytes { ExpiryIndex.parse($0)?.key } ?? Key([])
-        }
-        let expired = try database.commit(keys, loading: true) { update -> Int in
+        let parsed = due.map { index in index.withUnsafeBytes { ExpiryIndex.parse($0) } }
+        let keys = parsed.map { $0?.key ?? Key([]) }
+        let expired = try database.commit(keys, .headers) { update -> Int in
             var expired = 0
-            for (position, index) in due.enumerated() {
-                guard let record = update.stored(position) else {
+            for (position, index) in due.enumerated() where !update.unreadable.contains(position) {
+                guard let bucket = parsed[position]?.bucket, let header = update.stored(position)?.header else {
                     update.dropIndex(index)
                     continue
                 }
-                switch update.rules.freshness(record.header, now: update.now) {
-                case .expired:
+                if update.rules.freshness(header, now: update.now) == .expired {
                     update.remove(position)
                     update.dropIndex(index)
                     expired += 1
-                case .fresh: update.dropIndex(index)
-                case .fromTheFuture: break
+                } else if !mayBeOwn(index, bucket, header, update.indexKey(position, header)) {
+                    update.dropIndex(index)
                 }
             }
             database.context.statistics.indexSwept.add(due.count)
@@ -98,5 +106,13 @@ struct Sweeper {
         }
         database.context.statistics.expiredSwept.add(expired)
         if expired > 0 { database.context.report(.debug, "swept \(expired) entries of database '\(database.name)'") }
+    }
+
+    /// Whether `index` may be the one index key of an entry that is not expired: one from the future, or one that a
+    /// policy of which the sweep did not know yet let live on. Governed entries may have been indexed under an earlier
+    /// policy, so that only the time can tell.
+    private static func mayBeOwn(_ index: [UInt8], _ bucket: Int64, _ header: RecordHeader, _ key: [UInt8]?) -> Bool {
+        if case .governed = header.rule { return index[0] == KeyKind.governed && header.storedAt <= bucket }
+        return index == key
     }
 }

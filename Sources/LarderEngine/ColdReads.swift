@@ -1,0 +1,118 @@
+/// How much of the entries a command needs to see.
+enum Loading {
+    /// Nothing: it writes blindly.
+    case none
+    /// Their headers. Their payloads, which may be large, are not kept.
+    case headers
+    case records
+}
+
+/// What a command read from LevelDB before it took the locks of its keys' shards.
+struct ColdReads {
+    /// One key of the command.
+    fileprivate struct Slot {
+        /// Set while the shard knows that the key is being read.
+        var mark: Shard.Mark?
+        var value: Value?
+    }
+
+    enum Value {
+        case record(Record?)
+        /// There is a record whose header this version cannot read.
+        case unreadable(LarderError)
+    }
+
+    fileprivate var store: EpochStore?
+    fileprivate var slots: [Slot]
+
+    init(count: Int) { slots = Array(repeating: Slot(), count: count) }
+}
+
+extension Database {
+    /// So often a command's keys are read without the locks. Then they are so hot that what changed meanwhile is read
+    /// under the locks.
+    private static let coldAttempts = 2
+
+    /// Reads what is not in the overlay and not read yet. Called without any lock.
+    func readCold(_ keys: [Key], _ loading: Loading, _ cold: inout ColdReads, attempt: Int) throws(LarderError) {
+        let store = try readableStore(appliedState, "update")
+        if cold.store !== store {
+            forget(keys, &cold)
+            cold.store = store
+        }
+        guard let store, attempt <= Self.coldAttempts else { return }
+        for (position, key) in keys.enumerated() where cold.slots[position].value == nil {
+            let shard = shard(shardIndex(key))
+            let isPending = shard.lock.withLock {
+                if shard.overlay[key] != nil { return true }
+                let isKnown = cold.slots[position].mark != nil
+                cold.slots[position].mark = isKnown ? shard.mark(key) : shard.beginColdRead(key)
+                return false
+            }
+            if isPending { continue }
+            do throws(LarderError) {
+                cold.slots[position].value = try value(key, loading, in: store)
+            } catch {
+                // The store was replaced meanwhile: the next attempt reads the new one.
+                guard store.ending != .none, appliedState.store !== store else { throw error }
+            }
+        }
+    }
+
+    private func value(_ key: Key, _ loading: Loading, in store: EpochStore) throws(LarderError) -> ColdReads.Value {
+        guard loading == .headers else { return .record(try load(key, from: store)) }
+        switch try store.header(of: key) {
+        case nil: return .record(nil)
+        case .success(let header): return .record(Record(header, payload: EmptyCollection()))
+        case .failure(let defect): return .unreadable(Self.defect(defect, database: name, key: key))
+        }
+    }
+
+    /// What is stored under `keys`, with the locks held of all their shards; nil when too much of what was read cold is
+    /// out of date.
+    /// - Parameter ticket: raised to what the answer has to wait for.
+    func gather(
+        _ keys: [Key], _ loading: Loading, _ cold: inout ColdReads, attempt: Int, ticket: inout UInt64
+    ) throws(LarderError) -> [ColdReads.Value]? {
+        var store: EpochStore?
+        switch applied.presence {
+        case .open(let open): store = open
+        case .absent: break
+        case .closed, .failed: return nil
+        case .deleted: throw deletedError("update")
+        case .shut(let error): throw error
+        }
+        let isCurrent = cold.store === store
+        var result: [ColdReads.Value] = []
+        result.reserveCapacity(keys.count)
+        var isComplete = true
+        for (position, key) in keys.enumerated() {
+            let shard = shard(shardIndex(key))
+            if let pending = shard.overlay[key] {
+                ticket = max(ticket, pending.sequence)
+                result.append(.record(pending.record))
+            } else if let value = cold.slots[position].value, isCurrent,
+                cold.slots[position].mark == shard.mark(key)
+            {
+                result.append(value)
+            } else if let store, attempt >= Self.coldAttempts {
+                result.append(try self.value(key, loading, in: store))
+            } else if store == nil {
+                result.append(.record(nil))
+            } else {
+                cold.slots[position].value = nil
+                isComplete = false
+            }
+        }
+        return isComplete ? result : nil
+    }
+
+    /// Tells the shards that nothing is being read any more. Called without any lock.
+    func forget(_ keys: [Key], _ cold: inout ColdReads) {
+        for (position, key) in keys.enumerated() where cold.slots[position].mark != nil {
+            let shard = shard(shardIndex(key))
+            shard.lock.withLock { shard.endColdRead(key) }
+            cold.slots[position] = ColdReads.Slot()
+        }
+    }
+}

@@ -1,0 +1,123 @@
+import LevelDB
+
+/// Removing some of a database's entries.
+extension Database {
+    /// Entries in one commit unit.
+    private static let removedPerUnit = 512
+    /// Entries looked at with one cursor, so that none pins files for long.
+    private static let scannedPerCursor = 8192
+
+    /// Removes the entries whose keys begin with `prefix`, in commit units of at most 512: what is stored under the
+    /// prefix before the call is gone when it returns; what is stored meanwhile stays. Takes entries along that cannot
+    /// be read. May block.
+    package func purge(prefix: [UInt8]) throws(LarderError) -> PurgeReport {
+        try removeMatching(prefix) { _, _, _ in
+            true
+        } stillMatches: { found, header, _, start in
+            // An entry from the future is stamped later than the call, and is known by its header.
+            header.storedAt <= start || header == found
+        }
+    }
+
+    /// Removes the entries that are expired now, in commit units of at most 512, and gives their space back. Reads all
+    /// entries. May block.
+    package func purgeExpired() throws(LarderError) -> PurgeReport {
+        let report = try removeMatching([]) { header, rules, start in
+            header.map { rules.freshness($0, now: start) == .expired } ?? false
+        } stillMatches: { _, header, rules, start in
+            rules.freshness(header, now: start) == .expired
+        }
+        if report.entries > 0, let store = durableState.store { try store.compactAll() }
+        return report
+    }
+
+    /// An entry that is to go, as the scan found it.
+    private struct Candidate {
+        let key: Key
+        /// nil: it cannot be read.
+        let header: RecordHeader?
+        let byteCount: Int
+    }
+
+    private func removeMatching(
+        _ prefix: [UInt8],
+        _ matches: (RecordHeader?, FreshnessRules, Int64) -> Bool,
+        stillMatches: (RecordHeader?, RecordHeader, FreshnessRules, Int64) -> Bool
+    ) throws(LarderError) -> PurgeReport {
+        let begin = context.time.monotonic()
+        let start = now()
+        var report = PurgeReport()
+        // Where the scan goes on; nil at the end.
+        var next: [UInt8]? = prefix
+        while let from = next {
+            let found: [Candidate]
+            do throws(LarderError) {
+                (found, next) = try scan(prefix, from: from) { matches($0, rules, start) }
+            } catch {
+                // Emptied or reopened meanwhile: the same part once more.
+                if error.code == .purged || error.code == .invalidated { continue }
+                throw error
+            }
+            if found.isEmpty { continue }
+            try commit(found.map(\.key), .headers) { update in
+                for (index, candidate) in found.enumerated() {
+                    let isGone: Bool
+                    if let header = update.stored(index)?.header {
+                        isGone = stillMatches(candidate.header, header, update.rules, start)
+                    } else {
+                        isGone = update.unreadable.contains(index) && candidate.header == nil
+                    }
+                    guard isGone else { continue }
+                    report.entries += 1
+                    report.bytes += candidate.byteCount
+                    update.remove(index)
+                }
+            }
+        }
+        report.milliseconds = context.time.monotonic() - begin
+        return report
+    }
+
+    /// The next entries that match, and where to go on; nil at the end.
+    private func scan(
+        _ prefix: [UInt8], from start: [UInt8], _ matches: (RecordHeader?) -> Bool
+    ) throws(LarderError) -> ([Candidate], next: [UInt8]?) {
+        let options = EnumerationOptions(prefix: prefix, start: start, includeExpired: true)
+        guard let cursor = try cursor(options) else { return ([], nil) }
+        defer { cursor.close() }
+        var found: [Candidate] = []
+        var last: Key?
+        for _ in 0..<Self.scannedPerCursor where found.count < Self.removedPerUnit {
+            guard try cursor.next() else { return (found, nil) }
+            let key = try cursor.key()
+            let (header, byteCount) = try cursor.shape()
+            if matches(header) {
+                found.append(Candidate(key: key, header: header, byteCount: key.bytes.count + byteCount))
+            }
+            last = key
+        }
+        // The next key after the last one, in the order of bytes.
+        return (found, last.map { $0.bytes + [0] })
+    }
+}
+
+extension EpochStore {
+    /// Gives the space of what was deleted and overwritten back to the disk. Takes long; part by part, so that whoever
+    /// wants to close or reopen the store, and with him all readers, does not wait for the whole.
+    func compactAll() throws(LarderError) {
+        let parts: [(from: [UInt8], to: [UInt8])] =
+            stride(from: UInt8(0), through: 0xF0, by: 16).map { byte in
+                (byte == 0 ? [KeyKind.record] : [KeyKind.record, byte], [KeyKind.record, byte | 0x0F, 0xFF])
+            } + [([KeyKind.ownDeadline], [KeyKind.governed]), ([KeyKind.governed], [KeyKind.governed + 1])]
+        for part in parts where ending == .none {
+            do throws(LarderError) {
+                try access("compact") { (database) throws(LevelDBError) in
+                    try database.compact(from: part.from, to: part.to)
+                }
+            } catch {
+                // A store that is no longer current needs no compacting.
+                guard ending != .none else { throw error }
+            }
+        }
+    }
+}

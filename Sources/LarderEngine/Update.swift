@@ -1,0 +1,114 @@
+/// What one command does to the keys it named: it sees the entries as they are and leaves absolute results.
+///
+/// Valid only inside the closure of ``Database/update(_:loading:now:durability:_:)``.
+package struct Update {
+    package let keys: [Key]
+    package let now: Int64
+    package let rules: FreshnessRules
+    let generation: UInt32
+    /// What is stored, expired or not, in the order of `keys`. Empty when the update does not load.
+    private var loaded: [Record?]
+    /// The keys whose record cannot be read, where an update loads headers only.
+    private(set) var unreadable: Set<Int> = []
+    /// Where the record of each key stands in `loaded`, if a key is named twice: with its first mention.
+    private let slots: [Int]?
+    private(set) var operations: [CommitOperation] = []
+
+    /// Takes what is stored, in the order of `keys`; nothing for a command that does not load.
+    /// - Throws: where the command needs a whole record that cannot be read.
+    init(
+        _ keys: [Key], _ now: Int64, _ state: Database.State, _ loading: Loading, _ values: [ColdReads.Value]
+    ) throws(LarderError) {
+        self.keys = keys
+        self.now = now
+        rules = state.rules
+        generation = state.generation
+        loaded = []
+        loaded.reserveCapacity(values.count)
+        for (index, value) in values.enumerated() {
+            switch value {
+            case .record(let record): loaded.append(record)
+            case .unreadable(let error):
+                guard loading == .headers else { throw error }
+                loaded.append(nil)
+                unreadable.insert(index)
+            }
+        }
+        slots = loaded.count > 1 ? Self.slotsOfRepeatedKeys(keys) : nil
+    }
+
+    /// nil where no key is named twice.
+    private static func slotsOfRepeatedKeys(_ keys: [Key]) -> [Int]? {
+        var first: [Key: Int] = [:]
+        first.reserveCapacity(keys.count)
+        let slots = keys.indices.map { index in
+            if let earlier = first[keys[index]] { return earlier }
+            first[keys[index]] = index
+            return index
+        }
+        return first.count == keys.count ? nil : slots
+    }
+
+    private func slot(_ index: Int) -> Int { slots?[index] ?? index }
+
+    /// The fresh entry of the key at `index`, as left by what this update did so far.
+    package func current(_ index: Int) -> Record? {
+        loaded[slot(index)].flatMap { rules.freshness($0.header, now: now) == .fresh ? $0 : nil }
+    }
+
+    /// What is stored under the key at `index`, expired or not.
+    func stored(_ index: Int) -> Record? { loaded[slot(index)] }
+
+    /// Whether anything is stored under the key at `index`, expired or not.
+    package func isStored(_ index: Int) -> Bool { loaded[slot(index)] != nil }
+
+    /// Stores a record under the key at `index`.
+    package mutating func put(_ index: Int, _ record: Record) {
+        let indexKey = indexKey(index, record.header)
+        if let old = oldIndexKey(index), old != indexKey { dropIndex(old) }
+        operations.append(.put(keys[index], record, index: indexKey))
+        note(index, record)
+    }
+
+    /// Stores a payload under the key at `index`, stamped with this update's time.
+    package mutating func put(
+        _ index: Int, payload: UnsafeRawBufferPointer, rule: DeadlineRule = .governed, codec: Codec = .raw
+    ) {
+        let header = RecordHeader(storedAt: now, rule: rule, codec: codec, generation: generation)
+        put(index, Record(header, payload: payload))
+    }
+
+    /// Removes the key at `index`, whatever is stored there.
+    package mutating func remove(_ index: Int) {
+        if let old = oldIndexKey(index) { dropIndex(old) }
+        operations.append(.remove(keys[index]))
+        note(index, nil)
+    }
+
+    // MARK: The expiry index
+
+    /// Removes a record of the expiry index.
+    mutating func dropIndex(_ key: [UInt8]) { operations.append(.dropIndex(key)) }
+
+    /// Puts the key at `index` into the expiry index under the rules of now, without changing its record.
+    mutating func addIndex(_ index: Int, _ header: RecordHeader) {
+        if let key = indexKey(index, header) { operations.append(.addIndex(key)) }
+    }
+
+    /// The index key of a record under the key at `index`, by the policy of now; nil for one that cannot expire.
+    func indexKey(_ index: Int, _ header: RecordHeader) -> [UInt8]? {
+        ExpiryIndex.key(for: keys[index], header, policy: rules.policy)
+    }
+
+    /// The index key of the record that is there, if it is known: dropping it right away costs less than leaving it
+    /// to the sweep. One that an earlier policy made has another time, and is left.
+    private func oldIndexKey(_ index: Int) -> [UInt8]? {
+        guard !loaded.isEmpty, let old = stored(index) else { return nil }
+        return indexKey(index, old.header)
+    }
+
+    /// Two indices may name the same key: what one wrote the other sees.
+    private mutating func note(_ index: Int, _ record: Record?) {
+        if !loaded.isEmpty { loaded[slot(index)] = record }
+    }
+}
