@@ -64,15 +64,16 @@ public final class CacheSource: @unchecked Sendable {
     }
 
     /// The fresh entries of several keys as they are at one instant, in the order of `keys`.
-    func records(_ keys: [Key]) throws(LarderError) -> [Record?] {
+    func records(_ keys: [Key], fillCache: Bool) throws(LarderError) -> [Record?] {
         if keys.isEmpty { return [] }
         return try whileOpen("get") { (engine) throws(LarderError) in
+            let now = database.now()
             if let snapshot {
                 var found: [Record?] = []
-                for key in keys { found.append(try snapshot.get(key)) }
+                for key in keys { found.append(try snapshot.get(key, now: now, fillCache: fillCache)) }
                 return found
             }
-            let (found, ticket) = try database.update(keys, loading: true, now: database.now()) { update in
+            let (found, ticket) = try database.update(keys, loading: true, now: now, fillCache: fillCache) { update in
                 keys.indices.map { update.current($0) }
             }
             try engine.pipeline.wait(for: ticket)

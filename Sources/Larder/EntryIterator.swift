@@ -4,7 +4,7 @@
 /// thread at a time.
 public final class EntryIterator<Value: Decodable> {
     private let source: CacheSource
-    private let filters: [(Entry<Value>) throws -> Bool]
+    private let filters: [(CacheEntry<Value>) throws -> Bool]
     private var remaining: Int
     private var run: (cursor: EntryCursor, engine: Engine)?
     /// Goes up with every move, so that an entry knows whether the cursor is still at it.
@@ -24,7 +24,7 @@ public final class EntryIterator<Value: Decodable> {
     /// The next entry; nil at the end.
     /// - Throws: ``LarderError``, or what a filter throws. ``LarderError/Code/purged`` and
     ///   ``LarderError/Code/deleted`` when the database went away under the run.
-    public func next() throws -> Entry<Value>? {
+    public func next() throws -> CacheEntry<Value>? {
         while let entry = try step() {
             guard try filters.allSatisfy({ try $0(entry) }) else { continue }
             remaining -= 1
@@ -34,14 +34,14 @@ public final class EntryIterator<Value: Decodable> {
     }
 
     /// The next entry, filters aside.
-    private func step() throws(LarderError) -> Entry<Value>? {
+    private func step() throws(LarderError) -> CacheEntry<Value>? {
         position += 1
         decoded = nil
         guard remaining > 0, let run, try run.cursor.next() else {
             close()
             return nil
         }
-        return Entry(iterator: self, position: position, storedKey: try run.cursor.key())
+        return CacheEntry(iterator: self, position: position, storedKey: try run.cursor.key())
     }
 
     /// Ends the run: the next entry is nil, and entries can no longer be asked for their values. Idempotent.

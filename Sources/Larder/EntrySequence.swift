@@ -20,7 +20,7 @@
 public struct EntrySequence<Value: Decodable> {
     let source: CacheSource
     var options: EntryOptions
-    var filters: [(Entry<Value>) throws -> Bool] = []
+    var filters: [(CacheEntry<Value>) throws -> Bool] = []
 
     init(source: CacheSource, options: EntryOptions) {
         self.source = source
@@ -28,7 +28,7 @@ public struct EntrySequence<Value: Decodable> {
     }
 
     /// Only the entries that `isIncluded` is true for. Runs lazily, for each entry in turn.
-    public func filter(_ isIncluded: @escaping (Entry<Value>) throws -> Bool) -> EntrySequence {
+    public func filter(_ isIncluded: @escaping (CacheEntry<Value>) throws -> Bool) -> EntrySequence {
         var filtered = self
         filtered.filters.append(isIncluded)
         return filtered
@@ -45,14 +45,14 @@ public struct EntrySequence<Value: Decodable> {
     }
 
     /// Calls `body` for each entry.
-    public func forEach(_ body: (Entry<Value>) throws -> Void) throws {
+    public func forEach(_ body: (CacheEntry<Value>) throws -> Void) throws {
         let iterator = try makeIterator()
         defer { iterator.close() }
         while let entry = try iterator.next() { try body(entry) }
     }
 
     /// Calls `body` for each entry until it sets its second argument to true.
-    public func enumerate(_ body: (Entry<Value>, _ stop: inout Bool) throws -> Void) throws {
+    public func enumerate(_ body: (CacheEntry<Value>, _ stop: inout Bool) throws -> Void) throws {
         let iterator = try makeIterator()
         defer { iterator.close() }
         var stop = false
@@ -60,7 +60,7 @@ public struct EntrySequence<Value: Decodable> {
     }
 
     /// What `transform` makes of each entry.
-    public func map<Result>(_ transform: (Entry<Value>) throws -> Result) throws -> [Result] {
+    public func map<Result>(_ transform: (CacheEntry<Value>) throws -> Result) throws -> [Result] {
         var results: [Result] = []
         try forEach { results.append(try transform($0)) }
         return results

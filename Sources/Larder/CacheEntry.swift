@@ -2,7 +2,7 @@
 ///
 /// Its key can be kept; its value and its other properties can be asked for until the enumeration takes its next step,
 /// and throw ``LarderError/Code/invalidArgument`` afterwards. Single owner, like the run it belongs to.
-public struct Entry<Value: Decodable> {
+public struct CacheEntry<Value: Decodable> {
     let iterator: EntryIterator<Value>
     let position: Int
     let storedKey: Key
