@@ -29,7 +29,7 @@ public struct CacheEntry<Value: Decodable> {
     func textKey() throws(LarderError) -> String {
         guard let text = String(validating: storedKey.bytes, as: UTF8.self) else {
             throw LarderError(
-                .decoding, "the key is not UTF-8 and so no String; forEach shows its bytes", operation: "enumerate",
+                .decoding, "the key is not UTF-8 and so no String; enumerate shows its bytes", operation: "enumerate",
                 database: iterator.databaseName, key: storedKey.description)
         }
         return text
