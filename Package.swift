@@ -63,7 +63,8 @@ let package = Package(
             name: "LarderEngineTests", dependencies: ["LarderEngine", "LevelDB", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
-            name: "LarderTests", dependencies: ["Larder", "LarderEngine", "TestSupport"], swiftSettings: settings),
+            name: "LarderTests", dependencies: ["Larder", "LarderEngine", "TestSupport", "Threading"],
+            swiftSettings: settings),
         .testTarget(name: "RESPTests", dependencies: ["RESP", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "LarderServerTests", dependencies: ["LarderServer", "LarderEngine", "RESP", "TestSupport"],

@@ -2,15 +2,13 @@ extension Cache {
     // MARK: This database
 
     /// Deletes the database with its files and its policy. This and every other handle on it, its snapshots and
-    /// enumerations throw ``LarderError/Code/deleted`` from then on; opening the name again gives a new database.
+    /// enumerations throw ``LarderError/Code/deleted`` from then on; opening the name again gives a new database. Of a
+    /// database that nobody has written to there is nothing to delete.
     public func delete() throws(LarderError) {
         try source.whileOpen("delete") { (engine) throws(LarderError) in
             // Of a name that was deleted and opened again meanwhile, the new database is not this one's to delete.
-            guard try engine.database(name) === source.database else {
-                _ = try source.database.get(Key(""))
-                return
-            }
-            if source.database.exists { _ = try engine.deleteDatabase(name) }
+            guard try source.hasFiles(), try engine.database(name) === source.database else { return }
+            _ = try engine.deleteDatabase(name)
         }
     }
 

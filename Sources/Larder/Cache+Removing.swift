@@ -17,12 +17,7 @@ extension Cache {
 
     private func remove(_ keys: [Key], _ durability: Durability?) throws(LarderError) -> Int {
         try source.whileOpen("remove") { (_) throws(LarderError) in
-            guard let first = keys.first else { return 0 }
-            if !source.database.exists {
-                // Nothing to remove, and no reason to make files; the read says so if the database was deleted.
-                _ = try source.database.get(first)
-                return 0
-            }
+            guard !keys.isEmpty, try source.hasFiles() else { return 0 }
             return try source.database.commit(keys, loading: true, durability: durability ?? self.durability) {
                 update in
                 var count = 0
@@ -69,7 +64,8 @@ extension Cache {
     }
 
     /// Does now, for all databases of the larder, what the background thread does by itself: removes the expired entries
-    /// that are due, along an index and in batches of at most 512, and the files of what was purged.
+    /// that are due, along an index and in batches of at most 512, and the files of what was purged. The index is kept
+    /// coarsely: an entry is due within a 64th of its life after its deadline, or within about a second.
     /// - Returns: how many entries were swept meanwhile.
     @discardableResult
     public func sweep() throws(LarderError) -> Int {

@@ -40,6 +40,27 @@ extension Cache {
         }
     }
 
+    /// Gives an entry another deadline; its value and the time it was stored stay as they are.
+    /// - Parameter policy: intervals count from now. ``EntryPolicy/database`` gives the entry back to the database's
+    ///   policy, which counts from when it was stored.
+    /// - Returns: whether there was a fresh entry.
+    @discardableResult
+    public func setPolicy(_ policy: EntryPolicy, forKey key: some CacheKey, durability: Durability? = nil)
+        throws(LarderError) -> Bool
+    {
+        let key = try source.key(key, "set policy")
+        let policy = try policy.checked(name, key)
+        return try source.whileOpen("set policy") { (_) throws(LarderError) in
+            guard try source.hasFiles() else { return false }
+            return try source.database.commit([key], loading: true, durability: durability ?? self.durability) {
+                update in
+                guard let record = update.current(0) else { return false }
+                update.put(0, record.with(rule: policy.rule(now: update.now)))
+                return true
+            }
+        }
+    }
+
     // MARK: Many entries
 
     /// Stores many models in one batch: all or nothing.

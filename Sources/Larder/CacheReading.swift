@@ -50,27 +50,27 @@ extension CacheReading {
         return try source.record(try source.key(key, "get"), fillCache: fillCache).map { Array($0.payload) }
     }
 
-    /// Whether there is a fresh entry under a key.
+    /// Whether there is a fresh entry under a key, whatever it holds.
     public func contains(_ key: some CacheKey) throws(LarderError) -> Bool {
         let source = source
-        return try source.record(try source.key(key, "contains"), fillCache: true) != nil
+        return try source.record(try source.key(key, "contains")) != nil
     }
 
     /// What is known of an entry besides its value, which is not decoded: when it was stored, its age, its deadline.
     /// Nil when there is no fresh entry.
     public func entry(forKey key: some CacheKey) throws(LarderError) -> EntryInfo? {
         let source = source
-        guard let record = try source.record(try source.key(key, "entry"), fillCache: true) else { return nil }
-        return EntryInfo(
-            record.header, byteCount: record.payloadCount, rules: source.database.rules, now: source.database.now())
+        let now = source.database.now()
+        guard let record = try source.record(try source.key(key, "entry"), now: now) else { return nil }
+        return EntryInfo(record.header, byteCount: record.payloadCount, rules: source.database.rules, now: now)
     }
 
     // MARK: Many entries
 
     /// The models stored under several keys, as they are at one instant. Keys without a fresh entry are left out.
-    public func values<Value: Decodable>(_ type: Value.Type = Value.self, forKeys keys: [String]) throws(LarderError)
-        -> [String: Value]
-    {
+    public func values<Value: Decodable>(
+        _ type: Value.Type = Value.self, forKeys keys: [String]
+    ) throws(LarderError) -> [String: Value] {
         var found: [String: Value] = [:]
         for (key, value) in zip(keys, try optionalValues(type, keys)) {
             if let value { found[key] = value }
@@ -86,8 +86,8 @@ extension CacheReading {
         try optionalValues(type, keys).map { $0 ?? notFound }
     }
 
-    private func optionalValues<Value: Decodable>(_ type: Value.Type, _ keys: [some CacheKey]) throws(LarderError)
-        -> [Value?]
+    private func optionalValues<Value: Decodable>(_ type: Value.Type, _ keys: [some CacheKey])
+        throws(LarderError) -> [Value?]
     {
         let source = source
         var checked: [Key] = []
@@ -127,7 +127,7 @@ extension CacheReading {
 
     /// The keys in the order of their bytes, values unread.
     /// - Throws: ``LarderError/Code/decoding`` at a key that is not UTF-8 and so is no `String`;
-    ///   ``EntrySequence/forEach(_:)`` shows the bytes of such keys.
+    ///   ``EntrySequence/enumerate(_:)`` shows the bytes of such keys.
     public func keys(_ options: EntryOptions = EntryOptions()) throws -> [String] {
         try EntrySequence<Never>(source: source, options: options).keys()
     }

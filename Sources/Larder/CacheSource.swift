@@ -55,11 +55,14 @@ public final class CacheSource: @unchecked Sendable {
 
     // MARK: Entries
 
-    /// The fresh entry of a key.
-    func record(_ key: Key, fillCache: Bool) throws(LarderError) -> Record? {
-        try whileOpen("get") { (_) throws(LarderError) in
-            guard let snapshot else { return try database.get(key, fillCache: fillCache) }
-            return try snapshot.get(key, fillCache: fillCache)
+    /// The fresh entry of a key, judged at `now`.
+    func record(_ key: Key, now: Int64? = nil, fillCache: Bool = true) throws(LarderError) -> Record? {
+        try whileOpen("get") { (engine) throws(LarderError) in
+            let now = now ?? database.now()
+            if let snapshot { return try snapshot.get(key, fillCache: fillCache) }
+            let result = try database.read(key, now: now, fillCache: fillCache)
+            try engine.pipeline.wait(for: result.ticket)
+            return result.record
         }
     }
 
@@ -78,6 +81,14 @@ public final class CacheSource: @unchecked Sendable {
             try engine.pipeline.wait(for: ticket)
             return found
         }
+    }
+
+    /// Whether the database has files. Where it has none there is nothing to change, and no files are to be made only
+    /// to find nothing in them.
+    /// - Throws: when the database was deleted.
+    func hasFiles() throws(LarderError) -> Bool {
+        if database.exists { return true }
+        return try database.get(Key([])) != nil
     }
 
     /// A cursor that keeps the larder open; nil when there are no files.

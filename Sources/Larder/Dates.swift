@@ -21,8 +21,8 @@ extension EntryPolicy {
     /// throws ``LarderError/Code/invalidArgument`` for instants after the year 5138: for ever is ``never``.
     public static func until(_ instant: Date) -> EntryPolicy {
         let milliseconds = (instant.timeIntervalSince1970 * 1000).rounded()
-        // Not a number, or beyond what Int64 holds: past or future enough to be judged the same.
-        guard milliseconds > -9e18 else { return until(millisecondsSince1970: .min) }
+        // Beyond what Int64 holds is past or future enough to be judged the same; what is no number is refused.
+        if milliseconds < -9e18 { return until(millisecondsSince1970: .min) }
         guard milliseconds < 9e18 else { return until(millisecondsSince1970: .max) }
         return until(millisecondsSince1970: Int64(milliseconds))
     }

@@ -3,20 +3,30 @@
 /// Keeps the larder open, and files on the disk, until it is at its end, closed or gone. Single owner: used by one
 /// thread at a time.
 public final class EntryIterator<Value: Decodable> {
-    private let source: CacheSource
-    private let filters: [(Entry<Value>) throws -> Bool]
+    private let database: Database
+    private let filters: [(CacheEntry<Value>) throws -> Bool]
     private var remaining: Int
-    private var run: (cursor: EntryCursor, engine: Engine)?
+    private var run: Run?
     /// Goes up with every move, so that an entry knows whether the cursor is still at it.
     private var position = 0
     /// The current entry's model, if it was decoded.
     private var decoded: Value?
 
+    private struct Run {
+        let cursor: EntryCursor
+        let source: CacheSource
+        /// Held so that the larder stays open, even where the source was closed.
+        let engine: Engine
+    }
+
     init(_ sequence: EntrySequence<Value>) throws(LarderError) {
-        source = sequence.source
+        database = sequence.source.database
         filters = sequence.filters
         remaining = sequence.options.limit ?? .max
-        if remaining > 0 { run = try source.cursor(sequence.options.enumeration) }
+        guard remaining > 0 else { return }
+        run = try sequence.source.cursor(sequence.options.enumeration).map {
+            Run(cursor: $0, source: sequence.source, engine: $1)
+        }
     }
 
     deinit { close() }
@@ -24,7 +34,7 @@ public final class EntryIterator<Value: Decodable> {
     /// The next entry; nil at the end.
     /// - Throws: ``LarderError``, or what a filter throws. ``LarderError/Code/purged`` and
     ///   ``LarderError/Code/deleted`` when the database went away under the run.
-    public func next() throws -> Entry<Value>? {
+    public func next() throws -> CacheEntry<Value>? {
         while let entry = try step() {
             guard try filters.allSatisfy({ try $0(entry) }) else { continue }
             remaining -= 1
@@ -34,14 +44,14 @@ public final class EntryIterator<Value: Decodable> {
     }
 
     /// The next entry, filters aside.
-    private func step() throws(LarderError) -> Entry<Value>? {
+    private func step() throws(LarderError) -> CacheEntry<Value>? {
         position += 1
         decoded = nil
         guard remaining > 0, let run, try run.cursor.next() else {
             close()
             return nil
         }
-        return Entry(iterator: self, position: position, storedKey: try run.cursor.key())
+        return CacheEntry(iterator: self, position: position, storedKey: try run.cursor.key())
     }
 
     /// Ends the run: the next entry is nil, and entries can no longer be asked for their values. Idempotent.
@@ -52,42 +62,41 @@ public final class EntryIterator<Value: Decodable> {
 
     // MARK: What entries ask
 
-    var databaseName: String { source.database.name }
+    var databaseName: String { database.name }
 
-    private func cursor(at position: Int, _ key: Key) throws(LarderError) -> EntryCursor {
+    private func run(at position: Int, _ key: Key) throws(LarderError) -> Run {
         guard position == self.position, let run else {
             throw LarderError(
                 .invalidArgument,
                 "the enumeration has moved on from this entry; ask for what you need of it before the next step",
-                operation: "enumerate", database: source.database.name, key: key.description)
+                operation: "enumerate", database: database.name, key: key.description)
         }
-        return run.cursor
+        return run
     }
 
     func record(at position: Int, _ key: Key) throws(LarderError) -> Record {
-        try cursor(at: position, key).record()
+        try run(at: position, key).cursor.record()
     }
 
     func info(at position: Int, _ key: Key) throws(LarderError) -> EntryInfo {
-        let cursor = try cursor(at: position, key)
+        let cursor = try run(at: position, key).cursor
         return EntryInfo(
-            try cursor.header(), byteCount: try cursor.payloadCount(), rules: source.database.rules,
-            now: source.database.now())
+            try cursor.header(), byteCount: try cursor.payloadCount(), rules: database.rules, now: database.now())
     }
 
     func value(at position: Int, _ key: Key) throws(LarderError) -> Value {
-        let cursor = try cursor(at: position, key)
+        let run = try run(at: position, key)
         if let decoded { return decoded }
-        let value = try source.decodeOrThrow(Value.self, try cursor.record(), key)
+        let value = try run.source.decodeOrThrow(Value.self, try run.cursor.record(), key)
         decoded = value
         return value
     }
 
     /// As ``value(at:_:)``, nil where a failure to decode counts as a miss.
     func valueIfAny(at position: Int, _ key: Key) throws(LarderError) -> Value? {
-        let cursor = try cursor(at: position, key)
+        let run = try run(at: position, key)
         if let decoded { return decoded }
-        decoded = try source.decode(Value.self, try cursor.record(), key)
+        decoded = try run.source.decode(Value.self, try run.cursor.record(), key)
         return decoded
     }
 }

@@ -20,7 +20,7 @@
 public struct EntrySequence<Value: Decodable> {
     let source: CacheSource
     var options: EntryOptions
-    var filters: [(Entry<Value>) throws -> Bool] = []
+    var filters: [(CacheEntry<Value>) throws -> Bool] = []
 
     init(source: CacheSource, options: EntryOptions) {
         self.source = source
@@ -28,7 +28,7 @@ public struct EntrySequence<Value: Decodable> {
     }
 
     /// Only the entries that `isIncluded` is true for. Runs lazily, for each entry in turn.
-    public func filter(_ isIncluded: @escaping (Entry<Value>) throws -> Bool) -> EntrySequence {
+    public func filter(_ isIncluded: @escaping (CacheEntry<Value>) throws -> Bool) -> EntrySequence {
         var filtered = self
         filtered.filters.append(isIncluded)
         return filtered
@@ -44,15 +44,8 @@ public struct EntrySequence<Value: Decodable> {
         return try EntryIterator(self)
     }
 
-    /// Calls `body` for each entry.
-    public func forEach(_ body: (Entry<Value>) throws -> Void) throws {
-        let iterator = try makeIterator()
-        defer { iterator.close() }
-        while let entry = try iterator.next() { try body(entry) }
-    }
-
-    /// Calls `body` for each entry until it sets its second argument to true.
-    public func enumerate(_ body: (Entry<Value>, _ stop: inout Bool) throws -> Void) throws {
+    /// Calls `body` for each entry, until the last or until `body` sets its second argument to true.
+    public func enumerate(_ body: (CacheEntry<Value>, _ stop: inout Bool) throws -> Void) throws {
         let iterator = try makeIterator()
         defer { iterator.close() }
         var stop = false
@@ -60,16 +53,16 @@ public struct EntrySequence<Value: Decodable> {
     }
 
     /// What `transform` makes of each entry.
-    public func map<Result>(_ transform: (Entry<Value>) throws -> Result) throws -> [Result] {
+    public func map<Result>(_ transform: (CacheEntry<Value>) throws -> Result) throws -> [Result] {
         var results: [Result] = []
-        try forEach { results.append(try transform($0)) }
+        try enumerate { entry, _ in results.append(try transform(entry)) }
         return results
     }
 
     /// How many entries there are.
     public func count() throws -> Int {
         var count = 0
-        try forEach { _ in count += 1 }
+        try enumerate { _, _ in count += 1 }
         return count
     }
 
@@ -81,7 +74,7 @@ public struct EntrySequence<Value: Decodable> {
     /// ``CacheOptions/onDecodingFailure`` says.
     public func values() throws -> [Value] {
         var values: [Value] = []
-        try forEach { entry in
+        try enumerate { entry, _ in
             if let value = try entry.valueIfAny() { values.append(value) }
         }
         return values
@@ -93,11 +86,11 @@ public struct EntrySequence<Value: Decodable> {
     ///   although their bytes differ, since a dictionary could not hold both.
     public func dictionary() throws -> [String: Value] {
         var dictionary: [String: Value] = [:]
-        try forEach { entry in
+        try enumerate { entry, _ in
             guard let value = try entry.valueIfAny() else { return }
             guard dictionary.updateValue(value, forKey: try entry.textKey()) == nil else {
                 throw LarderError(
-                    .decoding, "Swift holds this key equal to another one whose bytes differ; use forEach",
+                    .decoding, "Swift holds this key equal to another one whose bytes differ; use enumerate",
                     operation: "enumerate", database: source.database.name, key: entry.storedKey.description)
             }
         }

@@ -2,8 +2,8 @@ import Threading
 
 /// The engine's time: the wall clock that never runs back.
 ///
-/// While the wall clock stands at or above the highest time given out, it is followed. When it was set back, time goes
-/// on from that high-water mark at the rate of the monotonic clock until the wall clock has caught up.
+/// While the wall clock keeps up with the monotonic clock, it is followed. When it was set back, time goes on from the
+/// highest time reached, at the rate of the monotonic clock, until somebody sets the wall clock that far forward.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the state is read and written with the lock held.
 package final class EngineTime: @unchecked Sendable {
@@ -25,12 +25,14 @@ package final class EngineTime: @unchecked Sendable {
     package func now() -> Int64 {
         lock.withLock {
             let wall = min(max(source.wallMilliseconds(), 0), Self.latestMilliseconds)
-            let monotonic = source.monotonicMilliseconds()
-            if wall >= highWater {
-                highWater = wall
+            let monotonic = min(max(source.monotonicMilliseconds(), 0), Self.latestMilliseconds)
+            // Where the high-water mark has got to at the monotonic rate, however long ago it was last looked at. The two
+            // clocks tick at different moments: one millisecond is no step back.
+            let projected = highWater + max(0, monotonic - monotonicAtHighWater)
+            if highWater == 0 || wall >= projected - 1 {
+                highWater = max(highWater, wall)
             } else {
-                let passed = max(0, monotonic - monotonicAtHighWater)
-                highWater = min(highWater + passed, Self.latestMilliseconds)
+                highWater = min(projected, Self.latestMilliseconds)
             }
             monotonicAtHighWater = monotonic
             offset = highWater - wall

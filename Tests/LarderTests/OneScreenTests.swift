@@ -3,16 +3,6 @@ import Larder
 import TestSupport
 import Testing
 
-private struct Book: Codable, Equatable {
-    var name: String
-    var price: Double
-}
-
-private struct Reader: Codable, Equatable {
-    var book: Book
-    var userName: String
-}
-
 /// The example that README shows, as a program would write it.
 @Suite struct OneScreenTests {
     @Test func theExampleWorks() throws {

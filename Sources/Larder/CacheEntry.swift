@@ -2,7 +2,7 @@
 ///
 /// Its key can be kept; its value and its other properties can be asked for until the enumeration takes its next step,
 /// and throw ``LarderError/Code/invalidArgument`` afterwards. Single owner, like the run it belongs to.
-public struct Entry<Value: Decodable> {
+public struct CacheEntry<Value: Decodable> {
     let iterator: EntryIterator<Value>
     let position: Int
     let storedKey: Key
@@ -29,7 +29,7 @@ public struct Entry<Value: Decodable> {
     func textKey() throws(LarderError) -> String {
         guard let text = String(validating: storedKey.bytes, as: UTF8.self) else {
             throw LarderError(
-                .decoding, "the key is not UTF-8 and so no String; forEach shows its bytes", operation: "enumerate",
+                .decoding, "the key is not UTF-8 and so no String; enumerate shows its bytes", operation: "enumerate",
                 database: iterator.databaseName, key: storedKey.description)
         }
         return text

@@ -1,0 +1,235 @@
+import Foundation
+import Larder
+import Testing
+
+@Suite struct EnumerationTests {
+    let work: Workspace
+    let cache: Cache
+
+    init() throws {
+        work = try Workspace()
+        cache = try work.cache()
+    }
+
+    private func fill(_ keys: [String]) throws {
+        for key in keys { try cache.set(Reader(key), forKey: key) }
+    }
+
+    @Test func keysComeInTheOrderOfTheirBytes() throws {
+        try fill(["b", "a", "ab", "B", "é", "一", "", "z", "10", "9"])
+        #expect(try cache.keys() == ["", "10", "9", "B", "a", "ab", "b", "z", "é", "一"])
+        #expect(try cache.keys(EntryOptions(backward: true)) == ["一", "é", "z", "b", "ab", "a", "B", "9", "10", ""])
+    }
+
+    @Test func startingPointsAndPrefixes() throws {
+        try fill(["a", "ab", "abc", "b", "ba", "c"])
+        #expect(try cache.keys(EntryOptions(startingAt: "b")) == ["b", "ba", "c"])
+        #expect(try cache.keys(EntryOptions(startingAt: "aba")) == ["abc", "b", "ba", "c"])
+        #expect(try cache.keys(EntryOptions(startingAt: "d")) == [])
+        #expect(try cache.keys(EntryOptions(startingAt: "b", backward: true)) == ["b", "abc", "ab", "a"])
+        #expect(try cache.keys(EntryOptions(startingAt: "aba", backward: true)) == ["ab", "a"])
+        // The ancestor gave nothing going backward from beyond the last key.
+        #expect(try cache.keys(EntryOptions(startingAt: "d", backward: true)) == ["c", "ba", "b", "abc", "ab", "a"])
+        #expect(try cache.keys(EntryOptions(prefix: "ab")) == ["ab", "abc"])
+        #expect(try cache.keys(EntryOptions(prefix: "ab", backward: true)) == ["abc", "ab"])
+        #expect(try cache.keys(EntryOptions(prefix: "b", startingAt: "ba")) == ["ba"])
+        #expect(try cache.keys(EntryOptions(prefix: "b", startingAt: "a")) == ["b", "ba"])
+        #expect(try cache.keys(EntryOptions(prefix: "b", startingAt: "c")) == [])
+        #expect(try cache.keys(EntryOptions(prefix: "b", startingAt: "c", backward: true)) == ["ba", "b"])
+        #expect(try cache.keys(EntryOptions(prefix: "x")) == [])
+    }
+
+    @Test func prefixesOfHighBytes() throws {
+        // The ancestor's end of a prefix went wrong at 0xFF.
+        let keys: [[UInt8]] = [[0xFE], [0xFE, 0xFF], [0xFE, 0xFF, 0x01], [0xFF], [0xFF, 0xFF], [0xFF, 0xFF, 0xFF]]
+        for key in keys { try cache.setBytes([1], forKey: key) }
+        func found(_ options: EntryOptions) throws -> [[UInt8]] {
+            try cache.entries(of: Data.self, options).map { $0.keyBytes }
+        }
+        #expect(try found(EntryOptions(prefix: [0xFF] as [UInt8], backward: true)) == keys[3...].reversed())
+        #expect(try found(EntryOptions(prefix: [0xFE, 0xFF] as [UInt8])) == Array(keys[1...2]))
+        #expect(try found(EntryOptions(prefix: [0xFE, 0xFF] as [UInt8], backward: true)) == keys[1...2].reversed())
+        #expect(try found(EntryOptions(startingAt: [0xFF] as [UInt8])) == Array(keys[3...]))
+    }
+
+    @Test func limitsAndStopping() throws {
+        try fill(["a", "b", "c", "d"])
+        #expect(try cache.keys(EntryOptions(limit: 2)) == ["a", "b"])
+        #expect(try cache.keys(EntryOptions(limit: 0)) == [])
+        #expect(try cache.keys(EntryOptions(limit: 9)).count == 4)
+        expectError(.invalidArgument) { _ = try cache.keys(EntryOptions(limit: -1)) }
+        let even = cache.entries(of: Reader.self, EntryOptions(limit: 1)).filter { $0.key > "b" }
+        #expect(try even.keys() == ["c"])
+        var seen: [String] = []
+        try cache.entries(of: Reader.self).enumerate { entry, stop in
+            seen.append(entry.key)
+            stop = entry.key == "b"
+        }
+        #expect(seen == ["a", "b"])
+    }
+
+    @Test func expiredEntriesShowOnlyWhenAskedFor() throws {
+        try fill(["a", "c"])
+        try cache.set(Reader("b"), forKey: "b", policy: .every(1))
+        work.time.advance(milliseconds: 1_000)
+        #expect(try cache.keys() == ["a", "c"])
+        let all = try cache.entries(of: Reader.self, EntryOptions(includingExpired: true)).map {
+            "\($0.key) \(try $0.info().isExpired) \(try $0.value().userName) \(try $0.info().timeToLive == .zero)"
+        }
+        #expect(all == ["a false a false", "b true b true", "c false c false"])
+    }
+
+    @Test func whatExpiresDuringARunIsLeftOut() throws {
+        try fill(["a", "b"])
+        try cache.set(Reader("c"), forKey: "c", policy: .never)
+        let run = try cache.entries(of: Reader.self).makeIterator()
+        #expect(try run.next()?.key == "a")
+        work.time.advance(milliseconds: 60_000)
+        #expect(try run.next()?.key == "c")
+        #expect(try run.next() == nil)
+        #expect(try run.next() == nil)
+    }
+
+    @Test func aRunSeesTheDatabaseAsItWasAtItsBeginning() throws {
+        try fill(["a", "b", "c"])
+        let sequence = cache.entries(of: Reader.self)
+        var seen: [String] = []
+        try sequence.enumerate { entry, _ in
+            seen.append(try entry.value().userName)
+            try cache.remove("c")
+            try cache.set(Reader("changed"), forKey: "b")
+            try cache.set(Reader("d"), forKey: "d")
+        }
+        #expect(seen == ["a", "b", "c"])
+        // The next run is another one.
+        #expect(try sequence.map { try $0.value().userName } == ["a", "changed", "d"])
+    }
+
+    @Test func valuesAreDecodedOnlyWhenAskedForAndOnce() throws {
+        let told = Told<Int>()
+        let counting = try work.cache { options in
+            options.codec = .custom(
+                encode: { Array(try JSONEncoder().encode($0)) },
+                decode: { type, bytes in
+                    told.add(1)
+                    return try JSONDecoder().decode(type, from: Data(bytes))
+                })
+        }
+        for index in 0..<10 { try counting.set(index, forKey: "\(index)") }
+        #expect(try counting.keys().count == 10)
+        #expect(try counting.entries(of: Int.self).count() == 10)
+        #expect(try counting.entries(of: Int.self).map { try $0.info().byteCount } == Array(repeating: 1, count: 10))
+        #expect(told.all.count == 0)
+        var found: Int?
+        try counting.entries(of: Int.self).enumerate { entry, stop in
+            guard entry.key == "7" else { return }
+            found = try entry.value() + entry.value()
+            stop = true
+        }
+        #expect(found == 14)
+        #expect(told.all.count == 1)
+        #expect(try counting.entries(of: Int.self).filter(#Predicate { $0 > 4 }).values() == [5, 6, 7, 8, 9])
+        #expect(told.all.count == 11)
+        let lazy = counting.entries(of: Int.self)
+        #expect(told.all.count == 11)
+        #expect(try lazy.filter { try $0.value() == 0 }.makeIterator().next()?.key == "0")
+        #expect(told.all.count == 12)
+    }
+
+    @Test func anEntryOfThePastSaysSo() throws {
+        try fill(["a", "b"])
+        let run = try cache.entries(of: Reader.self).makeIterator()
+        let first = try #require(try run.next())
+        #expect(try first.value() == Reader("a"))
+        _ = try run.next()
+        #expect(first.key == "a" && first.keyBytes == [0x61])
+        expectError(.invalidArgument) { _ = try first.value() }
+        expectError(.invalidArgument) { _ = try first.bytes() }
+        expectError(.invalidArgument) { _ = try first.info() }
+        var kept: [CacheEntry<Reader>] = []
+        try cache.entries(of: Reader.self).enumerate { entry, _ in kept.append(entry) }
+        for entry in kept { expectError(.invalidArgument) { _ = try entry.value() } }
+        run.close()
+        run.close()
+        #expect(try run.next() == nil)
+    }
+
+    @Test func entriesShowTheirBytes() throws {
+        try cache.setBytes([1, 2], forKey: "raw")
+        try cache.set([3], forKey: "json")
+        #expect(try cache.entries(of: Data.self).map { try $0.bytes() } == [Array("[3]".utf8), [1, 2]])
+        #expect(try cache.entries(of: Data.self, EntryOptions(prefix: "r")).values() == [Data([1, 2])])
+    }
+
+    @Test func keysThatAreNoTextAreNotPassedOffAsText() throws {
+        try cache.set(1, forKey: "a")
+        try cache.set(2, forKey: [0xC3] as [UInt8])
+        #expect(expectError(.decoding) { _ = try cache.keys() }.contains("\\xc3"))
+        expectError(.decoding) { _ = try cache.entries(of: Int.self).dictionary() }
+        #expect(try cache.entries(of: Int.self).map { $0.keyBytes } == [[0x61], [0xC3]])
+        #expect(try cache.entries(of: Int.self).map { $0.key } == ["a", "\u{FFFD}"])
+        #expect(try cache.entries(of: Int.self).values() == [1, 2])
+    }
+
+    @Test func keysThatSwiftHoldsEqualDoNotSwallowEachOther() throws {
+        try cache.set(1, forKey: "\u{e9}")
+        try cache.set(2, forKey: "e\u{301}")
+        #expect(try cache.keys().count == 2)
+        expectError(.decoding) { _ = try cache.entries(of: Int.self).dictionary() }
+    }
+
+    @Test func aPurgeOrADeletionEndsARunWithAnError() throws {
+        try fill(["a", "b", "c"])
+        let purged = try cache.entries(of: Reader.self).makeIterator()
+        let entry = try #require(try purged.next())
+        try cache.removeAll()
+        expectError(.purged) { _ = try purged.next() }
+        expectError(.invalidArgument) { _ = try entry.value() }
+        try fill(["a"])
+        let deleted = try cache.entries(of: Reader.self).makeIterator()
+        _ = try deleted.next()
+        try cache.delete()
+        expectError(.deleted) { _ = try deleted.next() }
+    }
+
+    @Test func runsMayBeNested() throws {
+        try fill(["a", "b", "c"])
+        var pairs: [String] = []
+        try cache.entries(of: Reader.self).enumerate { outer, _ in
+            try cache.entries(of: Reader.self, EntryOptions(startingAt: outer.keyBytes)).enumerate { inner, _ in
+                pairs.append(try outer.value().userName + inner.value().userName)
+            }
+        }
+        #expect(pairs == ["aa", "ab", "ac", "bb", "bc", "cc"])
+    }
+
+    @Test func whatAFilterOrABodyThrowsArrives() throws {
+        struct Halt: Error {}
+        try fill(["a"])
+        #expect(throws: Halt.self) { try cache.entries(of: Reader.self).enumerate { _, _ in throw Halt() } }
+        #expect(throws: Halt.self) { try cache.entries(of: Reader.self).filter { _ in throw Halt() }.keys() }
+    }
+
+    @Test func filteringByPredicate() throws {
+        for index in 0..<20 { try cache.set(Reader("r\(index)", price: Double(index)), forKey: "r\(index)") }
+        try cache.set(Reader("王五", price: 3), forKey: "中")
+        let cheap = #Predicate<Reader> { $0.book.price < 2 }
+        #expect(try cache.keys(matching: cheap) == ["r0", "r1"])
+        #expect(try cache.keys(matching: cheap, EntryOptions(backward: true, limit: 1)) == ["r1"])
+        #expect(
+            try cache.dictionary(matching: #Predicate<Reader> { $0.userName.contains("王") }) == [
+                "中": Reader("王五", price: 3)
+            ])
+        let limit = 18.0
+        #expect(
+            try cache.dictionary(matching: #Predicate<Reader> { $0.book.price >= limit && $0.userName != "r18" })
+                .keys.sorted() == ["r19"])
+        #expect(try cache.keys(matching: #Predicate<Reader> { _ in false }) == [])
+        #expect(try cache.snapshot().keys(matching: cheap) == ["r0", "r1"])
+        let both = cache.entries(of: Reader.self).filter(cheap).filter { $0.key.hasSuffix("1") }
+        #expect(try both.values() == [Reader("r1", price: 1)])
+        try cache.set("text", forKey: "text")
+        expectError(.decoding) { _ = try cache.keys(matching: cheap) }
+        #expect(try cache.keys(matching: cheap, EntryOptions(prefix: "r")) == ["r0", "r1"])
+    }
+}

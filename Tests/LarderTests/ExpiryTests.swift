@@ -1,0 +1,218 @@
+import Foundation
+import Larder
+import Testing
+
+@Suite struct ExpiryTests {
+    let work: Workspace
+
+    init() throws { work = try Workspace() }
+
+    @Test(
+        arguments: [
+            (UpdatePolicy.highest, 10_000), (.high, 60_000), (.middle, 3_600_000), (.low, 86_400_000),
+            (.lowest, 604_800_000),
+        ] as [(UpdatePolicy, Int64)])
+    func anEntryIsGoneFromItsDeadlineOn(_ policy: UpdatePolicy, _ interval: Int64) throws {
+        let cache = try work.cache(policy: policy)
+        try cache.set(1, forKey: "k")
+        work.time.advance(milliseconds: interval - 1)
+        #expect(try cache.value(Int.self, forKey: "k") == 1)
+        let snapshot = try cache.snapshot()
+        work.time.advance(milliseconds: 1)
+        for reading in [cache, snapshot] as [any CacheReading] {
+            #expect(try reading.value(Int.self, forKey: "k") == nil)
+            #expect(try reading.bytes(forKey: "k") == nil)
+            #expect(try reading.contains("k") == false)
+            #expect(try reading.entry(forKey: "k") == nil)
+            #expect(try reading.values(Int.self, forKeys: ["k"]) == [:])
+            #expect(try reading.keys() == [])
+            #expect(try reading.count() == 0)
+            #expect(try reading.count(includingExpired: true) == 1)
+        }
+        #expect(try cache.remove("k") == false)
+    }
+
+    @Test func neverMeansNever() throws {
+        let cache = try work.cache(policy: .never)
+        try cache.set(1, forKey: "k")
+        work.time.advance(milliseconds: 86_400_000 * 365 * 100)
+        #expect(try cache.value(Int.self, forKey: "k") == 1)
+    }
+
+    @Test func anEntryMayHaveAPolicyOfItsOwn() throws {
+        let cache = try work.cache(policy: .middle)
+        try cache.set(1, forKey: "governed")
+        try cache.set(1, forKey: "short", policy: .highest)
+        try cache.set(1, forKey: "every", policy: .every(0.5))
+        try cache.set(1, forKey: "never", policy: .never)
+        try cache.set(1, forKey: "variable", policy: .policy(.high))
+        try cache.setBytes([1], forKey: "until", policy: .until(Date(timeIntervalSince1970: 1_700_000_020)))
+        #expect(try cache.keys() == ["every", "governed", "never", "short", "until", "variable"])
+        work.time.advance(milliseconds: 500)
+        #expect(try cache.keys() == ["governed", "never", "short", "until", "variable"])
+        work.time.advance(milliseconds: 9_500)
+        #expect(try cache.keys() == ["governed", "never", "until", "variable"])
+        work.time.advance(milliseconds: 9_999)
+        #expect(try cache.keys() == ["governed", "never", "until", "variable"])
+        work.time.advance(milliseconds: 1)
+        #expect(try cache.keys() == ["governed", "never", "variable"])
+        work.time.advance(milliseconds: 3_600_000)
+        #expect(try cache.keys() == ["never"])
+    }
+
+    @Test(arguments: [
+        EntryPolicy.every(0), .every(-1), .every(.nan), .every(1e12), .until(Date(timeIntervalSince1970: 1e12)),
+    ])
+    func impossiblePoliciesAreRefused(_ policy: EntryPolicy) throws {
+        let cache = try work.cache()
+        expectError(.invalidArgument) { try cache.set(1, forKey: "k", policy: policy) }
+        expectError(.invalidArgument) { try cache.setBytes([1], forKey: "k", policy: policy) }
+        expectError(.invalidArgument) { try cache.set(["k": 1], policy: policy) }
+        expectError(.invalidArgument) { try cache.setPolicy(policy, forKey: "k") }
+        expectError(.invalidArgument) { try cache.batch { try $0.set(1, forKey: "k", policy: policy) } }
+        #expect(try cache.count(includingExpired: true) == 0)
+    }
+
+    @Test(arguments: [
+        EntryPolicy.until(millisecondsSince1970: .min), .until(millisecondsSince1970: 1_700_000_000_000),
+        .until(Date.distantPast), .until(Date(timeIntervalSince1970: -.infinity)),
+    ])
+    func aDeadlineThatHasPassedMeansExpiredAtOnce(_ policy: EntryPolicy) throws {
+        let cache = try work.cache()
+        try cache.set(1, forKey: "k")
+        try cache.set(2, forKey: "k", policy: policy)
+        #expect(try cache.value(Int.self, forKey: "k") == nil)
+        work.time.advance(milliseconds: 1_100)
+        #expect(try cache.sweep() == 1)
+        #expect(try cache.count(includingExpired: true) == 0)
+    }
+
+    @Test func theDistantFutureIsPossible() throws {
+        let cache = try work.cache()
+        try cache.set(1, forKey: "k", policy: .until(Date.distantFuture))
+        #expect(try cache.entry(forKey: "k")?.deadline == Date.distantFuture)
+        expectError(.invalidArgument) {
+            try cache.set(1, forKey: "k", policy: .until(Date(timeIntervalSince1970: .infinity)))
+        }
+        expectError(.invalidArgument) {
+            try cache.set(1, forKey: "k", policy: .until(Date(timeIntervalSince1970: .nan)))
+        }
+    }
+
+    @Test func whatIsKnownOfAnEntry() throws {
+        let cache = try work.cache(policy: .high)
+        try cache.set("四", forKey: "k")
+        work.time.advance(milliseconds: 1_500)
+        let info = try #require(try cache.entry(forKey: "k"))
+        #expect(info.storedAtMilliseconds == 1_700_000_000_000)
+        #expect(info.storedAt == Date(timeIntervalSince1970: 1_700_000_000))
+        #expect(info.deadlineMilliseconds == 1_700_000_060_000)
+        #expect(info.deadline == Date(timeIntervalSince1970: 1_700_000_060))
+        #expect(info.age == .milliseconds(1_500))
+        #expect(info.timeToLive == .milliseconds(58_500))
+        #expect(info.rule == .governed)
+        #expect(info.codec == .json)
+        #expect(info.byteCount == 5)
+        #expect(info.isExpired == false)
+        try cache.set("四", forKey: "k", policy: .never)
+        let kept = try #require(try cache.entry(forKey: "k"))
+        #expect(kept.deadline == nil && kept.timeToLive == nil && kept.rule == .ownNever && kept.age == .zero)
+        try cache.set("四", forKey: "k", policy: .every(2))
+        #expect(try cache.entry(forKey: "k")?.rule == .own(1_700_000_003_500))
+    }
+
+    @Test func rewritingRenewsAndReadingDoesNot() throws {
+        let cache = try work.cache(policy: .highest)
+        try cache.set(1, forKey: "read")
+        try cache.set(1, forKey: "written")
+        work.time.advance(milliseconds: 9_000)
+        #expect(try cache.value(Int.self, forKey: "read") == 1)
+        try cache.set(2, forKey: "written")
+        work.time.advance(milliseconds: 1_000)
+        #expect(try cache.value(Int.self, forKey: "read") == nil)
+        #expect(try cache.value(Int.self, forKey: "written") == 2)
+    }
+
+    @Test func changingThePolicyJudgesAgainButNeverRevives() throws {
+        let cache = try work.cache(policy: .highest)
+        try cache.set(1, forKey: "old")
+        work.time.advance(milliseconds: 5_000)
+        try cache.set(1, forKey: "young")
+        work.time.advance(milliseconds: 5_000)
+        try cache.setPolicy(.low)
+        #expect(try cache.value(Int.self, forKey: "old") == nil)
+        #expect(try cache.value(Int.self, forKey: "young") == 1)
+        #expect(try cache.entry(forKey: "young")?.timeToLive == .seconds(86_400 - 5))
+        cache.close()
+        let again = try work.cache(policy: .never)
+        #expect(try again.value(Int.self, forKey: "old") == nil)
+        try again.setPolicy(.highest)
+        work.time.advance(milliseconds: 5_000)
+        #expect(try again.value(Int.self, forKey: "young") == nil)
+    }
+
+    @Test func theDeadlineOfAnEntryCanBeChangedByItself() throws {
+        let cache = try work.cache(policy: .high)
+        try cache.set(Reader("a"), forKey: "k")
+        work.time.advance(milliseconds: 30_000)
+        #expect(try cache.setPolicy(.every(100), forKey: "k"))
+        #expect(try cache.entry(forKey: "k")?.timeToLive == .seconds(100))
+        #expect(try cache.entry(forKey: "k")?.age == .seconds(30))
+        #expect(try cache.setPolicy(.database, forKey: "k"))
+        #expect(try cache.entry(forKey: "k")?.timeToLive == .seconds(30))
+        #expect(try cache.setPolicy(.never, forKey: "k"))
+        work.time.advance(milliseconds: 1_000_000)
+        #expect(try cache.value(Reader.self, forKey: "k") == Reader("a"))
+        #expect(try cache.setPolicy(.highest, forKey: "other") == false)
+        #expect(try cache.setPolicy(.until(millisecondsSince1970: 0), forKey: "k"))
+        #expect(try cache.value(Reader.self, forKey: "k") == nil)
+        #expect(try cache.setPolicy(.never, forKey: "k") == false)
+    }
+
+    @Test(arguments: [3_600_000, 5_000] as [Int64])
+    func aClockSetBackKeepsNothingAliveForLonger(_ step: Int64) throws {
+        let cache = try work.cache(policy: .highest)
+        try cache.set(1, forKey: "k")
+        work.time.stepWall(milliseconds: -step)
+        // Further than the clock was set back: it must not count as having caught up.
+        work.time.advance(milliseconds: 9_999)
+        #expect(try cache.value(Int.self, forKey: "k") == 1)
+        work.time.advance(milliseconds: 1)
+        #expect(try cache.value(Int.self, forKey: "k") == nil)
+    }
+
+    @Test func entriesFromTheFutureAreNeitherServedNorSwept() throws {
+        let cache = try work.cache(policy: .high)
+        try cache.set(1, forKey: "k")
+        cache.close()
+        work.time.stepWall(milliseconds: -60_001)
+        let again = try work.cache(policy: nil)
+        #expect(try again.value(Int.self, forKey: "k") == nil)
+        try again.sweep()
+        #expect(try again.removeExpired().entries == 0)
+        #expect(try again.count(includingExpired: true) == 1)
+        work.time.advance(milliseconds: 1)
+        #expect(try again.value(Int.self, forKey: "k") == 1)
+        #expect(try again.entry(forKey: "k")?.age == .zero)
+    }
+
+    @Test func sweepingAndRemovingExpiredGiveTheSpaceBack() throws {
+        let cache = try work.cache(policy: .high)
+        let other = try work.cache("other", policy: .never)
+        for index in 0..<1_200 { try cache.set(index, forKey: "old \(index)", policy: .highest) }
+        try cache.set(1, forKey: "governed")
+        try other.set(1, forKey: "k", policy: .every(1))
+        #expect(try cache.sweep() == 0)
+        // The index keeps deadlines to about a second.
+        work.time.advance(milliseconds: 11_100)
+        #expect(try cache.count() == 1)
+        #expect(try cache.count(includingExpired: true) == 1_201)
+        #expect(try cache.sweep() == 1_201)
+        #expect(try cache.keys(EntryOptions(includingExpired: true)) == ["governed"])
+        #expect(try other.count(includingExpired: true) == 0)
+        work.time.advance(milliseconds: 48_900)
+        #expect(try cache.removeExpired().entries == 1)
+        #expect(try cache.count(includingExpired: true) == 0)
+        #expect(try cache.removeExpired().entries == 0)
+    }
+}
