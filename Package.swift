@@ -72,7 +72,8 @@ let package = Package(
         .testTarget(
             name: "LarderClientTests",
             dependencies: [
-                "LarderClient", "LarderEngine", "LarderServer", "larderctl", "RESP", "TestSupport", "Threading",
+                "LarderClient", "LarderEngine", "LarderServer", "larderctl", "larderd", "RESP", "TestSupport",
+                "Threading",
             ],
             swiftSettings: settings),
         .testTarget(

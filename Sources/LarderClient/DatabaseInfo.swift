@@ -9,8 +9,9 @@ public struct DatabaseInfo: Hashable, Sendable {
     public let policy: String
     /// How long its entries stay fresh, in milliseconds; nil when they do not expire.
     public let intervalMilliseconds: Int64?
-    /// How many entries it has, those included that expired and were not yet swept.
-    public let entries: Int64
+    /// How many entries it has, those included that expired and were not yet swept; nil when they cannot be counted,
+    /// because the database cannot be opened.
+    public let entries: Int64?
     /// Its size on disk, roughly.
     public let bytes: Int64
     /// `open`, `closed` or `failed`.
@@ -21,7 +22,8 @@ public struct DatabaseInfo: Hashable, Sendable {
         name = try fields.string("name")
         policy = try fields.string("policy")
         intervalMilliseconds = try fields.milliseconds("interval")
-        entries = try fields.integer("entries")
+        let count = try fields.integer("entries")
+        entries = count < 0 ? nil : count
         bytes = try fields.integer("bytes")
         state = try fields.string("state")
     }

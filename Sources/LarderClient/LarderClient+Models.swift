@@ -10,7 +10,11 @@ import RESP
 
 /// JSON as Larder stores it.
 enum ModelCoding {
-    private static let encoder = JSONEncoder()
+    private static let encoder: JSONEncoder = {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .withoutEscapingSlashes
+        return encoder
+    }()
     private static let decoder = JSONDecoder()
 
     static func encode(_ model: some Encodable, key: String) throws(LarderClientError) -> [UInt8] {

@@ -17,7 +17,7 @@ extension Verb {
         }
         let rows =
             [["NAME", "POLICY", "ENTRIES", "BYTES", "STATE"]]
-            + databases.map { [$0.name, $0.policy, "\($0.entries)", "\($0.bytes)", $0.state] }
+            + databases.map { [$0.name, $0.policy, $0.entries.map { "\($0)" } ?? "?", "\($0.bytes)", $0.state] }
         for line in Table.lines(rows, rightAligned: [2, 3]) { context.output.line(line) }
         return .done
     }
@@ -27,7 +27,7 @@ extension Verb {
             ("name", .text(database.name)),
             ("policy", .text(database.policy)),
             ("interval", .optional(database.intervalMilliseconds)),
-            ("entries", .integer(database.entries)),
+            ("entries", .optional(database.entries)),
             ("bytes", .integer(database.bytes)),
             ("state", .text(database.state)),
         ])

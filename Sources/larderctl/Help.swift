@@ -1,6 +1,7 @@
 // What `larderctl help` says. That of the daemon's commands comes from the daemon's own command table.
 
 import LarderClient
+import LarderServer
 
 /// The texts of the help.
 enum Help {
@@ -54,7 +55,7 @@ enum Help {
         return lines.joined(separator: "\n")
     }
 
-    private static func text(of command: CommandRow) -> String {
+    private static func text(of command: CommandSpec) -> String {
         let arguments =
             command.arity < 0
             ? "at least \(-(command.arity + 1))" : command.arity == 1 ? "none" : "\(command.arity - 1)"

@@ -5,7 +5,8 @@ extension Verb {
         name: "policy", synopsis: "[POLICY]",
         summary: "read or change the database's policy: how long entries stay fresh",
         details: """
-            A policy is \(ClientPolicy.syntax).
+            A policy is highest (10 seconds), high (1 minute), middle (1 hour), low (24 hours), lowest (7 days), never,
+            or a number of seconds.
             A change holds for the entries that are there too; those that had expired stay so.
             Answers the policy and its interval, or OK after a change.
             With --json: {"policy":…,"interval":…}, in milliseconds, null for never.

@@ -34,7 +34,8 @@ extension Verb {
                 ]))
         } else {
             context.output.line(
-                "removed \(result.entries) entries, \(result.bytes) bytes, in \(result.milliseconds) ms")
+                "removed \(result.entries) \(result.entries == 1 ? "entry" : "entries"), \(result.bytes) bytes, "
+                    + "in \(result.milliseconds) ms")
         }
         return .done
     }

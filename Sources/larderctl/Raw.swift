@@ -1,10 +1,11 @@
 // Commands of the daemon that are sent as they stand.
 
 import LarderClient
+import LarderServer
 
 /// Sends a command of the command table and writes its answer.
 enum Raw {
-    static func run(_ command: CommandRow, _ words: [[UInt8]], _ context: Context) throws -> ExitCode {
+    static func run(_ command: CommandSpec, _ words: [[UInt8]], _ context: Context) throws -> ExitCode {
         let client = try context.connect()
         let reply: RESPValue
         do throws(LarderClientError) {

@@ -1,11 +1,10 @@
 // From the words of the command line to an exit code.
 
 import LarderClient
+import LarderServer
 
 /// The program.
 enum Tool {
-    static let version = "0.1.0"
-
     /// Carries out one command line, errors to standard error.
     static func run(_ words: [[UInt8]]) -> ExitCode {
         do {
@@ -28,7 +27,7 @@ enum Tool {
     private static func perform(_ words: [[UInt8]], _ output: Output) throws -> ExitCode {
         let (options, rest) = try Options.parse(words)
         if options.showsVersion {
-            output.line("larderctl \(version)")
+            output.line("larderctl \(Version.text)")
             return .done
         }
         guard let first = rest.first else {

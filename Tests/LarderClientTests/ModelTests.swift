@@ -43,6 +43,8 @@ private struct Reader: Codable, Equatable {
             #expect([#"{"name":"x","price":2}"#, #"{"price":2,"name":"x"}"#].contains(text))
             try client.setBytes(Array(#" {"price":3.5,"name":"y","more":[]} "#.utf8), forKey: "book")
             #expect(try client.value(Book.self, forKey: "book") == Book(name: "y", price: 3.5))
+            try client.set(["a/b"], forKey: "path")
+            #expect(try client.bytes(forKey: "path") == Array(#"["a/b"]"#.utf8))
             try client.set(7, forKey: "number")
             #expect(try client.bytes(forKey: "number") == Array("7".utf8))
         }
