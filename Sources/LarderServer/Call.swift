@@ -62,8 +62,9 @@ struct Call {
 
     /// The fresh entry of a key, from the connection's snapshot if it has one open.
     mutating func read(_ key: Key) throws(CommandError) -> Record? {
+        let open = try session.snapshot()
         do throws(LarderError) {
-            if let snapshot = session.snapshot { return try snapshot.get(key) }
+            if let open { return try open.snapshot.get(key) }
             let result = try database.read(key, now: now)
             depends(on: result.ticket)
             return result.record
@@ -74,7 +75,8 @@ struct Call {
 
     /// The fresh entries of several keys at one instant.
     mutating func read(_ keys: [Key]) throws(CommandError) -> [Record?] {
-        if keys.count == 1 || session.snapshot != nil {
+        let open = try session.snapshot()
+        if keys.count == 1 || open != nil {
             var records: [Record?] = []
             for key in keys { records.append(try read(key)) }
             return records

@@ -48,7 +48,7 @@ package struct CommandFlags: OptionSet, Sendable {
     package let rawValue: Int
     package init(rawValue: Int) { self.rawValue = rawValue }
 
-    /// Changes entries or databases: the database is created or reopened first where that is needed.
+    /// Changes entries or databases: the database is opened or reopened first where that is needed.
     package static let write = CommandFlags(rawValue: 1)
     /// Reads entries: the database is opened first where that is needed.
     package static let readonly = CommandFlags(rawValue: 2)
@@ -59,6 +59,8 @@ package struct CommandFlags: OptionSet, Sendable {
 
     /// Works on whole databases and on a thread that may block, so that nothing is opened or created before it runs.
     package static let wholeDatabase = CommandFlags(rawValue: 64)
+    /// Stores entries where there were none: a database without files is created first.
+    package static let creates = CommandFlags(rawValue: 128)
 
     /// Redis' names.
     package var names: [String] {
@@ -98,10 +100,17 @@ typealias DeferredWork = @Sendable (inout ReplyBuffer) throws(CommandError) -> (
 
 /// An error reply.
 struct CommandError: Error, Equatable {
-    /// With its code: `ERR syntax error`.
-    let text: String
+    /// With its code: `ERR syntax error`. May repeat bytes of the request, which need not be UTF-8.
+    let bytes: [UInt8]
 
-    init(_ text: String) { self.text = text }
+    init(_ text: String) { bytes = Array(text.utf8) }
+
+    /// Text with bytes of the request inside: `before`, `shown`, `behind`, `rest`.
+    init(_ before: String, _ shown: [UInt8], _ behind: String, _ rest: [UInt8] = []) {
+        bytes = Array(before.utf8) + shown + Array(behind.utf8) + rest
+    }
+
+    var text: String { String(decoding: bytes, as: UTF8.self) }
 
     static let syntax = CommandError("ERR syntax error")
     static let notAnInteger = CommandError("ERR value is not an integer or out of range")
@@ -110,5 +119,10 @@ struct CommandError: Error, Equatable {
         CommandError("ERR wrong number of arguments for '\(name)' command")
     }
 
-    init(_ error: LarderError) { text = "ERR \(error)" }
+    /// For commands that have subcommands.
+    static func unknownSubcommand(_ call: Call, _ command: String) -> CommandError {
+        CommandError("ERR unknown subcommand '", shown(call.bytes(1), 128), "'. Try \(command) HELP.")
+    }
+
+    init(_ error: LarderError) { self.init("ERR \(error)") }
 }

@@ -10,8 +10,13 @@ package enum CommandTable {
     /// Finds a command by its name in any case.
     package static func find(_ name: UnsafeRawBufferPointer) -> CommandSpec? {
         guard name.count <= 32 else { return nil }
-        return byName[String(decoding: name, as: UTF8.self).lowercased()]
+        // ASCII only: Unicode has other letters whose lower case is one of a-z.
+        let lower = name.map { $0 >= 0x41 && $0 <= 0x5A ? $0 + 0x20 : $0 }
+        return byName[String(decoding: lower, as: UTF8.self)]
     }
 
-    package static func find(_ name: String) -> CommandSpec? { byName[name.lowercased()] }
+    package static func find(_ name: String) -> CommandSpec? {
+        var name = name
+        return name.withUTF8 { find(UnsafeRawBufferPointer($0)) }
+    }
 }

@@ -53,7 +53,7 @@ enum ConnectionCommands {
 
     @Sendable static func select(_ call: inout Call) throws(CommandError) -> Outcome {
         let name = call.text(1)
-        guard call.session.snapshot == nil else {
+        guard case .current = call.session.view else {
             throw CommandError("ERR a snapshot is open: SNAPSHOT CLOSE first, it belongs to the current database")
         }
         if let number = parseInteger(call.bytes(1)) {
@@ -120,7 +120,7 @@ enum ConnectionCommands {
                 name = try clientName(call, index + 1)
                 index += 2
             } else {
-                throw CommandError("ERR Syntax error in HELLO option '\(call.text(index))'")
+                throw CommandError("ERR Syntax error in HELLO option '", shown(call.bytes(index), 128), "'")
             }
         }
         return name
@@ -145,7 +145,7 @@ enum ConnectionCommands {
             try setInfo(call)
             session.replies.simple("OK")
         } else {
-            throw CommandError("ERR unknown subcommand '\(call.text(1))'. Try CLIENT HELP.")
+            throw .unknownSubcommand(call, "CLIENT")
         }
         return .done
     }
@@ -153,7 +153,7 @@ enum ConnectionCommands {
     private static func setInfo(_ call: Call) throws(CommandError) {
         let isLibrary = call.isWord(2, "LIB-NAME")
         guard isLibrary || call.isWord(2, "LIB-VER") else {
-            throw CommandError("ERR Unrecognized option '\(call.text(2))'")
+            throw CommandError("ERR Unrecognized option '", shown(call.bytes(2), 128), "'")
         }
         guard isPlain(call.bytes(3)) else {
             throw CommandError(

@@ -96,7 +96,7 @@ enum ExpiryCommands {
             } else if call.isWord(index, "LT") {
                 condition.insert(.less)
             } else {
-                throw CommandError("ERR Unsupported option \(call.text(index))")
+                throw CommandError("ERR Unsupported option ", shown(call.bytes(index), 128), "")
             }
         }
         if condition.contains(.absent), condition != .absent {
@@ -126,7 +126,8 @@ enum ExpiryCommands {
             call.session.replies.integer(-2)
             return .done
         }
-        let deadline = call.database.rules.deadline(record.header)
+        // Never negative: the policy may have become another one since the entry was found fresh.
+        let deadline = call.database.rules.deadline(record.header).map { max($0, call.now) }
         call.session.replies.integer(deadline.map { answer($0, call.now) } ?? -1)
         return .done
     }

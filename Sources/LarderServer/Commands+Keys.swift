@@ -68,7 +68,7 @@ enum KeyCommands {
     }
 
     @Sendable static func dbsize(_ call: inout Call) throws(CommandError) -> Outcome {
-        let view = View(call)
+        let view = try View(call)
         return .deferred { (reply) throws(CommandError) in
             let count = try view.run { () throws(LarderError) in try view.count() }
             reply.integer(count)
@@ -77,7 +77,7 @@ enum KeyCommands {
     }
 
     @Sendable static func keys(_ call: inout Call) throws(CommandError) -> Outcome {
-        let view = View(call)
+        let view = try View(call)
         let pattern = GlobPattern(call.array(1))
         return .deferred { (reply) throws(CommandError) in
             var keys: [[UInt8]] = []
@@ -99,7 +99,7 @@ enum KeyCommands {
     @Sendable static func scan(_ call: inout Call) throws(CommandError) -> Outcome {
         guard let cursor = parseCursor(call.bytes(1)) else { throw CommandError("ERR invalid cursor") }
         let options = try ScanOptions(call)
-        let view = View(call)
+        let view = try View(call)
         let cursors = call.server.scanCursors
         var start: [UInt8]?
         if cursor != 0 {
@@ -178,20 +178,20 @@ enum KeyCommands {
 /// What a deferred command reads: the connection's snapshot if one is open, else the database.
 struct View: Sendable {
     let database: Database
-    let snapshot: Snapshot?
+    private let open: OpenSnapshot?
 
-    init(_ call: Call) {
+    init(_ call: Call) throws(CommandError) {
         database = call.database
-        snapshot = call.session.snapshot
+        open = try call.session.snapshot()
     }
 
     func cursor(_ options: EnumerationOptions) throws(LarderError) -> EntryCursor? {
-        if let snapshot { return try snapshot.cursor(options) }
+        if let open { return try open.snapshot.cursor(options) }
         return try database.cursor(options)
     }
 
     func count() throws(LarderError) -> Int {
-        if let snapshot { return try snapshot.count(includingExpired: true) }
+        if let open { return try open.snapshot.count(includingExpired: true) }
         return try database.count(includingExpired: true)
     }
 

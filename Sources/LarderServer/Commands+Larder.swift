@@ -162,31 +162,29 @@ enum LarderCommands {
         let session = call.session
         let server = call.server
         if call.isWord(1, "CLOSE") {
-            guard session.snapshot != nil else { throw CommandError("ERR no snapshot is open") }
-            session.install(snapshot: nil, deadline: 0)
+            if case .current = session.view { throw CommandError("ERR no snapshot is open") }
+            session.see(.current)
             session.replies.simple("OK")
             return .done
         }
         guard call.isWord(1, "OPEN") else { throw .syntax }
-        guard session.snapshot == nil else {
+        guard case .current = session.view else {
             throw CommandError("ERR a snapshot is open already: SNAPSHOT CLOSE first")
         }
-        guard server.openSnapshots.read() < server.limits.snapshotsMax else {
+        guard let seat = SnapshotSeat(server) else {
             throw CommandError("ERR \(server.limits.snapshotsMax) snapshots are open, no more are allowed")
         }
         let database = call.database
-        let deadline = server.engine.monotonic() + server.limits.snapshotMilliseconds
-        server.openSnapshots.add(1)
+        let until = server.engine.monotonic() + server.limits.snapshotMilliseconds
         return .deferred { (reply) throws(CommandError) in
-            let snapshot: Snapshot
+            let open: OpenSnapshot
             do throws(LarderError) {
-                snapshot = try database.snapshot()
+                open = OpenSnapshot(try database.snapshot(), seat)
             } catch {
-                server.openSnapshots.add(-1)
                 throw CommandError(error)
             }
             reply.simple("OK")
-            return { session in session.install(snapshot: snapshot, deadline: deadline) }
+            return { session in session.see(.snapshot(open, until: until)) }
         }
     }
 }

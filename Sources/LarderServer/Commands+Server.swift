@@ -86,7 +86,7 @@ enum ServerCommands {
         } else if call.isWord(1, "DOCS") {
             docs(named(call).compactMap { $0 }, call.session)
         } else {
-            throw CommandError("ERR unknown subcommand '\(call.text(1))'. Try COMMAND HELP.")
+            throw .unknownSubcommand(call, "COMMAND")
         }
         return .done
     }

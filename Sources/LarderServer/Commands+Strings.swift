@@ -8,7 +8,7 @@ extension CommandTable {
             syntax: "key", summary: "Returns the value of a key.", reply: "bulk; null when there is no fresh entry",
             run: StringCommands.get),
         CommandSpec(
-            "set", arity: -3, .write, keys: .one, group: "string", since: "1.0.0", complexity: "O(1)",
+            "set", arity: -3, [.write, .creates], keys: .one, group: "string", since: "1.0.0", complexity: "O(1)",
             syntax: "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds "
                 + "| PXAT unix-time-milliseconds | KEEPTTL | POLICY name|seconds] [CODEC raw|json|plist|custom]",
             summary: "Stores a value, and says how long it stays fresh if not as the database's policy says.",
@@ -22,7 +22,7 @@ extension CommandTable {
             syntax: "key [key ...]", summary: "Returns the values of several keys at one instant.",
             reply: "array of bulk or null", run: StringCommands.mget),
         CommandSpec(
-            "mset", arity: -3, .write, keys: .pairs, group: "string", since: "1.0.1", complexity: "O(N)",
+            "mset", arity: -3, [.write, .creates], keys: .pairs, group: "string", since: "1.0.1", complexity: "O(N)",
             syntax: "key value [key value ...]", summary: "Stores several values, all or none.", reply: "OK",
             run: StringCommands.mset),
         CommandSpec(
@@ -124,9 +124,8 @@ struct SetOptions {
 
     private(set) var condition = Condition.none
     private(set) var returnsFormer = false
-    private(set) var lifetime: Lifetime?
+    private(set) var lifetime = Lifetime.governed
     private(set) var codec = Codec.raw
-    private var hasCodec = false
 
     var needsCurrent: Bool {
         if case .keep = lifetime { return true }
@@ -135,7 +134,7 @@ struct SetOptions {
 
     /// The deadline rule of the new entry; nil when its deadline has passed already, so that nothing is to be stored.
     func rule(_ former: Record?, now: Int64) -> DeadlineRule? {
-        switch lifetime ?? .governed {
+        switch lifetime {
         case .governed: .governed
         case .until(let deadline): deadline > now ? .own(deadline) : nil
         case .policy(let policy): .policy(policy, now: now)
@@ -143,62 +142,94 @@ struct SetOptions {
         }
     }
 
+    /// Reads the words. As in Redis they must fit together before the values behind them are looked at.
     init(_ call: Call) throws(CommandError) {
+        var words = Words()
         var index = 3
         while index < call.count {
-            if call.isWord(index, "NX") {
-                try setCondition(.absent)
-            } else if call.isWord(index, "XX") {
-                try setCondition(.present)
-            } else if call.isWord(index, "GET") {
-                returnsFormer = true
-            } else if call.isWord(index, "KEEPTTL") {
-                try setLifetime(.keep)
-            } else {
-                index += 1
-                guard index < call.count else { throw .syntax }
-                try takeOption(call, index - 1)
-            }
-            index += 1
+            index = try words.take(call, index)
         }
-    }
-
-    private mutating func setCondition(_ new: Condition) throws(CommandError) {
-        guard condition == .none || condition == new else { throw .syntax }
-        condition = new
-    }
-
-    private mutating func setLifetime(_ new: Lifetime) throws(CommandError) {
-        if let lifetime {
-            guard case (.keep, .keep) = (lifetime, new) else { throw .syntax }
-        }
-        lifetime = new
-    }
-
-    /// An option at `index` with a value behind it.
-    private mutating func takeOption(_ call: Call, _ index: Int) throws(CommandError) {
-        if call.isWord(index, "CODEC") {
-            guard !hasCodec, let named = Codec(name: call.text(index + 1)) else {
+        condition = words.condition
+        returnsFormer = words.returnsFormer
+        if let index = words.codecIndex {
+            guard let named = Codec(name: call.text(index)) else {
                 throw CommandError("ERR the codec is one of raw, json, plist, custom")
             }
             codec = named
-            hasCodec = true
-            return
         }
-        if call.isWord(index, "POLICY") {
-            guard let policy = UpdatePolicy(call.text(index + 1)) else { throw LarderCommands.badPolicy }
-            return try setLifetime(.policy(policy))
+        switch words.lifetime {
+        case nil: break
+        case .keep: lifetime = .keep
+        case .policy(let index):
+            guard let policy = UpdatePolicy(call.text(index)) else { throw LarderCommands.badPolicy }
+            lifetime = .policy(policy)
+        case .expiry(let form, let index):
+            let value = try call.integer(index)
+            lifetime = .until(try form.deadline(value, now: call.now, command: "set", positive: true))
         }
-        guard let form = ExpiryForm(call, index) else { throw .syntax }
-        // Redis notices a second lifetime before it reads the number.
-        guard lifetime == nil else { throw .syntax }
-        let deadline = try form.deadline(try call.integer(index + 1), now: call.now, command: "set", positive: true)
-        try setLifetime(.until(deadline))
+    }
+
+    /// Which options there are, and where their values stand.
+    private struct Words {
+        enum Lifetime {
+            case keep
+            case policy(Int)
+            case expiry(ExpiryForm, Int)
+        }
+
+        var condition = Condition.none
+        var returnsFormer = false
+        var lifetime: Lifetime?
+        var codecIndex: Int?
+
+        /// Takes the option at `index`.
+        /// - Returns: where the next one begins.
+        mutating func take(_ call: Call, _ index: Int) throws(CommandError) -> Int {
+            if call.isWord(index, "NX"), condition != .present {
+                condition = .absent
+            } else if call.isWord(index, "XX"), condition != .absent {
+                condition = .present
+            } else if call.isWord(index, "GET") {
+                returnsFormer = true
+            } else if call.isWord(index, "KEEPTTL"), lifetime == nil || isKeep {
+                lifetime = .keep
+            } else {
+                guard index + 1 < call.count else { throw .syntax }
+                try takePair(call, index)
+                return index + 2
+            }
+            return index + 1
+        }
+
+        private var isKeep: Bool {
+            if case .keep = lifetime { true } else { false }
+        }
+
+        private mutating func takePair(_ call: Call, _ index: Int) throws(CommandError) {
+            if call.isWord(index, "CODEC"), codecIndex == nil {
+                codecIndex = index + 1
+            } else if call.isWord(index, "POLICY"), lifetime == nil {
+                lifetime = .policy(index + 1)
+            } else if let form = ExpiryForm(call, index), mayFollow(form) {
+                lifetime = .expiry(form, index + 1)
+            } else {
+                throw .syntax
+            }
+        }
+
+        /// As in Redis the same form may be given again, and the last one counts.
+        private func mayFollow(_ form: ExpiryForm) -> Bool {
+            switch lifetime {
+            case nil: true
+            case .expiry(let before, _): before == form
+            case .keep, .policy: false
+            }
+        }
     }
 }
 
 /// How a number says when an entry expires.
-struct ExpiryForm {
+struct ExpiryForm: Equatable {
     let isSeconds: Bool
     let isAbsolute: Bool
 

@@ -6,9 +6,26 @@ import RESP
 ///
 /// Confined to its event loop.
 final class Connection {
+    /// Where the commands that were read stand.
+    private enum Progress {
+        /// All complete ones have run.
+        case idle
+        /// They run just now.
+        case running
+        /// The next one waits for another thread.
+        case working
+        /// The next one waits until less waits to be committed.
+        case congested
+        /// The next one waits until the client has taken its replies.
+        case full
+        /// There will be no next one.
+        case closing
+    }
+
     let session: Session
     private unowned let eventLoop: EventLoop
     private let pipe: UnsafeMutablePointer<uv_pipe_t>
+    private var progress = Progress.idle
     private var isReading = false
     private var isWriting = false
     private var isClosed = false
@@ -16,7 +33,13 @@ final class Connection {
     private var hasEnded = false
     private var isFinishing = false
     private var lastProgress: Int64 = 0
+    /// Ticks since something was read.
+    private var quietTicks = 0
 
+    /// A connection that is quiet for so many ticks gives memory back.
+    private static let ticksUntilReclaim = 20
+    /// Replies are sent at the latest when so many bytes of them have gathered.
+    private static let flushBytes = 65_536
     /// The most that one uv_write takes, so that a slow reader does not have all its replies copied.
     private static let writeBytes = 262_144
 
@@ -68,14 +91,26 @@ final class Connection {
     /// Answers what was read, then closes.
     func finishAndClose() {
         isFinishing = true
-        stopReading()
+        adjustReading()
         advance()
     }
 
     // MARK: Reading
 
+    /// Reads while the session can take more. A client whose replies wait may go on sending for a while: many send all
+    /// their requests before they read the first reply.
+    private func adjustReading() {
+        let isWanted =
+            switch progress {
+            case .idle: true
+            case .full: session.parser.bufferedBytes < eventLoop.server.limits.inputBytesPause
+            case .running, .working, .congested, .closing: false
+            }
+        if isWanted, !isClosed, !hasEnded, !isFinishing { startReading() } else { stopReading() }
+    }
+
     private func startReading() {
-        guard !isReading, !isClosed, !hasEnded, !isFinishing else { return }
+        guard !isReading else { return }
         isReading = true
         uv_read_start(
             stream,
@@ -86,7 +121,7 @@ final class Connection {
     private func stopReading() {
         guard isReading else { return }
         isReading = false
-        uv_read_stop(stream)
+        if !isClosed { uv_read_stop(stream) }
     }
 
     /// libuv reads into the loop's buffer, which all its connections share, since each read is followed at once by
@@ -97,15 +132,15 @@ final class Connection {
     }
 
     private func didRead(_ count: Int, _ buffer: uv_buf_t?) {
-        guard count != 0 else { return }
+        guard count != 0, !isClosed else { return }
+        quietTicks = 0
         if count < 0 {
             hasEnded = true
-            stopReading()
             if count != Int(UV_EOF.rawValue) { return close(nil) }
-            return advance()
+        } else {
+            // `count` bytes of the loop's buffer were just written by libuv.
+            session.parser.append(UnsafeRawBufferPointer(start: buffer?.base, count: count))
         }
-        // `count` bytes of the loop's buffer were just written by libuv.
-        session.parser.append(UnsafeRawBufferPointer(start: buffer?.base, count: count))
         advance()
     }
 
@@ -113,35 +148,35 @@ final class Connection {
 
     /// Runs what can be run and sends what can be sent.
     func advance() {
-        guard !isClosed else { return }
-        var isCongested = false
-        loop: while !session.isWaitingForWork {
-            switch session.run() {
-            case .needsInput:
-                startReading()
-                break loop
+        guard !isClosed, progress != .working else { return }
+        progress = .running
+        progress = runCommands()
+        eventLoop.note(self, holds: session.hasHeldReplies, isCongested: progress == .congested)
+        flush()
+        adjustReading()
+    }
+
+    private func runCommands() -> Progress {
+        let outputMax = eventLoop.server.limits.outputBytesPause
+        var limit = min(outputMax, Self.flushBytes)
+        while true {
+            switch session.run(outputBytesMax: limit) {
+            case .needsInput: return .idle
             case .work(let work):
-                stopReading()
                 submit(work)
+                return .working
             case .prepare(let database, let forWriting):
-                stopReading()
                 prepare(database, forWriting)
-            case .congested:
-                stopReading()
-                isCongested = true
-                break loop
+                return .working
+            case .congested: return .congested
+            case .closing: return .closing
             case .outputFull:
-                stopReading()
-                let before = session.pendingOutput
                 flush()
-                if isClosed || session.pendingOutput == before { break loop }
-            case .closing:
-                stopReading()
-                break loop
+                if isClosed { return .closing }
+                if session.pendingOutput > outputMax { return .full }
+                limit = min(outputMax, session.pendingOutput + Self.flushBytes)
             }
         }
-        eventLoop.note(self, holds: session.hasHeldReplies, isCongested: isCongested)
-        flush()
     }
 
     private func submit(_ work: @escaping DeferredWork) {
@@ -161,19 +196,20 @@ final class Connection {
 
     func finish(_ result: Session.WorkResult) {
         session.finish(result)
+        progress = .running
         advance()
     }
 
     func finishPreparing(_ error: LarderError?) {
         session.finishPreparing(error)
+        progress = .running
         advance()
     }
 
-    func commitsDecided(upTo sequence: UInt64, failure: LarderError?) {
-        session.commitsDecided(upTo: sequence, failure: failure)
+    func commitsDecided(_ sequences: ClosedRange<UInt64>, failure: LarderError?) {
+        session.commitsDecided(sequences, failure: failure)
         flush()
-        // A pause for full output may be over.
-        if !isReading, !session.isWaitingForWork, !isClosed { advance() }
+        if progress == .full { advance() }
     }
 
     // MARK: Writing
@@ -252,22 +288,21 @@ final class Connection {
         guard status == 0 else { return close(nil) }
         lastProgress = eventLoop.server.engine.monotonic()
         flush()
-        if !isClosed, !isReading, !session.isWaitingForWork { advance() }
+        if progress == .full { advance() }
     }
 
     /// Closes a connection that has nothing more to say or hear.
     private func closeIfDone() {
-        guard session.isClosing || hasEnded || isFinishing, !isWriting, !session.isWaitingForWork,
-            session.pendingOutput == 0, !session.hasHeldReplies
-        else { return }
-        close(nil)
+        let isOver = progress == .closing || progress == .idle && (hasEnded || isFinishing)
+        if isOver, !isWriting, session.pendingOutput == 0, !session.hasHeldReplies { close(nil) }
     }
 
     // MARK: Time
 
     func tick(_ monotonic: Int64) {
         session.expireSnapshot(monotonic: monotonic)
-        session.reclaim()
+        quietTicks += 1
+        if quietTicks == Self.ticksUntilReclaim, progress == .idle { session.reclaim() }
         let limits = eventLoop.server.limits
         // Replies that wait for a commit are not the client's fault.
         let isStalled = isWriting || session.sendableCount > 0

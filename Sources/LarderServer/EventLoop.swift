@@ -30,6 +30,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
 
     private let mailLock = Lock()
     private var mail: [Message] = []
+    /// The loop reads no more mail.
+    private var isOver = false
 
     private var connections: [Int64: Connection] = [:]
     /// Connections whose commands wait because too much waits to be committed.
@@ -37,11 +39,13 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     /// Connections with replies that wait for a commit.
     private var holding: Set<Int64> = []
     private var hasNewWrites = false
+    /// Commits up to this sequence are decided, as far as this loop was told.
+    private var lastDecided: UInt64 = 0
     private var isStopping = false
     private var stopDeadline: Int64 = 0
     /// Called on every tick of the first loop.
     var onTick: (() -> Void)?
-    /// Called once when the loop has nothing more to do after a stop.
+    /// Called once when the loop begins to stop.
     var onStopping: (() -> Void)?
 
     private static let tickMilliseconds: UInt64 = 100
@@ -102,14 +106,25 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
 
     // MARK: Mail
 
-    /// Thread-safe.
+    /// Thread-safe. A message that comes after the loop has ended is dropped.
     func send(_ message: Message) {
-        mailLock.withLock {
+        let isDropped = mailLock.withLock {
+            if isOver { return true }
             // Decisions without failure that follow each other say no more than the last.
             if case .decided(_, nil) = message, case .decided(_, nil) = mail.last { mail.removeLast() }
             mail.append(message)
+            // With the lock held, because the handle is closed with the lock held.
+            uv_async_send(wakeUp)
+            return false
         }
-        uv_async_send(wakeUp)
+        if isDropped { drop(message) }
+    }
+
+    /// Gives back what a message carries that nobody will read.
+    private func drop(_ message: Message) {
+        guard case .accept(let descriptor) = message else { return }
+        closeDescriptor(descriptor)
+        server.clients.add(-1)
     }
 
     func commitsDecided(upTo sequence: UInt64, failure: LarderError?) { send(.decided(sequence, failure)) }
@@ -132,11 +147,15 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     }
 
     private func decided(_ sequence: UInt64, _ failure: LarderError?) {
-        for id in holding {
-            guard let connection = connections[id] else { continue }
-            connection.commitsDecided(upTo: sequence, failure: failure)
-        }
+        guard sequence > lastDecided else { return }
+        let sequences = lastDecided + 1...sequence
+        lastDecided = sequence
+        for id in holding { connections[id]?.commitsDecided(sequences, failure: failure) }
         holding = holding.filter { connections[$0]?.session.hasHeldReplies == true }
+        resumeCongested()
+    }
+
+    private func resumeCongested() {
         guard !congested.isEmpty, !server.engine.pipeline.isCongested else { return }
         let waiting = congested
         congested = []
@@ -158,7 +177,9 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         onTick?()
         let now = server.engine.monotonic()
         for connection in Array(connections.values) { connection.tick(now) }
-        if !congested.isEmpty, !server.engine.pipeline.isCongested { decided(0, nil) }
+        resumeCongested()
+        // The loop polls before it comes to the check that wakes commits otherwise.
+        wakeCommits()
         if isStopping {
             if now >= stopDeadline {
                 for connection in Array(connections.values) { connection.close("the daemon is stopping") }
@@ -169,16 +190,12 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
 
     // MARK: Connections
 
-    /// Takes over a connected socket.
+    /// Takes over a connected socket, which the listener has counted.
     private func accept(_ descriptor: Int32) {
-        guard !isStopping else {
-            closeDescriptor(descriptor)
-            return
-        }
+        guard !isStopping else { return drop(.accept(descriptor: descriptor)) }
         let session = Session(id: server.newClientID(), server: server)
         let connection = Connection(session, self)
         connections[session.id] = connection
-        server.clients.add(1)
         connection.open(descriptor)
     }
 
@@ -215,8 +232,16 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     }
 
     private func endIfIdle() {
-        guard isStopping, connections.isEmpty, uv_is_closing(asHandle(wakeUp)) == 0 else { return }
-        uv_close(asHandle(wakeUp), nil)
+        guard isStopping, connections.isEmpty else { return }
+        let unread: [Message]? = mailLock.withLock {
+            guard !isOver else { return nil }
+            isOver = true
+            uv_close(asHandle(wakeUp), nil)
+            defer { mail = [] }
+            return mail
+        }
+        guard let unread else { return }
+        for message in unread { drop(message) }
         uv_close(asHandle(afterPolling), nil)
         uv_close(asHandle(ticker), nil)
     }

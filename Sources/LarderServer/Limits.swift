@@ -4,9 +4,13 @@ import RESP
 package struct Limits: Sendable {
     /// Connections at a time (`--max-clients`).
     package var clientsMax = 10_000
-    /// Bytes of replies that a client has not read before it is no longer read from: 1 MiB.
-    package var outputBytesPause = 1 << 20
-    /// How long such a client may leave its replies unread before it is disconnected, in milliseconds: 1 minute.
+    /// Bytes of replies that a client may leave unread before its further commands wait: 8 MiB.
+    package var outputBytesPause = 8 << 20
+    /// Bytes of requests that are taken from such a client before it is no longer read from: 64 MiB. Many clients send
+    /// all their requests before they read the first reply.
+    package var inputBytesPause = 64 << 20
+    /// How long a client may leave replies unread, without taking any, before it is disconnected, in milliseconds:
+    /// 1 minute.
     package var outputStallMilliseconds: Int64 = 60_000
     /// Snapshots open at a time, of all connections.
     package var snapshotsMax = 64

@@ -14,6 +14,8 @@ final class Listener {
     /// When accepting goes on after the process ran out of descriptors; 0 when it was not stopped.
     private var resumeAt: Int64 = 0
 
+    private var lastLog = Int64.min / 2
+
     private static let pauseMilliseconds: Int64 = 200
     /// Connections taken per turn of the loop, so that a flood of them does not stop the others.
     private static let acceptsPerTurn = 64
@@ -55,6 +57,8 @@ final class Listener {
                 refuse(client)
                 continue
             }
+            // Counted here, because many may be accepted before a loop opens the first of them.
+            server.clients.add(1)
             loops[next].send(.accept(descriptor: client))
             next = (next + 1) % loops.count
         }
@@ -62,7 +66,7 @@ final class Listener {
 
     private func refuse(_ client: Int32) {
         server.clientsRefused.add()
-        log.warning("a connection was refused: \(server.limits.clientsMax) are open, the most allowed (--max-clients)")
+        logSeldom("a connection was refused: \(server.limits.clientsMax) are open, the most allowed (--max-clients)")
         let text = Array("-ERR max number of clients reached\r\n".utf8)
         _ = text.withUnsafeBytes { send(client, $0.baseAddress, $0.count, Int32(MSG_DONTWAIT) | Self.noSignal) }
         closeDescriptor(client)
@@ -76,9 +80,17 @@ final class Listener {
 
     /// Out of descriptors or memory: the socket stays readable, so that polling on would only burn the processor.
     private func pause() {
-        log.warning("cannot accept connections: \(String(cString: strerror(errno))); trying again")
+        logSeldom("cannot accept connections: \(String(cString: strerror(errno))); trying again")
         uv_poll_stop(poll)
         resumeAt = server.engine.monotonic() + Self.pauseMilliseconds
+    }
+
+    /// At most one line a second, whatever clients do.
+    private func logSeldom(_ message: String) {
+        let now = server.engine.monotonic()
+        guard now - lastLog >= 1000 else { return }
+        lastLog = now
+        log.warning(message)
     }
 
     func tick() {

@@ -14,6 +14,9 @@ package enum Server {
         /// Whether SIGTERM and SIGINT stop the server.
         package var handlesSignals = true
 
+        /// Descriptors for all clients, the files that the databases may keep open, and some for everything else.
+        var descriptorsWanted: Int { limits.clientsMax + engine.openFilesMax + 256 }
+
         package init(directory: String, socketPath: String) {
             self.directory = directory
             self.socketPath = socketPath
@@ -38,7 +41,7 @@ package enum Server {
     package static func run(
         _ configuration: Configuration, log: Log, onReady: (@escaping @Sendable (String) -> Void) -> Void = { _ in }
     ) throws(Failure) {
-        signal(SIGPIPE, SIG_IGN)
+        ProcessSettings.prepareToServe(descriptorsWanted: configuration.descriptorsWanted, log: log)
         var options = configuration.engine
         options.onDamage = .setAside
         options.holderSocket = configuration.socketPath

@@ -11,7 +11,7 @@ import RESP
 /// Confined to one event loop (or one test). `@unchecked Sendable`, because deferred work hands the session back to its
 /// loop as a value; nothing of it is touched by other threads.
 package final class Session: @unchecked Sendable {
-    /// Why ``run()`` returned.
+    /// Why ``run(outputBytesMax:)`` returned.
     enum Pause {
         /// All complete commands have run.
         case needsInput
@@ -31,11 +31,9 @@ package final class Session: @unchecked Sendable {
     let server: ServerState
     package var parser: RequestParser
     var replies = ReplyBuffer()
-    private var held: [HeldReply] = []
-    private var heldFirst = 0
+    private var held = HeldReplies()
     /// Bytes of replies that were taken away to be sent, since the beginning.
     private var sentBytes = 0
-    private var isExecuting = false
     private var isWaiting = false
     private(set) var isClosing = false
     /// A parsed command that has not run yet, because files had to be opened or commits had to catch up.
@@ -43,18 +41,10 @@ package final class Session: @unchecked Sendable {
     private var lastSpec: CommandSpec?
 
     private(set) var database: Database
-    private(set) var snapshot: Snapshot?
-    private var snapshotDeadline: Int64 = 0
+    private(set) var view = ReadingView.current
     var name = ""
     var libraryName = ""
     var libraryVersion = ""
-
-    /// Where a held reply stands, counted in bytes from the connection's beginning.
-    private struct HeldReply {
-        let start: Int
-        let end: Int
-        let ticket: CommitTicket
-    }
 
     package init(id: Int64, server: ServerState) {
         self.id = id
@@ -66,10 +56,11 @@ package final class Session: @unchecked Sendable {
     // MARK: Running commands
 
     /// Runs the commands that are complete, until one of the reasons to pause.
-    func run() -> Pause {
+    /// - Parameter outputBytesMax: no further command begins while more bytes of replies than these are not yet taken.
+    func run(outputBytesMax: Int) -> Pause {
         while !isClosing, !isWaiting {
             if !hasCommand {
-                if pendingOutput > server.limits.outputBytesPause { return .outputFull }
+                if pendingOutput > outputBytesMax { return .outputFull }
                 do throws(ProtocolError) {
                     guard try parser.next() else { return .needsInput }
                 } catch {
@@ -103,7 +94,7 @@ package final class Session: @unchecked Sendable {
             }
         } catch {
             hasCommand = false
-            replies.error(error.text)
+            replies.error(error.bytes)
         }
         hold(from: start, call.ticket)
         return nil
@@ -123,28 +114,30 @@ package final class Session: @unchecked Sendable {
         return spec
     }
 
+    /// The name and the first arguments, each cut as Redis cuts them.
     private func unknownCommand() -> CommandError {
-        func shown(_ index: Int) -> String {
-            String(decoding: parser.argument(index).prefix(128), as: UTF8.self)
+        var arguments: [UInt8] = []
+        for index in 1..<max(1, parser.argumentCount) where arguments.count < Self.shownBytesMax {
+            let room = Self.shownBytesMax - arguments.count
+            arguments += [UInt8(ascii: "'")] + shown(parser.argument(index), room) + Array("' ".utf8)
         }
-        var arguments = ""
-        for index in 1..<max(1, parser.argumentCount) {
-            guard arguments.utf8.count < 128 else { break }
-            arguments += "'\(shown(index))' "
-        }
-        return CommandError("ERR unknown command '\(shown(0))', with args beginning with: \(arguments)")
+        let name = shown(parser.argument(0), Self.shownBytesMax)
+        return CommandError("ERR unknown command '", name, "', with args beginning with: ", arguments)
     }
+
+    private static let shownBytesMax = 128
 
     /// What keeps a command from running on the loop now.
     private func obstacle(_ spec: CommandSpec) -> Pause? {
         let isWrite = spec.flags.contains(.write)
         guard isWrite || spec.flags.contains(.readonly), !spec.flags.contains(.wholeDatabase) else { return nil }
         if isWrite, server.engine.pipeline.isCongested { return .congested }
-        if snapshot == nil || isWrite, !database.isReady(forWriting: isWrite) {
-            isWaiting = true
-            return .prepare(database, forWriting: isWrite)
-        }
-        return nil
+        if !isWrite, case .snapshot = view { return nil }
+        // A database without files is created by what stores an entry, not by what would change one.
+        let forWriting = isWrite && (spec.flags.contains(.creates) || database.exists)
+        guard !database.isReady(forWriting: forWriting) else { return nil }
+        isWaiting = true
+        return .prepare(database, forWriting: forWriting)
     }
 
     // MARK: What comes back from other threads
@@ -161,30 +154,27 @@ package final class Session: @unchecked Sendable {
                 then = try work(&buffer)
             } catch {
                 buffer.clear()
-                buffer.error(error.text)
+                buffer.error(error.bytes)
                 then = nil
             }
             reply = buffer.take()
         }
     }
 
-    /// Takes the result of ``Pause/work(_:)``; then ``run()`` goes on.
+    /// Takes the result of ``Pause/work(_:)``; then ``run(outputBytesMax:)`` goes on.
     func finish(_ result: WorkResult) {
         isWaiting = false
         result.then?(self)
         replies.raw(result.reply)
     }
 
-    /// Takes the result of ``Pause/prepare(_:forWriting:)``; then ``run()`` goes on with the same command.
+    /// Takes the result of ``Pause/prepare(_:forWriting:)``; then ``run(outputBytesMax:)`` goes on with the same command.
     func finishPreparing(_ error: LarderError?) {
         isWaiting = false
         guard let error else { return }
         hasCommand = false
-        replies.error(CommandError(error).text)
+        replies.error(CommandError(error).bytes)
     }
-
-    /// Whether an answer from another thread is awaited.
-    var isWaitingForWork: Bool { isWaiting }
 
     // MARK: Output
 
@@ -192,25 +182,25 @@ package final class Session: @unchecked Sendable {
     var pendingOutput: Int { replies.count }
 
     /// Whether replies wait for a commit.
-    var hasHeldReplies: Bool { heldFirst < held.count }
+    var hasHeldReplies: Bool { !held.isEmpty }
 
     /// Holds the reply that begins at `start` until its ticket is decided.
     private func hold(from start: Int, _ ticket: CommitTicket) {
         guard ticket != .none else { return }
         let pipeline = server.engine.pipeline
-        held.append(HeldReply(start: start, end: sentBytes + replies.count, ticket: ticket))
-        // Undecided now: the decision reaches this loop after this command, and finds the reply held.
-        guard pipeline.isDecided(ticket) else { return }
-        if let failure = pipeline.failure(of: ticket) {
-            replaceReply(at: held.count - 1, with: CommandError(failure).text)
+        let end = sentBytes + replies.count
+        guard pipeline.isDecided(ticket) else {
+            // The decision reaches this loop after this command, and finds the reply held.
+            return held.add(start: start, end: end, ticket)
         }
-        held.removeLast()
+        guard let failure = pipeline.failure(of: ticket) else { return }
+        var failed = HeldReplies()
+        failed.add(start: start, end: end, ticket)
+        failed.fail(ticket.sequence...ticket.sequence, CommandError(failure), in: &replies, sent: sentBytes)
     }
 
     /// How many bytes may be sent now: everything before the first held reply.
-    var sendableCount: Int {
-        hasHeldReplies ? held[heldFirst].start - sentBytes : replies.count
-    }
+    var sendableCount: Int { held.firstStart.map { $0 - sentBytes } ?? replies.count }
 
     /// Forgets bytes at the front that were sent.
     func didSend(_ count: Int) {
@@ -218,50 +208,39 @@ package final class Session: @unchecked Sendable {
         sentBytes += count
     }
 
-    /// Everything up to `sequence` is decided: held replies become sendable, or errors.
-    func commitsDecided(upTo sequence: UInt64, failure: LarderError?) {
-        while hasHeldReplies, held[heldFirst].ticket.sequence <= sequence {
-            if let failure { replaceReply(at: heldFirst, with: CommandError(failure).text) }
-            heldFirst += 1
-        }
-        if heldFirst == held.count {
-            held.removeAll(keepingCapacity: held.count < 4096)
-            heldFirst = 0
-        }
+    /// `sequences` are decided now, and everything before them was: replies that waited for them become sendable, or
+    /// errors.
+    func commitsDecided(_ sequences: ClosedRange<UInt64>, failure: LarderError?) {
+        if let failure { held.fail(sequences, CommandError(failure), in: &replies, sent: sentBytes) }
+        held.release(upTo: sequences.upperBound)
     }
 
-    /// Puts an error in the place of a reply that was not sent yet, and moves what follows.
-    private func replaceReply(at index: Int, with text: String) {
-        let reply = held[index]
-        var fresh = ReplyBuffer(version: replies.version)
-        let bytes = replies.take()
-        fresh.raw(Array(bytes[..<(reply.start - sentBytes)]))
-        let before = fresh.count
-        fresh.error(text)
-        let shift = fresh.count - before - (reply.end - reply.start)
-        fresh.raw(Array(bytes[(reply.end - sentBytes)...]))
-        replies = fresh
-        for later in (index + 1)..<max(index + 1, held.count) {
-            held[later] = HeldReply(
-                start: held[later].start + shift, end: held[later].end + shift, ticket: held[later].ticket)
-        }
+    /// Gives memory back that a connection at rest does not need.
+    func reclaim() {
+        parser.reclaim()
+        replies.reclaim()
     }
 
     // MARK: What commands change
 
     func select(_ database: Database) { self.database = database }
 
-    func install(snapshot: Snapshot?, deadline: Int64) {
-        self.snapshot?.close()
-        if self.snapshot != nil { server.openSnapshots.add(-1) }
-        self.snapshot = snapshot
-        snapshotDeadline = deadline
+    func see(_ view: ReadingView) { self.view = view }
+
+    /// The snapshot to read from; nil for the database as it is.
+    func snapshot() throws(CommandError) -> OpenSnapshot? {
+        switch view {
+        case .current: return nil
+        case .snapshot(let open, _): return open
+        case .expired:
+            let seconds = server.limits.snapshotMilliseconds / 1000
+            throw CommandError("ERR the snapshot was open for \(seconds) s and was closed: SNAPSHOT CLOSE goes on")
+        }
     }
 
-    /// Closes a snapshot that was open for too long; its reads then answer with an error until it is closed.
+    /// Lets a snapshot go that was open for too long.
     func expireSnapshot(monotonic: Int64) {
-        guard let snapshot, monotonic >= snapshotDeadline else { return }
-        snapshot.close()
+        if case .snapshot(_, let until) = view, monotonic >= until { view = .expired }
     }
 
     /// Gives memory back that nothing needs now.
@@ -273,7 +252,7 @@ package final class Session: @unchecked Sendable {
     /// The connection is gone.
     func end() {
         isClosing = true
-        install(snapshot: nil, deadline: 0)
+        view = .current
     }
 
     /// A record's payload, or null.
@@ -281,6 +260,11 @@ package final class Session: @unchecked Sendable {
         guard let record else { return replies.null() }
         record.withPayload { replies.bulk($0) }
     }
+}
+
+/// At most `most` bytes of an argument for an error's text, and none from its first NUL on.
+func shown(_ bytes: UnsafeRawBufferPointer, _ most: Int) -> [UInt8] {
+    Array(bytes.prefix(most).prefix { $0 != 0 })
 }
 
 /// Whether `bytes` are `word` (given in lower case), in any case of ASCII letters.
