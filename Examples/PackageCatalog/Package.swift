@@ -1,0 +1,23 @@
+// swift-tools-version: 6.2
+// A package of its own that uses Larder as yours would. Yours names the repository in place of the path.
+
+import PackageDescription
+
+let package = Package(
+    name: "PackageCatalog",
+    platforms: [.macOS(.v15)],
+    dependencies: [.package(name: "Larder", path: "../..")],
+    targets: [
+        .target(name: "PackageRecords"),
+        .executableTarget(
+            name: "package-catalog",
+            dependencies: [
+                "PackageRecords",
+                .product(name: "Larder", package: "Larder"),
+                .product(name: "LarderClient", package: "Larder"),
+            ]),
+        .testTarget(
+            name: "PackageRecordsTests", dependencies: ["PackageRecords"], resources: [.copy("Fixtures")]),
+    ],
+    swiftLanguageModes: [.v6]
+)

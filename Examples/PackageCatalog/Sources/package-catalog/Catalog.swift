@@ -1,0 +1,62 @@
+import Larder
+import LarderClient
+
+/// Finds the verb, runs it, and turns errors into messages and exit codes.
+enum Catalog {
+    static let usage = """
+        usage: package-catalog VERB [options]
+
+        With the larder opened by this program itself:
+          load --directory DIR [--policy P] [--installed FILE] [--available FILE] [--translations FILE]…
+                                           store package records; FILE may be - for standard input
+          show --directory DIR [--database NAME] [--language CODE] PACKAGE
+          search --directory DIR [--database NAME] [--limit N] WORD
+          needs --directory DIR [--database NAME] PACKAGE
+                                           which packages depend on it
+          sections --directory DIR [--database NAME]
+                                           how many packages there are of each section, and how large
+          snapshot --directory DIR PACKAGE
+                                           shows that a snapshot does not see later writes
+          batches --directory DIR          writes batch after batch until it is killed
+          batches --directory DIR --check  tells whether a part of a batch is to be found
+
+        With a larder that larderd serves:
+          show --socket SOCKET [--database NAME] [--language CODE] KEY
+
+        The databases are 'installed', with keys such as bash:amd64, and 'available', with keys such as
+        bash:amd64=5.2.15-2. The default is 'installed'.
+        exit codes: 0 done, 1 not found or not as it should be, 2 wrong usage, 3 refused by the larder or the disk
+
+        """
+
+    /// Something that was asked for is not there, or not as it should be.
+    struct NotFound: Error { let message: String }
+
+    /// - Returns: the exit code.
+    static func main(_ words: [String]) -> CInt {
+        do {
+            var arguments = try Arguments(words)
+            switch arguments.verb {
+            case "load": try Load.run(&arguments)
+            case "show": try Show.run(&arguments)
+            case "search": try Search.run(&arguments)
+            case "needs": try Needs.run(&arguments)
+            case "sections": try Sections.run(&arguments)
+            case "snapshot": try SnapshotShown.run(&arguments)
+            case "batches": try Batches.run(&arguments)
+            case "help", "--help", "-h": Console.out(usage, terminator: "")
+            default: throw Arguments.Failure(message: "there is no verb '\(arguments.verb)'")
+            }
+            return 0
+        } catch let failure as Arguments.Failure {
+            Console.error("\(failure.message)\nTry: package-catalog help")
+            return 2
+        } catch let missing as NotFound {
+            Console.error(missing.message)
+            return 1
+        } catch {
+            Console.error("\(error)")
+            return 3
+        }
+    }
+}

@@ -1,0 +1,111 @@
+import Larder
+import PackageRecords
+
+/// `load`: reads package records and stores them, a thousand in each batch.
+///
+/// What is stored replaces what was stored under the same key. What is not loaded again, because the machine no longer
+/// has it, is not deleted here: it goes by itself when the policy's interval is over.
+enum Load {
+    private static let batchEntries = 1000
+    /// Problems that are shown; the rest is counted.
+    private static let problemsShown = 3
+
+    static func run(_ arguments: inout Arguments) throws {
+        let directory = try arguments.required("--directory")
+        let policyText = arguments.option("--policy") ?? "low"
+        guard let policy = UpdatePolicy(policyText) else {
+            throw Arguments.Failure(message: "--policy \(policyText): it is one of \(UpdatePolicy.syntax)")
+        }
+        let translationFiles = arguments.all("--translations")
+        let files = [
+            (Databases.installed, arguments.option("--installed")),
+            (Databases.available, arguments.option("--available")),
+        ]
+        try arguments.end()
+        guard files.contains(where: { $0.1 != nil }) else {
+            throw Arguments.Failure(message: "load needs --installed or --available")
+        }
+        let translations = try read(translationFiles)
+        for case (let name, let file?) in files {
+            let cache = try Cache(named: name, policy: policy, directory: directory)
+            try load(file, into: cache, translations)
+        }
+    }
+
+    private static func read(_ files: [String]) throws -> Translations {
+        var translations = Translations()
+        var problems = Problems()
+        for file in files {
+            try ControlFile.read(file) { step in
+                do {
+                    if case .stanza(let stanza) = step { try translations.add(stanza) }
+                    if case .problem(let problem) = step { throw problem }
+                } catch let problem as RecordProblem {
+                    problems.add(problem)
+                }
+            }
+        }
+        guard !files.isEmpty else { return translations }
+        let languages = translations.languages.joined(separator: ", ")
+        Console.out("translations: \(Format.count(translations.count)) descriptions in \(languages)\(problems)")
+        return translations
+    }
+
+    private static func load(_ file: String, into cache: Cache, _ translations: Translations) throws {
+        let clock = ContinuousClock()
+        let begin = clock.now
+        let key: KeyPath<PackageRecord, String> =
+            cache.name == Databases.installed ? \.installedKey : \.availableKey
+        let batch = cache.makeBatch()
+        var problems = Problems()
+        var (records, storedBytes, relations, languages) = (0, 0, 0, Set<String>())
+        func store() throws {
+            storedBytes += batch.byteCount
+            try cache.apply(batch)
+            batch.removeAll()
+        }
+        let readBytes = try ControlFile.read(file) { step in
+            do {
+                if case .problem(let problem) = step { throw problem }
+                guard case .stanza(let stanza) = step else { return }
+                let record = try PackageRecord(stanza, translations: translations)
+                try batch.set(record, forKey: record[keyPath: key])
+                records += 1
+                relations += record.relations.values.reduce(0) { $0 + $1.count }
+                languages.formUnion(record.descriptions.keys)
+            } catch let problem as RecordProblem {
+                problems.add(problem)
+            }
+            if batch.count >= batchEntries { try store() }
+        }
+        try store()
+        let time = clock.now - begin
+        let rate = Int(Double(records) / max(0.001, time / .seconds(1)))
+        let entries = try cache.count()
+        Console.out(
+            """
+            \(cache.name): \(Format.count(records)) records with \(Format.count(relations)) relations and descriptions in \
+            \(languages.count) languages, \(Format.bytes(readBytes)) read
+                stored as \(Format.count(entries)) entries, \(Format.bytes(storedBytes)) of JSON, in \
+            \(Format.seconds(time)): \(Format.count(rate)) a second, policy \(cache.policy)\(problems)
+            """)
+    }
+
+    /// What was not understood.
+    private struct Problems: CustomStringConvertible {
+        private var shown: [String] = []
+        private var count = 0
+
+        mutating func add(_ problem: RecordProblem) {
+            count += 1
+            if count <= problemsShown { shown.append(problem.description) }
+        }
+
+        /// Empty where all is well.
+        var description: String {
+            if count == 0 { return "" }
+            return ([", \(Format.count(count)) passed over:"] + shown + (count > shown.count ? ["…"] : []))
+                .joined(separator: "\n    ")
+        }
+    }
+}

@@ -1,0 +1,15 @@
+import LarderClient
+import PackageRecords
+
+/// The same records through larderd, while another process holds the larder.
+enum RemoteCatalog {
+    static func find(_ key: String, database: String, socketPath: String) throws -> Show.Found {
+        let client = try LarderClient(socketPath: socketPath, database: database)
+        guard let record = try client.value(PackageRecord.self, forKey: key),
+            let info = try client.info(forKey: key)
+        else { throw Catalog.NotFound(message: "'\(key)' is not in the database '\(database)'") }
+        return Show.Found(
+            record: record, key: key, age: .milliseconds(info.ageMilliseconds),
+            timeToLive: info.timeToLiveMilliseconds.map { .milliseconds($0) }, policy: info.databasePolicy)
+    }
+}
