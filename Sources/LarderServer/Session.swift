@@ -243,12 +243,6 @@ package final class Session: @unchecked Sendable {
         if case .snapshot(_, let until) = view, monotonic >= until { view = .expired }
     }
 
-    /// Gives memory back that nothing needs now.
-    func reclaim() {
-        if !hasCommand, !isWaiting, parser.bufferedBytes == 0 { parser.reclaim() }
-        if replies.isEmpty { replies.reclaim() }
-    }
-
     /// The connection is gone.
     func end() {
         isClosing = true
