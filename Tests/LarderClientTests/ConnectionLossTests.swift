@@ -133,10 +133,10 @@ import Threading
     @Test func silenceIsATimeoutAndTheLateAnswerIsNotMistakenForAnother() throws {
         let server = try Self.server()
         defer { server.stop() }
-        let client = try LarderClient(socketPath: server.path, timeoutMilliseconds: 20)
+        let client = try LarderClient(socketPath: server.path, timeoutMilliseconds: 1_000)
         let error = #expect(throws: LarderClientError.self) { try client.command("HANG") }
         #expect(error?.code == .timeout)
-        #expect(error?.message == "the daemon at \(server.path) did not answer within 20 ms")
+        #expect(error?.message == "the daemon at \(server.path) did not answer within 1000 ms")
         #expect(try client.command("ONE") == .integer(1))
         #expect(server.connectionCount == 2)
     }
@@ -152,7 +152,7 @@ import Threading
             gate.open()
             server.stop()
         }
-        let client = try LarderClient(socketPath: server.path, timeoutMilliseconds: 20)
+        let client = try LarderClient(socketPath: server.path, timeoutMilliseconds: 1_000)
         let error = #expect(throws: LarderClientError.self) {
             try client.pipeline((0..<50).map { _ in [Array("HANG".utf8), [UInt8](repeating: 0, count: 100_000)] })
         }
@@ -261,7 +261,7 @@ import Threading
         let isOver = Gate()
         let server = try FakeServer { $0.name == "ONE" ? .nothing : .standard }
         defer { server.stop() }
-        let client = try LarderClient(socketPath: server.path, timeoutMilliseconds: 40)
+        let client = try LarderClient(socketPath: server.path, timeoutMilliseconds: 1_000)
         let signals = Self.disturb(pthread_self()) { !isOver.isOpen }
         let error = #expect(throws: LarderClientError.self) { try client.command("ONE") }
         isOver.open()

@@ -111,6 +111,9 @@ final class FakeServer: Sendable {
             }
             let thread = WorkThread(name: "fake-serve") { [self] in
                 serve(descriptor, number)
+                // Another test may just be starting a process, which then holds a copy of the descriptor for a moment:
+                // closing alone would not end the connection.
+                shutdown(descriptor, CInt(SHUT_RDWR))
                 close(descriptor)
                 lock.withLock { _ = state.ended.insert(number) }
                 changed.broadcast()
