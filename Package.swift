@@ -72,7 +72,7 @@ let package = Package(
         .testTarget(
             name: "LarderClientTests",
             dependencies: [
-                "LarderClient", "LarderEngine", "LarderServer", "larderctl", "larderd", "RESP", "TestSupport",
+                "Larder", "LarderClient", "LarderEngine", "LarderServer", "larderctl", "larderd", "RESP", "TestSupport",
                 "Threading",
             ],
             swiftSettings: settings),

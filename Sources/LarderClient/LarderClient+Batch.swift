@@ -6,22 +6,25 @@ extension LarderClient {
     /// Writes that happen all or not at all: entries to set, or keys to remove.
     ///
     /// The daemon can so far do either in one step, not both together, and an entry of a batch cannot have a policy
-    /// of its own: a batch that asks for that is refused before anything is sent. The values of a batch carry no mark
-    /// of their codec; a model in it is stored as the same JSON, and ``LarderClient/value(_:forKey:)`` reads it.
+    /// of its own: a batch that asks for both is refused before anything is sent.
+    ///
+    /// Nor can the values of a batch of more than one entry be marked with their codec. Models in it are stored as the
+    /// same JSON, and ``LarderClient/value(_:forKey:)`` reads them; but to the Larder library, when it opens that
+    /// larder, they are raw bytes, which it does not take for models. Where it is to read them, set them one by one.
     ///
     /// Not thread-safe: fill it from one thread at a time.
     public struct Batch {
-        private(set) var sets: [(key: String, value: [UInt8])] = []
+        private(set) var sets: [(key: String, value: [UInt8], codec: EntryInfo.Codec?)] = []
         private(set) var removals: [String] = []
 
         /// Adds a model, stored as JSON. Of two values for one key the later one holds.
         public mutating func set(_ value: some Encodable, forKey key: String) throws(LarderClientError) {
-            sets.append((key, try ModelCoding.encode(value, key: key)))
+            sets.append((key, try ModelCoding.encode(value, key: key), .json))
         }
 
         /// Adds bytes. Of two values for one key the later one holds.
         public mutating func setBytes(_ bytes: [UInt8], forKey key: String) {
-            sets.append((key, bytes))
+            sets.append((key, bytes, nil))
         }
 
         /// Adds keys to remove.
@@ -40,7 +43,7 @@ extension LarderClient {
         try perform(batch)
     }
 
-    /// Stores models, all in one step. Of two values for one key the later one holds.
+    /// Stores models, all in one step. Of two values for one key the later one holds. See ``Batch`` about their codec.
     public func setMany(_ models: some Sequence<(key: String, value: some Encodable)>) throws(LarderClientError) {
         var batch = Batch()
         for (key, value) in models { try batch.set(value, forKey: key) }
@@ -54,9 +57,11 @@ extension LarderClient {
                 "a batch either sets entries or removes some: the daemon cannot yet do both in one step",
                 operation: "batch")
         }
-        if !batch.sets.isEmpty {
+        if let only = batch.sets.first, batch.sets.count == 1 {
+            try store(only.value, forKey: Array(only.key.utf8), policy: nil, codec: only.codec)
+        } else if !batch.sets.isEmpty {
             var words = [Array("MSET".utf8)]
-            for (key, value) in batch.sets { words += [Array(key.utf8), value] }
+            for (key, value, _) in batch.sets { words += [Array(key.utf8), value] }
             guard try answer(words) == .simpleString("OK") else {
                 throw LarderClientError.unexpectedReply(to: "MSET", "OK")
             }

@@ -2,14 +2,14 @@
 
 import RESP
 
-/// How long an entry still has.
-public enum TimeToLive: Hashable, Sendable {
-    /// It does not expire.
-    case never
-    case milliseconds(Int64)
-}
-
 extension LarderClient {
+    /// How long an entry still has.
+    public enum TimeToLive: Hashable, Sendable {
+        /// It does not expire.
+        case never
+        case milliseconds(Int64)
+    }
+
     /// Stores bytes.
     /// - Parameters:
     ///   - key: the entry's name; an entry of that name is replaced, with its deadline.

@@ -24,7 +24,7 @@ extension Verb {
         return info == nil ? .notFound : .done
     }
 
-    private static func metaLines(_ info: EntryInfo) -> [(name: String, text: String)] {
+    private static func metaLines(_ info: LarderClient.EntryInfo) -> [(name: String, text: String)] {
         let rule =
             switch info.rule {
             case .governed: "its database's policy, \(info.databasePolicy)"
@@ -44,7 +44,7 @@ extension Verb {
         ]
     }
 
-    private static func metaJSON(_ key: [UInt8], _ info: EntryInfo?) -> JSONText {
+    private static func metaJSON(_ key: [UInt8], _ info: LarderClient.EntryInfo?) -> JSONText {
         guard let info else { return .object([("key", .bytes(key)), ("found", .bool(false))]) }
         return .object([
             ("key", .bytes(key)),

@@ -13,7 +13,7 @@ extension Verb {
         ],
         argumentCount: 0...0
     ) { arguments, context in
-        let result: PurgeResult
+        let result: LarderClient.PurgeResult
         switch (arguments.options["--expired"], arguments.options["--prefix"]) {
         case (nil, nil): result = try context.connect().purge()
         case (_?, nil): result = try context.connect().purgeExpired()

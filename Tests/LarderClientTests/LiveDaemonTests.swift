@@ -1,3 +1,4 @@
+import Larder
 import LarderClient
 import TestSupport
 import Testing
@@ -208,6 +209,30 @@ private struct Book: Codable, Equatable {
         // The signal comes too late or finds it ending: either way it ends in good order.
         #expect(try daemon.stop(0) == 0)
         #expect(try Larderctl(socketPath: daemon.socketPath)("ping").exitCode == 3)
+    }
+
+    /// What the client stores, the library reads in the same larder, and the other way round.
+    @Test func theClientAndTheLibraryReadEachOther() throws {
+        let daemon = try Daemon()
+        let book = Book(name: "a/b \"本\"", price: 18.5)
+        do {
+            let cache = try Cache(named: "books", directory: daemon.directory.path + "/larder")
+            try cache.set(book, forKey: "library")
+            cache.close()
+        }
+        try daemon.start()
+        let client = try LarderClient(socketPath: daemon.socketPath, database: "books")
+        #expect(try client.value(Book.self, forKey: "library") == book)
+        #expect(try client.info(forKey: "library")?.codec == .json)
+        try client.set(book, forKey: "client", policy: .never)
+        try client.batch { try $0.set(book, forKey: "batch") }
+        try client.set(["a/b"], forKey: "bytes")
+        #expect(try daemon.stop(SIGTERM) == 0)
+        let cache = try Cache(named: "books", directory: daemon.directory.path + "/larder")
+        #expect(try cache.value(Book.self, forKey: "client") == book)
+        #expect(try cache.value(Book.self, forKey: "batch") == book)
+        #expect(try cache.bytes(forKey: "bytes") == Array(#"["a/b"]"#.utf8))
+        cache.close()
     }
 
     @Test func everyCommandHasHelp() throws {

@@ -108,6 +108,10 @@ private struct Reader: Codable, Equatable {
             #expect(try client.bytes(forKey: "bytes") == [0x79])
             try client.batch { $0.remove("book", "bytes") }
             #expect(server.requests.last == ["DEL", "book", "bytes"])
+            try client.batch { try $0.set(1, forKey: "one") }
+            try client.batch { $0.setBytes([0x31], forKey: "one") }
+            #expect(server.requests.suffix(2) == [["SET", "one", "1", "CODEC", "json"], ["SET", "one", "1"]])
+            try client.batch { $0.remove("book", "bytes") }
             try client.batch { _ in }
             #expect(server.requests.last == ["DEL", "book", "bytes"])
         }
