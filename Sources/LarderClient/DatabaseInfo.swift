@@ -10,8 +10,8 @@ extension LarderClient {
         public let policy: String
         /// How long its entries stay fresh, in milliseconds; nil when they do not expire.
         public let intervalMilliseconds: Int64?
-        /// How many entries it has, those included that expired and were not yet swept; nil when they cannot be counted,
-        /// because the database cannot be opened.
+        /// How many entries it has, those included that expired and were not yet swept; nil when they cannot be
+        /// counted, because the database cannot be opened.
         public let entries: Int64?
         /// Its size on disk, roughly.
         public let bytes: Int64

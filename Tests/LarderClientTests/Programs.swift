@@ -14,7 +14,8 @@ enum Programs {
         _ actions: inout posix_spawn_file_actions_t
     ) throws -> pid_t {
         let program = try path(of: name)
-        // The threads that tests run on block signals, and a process begins with the mask of the thread that started it.
+        // The threads that tests run on block signals, and a process begins with the mask of the thread that started
+        // it.
         var attributes = posix_spawnattr_t.empty
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
