@@ -2,6 +2,7 @@
 extension Database {
     /// Sets the database aside if opening it shows damage, or if damage was met since it was opened.
     func setAsideIfDamaged() throws(LarderError) {
+        try ForkGuard.check("set aside")
         try openLock.withLock { () throws(LarderError) in
             var damage: LarderError?
             switch appliedState.presence {

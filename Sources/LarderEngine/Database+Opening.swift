@@ -43,7 +43,8 @@ extension Database {
 
     /// Opens the epoch that POINTER names. Called with `openLock` held, when none is open.
     func openCurrentEpoch() throws(LarderError) {
-        let pointer = try readPointer()
+        let written = try readPointer()
+        let pointer = Self.withoutFuture(written, now: now())
         let path = epochPath(pointer.epoch)
         // LevelDB, told to create, would empty a directory whose CURRENT is missing; so it is never told to here, and
         // such a directory is damage.
@@ -59,10 +60,11 @@ extension Database {
             store.close()
             throw error
         }
+        if pointer != written { correct(pointer) }
         withAllShards {
             setBoth {
                 $0.presence = .open(store)
-                adopt(pointer, in: &$0)
+                $0.adopt(pointer)
             }
         }
         removeOtherEpochs(than: pointer.epoch)
@@ -75,20 +77,30 @@ extension Database {
             onDamage: onDamage)
     }
 
-    /// Takes over what POINTER says.
-    private func adopt(_ pointer: PointerFile, in state: inout State) {
-        state.rules = pointer.rules
-        // A clock that was ahead when the policy changed must not make what is written from now on dead on arrival.
-        state.rules.deadBefore = min(pointer.rules.deadBefore, max(0, now() - 1))
-        state.generation = pointer.generation
-        state.isUnindexed = pointer.isUnindexed
+    /// A clock that was ahead when the policy changed must not make what is written from now on dead on arrival.
+    private static func withoutFuture(_ pointer: PointerFile, now: Int64) -> PointerFile {
+        var pointer = pointer
+        pointer.rules.deadBefore = min(pointer.rules.deadBefore, max(0, now - 1))
+        return pointer
+    }
+
+    /// Writes what was corrected, so that the next start does not correct it to its own, later time.
+    private func correct(_ pointer: PointerFile) {
+        context.report(
+            .warning,
+            "the policy of database '\(name)' was changed when the clock was ahead; entries of that time are gone")
+        do throws(FileError) {
+            _ = try FileSystem.replace(directory + "/" + PointerFile.name, with: Array(pointer.text.utf8))
+        } catch {
+            context.report(.error, "database '\(name)': \(error); entries written now may not outlive the next start")
+        }
     }
 
     /// Takes over the policy of files that are not opened yet, so that whoever asks hears the right one. What is wrong
     /// with the file shows when the database is opened. Called before anybody else knows the database.
     func adoptPointer() {
         guard let pointer = try? readPointer() else { return }
-        withAllShards { setBoth { adopt(pointer, in: &$0) } }
+        withAllShards { setBoth { $0.adopt(pointer) } }
     }
 
     func readPointer() throws(LarderError) -> PointerFile {

@@ -4,12 +4,9 @@ extension Database {
     /// expire stays dead. The database must be ready for writing.
     /// - Returns: what the answer has to wait for.
     package func changePolicy(_ policy: UpdatePolicy, now: Int64) throws(LarderError) -> CommitTicket {
-        try withAllShards { () throws(LarderError) in
-            guard case .open(let store) = applied.presence else {
-                if case .deleted = applied.presence { throw deletedError("policy") }
-                throw LarderError(.noSuchDatabase, "the database is not open", operation: "policy", database: name)
-            }
-            if let error = store.suspension("policy") { throw error }
+        try ForkGuard.check("policy")
+        return try withAllShards { () throws(LarderError) in
+            _ = try writableStore(applied, "policy")
             guard policy != applied.rules.policy else { return CommitTicket(sequence: applied.sequence) }
             if applied.rules.policy == .never { applied.isUnindexed = true }
             applied.rules = applied.rules.changed(to: policy, now: now)

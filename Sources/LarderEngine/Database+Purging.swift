@@ -24,6 +24,7 @@ extension Database {
     /// cursors of before answer with an error. May block; counting what was removed takes time after the fact.
     /// - Parameter counting: whether the report says how many entries there were, which reads them all.
     package func purge(counting: Bool = true) throws(LarderError) -> PurgeReport {
+        try ForkGuard.check("purge")
         let start = context.time.monotonic()
         var report = PurgeReport()
         try openLock.withLock { () throws(LarderError) in
@@ -117,6 +118,7 @@ extension Database {
     /// answer with ``LarderError/Code/deleted``. May block.
     /// - Returns: what was removed.
     func delete(counting: Bool) throws(LarderError) -> PurgeReport {
+        try ForkGuard.check("delete")
         let start = context.time.monotonic()
         var report = PurgeReport()
         try openLock.withLock { () throws(LarderError) in

@@ -90,15 +90,7 @@ extension Database {
     private func apply(_ operations: [CommitOperation], _ state: State, _ durability: Durability?) throws(LarderError)
         -> UInt64
     {
-        let store: EpochStore
-        switch state.presence {
-        case .open(let open): store = open
-        case .failed(let error), .shut(let error): throw error
-        case .deleted: throw deletedError("update")
-        case .absent, .closed:
-            throw LarderError(.noSuchDatabase, "the database is not open", operation: "update", database: name)
-        }
-        if let error = store.suspension("update") { throw error }
+        let store = try writableStore(state, "update")
         let level = durability ?? context.options.durability
         let sequence = pipeline.enqueue(CommitUnit(.write(self, store, operations), durability: level))
         for operation in operations {
@@ -113,6 +105,19 @@ extension Database {
             }
         }
         return sequence
+    }
+
+    /// The store that takes writes now.
+    func writableStore(_ state: State, _ operation: String) throws(LarderError) -> EpochStore {
+        switch state.presence {
+        case .open(let store):
+            if let error = store.suspension(operation) { throw error }
+            return store
+        case .failed(let error), .shut(let error): throw error
+        case .deleted: throw deletedError(operation)
+        case .absent, .closed:
+            throw LarderError(.noSuchDatabase, "the database is not open", operation: operation, database: name)
+        }
     }
 
     /// As ``update(_:loading:now:durability:_:)``, and waits until it is committed. Opens, creates or reopens the

@@ -43,6 +43,13 @@ package final class Database: @unchecked Sendable {
             return nil
         }
 
+        /// Takes over what POINTER says.
+        mutating func adopt(_ pointer: PointerFile) {
+            rules = pointer.rules
+            generation = pointer.generation
+            isUnindexed = pointer.isUnindexed
+        }
+
         /// As of files without entries.
         mutating func startEmpty(_ rules: FreshnessRules) {
             self.rules = rules

@@ -122,20 +122,24 @@ package final class Engine: @unchecked Sendable {
     /// Deletes a database with its files, even where it is open: its handles answer with an error from then on.
     package func deleteDatabase(_ name: String, counting: Bool = false) throws(LarderError) -> PurgeReport {
         try DatabaseName.check(name, operation: "delete")
-        guard let database = table.find(name), database.exists else {
-            throw LarderError(.noSuchDatabase, "there is no database '\(name)'", operation: "delete", database: name)
-        }
-        return try database.delete(counting: counting)
+        return try existing(name, "delete").delete(counting: counting)
     }
 
     /// Moves a damaged database aside, below `DAMAGED/`, and starts an empty one under the same policy.
     /// - Throws: ``LarderError/Code/invalidArgument`` when the database is not damaged.
     package func setAsideDamaged(_ name: String) throws(LarderError) {
         try DatabaseName.check(name, operation: "set aside")
-        guard let database = table.find(name), database.exists else {
-            throw LarderError(.noSuchDatabase, "there is no database '\(name)'", operation: "set aside", database: name)
+        try existing(name, "set aside").setAsideIfDamaged()
+    }
+
+    private func existing(_ name: String, _ operation: String) throws(LarderError) -> Database {
+        guard isUsable else {
+            throw LarderError(.closed, "the larder was closed", operation: operation, database: name)
         }
-        try database.setAsideIfDamaged()
+        guard let database = table.find(name), database.exists else {
+            throw LarderError(.noSuchDatabase, "there is no database '\(name)'", operation: operation, database: name)
+        }
+        return database
     }
 
     // MARK: The larder
@@ -153,7 +157,7 @@ package final class Engine: @unchecked Sendable {
     /// removing what was purged.
     /// - Returns: whether there is more to sweep now.
     @discardableResult
-    package func maintain() -> Bool { maintenance.round() }
+    package func maintain() -> Bool { isUsable && !ForkGuard.isForked && maintenance.round() }
 
     /// Has the background thread start a round now.
     package func wakeMaintenance() { maintenance.wake() }

@@ -1,0 +1,92 @@
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+
+/// What a crash at any point leaves behind: the states of the directory are made by hand.
+@Suite struct CrashTests {
+    private func larder() throws -> TestLarder {
+        let larder = try TestLarder()
+        let database = try larder.database(policy: .high)
+        try database.put("a", "1")
+        larder.close()
+        return larder
+    }
+
+    @Test func betweenTheNewEpochAndThePointer() throws {
+        let larder = try larder()
+        let current = try larder.epochDirectory()
+        // The new epoch is complete, half made, or an empty directory.
+        try Files.copy(current, to: larder.directory(of: "books") + "/99999999999999")
+        try FileSystem.makeDirectory(larder.directory(of: "books") + "/99999999999998")
+        try FileSystem.makeDirectory(larder.directory(of: "books") + "/99999999999997")
+        try Files.write(larder.directory(of: "books") + "/99999999999997/MANIFEST-000001", [1, 2, 3])
+        try Files.write(larder.directory(of: "books") + "/POINTER.new", Array("larder-database 1\nepoch 9".utf8))
+        #expect(try larder.database().contents() == ["a": "1"])
+        #expect(try larder.database().policy == .high)
+        #expect(try larder.epochs().count == 1)
+        #expect(try larder.database().purge().entries == 1)
+        #expect(try larder.database().contents() == [:])
+    }
+
+    @Test func betweenThePointerAndTheRemovalOfTheOldEpoch() throws {
+        let larder = try larder()
+        let old = try larder.epochDirectory()
+        let kept = larder.directory.path + "/kept"
+        try Files.copy(old, to: kept)
+        _ = try larder.database().purge()
+        larder.close()
+        try Files.copy(kept, to: old)
+        #expect(try larder.database().contents() == [:])
+        #expect(try larder.database().policy == .high)
+        #expect(try larder.epochs().count == 1)
+    }
+
+    @Test func inTheMiddleOfCreating() throws {
+        let larder = try larder()
+        try FileSystem.makeDirectory(larder.path + "/.creating-new-5")
+        try Files.write(larder.path + "/.creating-new-5/POINTER", [0])
+        try Files.copy(larder.directory(of: "books"), to: larder.path + "/.creating-other-7")
+        let engine = try larder.engine()
+        #expect(engine.databases.map(\.name) == ["books"])
+        #expect(try FileSystem.list(larder.path) == ["LOCK", "books"])
+        #expect(try larder.database("new").contents() == [:])
+    }
+
+    @Test func inTheMiddleOfDeleting() throws {
+        let larder = try larder()
+        try FileSystem.rename(larder.directory(of: "books"), to: larder.path + "/.deleted-books-12")
+        #expect(try larder.engine().databases.isEmpty)
+        #expect(try FileSystem.list(larder.path) == ["LOCK"])
+    }
+
+    @Test func foreignFilesAreLeftAlone() throws {
+        let larder = try larder()
+        try Files.write(larder.path + "/notes.txt", [1])
+        try Files.write(larder.path + "/README", [1])
+        try FileSystem.makeDirectory(larder.path + "/Photos")
+        try Files.write(larder.directory(of: "books") + "/notes", [1])
+        let engine = try larder.engine()
+        #expect(engine.databases.map(\.name) == ["books"])
+        #expect(try larder.database().contents() == ["a": "1"])
+        // A name that is taken by a file is an error, and the file stays.
+        #expect(errorCode { _ = try larder.database("notes.txt") } == .io)
+        #expect(errorCode { _ = try larder.database("notes.txt") } == .io)
+        larder.close()
+        let names = try FileSystem.list(larder.path)
+        #expect(Set(names) == ["LOCK", "Photos", "README", "books", "notes.txt"])
+    }
+
+    /// What was committed without sync is in the operating system: the files as they stand hold it.
+    @Test func whatIsAcknowledgedIsInTheFiles() throws {
+        let larder = try TestLarder()
+        let database = try larder.database()
+        for number in 0..<100 { try database.put("k\(number)", "\(number)") }
+        // A copy of the directory is what the next process would find after SIGKILL now.
+        let copy = larder.directory.path + "/copy"
+        try Files.copy(larder.path, to: copy)
+        let engine = try Engine.open(copy, options: larder.options, time: larder.time)
+        defer { engine.shutdown() }
+        #expect(try engine.database("books").count(includingExpired: false) == 100)
+    }
+}

@@ -1,0 +1,328 @@
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+
+/// What is damage, what is not, and what becomes of it.
+@Suite struct DamageTests {
+    /// Ways to damage a database that is closed, by name.
+    private static let damages: [(String, @Sendable (TestLarder) throws -> Void)] = [
+        ("CURRENT missing", { try Files.remove($0.epochDirectory() + "/CURRENT") }),
+        ("CURRENT empty", { try Files.truncate($0.epochDirectory() + "/CURRENT", to: 0) }),
+        ("CURRENT cut short", { try Files.truncate($0.epochDirectory() + "/CURRENT", to: 9) }),
+        (
+            "CURRENT names nothing",
+            { try Files.write($0.epochDirectory() + "/CURRENT", Array("MANIFEST-009999\n".utf8)) }
+        ),
+        ("MANIFEST missing", { try Files.remove($0.epochDirectory() + "/" + $0.manifest()) }),
+        ("MANIFEST cut short", { try Files.truncate($0.epochDirectory() + "/" + $0.manifest(), to: 10) }),
+        ("epoch missing", { try Files.remove($0.epochDirectory()) }),
+        (
+            "epoch empty",
+            {
+                let epoch = try $0.epochDirectory()
+                try Files.remove(epoch)
+                try FileSystem.makeDirectory(epoch)
+            }
+        ),
+        ("POINTER missing", { try Files.remove($0.directory(of: "books") + "/POINTER") }),
+        ("POINTER empty", { try Files.truncate($0.directory(of: "books") + "/POINTER", to: 0) }),
+        ("POINTER cut short", { try Files.truncate($0.directory(of: "books") + "/POINTER", to: 40) }),
+        ("POINTER flipped", { try Files.flip($0.directory(of: "books") + "/POINTER", at: 25) }),
+        (
+            "POINTER names nothing",
+            {
+                let pointer = PointerFile(epoch: 77, rules: FreshnessRules(policy: .high))
+                try Files.write($0.directory(of: "books") + "/POINTER", Array(pointer.text.utf8))
+            }
+        ),
+    ]
+
+    private func damaged(
+        _ damage: (TestLarder) throws -> Void, _ configure: (inout EngineOptions) -> Void = { _ in }
+    ) throws -> TestLarder {
+        let larder = try TestLarder(configure)
+        for name in ["books", "other"] { try larder.database(name, policy: .high).put("a", "1") }
+        larder.close()
+        try damage(larder)
+        return larder
+    }
+
+    @Test func theLibraryThrowsAndChangesNothing() throws {
+        for (name, damage) in Self.damages {
+            let larder = try damaged(damage)
+            let before = try larder.tree()
+            let database = try larder.engine().database("books")
+            for _ in 0..<2 {
+                #expect(errorCode { _ = try database.value("a") } == .damaged, "\(name)")
+                #expect(errorCode { try database.put("a", "2") } == .damaged, "\(name)")
+                #expect(errorCode { _ = try larder.database() } == .damaged, "\(name)")
+                try larder.maintain()
+            }
+            #expect(try larder.database("other").value("a") == "1")
+            larder.close()
+            #expect(try larder.tree() == before, "\(name)")
+        }
+    }
+
+    @Test func setAsideOnRequest() throws {
+        for (name, damage) in Self.damages {
+            let larder = try damaged(damage)
+            let engine = try larder.engine()
+            #expect(errorCode { try engine.setAsideDamaged("other") } == .invalidArgument, "\(name)")
+            try engine.setAsideDamaged("books")
+            let database = try larder.database()
+            #expect(try database.contents() == [:], "\(name)")
+            try database.put("b", "2")
+            #expect(larder.setAside.count == 1, "\(name)")
+            // Where POINTER can still be read, the policy is kept.
+            #expect(
+                database.policy == (name.contains("POINTER") && !name.contains("nothing") ? .lowest : .high), "\(name)")
+            #expect(try larder.database("other").value("a") == "1")
+            larder.close()
+            #expect(try larder.database().contents() == ["b": "2"], "\(name)")
+        }
+    }
+
+    @Test func theDaemonSetsAsideAndGoesOn() throws {
+        for (name, damage) in Self.damages {
+            let larder = try damaged(damage) { $0.onDamage = .setAside }
+            let database = try larder.engine().database("books")
+            #expect(try database.value("a") == nil, "\(name)")
+            try database.put("b", "2")
+            #expect(try database.contents() == ["b": "2"], "\(name)")
+            #expect(larder.setAside.count == 1, "\(name)")
+            #expect(larder.events.contains("was damaged and set aside at"), "\(name)")
+            #expect(try larder.engine().statistics.setAside.read() == 1)
+            #expect(try larder.database("other").value("a") == "1")
+        }
+    }
+
+    @Test func aDamagedDatabaseCanBePurgedAndDeleted() throws {
+        for (name, damage) in Self.damages {
+            let larder = try damaged(damage)
+            let database = try larder.engine().database("books")
+            _ = try database.purge()
+            #expect(try database.contents() == [:], "\(name)")
+            #expect(
+                database.policy == (name.contains("POINTER") && !name.contains("nothing") ? .lowest : .high), "\(name)")
+            try database.put("b", "2")
+            larder.close()
+            #expect(try larder.database().contents() == ["b": "2"], "\(name)")
+            larder.close()
+            try? damage(larder)
+            _ = try larder.engine().deleteDatabase("books")
+            #expect(try larder.database().contents() == [:], "\(name)")
+        }
+    }
+
+    /// A flipped byte in a table is met when the block is read, not when the database is opened.
+    private func withFlippedTable(_ action: EngineOptions.DamageAction) throws -> TestLarder {
+        let larder = try TestLarder {
+            $0.onDamage = action
+            $0.compression = false
+        }
+        let database = try larder.database(policy: .middle)
+        for number in 0..<2000 { try database.put("k\(number)", String(repeating: "x", count: 100)) }
+        try database.durableState.store?.compactAll()
+        larder.close()
+        let epoch = try larder.epochDirectory()
+        let tables = try Files.names(in: epoch, endingWith: ".ldb")
+        #expect(!tables.isEmpty)
+        for table in tables {
+            let path = epoch + "/" + table
+            for offset in stride(from: 1000, to: try Files.read(path).count / 2, by: 4000) {
+                try Files.flip(path, at: offset)
+            }
+        }
+        return larder
+    }
+
+    @Test func damageMetWhileRunningIsSetAsideByTheDaemon() throws {
+        let larder = try withFlippedTable(.setAside)
+        let database = try larder.database()
+        let other = try larder.database("other")
+        let pending = try other.putLater("b", "1")
+        let snapshot = try database.snapshot()
+        #expect(errorCode { _ = try database.contents() } == .damaged)
+        try larder.maintain()
+        #expect(larder.setAside.count == 1)
+        #expect(try database.contents() == [:])
+        #expect(database.policy == .middle)
+        #expect(errorCode { _ = try snapshot.value("k1") } == .deleted)
+        try larder.engine().pipeline.wait(for: pending)
+        try database.put("new", "1")
+        try larder.maintain()
+        #expect(larder.setAside.count == 1)
+        #expect(try larder.engine().statistics.commitFailures.read() == 0)
+        larder.close()
+        #expect(try larder.database().contents() == ["new": "1"])
+    }
+
+    @Test func damageMetWhileRunningIsSetAsideOnRequest() throws {
+        let larder = try withFlippedTable(.fail)
+        let database = try larder.database()
+        #expect(errorCode { try larder.engine().setAsideDamaged("books") } == .invalidArgument)
+        #expect(errorCode { _ = try database.contents() } == .damaged)
+        for _ in 0..<3 {
+            #expect(errorCode { _ = try database.contents() } == .damaged)
+            try larder.maintain()
+        }
+        #expect(larder.setAside.isEmpty)
+        // Said once, not with every read.
+        #expect(larder.events.all.count { $0.message.contains("is damaged") } == 1)
+        try larder.engine().setAsideDamaged("books")
+        #expect(try database.contents() == [:])
+        #expect(larder.setAside.count == 1)
+    }
+
+    /// Readers and writers that are under way see an error or the empty database, and the others nothing at all.
+    @Test func settingAsideUnderLoad() throws {
+        let larder = try withFlippedTable(.setAside)
+        let database = try larder.database()
+        let other = try larder.database("other")
+        let engine = try larder.engine()
+        let problems = Mutexed<[String]>([])
+        onThreads(4) { thread in
+            for step in 0..<200 {
+                do throws(LarderError) {
+                    switch thread {
+                    case 0: _ = try database.value("k\(step * 10)")
+                    case 1: try database.put("new\(step)", "v")
+                    case 2: try other.put("k", "v\(step)")
+                    default: engine.maintain()
+                    }
+                } catch {
+                    if thread == 2 || error.code != .damaged { problems.with { $0.append("\(thread): \(error)") } }
+                }
+            }
+        }
+        #expect(problems.current == [])
+        #expect(larder.setAside.count == 1)
+        try database.put("last", "1")
+        #expect(try database.value("last") == "1")
+    }
+
+    /// What the system refuses is not damage.
+    @Test func aRefusalOfTheSystemIsNotDamage() throws {
+        let larder = try TestLarder { $0.onDamage = .setAside }
+        try larder.database().put("a", "1")
+        larder.close()
+        let pointer = larder.directory(of: "books") + "/POINTER"
+        try FileSystem.rename(pointer, to: pointer + ".kept")
+        try FileSystem.makeDirectory(pointer)
+        let database = try larder.engine().database("books")
+        for _ in 0..<2 {
+            #expect(errorCode { _ = try database.value("a") } == .io)
+            #expect(errorCode { try database.put("a", "2") } == .io)
+        }
+        #expect(larder.setAside.isEmpty)
+        try Files.remove(pointer)
+        try FileSystem.rename(pointer + ".kept", to: pointer)
+        #expect(try database.value("a") == "1")
+    }
+
+    @Test func aNewerFormatIsRefusedForThatDatabaseOnly() throws {
+        for isEntryFormat in [false, true] {
+            let larder = try damaged({ _ in }, { $0.onDamage = .setAside })
+            if isEntryFormat {
+                let store = try #require(try larder.database().durableState.store)
+                try store.rawPut(Database.Metadata.formatKey, [2])
+                larder.close()
+            } else {
+                try Files.write(larder.directory(of: "books") + "/POINTER", Array("larder-database 2\nwhatever\n".utf8))
+            }
+            let before = try larder.tree()
+            let database = try larder.engine().database("books")
+            for _ in 0..<2 {
+                #expect(errorCode { _ = try database.value("a") } == .newerFormat)
+                #expect(errorCode { try database.put("a", "2") } == .newerFormat)
+                #expect(errorCode { _ = try database.purge() } == .newerFormat)
+                #expect(errorCode { try larder.engine().setAsideDamaged("books") } == .newerFormat)
+                try larder.maintain()
+            }
+            #expect(larder.setAside.isEmpty)
+            #expect(try larder.database("other").value("a") == "1")
+            larder.close()
+            if !isEntryFormat { #expect(try larder.tree() == before) }
+            _ = try larder.engine().deleteDatabase("books")
+            #expect(try larder.database().contents() == [:])
+        }
+    }
+
+    @Test func aRecordOfANewerVersionIsRefusedAlone() throws {
+        let larder = try damaged { _ in }
+        let database = try larder.database()
+        try database.put("b", "2")
+        try #require(database.durableState.store).rawPut(Key("a").stored, [2] + [UInt8](repeating: 0, count: 20))
+        #expect(errorCode { _ = try database.value("a") } == .newerFormat)
+        #expect(errorCode { try database.remove("a") } == .newerFormat)
+        #expect(try database.value("b") == "2")
+        try database.put("a", "3")
+        #expect(try database.contents() == ["a": "3", "b": "2"])
+    }
+
+    @Test func whatIsSetAsideIsCapped() throws {
+        let larder = try TestLarder {
+            $0.onDamage = .setAside
+            $0.damagedBytesMax = 100_000
+        }
+        for round in 0..<6 {
+            try larder.database().put("a", String(repeating: "x", count: 40_000))
+            larder.close()
+            try Files.remove(try larder.epochDirectory() + "/CURRENT")
+            larder.time.advance(milliseconds: 10)
+            #expect(try larder.database().contents() == [:])
+            #expect(larder.setAside.count == min(round + 1, 2))
+        }
+        #expect(larder.events.contains("more damaged files than are kept"))
+        #expect(larder.setAside.allSatisfy { $0.hasSuffix("-books") })
+    }
+
+    /// A set-aside that does not work out is tried again, and leaves a database that can still be used.
+    @Test func aSetAsideThatFailsIsTriedAgain() throws {
+        let larder = try withFlippedTable(.setAside)
+        let database = try larder.database()
+        try Files.write(larder.path + "/DAMAGED", [])
+        #expect(errorCode { _ = try database.contents() } == .damaged)
+        try larder.maintain()
+        #expect(larder.events.contains("could not set database 'books' aside"))
+        try Files.remove(larder.path + "/DAMAGED")
+        _ = errorCode { _ = try database.contents() }
+        try larder.maintain()
+        #expect(try database.contents() == [:])
+        #expect(larder.setAside.count == 1)
+    }
+
+    @Test func aCreationThatFailsCanBeRepeated() throws {
+        let larder = try TestLarder()
+        let engine = try larder.engine()
+        try Files.write(larder.path + "/books", [])
+        let database = try engine.database("books")
+        #expect(errorCode { try database.put("a", "1") } == .io)
+        #expect(try FileSystem.list(larder.path) == ["LOCK", "books"])
+        try Files.remove(larder.path + "/books")
+        try database.put("a", "1")
+        #expect(try database.value("a") == "1")
+    }
+}
+
+extension TestLarder {
+    /// The name of the newest manifest.
+    func manifest() throws -> String {
+        try FileSystem.list(epochDirectory()).last { $0.hasPrefix("MANIFEST-") } ?? ""
+    }
+
+    /// Every file of the database with its content, except what LevelDB writes at each opening.
+    func tree() throws -> [String: [UInt8]] {
+        var result: [String: [UInt8]] = [:]
+        func add(_ path: String) throws {
+            for name in try FileSystem.list(path) where !["LOCK", "LOG", "LOG.old"].contains(name) {
+                let full = path + "/" + name
+                if FileSystem.isDirectory(full) { try add(full) } else { result[full] = try Files.read(full) }
+            }
+        }
+        try add(directory(of: "books"))
+        return result
+    }
+}

@@ -1,0 +1,100 @@
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+
+@Suite struct EngineTimeTests {
+    private let start: Int64 = 1_700_000_000_000
+
+    @Test func followsTheWallClock() {
+        let source = ManualTimeSource(wallMilliseconds: start)
+        let time = EngineTime(source)
+        #expect(time.now() == start)
+        source.advance(milliseconds: 5)
+        #expect(time.now() == start + 5)
+        source.stepWall(milliseconds: 86_400_000)
+        #expect(time.now() == start + 86_400_005)
+        #expect(time.offsetMilliseconds == 0)
+    }
+
+    @Test func goesOnAtTheMonotonicRateWhenTheClockIsSetBack() {
+        let source = ManualTimeSource(wallMilliseconds: start)
+        let time = EngineTime(source)
+        source.stepWall(milliseconds: -3_600_000)
+        #expect(time.now() == start)
+        #expect(time.offsetMilliseconds == 3_600_000)
+        source.advance(milliseconds: 1500)
+        #expect(time.now() == start + 1500)
+        source.stepWall(milliseconds: -1000)
+        source.advance(milliseconds: 1)
+        #expect(time.now() == start + 1501)
+        #expect(time.offsetMilliseconds == 3_601_000)
+    }
+
+    @Test func fallsInWithTheWallClockWhenThatHasCaughtUp() {
+        let source = ManualTimeSource(wallMilliseconds: start)
+        let time = EngineTime(source)
+        source.stepWall(milliseconds: -1000)
+        #expect(time.now() == start)
+        source.stepWall(milliseconds: 1500)
+        #expect(time.now() == start + 500)
+        #expect(time.offsetMilliseconds == 0)
+    }
+
+    @Test func absurdClocksAreClamped() {
+        let source = ManualTimeSource(wallMilliseconds: -7)
+        let time = EngineTime(source)
+        #expect(time.now() == 0)
+        source.stepWall(milliseconds: EngineTime.latestMilliseconds + 100)
+        #expect(time.now() == EngineTime.latestMilliseconds)
+        source.advance(milliseconds: 1000)
+        #expect(time.now() == EngineTime.latestMilliseconds)
+    }
+
+    @Test func neverRunsBackWhateverTheClocksDo() {
+        var random = SeededGenerator(seed: testSeed())
+        let source = ManualTimeSource(wallMilliseconds: start)
+        let time = EngineTime(source)
+        var last = time.now()
+        var passed: Int64 = 0
+        let first = last
+        for _ in 0..<20_000 {
+            if random.oneIn(3) {
+                source.stepWall(milliseconds: Int64.random(in: -100_000_000...100_000_000, using: &random))
+            } else {
+                let span = Int64.random(in: 0...5000, using: &random)
+                source.advance(milliseconds: span)
+                passed += span
+            }
+            let now = time.now()
+            #expect(now >= last)
+            #expect(now - first >= passed)
+            #expect(time.offsetMilliseconds == max(0, now - source.wallMilliseconds()))
+            last = now
+        }
+    }
+
+    @Test func neverRunsBackForThreads() {
+        let source = ManualTimeSource(wallMilliseconds: start)
+        let time = EngineTime(source)
+        let isFine = Mutexed(true)
+        onThreads(4) { index in
+            var last: Int64 = 0
+            for step in 0..<5000 {
+                if index == 0 { source.stepWall(milliseconds: step % 2 == 0 ? -50 : 45) }
+                if index == 1 { source.advance(milliseconds: 1) }
+                let now = time.now()
+                if now < last { isFine.with { $0 = false } }
+                last = now
+            }
+        }
+        #expect(isFine.current)
+    }
+
+    @Test func theSystemsClocksGoForward() {
+        let source = SystemTimeSource()
+        #expect(source.wallMilliseconds() > 1_600_000_000_000)
+        let first = source.monotonicMilliseconds()
+        #expect(source.monotonicMilliseconds() >= first)
+    }
+}

@@ -1,0 +1,109 @@
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
+/// One process holds a larder; others are told who.
+@Suite struct HolderTests {
+    @Test func aSecondProcessIsToldPidAndSocket() async throws {
+        let larder = try TestLarder { $0.holderSocket = "/run/larder/larder.sock" }
+        _ = try larder.engine()
+        let path = larder.path
+        let pid = Int(getpid())
+        #expect(Engine.holder(of: path)?.pid == "\(pid)")
+        #expect(Engine.holder(of: path)?.socket == "/run/larder/larder.sock")
+        await #expect(processExitsWith: .success) { [path = path as String, pid = pid as Int] in
+            do throws(LarderError) {
+                _ = try Engine.open(path)
+                exit(3)
+            } catch {
+                guard error.code == .larderHeld else { exit(4) }
+                guard error.message.contains("process \(pid):") else { exit(5) }
+                guard error.message.contains("/run/larder/larder.sock") else { exit(6) }
+                exit(0)
+            }
+        }
+        // Being refused has not changed what it says, nor broken the hold.
+        #expect(Engine.holder(of: path)?.pid == "\(pid)")
+        larder.close()
+        await #expect(processExitsWith: .success) { [path = path as String] in
+            guard let engine = try? Engine.open(path) else { exit(3) }
+            guard Engine.holder(of: path)?.pid == "\(getpid())", Engine.holder(of: path)?.socket == nil else { exit(4) }
+            engine.shutdown()
+            exit(0)
+        }
+    }
+
+    @Test func withoutASocketTheMessageSaysSo() async throws {
+        let larder = try TestLarder()
+        _ = try larder.engine()
+        await #expect(processExitsWith: .success) { [path = larder.path as String] in
+            do throws(LarderError) {
+                _ = try Engine.open(path)
+                exit(3)
+            } catch {
+                exit(error.message.contains("it serves no socket") ? 0 : 4)
+            }
+        }
+    }
+
+    @Test func aHolderThatWasKilledHoldsNoMore() async throws {
+        let larder = try TestLarder()
+        await #expect(processExitsWith: .signal(SIGKILL)) { [path = larder.path as String] in
+            let engine = try Engine.open(path)
+            let database = try engine.openDatabase("books")
+            for number in 0..<100 { try database.put("k\(number)", "v") }
+            kill(getpid(), SIGKILL)
+        }
+        #expect(try larder.database().count(includingExpired: true) == 100)
+    }
+
+    @Test func aForkedChildIsToldSo() async throws {
+        await #expect(processExitsWith: .success) {
+            let directory = try TemporaryDirectory()
+            let engine = try Engine.open(directory.path + "/larder")
+            let database = try engine.openDatabase("books")
+            try database.put("a", "1")
+            let snapshot = try database.snapshot()
+            let cursor = try database.cursor()
+            guard let fork = systemFork() else { exit(9) }
+            let child = fork()
+            if child == 0 {
+                let codes = [
+                    errorCode { _ = try database.value("a") }, errorCode { try database.put("a", "2") },
+                    errorCode { _ = try snapshot.value("a") }, errorCode { _ = try cursor?.next() },
+                    errorCode { _ = try database.purge() },
+                    errorCode { _ = try database.count(includingExpired: true) },
+                    errorCode { _ = try engine.deleteDatabase("books") }, errorCode { try database.setPolicy(.low) },
+                    errorCode { _ = try engine.openDatabase("new") },
+                    errorCode { _ = try Engine.open(directory.path + "/x") },
+                    errorCode { try engine.pipeline.settle() }, errorCode { _ = try database.purge(prefix: []) },
+                ]
+                snapshot.close()
+                cursor?.close()
+                engine.shutdown()
+                engine.maintain()
+                _exit(codes.allSatisfy { $0 == .forked } ? 0 : 1)
+            }
+            var status: Int32 = 0
+            guard waitpid(child, &status, 0) == child, status == 0 else { exit(2) }
+            // The parent goes on undisturbed, and still holds the larder.
+            try database.put("b", "2")
+            guard try snapshot.value("a") == "1", try database.value("b") == "2" else { exit(3) }
+            engine.shutdown()
+            exit(0)
+        }
+    }
+}
+
+/// fork(2), which Swift hides because a child that goes on in Swift is on thin ice: the more so here, on purpose.
+private func systemFork() -> (@convention(c) () -> pid_t)? {
+    guard let symbol = dlsym(dlopen(nil, RTLD_NOW), "fork") else { return nil }
+    return unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)
+}

@@ -1,0 +1,217 @@
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+
+@Suite struct PurgeTests {
+    @Test func aPurgeEmptiesAndKeepsThePolicy() throws {
+        let larder = try TestLarder()
+        let database = try larder.database(policy: .middle)
+        for number in 0..<100 { try database.put("k\(number)", "v") }
+        let report = try database.purge()
+        #expect(report.entries == 100)
+        #expect(report.bytes > 0)
+        #expect(try database.contents() == [:])
+        #expect(try database.rawKeys() == [[0] + Array("format".utf8)])
+        try database.put("new", "v")
+        #expect(database.policy == .middle)
+        try larder.maintain()
+        #expect(try larder.epochs().count == 1)
+        larder.close()
+        #expect(try larder.database().contents() == ["new": "v"])
+        #expect(try larder.database().policy == .middle)
+    }
+
+    @Test func aPurgeIsSafeUnderLiveReaders() throws {
+        let larder = try TestLarder()
+        let database = try larder.database()
+        for number in 0..<1000 { try database.put("k\(number)", "v") }
+        let snapshot = try database.snapshot()
+        let cursor = try #require(try database.cursor())
+        let snapshotCursor = try #require(try snapshot.cursor())
+        #expect(try cursor.next())
+        #expect(try snapshotCursor.next())
+        #expect(try database.purge(counting: false).entries == 0)
+        for _ in 0..<2 {
+            #expect(errorCode { _ = try cursor.next() } == .purged)
+            #expect(errorCode { _ = try cursor.key() } == .purged)
+            #expect(errorCode { _ = try cursor.record() } == .purged)
+            #expect(errorCode { _ = try snapshotCursor.next() } == .purged)
+            #expect(errorCode { _ = try snapshot.value("k1") } == .purged)
+            #expect(errorCode { _ = try snapshot.cursor() } == .purged)
+            #expect(errorCode { _ = try snapshot.count(includingExpired: true) } == .purged)
+            // Closing the old epoch must not change that.
+            try larder.maintain()
+        }
+        #expect(try larder.epochs().count == 1)
+        cursor.close()
+        snapshot.close()
+    }
+
+    @Test func readersAndWritersGoOnWhileItIsPurged() throws {
+        let larder = try TestLarder { $0.backgroundMaintenance = true }
+        let database = try larder.database()
+        let problems = Mutexed<[String]>([])
+        let isDone = Mutexed(false)
+        onThreads(4) { thread in
+            for step in 0..<300 where thread > 0 {
+                do throws(LarderError) {
+                    let key = "k\(step % 20)"
+                    switch thread {
+                    case 1: try database.put(key, "v\(step)")
+                    case 2: _ = try database.value(key)
+                    default: _ = try database.contents()
+                    }
+                } catch {
+                    // A cursor may see the purge; nobody else.
+                    if thread < 3 || error.code != .purged { problems.with { $0.append("\(error)") } }
+                }
+            }
+            if thread > 0 { isDone.with { $0 = true } }
+            while thread == 0, !isDone.current {
+                if let code = errorCode({ _ = try database.purge(counting: false) }) {
+                    problems.with { $0.append("\(code)") }
+                }
+            }
+        }
+        #expect(problems.current == [])
+    }
+
+    @Test func whatIsAppliedBeforeAPurgeIsGoneAndWhatComesAfterStays() throws {
+        let larder = try TestLarder()
+        let database = try larder.database()
+        let before = try database.putLater("a", "1")
+        _ = try database.purge(counting: false)
+        let after = try database.putLater("b", "2")
+        try larder.engine().pipeline.wait(for: before)
+        try larder.engine().pipeline.wait(for: after)
+        #expect(try database.contents() == ["b": "2"])
+    }
+
+    @Test func aPurgeOfNothing() throws {
+        let larder = try TestLarder()
+        let database = try larder.engine().database("none")
+        #expect(try database.purge().entries == 0)
+        #expect(!database.exists)
+        #expect(try !FileSystem.list(larder.path).contains("none"))
+    }
+
+    @Test func aPurgeOfADatabaseThatIsNotOpenYet() throws {
+        let larder = try TestLarder()
+        try larder.database(policy: .high).put("a", "1")
+        larder.close()
+        let database = try larder.engine().database("books")
+        #expect(try database.purge().entries == 1)
+        #expect(try database.contents() == [:])
+        #expect(database.policy == .high)
+    }
+
+    @Test func prefixes() throws {
+        let larder = try TestLarder()
+        let database = try larder.database()
+        for number in 0..<1300 { try database.put("user:\(number)", "v") }
+        for name in ["usen", "user", "user;", "uses", "\u{7f}"] { try database.put(name, "v") }
+        let report = try database.purge(prefix: Array("user:".utf8))
+        #expect(report.entries == 1300)
+        #expect(try Set(database.contents().keys) == ["usen", "user", "user;", "uses", "\u{7f}"])
+        #expect(try database.purge(prefix: [0xFF]).entries == 0)
+        #expect(try database.purge(prefix: []).entries == 5)
+        #expect(try database.rawKeys().count == 1)
+    }
+
+    @Test func aPrefixTakesEntriesFromTheFutureAlong() throws {
+        let larder = try TestLarder()
+        do {
+            let database = try larder.database()
+            larder.time.stepWall(milliseconds: 3_600_000)
+            try database.put("a:1", "v")
+        }
+        larder.close()
+        larder.time.stepWall(milliseconds: -3_600_000)
+        let database = try larder.database()
+        #expect(try database.purge(prefix: Array("a:".utf8)).entries == 1)
+        #expect(try database.count(includingExpired: true) == 0)
+    }
+
+    @Test func deletingADatabase() throws {
+        let larder = try TestLarder()
+        let engine = try larder.engine()
+        let database = try larder.database(policy: .high)
+        try database.put("a", "1")
+        let snapshot = try database.snapshot()
+        let cursor = try #require(try database.cursor())
+        let report = try engine.deleteDatabase("books", counting: true)
+        #expect(report.entries == 1)
+        #expect(report.bytes > 0)
+        #expect(errorCode { _ = try database.value("a") } == .deleted)
+        #expect(errorCode { try database.put("a", "2") } == .deleted)
+        #expect(errorCode { try database.setPolicy(.low) } == .deleted)
+        #expect(errorCode { _ = try database.purge() } == .deleted)
+        #expect(errorCode { _ = try database.cursor() } == .deleted)
+        #expect(errorCode { _ = try database.snapshot() } == .deleted)
+        #expect(errorCode { _ = try snapshot.value("a") } == .deleted)
+        #expect(errorCode { _ = try cursor.next() } == .deleted)
+        #expect(errorCode { _ = try engine.deleteDatabase("books") } == .noSuchDatabase)
+        #expect(!database.exists)
+        #expect(database.condition == "deleted")
+        #expect(engine.databases.isEmpty)
+        #expect(try FileSystem.list(larder.path) == ["LOCK"])
+        let again = try larder.database()
+        #expect(again !== database)
+        #expect(try again.contents() == [:])
+        #expect(again.policy == .lowest)
+        try again.put("b", "2")
+        #expect(errorCode { _ = try database.value("b") } == .deleted)
+    }
+
+    /// Deleting one database is no reason to refuse what others, or it itself, had been told before.
+    @Test func deletingDoesNotFailTheWritesOfOthers() throws {
+        let larder = try TestLarder()
+        let engine = try larder.engine()
+        let other = try larder.database("other")
+        for round in 0..<50 {
+            let database = try larder.database()
+            let first = try other.putLater("a", "\(round)")
+            let own = try database.putLater("b", "\(round)")
+            let second = try other.putLater("c", "\(round)")
+            _ = try engine.deleteDatabase("books")
+            for ticket in [first, own, second] { try engine.pipeline.wait(for: ticket) }
+        }
+        #expect(engine.statistics.commitFailures.read() == 0)
+    }
+
+    @Test func writersAndDeletersAtOnce() throws {
+        let larder = try TestLarder { $0.backgroundMaintenance = true }
+        let engine = try larder.engine()
+        let other = try larder.database("other")
+        let problems = Mutexed<[String]>([])
+        onThreads(3) { thread in
+            for step in 0..<60 {
+                do throws(LarderError) {
+                    switch thread {
+                    case 0: try other.put("k", "\(step)")
+                    case 1: try engine.database("books").put("k\(step)", "v")
+                    default: if step % 5 == 0 { _ = try engine.deleteDatabase("books") }
+                    }
+                } catch {
+                    let isExpected = thread > 0 && [.deleted, .noSuchDatabase].contains(error.code)
+                    if !isExpected { problems.with { $0.append("\(thread): \(error)") } }
+                }
+            }
+        }
+        #expect(problems.current == [])
+        #expect(engine.statistics.commitFailures.read() == 0)
+    }
+
+    @Test func theNumberOfDatabasesIsLimited() throws {
+        let larder = try TestLarder { $0.databasesMax = 2 }
+        _ = try larder.database("a")
+        _ = try larder.database("b")
+        #expect(errorCode { _ = try larder.database("c") } == .tooManyDatabases)
+        #expect(try larder.engine().database("c").value("k") == nil)
+        _ = try larder.engine().deleteDatabase("a")
+        _ = try larder.database("c")
+        larder.close { $0.databasesMax = 1 }
+        #expect(try larder.database("b").contents() == [:])
+    }
+}

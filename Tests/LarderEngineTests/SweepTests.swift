@@ -1,0 +1,222 @@
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+
+@Suite struct SweepTests {
+    /// The keys in LevelDB of one kind.
+    private func raw(_ database: Database, _ kind: UInt8) throws -> Int {
+        try database.rawKeys().count { $0.first == kind }
+    }
+
+    @Test func nothingIsLeftBehind() throws {
+        let larder = try TestLarder()
+        let database = try larder.database(policy: .high)
+        let now = larder.time.wallMilliseconds()
+        for number in 0..<500 {
+            try database.put("governed\(number)", "v")
+            try database.put("own\(number)", "v", rule: .own(now + 30_000 + Int64(number)))
+        }
+        try database.put("never", "v", rule: .ownNever)
+        larder.time.advance(milliseconds: 70_000)
+        try larder.maintain()
+        #expect(try database.rawKeys() == [[0] + Array("format".utf8), [1] + Array("never".utf8)])
+        #expect(try larder.engine().statistics.expiredSwept.read() == 1000)
+    }
+
+    @Test func stepsAreBoundedAndResume() throws {
+        let larder = try TestLarder()
+        let database = try larder.database(policy: .high)
+        let count = Sweeper.recordsPerStep * 3 + 7
+        let keys = (0..<count).map { Key("k\($0)") }
+        try database.commit(keys, loading: false) { update in
+            for index in keys.indices { [1, 2, 3].withUnsafeBytes { update.put(index, payload: $0) } }
+        }
+        larder.time.advance(milliseconds: 61_024)
+        let engine = try larder.engine()
+        for step in 1...3 {
+            #expect(engine.maintain())
+            #expect(engine.statistics.expiredSwept.read() == step * Sweeper.recordsPerStep)
+            #expect(try database.count(includingExpired: true) == count - step * Sweeper.recordsPerStep)
+        }
+        #expect(!engine.maintain())
+        #expect(try database.count(includingExpired: true) == 0)
+    }
+
+    @Test func staleIndexKeysAreDroppedAndFreshEntriesStay() throws {
+        let larder = try TestLarder()
+        let database = try larder.database(policy: .high)
+        let now = larder.time.wallMilliseconds()
+        // Written blindly, so that the index keys of before stay behind.
+        try database.put("own", "1", rule: .own(now + 5000))
+        try database.put("own", "2", rule: .own(now + 900_000))
+        try database.put("governed", "1")
+        larder.time.advance(milliseconds: 50_000)
+        try database.put("governed", "2")
+        try database.put("changed", "1", rule: .own(now + 51_000))
+        try database.put("changed", "2", rule: .ownNever)
+        try database.put("removed", "1", rule: .own(now + 52_000))
+        try database.commit([Key("removed")], loading: false) { $0.remove(0) }
+        #expect(try raw(database, KeyKind.ownDeadline) == 4)
+        #expect(try raw(database, KeyKind.governed) == 2)
+        larder.time.advance(milliseconds: 20_000)
+        try larder.maintain()
+        #expect(try database.contents() == ["own": "2", "governed": "2", "changed": "2"])
+        #expect(try raw(database, KeyKind.ownDeadline) == 1)
+        #expect(try raw(database, KeyKind.governed) == 1)
+        larder.time.advance(milliseconds: 2_000_000)
+        try larder.maintain()
+        #expect(try database.rawKeys().count == 2)
+    }
+
+    @Test func overwritesLeaveABoundedIndex() throws {
+        let larder = try TestLarder()
+        let database = try larder.database(policy: .middle)
+        var most = 0
+        for step in 0..<3000 {
+            larder.time.advance(milliseconds: 3600)
+            try database.put("hot", "\(step)", rule: step % 2 == 0 ? .governed : .own(database.now() + 3_600_000))
+            if step % 20 == 0 {
+                try larder.maintain()
+                most = max(most, try database.rawKeys().count)
+            }
+        }
+        #expect(most <= 2 * 130)
+    }
+
+    /// Who knows what it replaces drops its index key right away.
+    @Test func knownOverwritesAndRemovalsLeaveNoIndexBehind() throws {
+        let larder = try TestLarder()
+        let database = try larder.database(policy: .lowest)
+        for step in 0..<200 {
+            larder.time.advance(milliseconds: 60_000_000)
+            try database.commit([Key("session")], loading: true) { update in
+                let rule = DeadlineRule.own(update.now + 1_800_000 + Int64(step) * 100_000)
+                Array("v".utf8).withUnsafeBytes { update.put(0, payload: $0, rule: rule) }
+            }
+            try database.put("unique\(step)", "v")
+            try database.remove("unique\(step)")
+        }
+        #expect(try raw(database, KeyKind.ownDeadline) == 1)
+        #expect(try raw(database, KeyKind.governed) == 0)
+        #expect(try raw(database, KeyKind.record) == 1)
+    }
+
+    /// Under "never" nothing would ever come by to drop an index key, so that none is made.
+    @Test func keysUnderNeverLeaveNoIndexAndAreFoundWhenThePolicyChanges() throws {
+        let larder = try TestLarder()
+        let database = try larder.database(policy: .never)
+        let count = Sweeper.recordsPerStep * 2 + 3
+        for number in 0..<count { try database.put("k\(number)", "v") }
+        try database.put("own", "v", rule: .own(database.now() + 86_400_000))
+        #expect(try raw(database, KeyKind.governed) == 0)
+        larder.time.advance(milliseconds: 1000)
+        try database.setPolicy(.high)
+        #expect(try larder.engine().maintain())
+        // A restart begins the pass over all entries again.
+        larder.close()
+        let again = try larder.database()
+        try larder.maintain()
+        #expect(try raw(again, KeyKind.governed) == count)
+        #expect(try again.contents().count == count + 1)
+        larder.time.advance(milliseconds: 62_000)
+        try larder.maintain()
+        #expect(try raw(again, KeyKind.record) == 1)
+        #expect(try raw(again, KeyKind.governed) == 0)
+        larder.close()
+        #expect(try !larder.database().durableState.isUnindexed)
+    }
+
+    @Test func whatIsExpiredAlreadyWhenNeverEndsIsDeletedByThePass() throws {
+        let larder = try TestLarder()
+        let database = try larder.database(policy: .never)
+        try database.put("old", "v")
+        larder.time.advance(milliseconds: 3_600_000)
+        try database.put("new", "v")
+        try database.setPolicy(.high)
+        try larder.maintain()
+        #expect(try database.rawKeys().filter { $0.first == KeyKind.record } == [[1] + Array("new".utf8)])
+        #expect(try database.contents() == ["new": "v"])
+    }
+
+    @Test func aPassThatIsInterruptedByNeverBeginsAgain() throws {
+        let larder = try TestLarder()
+        let database = try larder.database(policy: .never)
+        for number in 0..<Sweeper.recordsPerStep * 2 { try database.put("k\(number)", "v") }
+        try database.setPolicy(.low)
+        #expect(try larder.engine().maintain())
+        try database.setPolicy(.never)
+        try database.put("a", "stored behind where the pass was")
+        try larder.maintain()
+        try database.setPolicy(.low)
+        try larder.maintain()
+        #expect(try raw(database, KeyKind.governed) == Sweeper.recordsPerStep * 2 + 1)
+        larder.time.advance(milliseconds: 100_000_000)
+        try larder.maintain()
+        #expect(try database.rawKeys().count == 1)
+    }
+
+    /// One record that cannot be read does not stop the sweep of the others.
+    @Test func anUnreadableRecordDoesNotStopTheSweep() throws {
+        let larder = try TestLarder()
+        let database = try larder.database(policy: .high)
+        for name in ["a", "b", "c"] { try database.put(name, "v") }
+        let store = try #require(database.durableState.store)
+        try store.rawPut(Key("b").stored, [9, 9, 9])
+        try store.rawPut([KeyKind.ownDeadline, 1], [0])
+        #expect(errorCode { _ = try database.value("b") } == .damaged)
+        larder.time.advance(milliseconds: 62_000)
+        try larder.maintain()
+        #expect(try database.rawKeys().filter { $0.first == KeyKind.record } == [Key("b").stored])
+        #expect(try raw(database, KeyKind.ownDeadline) == 0)
+        #expect(try database.purge(prefix: []).entries == 1)
+        #expect(try raw(database, KeyKind.record) == 0)
+    }
+
+    @Test func aLongerPolicyKeepsTheIndexOfWhatLivesOn() throws {
+        let larder = try TestLarder()
+        let database = try larder.database(policy: .high)
+        try database.put("a", "v")
+        larder.time.advance(milliseconds: 30_000)
+        try database.setPolicy(.middle)
+        larder.time.advance(milliseconds: 60_000)
+        try larder.maintain()
+        #expect(try database.value("a") == "v")
+        #expect(try raw(database, KeyKind.governed) == 1)
+        larder.time.advance(milliseconds: 3_600_000)
+        try larder.maintain()
+        #expect(try database.rawKeys().count == 1)
+    }
+
+    @Test func aSweepThatCannotCommitTriesAgain() throws {
+        let isFailing = Mutexed(false)
+        let larder = try TestLarder {
+            $0.beforeCommit = { () throws(LarderError) in
+                if isFailing.current { throw LarderError(.io, "full", operation: "test") }
+            }
+        }
+        let database = try larder.database(policy: .high)
+        try database.put("a", "v")
+        larder.time.advance(milliseconds: 70_000)
+        isFailing.with { $0 = true }
+        try larder.maintain()
+        #expect(try database.count(includingExpired: true) == 1)
+        isFailing.with { $0 = false }
+        try larder.maintain()
+        #expect(try database.rawKeys().count == 1)
+    }
+
+    @Test func purgeExpiredRemovesWhatIsExpiredNow() throws {
+        let larder = try TestLarder()
+        let database = try larder.database(policy: .high)
+        for number in 0..<1500 { try database.put("old\(number)", "value") }
+        larder.time.advance(milliseconds: 60_000)
+        for number in 0..<10 { try database.put("new\(number)", "value") }
+        let report = try database.purgeExpired()
+        #expect(report.entries == 1500)
+        #expect(report.bytes == (0..<1500).reduce(0) { $0 + "old\($1)".utf8.count + 5 })
+        #expect(try database.count(includingExpired: true) == 10)
+        #expect(try raw(database, KeyKind.governed) == 10)
+        #expect(try database.purgeExpired() == PurgeReport())
+    }
+}
