@@ -31,8 +31,8 @@ public struct CacheOptions: Sendable {
     public var backgroundMaintenance = true
     /// Where time comes from. The default is the clocks of the system; tests use a ``ManualTimeSource``.
     public var timeSource: any TimeSource = SystemTimeSource()
-    /// Told of what an operator wants to know, such as an fsync in the background that failed; from any thread. The
-    /// default says nothing to nobody.
+    /// Told of what an operator wants to know, such as an fsync in the background that failed. Called from any thread,
+    /// and must not call the cache: locks may be held. The default is nil.
     public var onEvent: (@Sendable (CacheEvent) -> Void)?
 
     /// The defaults; change what you need.

@@ -69,10 +69,10 @@ extension CacheReading {
 
     /// The models stored under several keys, as they are at one instant. Keys without a fresh entry are left out.
     public func values<Value: Decodable>(
-        _ type: Value.Type = Value.self, forKeys keys: [String]
+        _ type: Value.Type = Value.self, forKeys keys: [String], fillCache: Bool = true
     ) throws(LarderError) -> [String: Value] {
         var found: [String: Value] = [:]
-        for (key, value) in zip(keys, try optionalValues(type, keys)) {
+        for (key, value) in zip(keys, try optionalValues(type, keys, fillCache)) {
             if let value { found[key] = value }
         }
         return found
@@ -81,12 +81,12 @@ extension CacheReading {
     /// The models stored under several keys, as they are at one instant, in the order of the keys; where there is no
     /// fresh entry, `notFound`.
     public func values<Value: Decodable>(
-        _ type: Value.Type = Value.self, forKeys keys: [some CacheKey], notFound: Value
+        _ type: Value.Type = Value.self, forKeys keys: [some CacheKey], notFound: Value, fillCache: Bool = true
     ) throws(LarderError) -> [Value] {
-        try optionalValues(type, keys).map { $0 ?? notFound }
+        try optionalValues(type, keys, fillCache).map { $0 ?? notFound }
     }
 
-    private func optionalValues<Value: Decodable>(_ type: Value.Type, _ keys: [some CacheKey])
+    private func optionalValues<Value: Decodable>(_ type: Value.Type, _ keys: [some CacheKey], _ fillCache: Bool)
         throws(LarderError) -> [Value?]
     {
         let source = source
@@ -95,7 +95,7 @@ extension CacheReading {
         for key in keys { checked.append(try source.key(key, "get")) }
         var values: [Value?] = []
         values.reserveCapacity(keys.count)
-        for (key, record) in zip(checked, try source.records(checked)) {
+        for (key, record) in zip(checked, try source.records(checked, fillCache: fillCache)) {
             guard let record else {
                 values.append(nil)
                 continue

@@ -59,7 +59,7 @@ public final class CacheSource: @unchecked Sendable {
     func record(_ key: Key, now: Int64? = nil, fillCache: Bool = true) throws(LarderError) -> Record? {
         try whileOpen("get") { (engine) throws(LarderError) in
             let now = now ?? database.now()
-            if let snapshot { return try snapshot.get(key, fillCache: fillCache) }
+            if let snapshot { return try snapshot.get(key, now: now, fillCache: fillCache) }
             let result = try database.read(key, now: now, fillCache: fillCache)
             try engine.pipeline.wait(for: result.ticket)
             return result.record
@@ -67,16 +67,17 @@ public final class CacheSource: @unchecked Sendable {
     }
 
     /// The fresh entries of several keys as they are at one instant, in the order of `keys`.
-    func records(_ keys: [Key]) throws(LarderError) -> [Record?] {
+    func records(_ keys: [Key], fillCache: Bool) throws(LarderError) -> [Record?] {
         if keys.isEmpty { return [] }
         return try whileOpen("get") { (engine) throws(LarderError) in
+            let now = database.now()
             if let snapshot {
                 var found: [Record?] = []
-                for key in keys { found.append(try snapshot.get(key)) }
+                for key in keys { found.append(try snapshot.get(key, now: now, fillCache: fillCache)) }
                 return found
             }
-            let (found, ticket) = try database.update(keys, loading: true, now: database.now()) { update in
-                keys.indices.map { update.current($0) }
+            let (found, ticket) = try database.update(keys, loading: true, now: now, fillCache: fillCache) {
+                update in keys.indices.map { update.current($0) }
             }
             try engine.pipeline.wait(for: ticket)
             return found

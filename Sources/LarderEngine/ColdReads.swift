@@ -25,7 +25,13 @@ struct ColdReads {
     fileprivate var store: EpochStore?
     fileprivate var slots: [Slot]
 
-    init(count: Int) { slots = Array(repeating: Slot(), count: count) }
+    /// Whether the blocks that records are read from stay in the block cache.
+    fileprivate let fillCache: Bool
+
+    init(count: Int, fillCache: Bool) {
+        slots = Array(repeating: Slot(), count: count)
+        self.fillCache = fillCache
+    }
 }
 
 extension Database {
@@ -51,7 +57,7 @@ extension Database {
             }
             if isPending { continue }
             do throws(LarderError) {
-                cold.slots[position].value = try value(key, loading, in: store)
+                cold.slots[position].value = try value(key, loading, in: store, cold.fillCache)
             } catch {
                 // The store was replaced meanwhile: the next attempt reads the new one.
                 guard store.ending != .none, appliedState.store !== store else { throw error }
@@ -59,8 +65,10 @@ extension Database {
         }
     }
 
-    private func value(_ key: Key, _ loading: Loading, in store: EpochStore) throws(LarderError) -> ColdReads.Value {
-        guard loading == .headers else { return .record(try load(key, from: store)) }
+    private func value(
+        _ key: Key, _ loading: Loading, in store: EpochStore, _ fillCache: Bool
+    ) throws(LarderError) -> ColdReads.Value {
+        guard loading == .headers else { return .record(try load(key, from: store, fillCache: fillCache)) }
         switch try store.header(of: key) {
         case nil: return .record(nil)
         case .success(let header): return .record(Record(header, payload: EmptyCollection()))
@@ -96,7 +104,7 @@ extension Database {
             {
                 result.append(value)
             } else if let store, attempt >= Self.coldAttempts {
-                result.append(try self.value(key, loading, in: store))
+                result.append(try self.value(key, loading, in: store, cold.fillCache))
             } else if store == nil {
                 result.append(.record(nil))
             } else {

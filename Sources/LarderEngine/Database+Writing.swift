@@ -10,15 +10,17 @@ extension Database {
     ///   - loading: whether the command needs the entries that are there. Blind writes do without.
     ///   - now: the command's time.
     ///   - durability: for this write, instead of the larder's.
+    ///   - fillCache: whether the blocks that entries are read from stay in the block cache.
     ///   - body: called once with the locks held. Short, must not block, must not call the engine. What it throws
     ///     undoes everything.
     /// - Returns: what `body` returned, and what the answer has to wait for.
     package func update<Result>(
-        _ keys: [Key], loading: Bool, now: Int64, durability: Durability? = nil,
+        _ keys: [Key], loading: Bool, now: Int64, durability: Durability? = nil, fillCache: Bool = true,
         _ body: (inout Update) throws(LarderError) -> Result
     ) throws(LarderError) -> (Result, CommitTicket) {
-        let request = Request(
+        var request = Request(
             keys: keys, loading: loading ? .records : .none, now: now, durability: durability, needsFiles: false)
+        request.fillCache = fillCache
         guard let outcome = try run(request, body) else {
             preconditionFailure("a command that needs no files was refused for the lack of them")
         }
@@ -33,6 +35,7 @@ extension Database {
         let durability: Durability?
         /// Whether the body must not run while the database's files are not open.
         let needsFiles: Bool
+        var fillCache = true
     }
 
     /// - Returns: nil when the files that the request needs are not open; then nothing was done.
@@ -42,7 +45,7 @@ extension Database {
         try ForkGuard.check("update")
         let keys = request.keys
         let indices = shardIndices(keys)
-        var cold = ColdReads(count: request.loading == .none ? 0 : keys.count)
+        var cold = ColdReads(count: request.loading == .none ? 0 : keys.count, fillCache: request.fillCache)
         defer { if request.loading != .none { forget(keys, &cold) } }
         var attempt = 0
         while true {
@@ -120,7 +123,7 @@ extension Database {
         }
     }
 
-    /// As ``update(_:loading:now:durability:_:)``, and waits until it is committed. Opens, creates or reopens the
+    /// As ``update(_:loading:now:durability:fillCache:_:)``, and waits until it is committed. Opens, creates or reopens the
     /// database first if that is needed. For callers that may block.
     package func commit<Result>(
         _ keys: [Key], loading: Bool, durability: Durability? = nil,

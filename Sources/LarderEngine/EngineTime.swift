@@ -31,11 +31,12 @@ package final class EngineTime: @unchecked Sendable {
             let projected = highWater + max(0, monotonic - monotonicAtHighWater)
             if highWater == 0 || wall >= projected - 1 {
                 highWater = max(highWater, wall)
+                offset = 0
             } else {
                 highWater = min(projected, Self.latestMilliseconds)
+                offset = highWater - wall
             }
             monotonicAtHighWater = monotonic
-            offset = highWater - wall
             return highWater
         }
     }

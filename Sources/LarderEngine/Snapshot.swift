@@ -50,12 +50,13 @@ package final class Snapshot: Sendable {
     }
 
     /// The fresh entry of a key, as it was.
-    package func get(_ key: Key, fillCache: Bool = true) throws(LarderError) -> Record? {
+    /// - Parameter now: the time it is judged at, for calls that read several keys; the default is the engine's.
+    package func get(_ key: Key, now: Int64? = nil, fillCache: Bool = true) throws(LarderError) -> Record? {
         let record = try access("get") { (store, snapshot) throws(LarderError) in
             try database.load(key, from: store, fillCache: fillCache, snapshot: snapshot)
         }
         return (record ?? nil).flatMap {
-            database.rules.freshness($0.header, now: database.now()) == .fresh ? $0 : nil
+            database.rules.freshness($0.header, now: now ?? database.now()) == .fresh ? $0 : nil
         }
     }
 

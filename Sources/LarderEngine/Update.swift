@@ -1,6 +1,6 @@
 /// What one command does to the keys it named: it sees the entries as they are and leaves absolute results.
 ///
-/// Valid only inside the closure of ``Database/update(_:loading:now:durability:_:)``.
+/// Valid only inside the closure of ``Database/update(_:loading:now:durability:fillCache:_:)``.
 package struct Update {
     package let keys: [Key]
     package let now: Int64
