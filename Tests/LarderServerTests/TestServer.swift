@@ -20,7 +20,7 @@ final class TestServer {
     convenience init(
         policy: UpdatePolicy = .lowest, limits: Limits = Limits(), configure: (inout EngineOptions) -> Void = { _ in }
     ) throws {
-        try self.init(try TemporaryDirectory(), policy, limits, configure)
+        try self.init(try TemporaryDirectory(inMemory: true), policy, limits, configure)
     }
 
     /// On the larder of a server that was shut down.

@@ -12,10 +12,13 @@
 package final class SocketClient {
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
+        package init(description: String) { self.description = description }
     }
 
     package let descriptor: Int32
     private var received: [UInt8] = []
+    /// What lies before this in `received` was handed out.
+    private var taken = 0
     private var isClosed = false
 
     /// How long a test waits for an answer before it fails, in seconds. Never waited for when all is well.
@@ -95,40 +98,32 @@ package final class SocketClient {
     /// The next reply, as the bytes it is. Throws when the server closes before it is complete.
     package func receive() throws -> [UInt8] {
         while true {
-            if let length = RawReply.length(received) {
-                defer { received.removeFirst(length) }
-                return Array(received[..<length])
+            if let length = RawReply.length(received, from: taken) {
+                defer { taken += length }
+                return Array(received[taken..<(taken + length)])
             }
             guard try receiveMore() else {
-                throw Failure(description: "the server closed; received: \(String(decoding: received, as: UTF8.self))")
+                let rest = String(decoding: received[taken...].prefix(200), as: UTF8.self)
+                throw Failure(description: "the server closed the connection behind '\(rest)'")
             }
         }
     }
 
     package func receive(_ count: Int) throws -> [[UInt8]] {
-        var replies: [[UInt8]] = []
-        var position = 0
-        while replies.count < count {
-            if let length = RawReply.length(received, from: position) {
-                replies.append(Array(received[position..<(position + length)]))
-                position += length
-            } else {
-                guard try receiveMore() else { throw Failure(description: "the server closed after \(replies.count)") }
-            }
-        }
-        received.removeFirst(position)
-        return replies
+        try (0..<count).map { _ in try receive() }
     }
 
     /// Everything until the server closes.
     package func receiveToEnd() throws -> [UInt8] {
         while try receiveMore() {}
-        defer { received = [] }
-        return received
+        defer { taken = received.count }
+        return Array(received[taken...])
     }
 
     /// - Returns: false at the end of the stream.
     private func receiveMore() throws -> Bool {
+        received.removeFirst(taken)
+        taken = 0
         var chunk = [UInt8](repeating: 0, count: 1 << 18)
         let count = recv(descriptor, &chunk, chunk.count, 0)
         if count < 0, errno == EINTR { return true }
