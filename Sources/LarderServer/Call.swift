@@ -56,6 +56,14 @@ struct Call {
         return value
     }
 
+    /// Answers `<command> HELP` from the table.
+    func help(_ command: String) {
+        guard let spec = CommandTable.find(command) else { return session.replies.nullArray() }
+        session.replies.array(count: 2)
+        session.replies.simple("\(command) \(spec.syntax)")
+        session.replies.simple(spec.summary)
+    }
+
     // MARK: The database
 
     var database: Database { session.database }

@@ -24,9 +24,10 @@ extension CommandTable {
             run: ConnectionCommands.select),
         CommandSpec(
             "client", arity: -2, [.fast, .loading, .stale], group: "connection", since: "2.4.0", complexity: "O(1)",
-            syntax: "ID | GETNAME | SETNAME name | SETINFO LIB-NAME|LIB-VER value",
+            syntax: "ID | GETNAME | SETNAME name | SETINFO LIB-NAME|LIB-VER value | HELP",
             summary: "Names the connection and tells about it.",
-            reply: "ID: integer; GETNAME: bulk or null; SETNAME, SETINFO: OK", run: ConnectionCommands.client),
+            reply: "ID: integer; GETNAME: bulk or null; SETNAME, SETINFO: OK; HELP: array",
+            run: ConnectionCommands.client),
     ]
 }
 
@@ -144,6 +145,8 @@ enum ConnectionCommands {
             guard call.count == 4 else { throw .arity("client|setinfo") }
             try setInfo(call)
             session.replies.simple("OK")
+        } else if call.isWord(1, "HELP") {
+            call.help("CLIENT")
         } else {
             throw .unknownSubcommand(call, "CLIENT")
         }

@@ -5,7 +5,7 @@ extension CommandTable {
     static let serverCommands: [CommandSpec] = [
         CommandSpec(
             "command", arity: -1, [.loading, .stale], group: "server", since: "2.8.13",
-            complexity: "O(N) with N the commands", syntax: "[COUNT | LIST | INFO [name ...] | DOCS [name ...]]",
+            complexity: "O(N) with N the commands", syntax: "[COUNT | LIST | INFO [name ...] | DOCS [name ...] | HELP]",
             summary: "Tells about the commands.", reply: "array or map as in Redis", run: ServerCommands.command),
         CommandSpec(
             "info", arity: -1, [.loading, .stale], group: "server", since: "1.0.0",
@@ -36,13 +36,12 @@ enum ServerCommands {
         let engine = call.server.engine
         let current = call.database
         return .deferred { (reply) throws(CommandError) in
-            do throws(LarderError) {
-                for database in all ? engine.databases : [current] {
-                    _ = try database.purge(counting: false)
-                }
-            } catch {
-                throw CommandError(error)
+            var failure: LarderError?
+            for database in all ? engine.databases : [current] {
+                // One that cannot be emptied does not save the others.
+                do throws(LarderError) { _ = try database.purge(counting: false) } catch { failure = failure ?? error }
             }
+            if let failure { throw CommandError(failure) }
             reply.simple("OK")
             return nil
         }
@@ -85,6 +84,8 @@ enum ServerCommands {
             list(named(call), call.session)
         } else if call.isWord(1, "DOCS") {
             docs(named(call).compactMap { $0 }, call.session)
+        } else if call.isWord(1, "HELP") {
+            call.help("COMMAND")
         } else {
             throw .unknownSubcommand(call, "COMMAND")
         }

@@ -20,8 +20,11 @@ package final class TemporaryDirectory: Sendable {
     package let path: String
 
     /// Makes an empty directory, in `$TMPDIR` or else `/tmp`.
-    package init() throws {
+    /// - Parameter inMemory: in a file system that is kept in memory, where there is one: for tests that make many small
+    ///   larders, and whose fsyncs would take all their time.
+    package init(inMemory: Bool = false) throws {
         var parent = getenv("TMPDIR").map { String(cString: $0) } ?? ""
+        if inMemory, access("/dev/shm", W_OK) == 0 { parent = "/dev/shm" }
         while parent.hasSuffix("/") { parent.removeLast() }
         // Short, because a socket's path has room for about a hundred bytes.
         var template = "\(parent.isEmpty ? "/tmp" : parent)/larder.XXXXXX".utf8CString

@@ -1,0 +1,216 @@
+import LarderEngine
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import LarderServer
+
+@Suite struct HeldReplyTests {
+    @Test func aReplyWaitsForItsCommit() throws {
+        let server = try TestServer()
+        let call = server.connect()
+        #expect(call("SET first 1") == Wire.ok)
+        call.feed(encodeRequest("SET k v"))
+        #expect(call.session.hasHeldReplies)
+        #expect(call.takeSendable() == "")
+        server.commit()
+        #expect(!call.session.hasHeldReplies)
+        #expect(call.takeSendable() == Wire.ok)
+    }
+
+    @Test func whatComesBehindWaitsAndWhatCameBeforeDoesNot() throws {
+        let server = try TestServer()
+        let call = server.connect()
+        #expect(call("SET first 1") == Wire.ok)
+        call.feed(Array("PING\r\nSET k v\r\nPING behind\r\nGET k\r\nECHO last\r\n".utf8))
+        #expect(call.takeSendable() == "+PONG\r\n")
+        server.commit()
+        #expect(call.takeSendable() == Wire.ok + Wire.bulk("behind") + Wire.bulk("v") + Wire.bulk("last"))
+    }
+
+    @Test func aReadOfWhatIsNotCommittedWaitsOnEveryConnection() throws {
+        let server = try TestServer()
+        let writer = server.connect()
+        let reader = server.connect()
+        #expect(writer("SET k old") == Wire.ok)
+        writer.feed(encodeRequest("SET k new"))
+        for line in ["GET k", "MGET k other", "EXISTS k", "STRLEN k", "TTL k", "META k", "TYPE k", "DEL nothing k"] {
+            reader.feed(encodeRequest(line))
+            #expect(reader.takeSendable() == "", "\(line)")
+            reader.feed(encodeRequest("PING"))
+            server.commit()
+            #expect(reader.takeSendable().hasSuffix("+PONG\r\n"))
+            writer.feed(encodeRequest("SET k new"))
+        }
+        reader.feed(encodeRequest("GET other"))
+        #expect(reader.takeSendable() == Wire.null, "other keys are not concerned")
+    }
+
+    @Test func aFailedCommitReplacesExactlyTheRepliesThatDependOnIt() throws {
+        let fails = Switch()
+        let server = try TestServer { $0.beforeCommit = failing(fails) }
+        let call = server.connect()
+        let other = server.connect()
+        #expect(call("MSET a 1 b 2") == Wire.ok)
+        fails.isOn = true
+        call.feed(encodeRequest("PING before"))
+        call.feed(encodeRequest("SET a new"))
+        call.feed(encodeRequest("GET b"))
+        call.feed(encodeRequest("GET a"))
+        call.feed(encodeRequest("ECHO behind"))
+        other.feed(encodeRequest("GET a"))
+        other.feed(encodeRequest("GET b"))
+        #expect(call.takeSendable() == Wire.bulk("before"))
+        server.commit()
+        let failure = Wire.error("ERR commit in database '0': the write was not committed: no more room")
+        #expect(call.takeSendable() == failure + Wire.bulk("2") + failure + Wire.bulk("behind"))
+        #expect(other.takeSendable() == failure + Wire.bulk("2"))
+        fails.isOn = false
+        #expect(call("GET a") == Wire.bulk("1"), "what failed is taken back")
+        #expect(call("SET a newer") == Wire.ok)
+        #expect(other("GET a") == Wire.bulk("newer"))
+    }
+
+    /// A reply behind a failing one, whose own commit was durable before, stays what it is.
+    @Test func anEarlierDurableCommitIsNotTakenForAFailure() throws {
+        let switchOn = Switch()
+        let server = try TestServer { $0.beforeCommit = failing(switchOn) }
+        let one = server.connect()
+        let two = server.connect()
+        #expect(one("MSET a 1 b 2") == Wire.ok)
+        // `two` reads what `one` wrote; both are applied, neither is committed.
+        one.feed(encodeRequest("SET a committed"))
+        let ticket = server.engine.pipeline.everythingApplied
+        two.feed(encodeRequest("SET b 3"))
+        two.feed(encodeRequest("GET a"))
+        // The first commit succeeds, and the news of it reaches the sessions before the second fails.
+        #expect(ticket.sequence > 0)
+        let sequence = ticket.sequence
+        two.session.commitsDecided(1...sequence, failure: nil)
+        one.session.commitsDecided(1...sequence, failure: nil)
+        #expect(one.takeSendable() == Wire.ok)
+        #expect(two.takeSendable() == "")
+        let failure = LarderError(.commitFailed, "no more room", operation: "commit", database: "0")
+        two.session.commitsDecided(sequence + 1...sequence + 1, failure: failure)
+        #expect(two.takeSendable() == Wire.error("ERR commit in database '0': no more room") + Wire.bulk("committed"))
+    }
+
+    @Test func manyFailedRepliesAreReplacedInOrder() throws {
+        let switchOn = Switch()
+        let server = try TestServer { $0.beforeCommit = failing(switchOn) }
+        let call = server.connect()
+        #expect(call("SET x 1") == Wire.ok)
+        switchOn.isOn = true
+        var expected = ""
+        for index in 0..<5000 {
+            call.feed(encodeRequest("ECHO \(index)"))
+            call.feed(encodeRequest("SET k \(index)"))
+            expected +=
+                Wire.bulk("\(index)")
+                + Wire.error("ERR commit in database '0': the write was not committed: no more room")
+        }
+        #expect(call.takeSendable() == Wire.bulk("0"))
+        server.commit()
+        #expect(Wire.bulk("0") + call.takeSendable() == expected)
+        #expect(call.pauses.filter { $0 != "prepare" }.isEmpty)
+    }
+
+    /// Decisions that trickle in: the sendable part grows in order, and what was sent is never touched again.
+    @Test func partsAreSentWhileLaterRepliesWait() throws {
+        let server = try TestServer()
+        let call = server.connect()
+        #expect(call("SET x 1") == Wire.ok)
+        var sent = ""
+        for index in 0..<3000 {
+            call.feed(encodeRequest("SET k \(index)"))
+            call.feed(encodeRequest("GET k"))
+            if index % 7 == 0 { server.commit() }
+            if index % 3 == 0 { sent += call.takeSendable() }
+        }
+        server.commit()
+        sent += call.takeSendable()
+        #expect(sent == (0..<3000).map { Wire.ok + Wire.bulk("\($0)") }.joined())
+        #expect(!call.session.hasHeldReplies)
+    }
+
+    @Test func tooMuchThatWaitsMakesWritersWait() throws {
+        let server = try TestServer { $0.pendingBytesMax = 10_000 }
+        let call = server.connect()
+        let value = String(repeating: "v", count: 6000)
+        call.feed(encodeRequest(["SET", "a", value]))
+        call.feed(encodeRequest(["SET", "b", value]))
+        #expect(!call.pauses.contains("congested"))
+        call.feed(encodeRequest(["SET", "c", value]))
+        #expect(call.pauses.contains("congested"))
+        server.commit()
+        #expect(call.takeSendable() == Wire.ok + Wire.ok + Wire.ok)
+        #expect(call("GET c") == Wire.bulk(value))
+    }
+
+    @Test func theEndOfOutputMakesCommandsWait() throws {
+        var limits = Limits()
+        limits.outputBytesPause = 1000
+        let server = try TestServer(limits: limits)
+        let call = server.connect()
+        let text = String(repeating: "t", count: 400)
+        for _ in 0..<5 { call.feed(encodeRequest(["ECHO", text])) }
+        #expect(call.takeSendable() == String(repeating: Wire.bulk(text), count: 3))
+        call.run()
+        #expect(call.takeSendable() == String(repeating: Wire.bulk(text), count: 2))
+    }
+
+    /// A database that cannot be opened answers with errors, again and again, and comes back when it can be.
+    @Test func aDatabaseThatCannotBeOpenedAnswersWithErrors() throws {
+        let server = try TestServer()
+        let call = server.connect()
+        #expect(call("SELECT books") == Wire.ok)
+        #expect(call("SET a 1") == Wire.ok)
+        let path = server.engine.directory + "/books/POINTER"
+        let pointer = try #require(try FileSystem.read(path))
+        server.engine.shutdown()
+        let newer = Array(
+            String(decoding: pointer, as: UTF8.self).replacing("larder-database 1", "larder-database 9").utf8)
+        try FileSystem.replace(path, with: newer)
+        let again = try TestServer(reopening: server)
+        let client = again.connect()
+        #expect(client("SET zero 1") == Wire.ok)
+        #expect(client("SELECT books") == Wire.ok)
+        for line in [
+            "GET a", "SET a 2", "DEL a", "MGET a b", "KEYS *", "DBSIZE", "PURGE", "POLICY low", "SNAPSHOT OPEN",
+        ] {
+            let reply = client(line)
+            #expect(reply.hasPrefix("-ERR") && reply.contains("newer Larder"), "\(line): \(reply)")
+        }
+        #expect(again.state.openSnapshots.read() == 0)
+        #expect(client("DATABASES").contains("$5\r\nstate\r\n$6\r\nfailed\r\n"))
+        #expect(client("FLUSHALL").contains("newer Larder"))
+        #expect(client("SELECT 0") == Wire.ok)
+        #expect(client("DBSIZE") == Wire.int(0), "the others are flushed all the same")
+        try FileSystem.replace(path, with: pointer)
+        #expect(client("SELECT books") == Wire.ok)
+        #expect(client("GET a") == Wire.bulk("1"))
+    }
+}
+
+/// Makes commits fail while it is on. Thread-safe: an atomic.
+final class Switch: Sendable {
+    private let value = Atomic<Bool>(false)
+    var isOn: Bool {
+        get { value.load(ordering: .relaxed) }
+        set { value.store(newValue, ordering: .relaxed) }
+    }
+}
+
+func failing(_ control: Switch) -> @Sendable () throws(LarderError) -> Void {
+    { () throws(LarderError) in
+        if control.isOn { throw LarderError(.io, "no more room", operation: "write", database: "0") }
+    }
+}
+
+extension String {
+    fileprivate func replacing(_ old: String, _ new: String) -> String {
+        var lines = split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        for index in lines.indices where lines[index] == old { lines[index] = new }
+        return lines.joined(separator: "\n")
+    }
+}

@@ -1,0 +1,138 @@
+import LarderEngine
+import Testing
+
+@testable import LarderServer
+
+@Suite struct KeyCommandTests {
+    @Test func removing() throws {
+        let server = try TestServer()
+        let call = server.connect()
+        #expect(call("DEL a") == Wire.int(0))
+        #expect(call("MSET a 1 b 2 c 3 d 4") == Wire.ok)
+        #expect(call("DEL a a nothing b") == Wire.int(2))
+        #expect(call("UNLINK c") == Wire.int(1))
+        #expect(call("SET d 4 PX 1") == Wire.ok)
+        server.time.advance(milliseconds: 1)
+        #expect(call("DEL d") == Wire.int(0))
+        #expect(call("DBSIZE") == Wire.int(0))
+        #expect(call("DEL") == Wire.arity("del"))
+    }
+
+    @Test func existsAndType() throws {
+        let call = try TestServer().connect()
+        #expect(call("MSET a 1 b 2") == Wire.ok)
+        #expect(call("EXISTS a") == Wire.int(1))
+        #expect(call("EXISTS a a b nothing") == Wire.int(3))
+        #expect(call("TYPE a") == "+string\r\n")
+        #expect(call("TYPE nothing") == "+none\r\n")
+    }
+
+    @Test func dbsizeCountsWhatIsExpiredUntilItIsSwept() throws {
+        let server = try TestServer(policy: .high)
+        let call = server.connect()
+        #expect(call("DBSIZE") == Wire.int(0))
+        #expect(call("MSET a 1 b 2 c 3") == Wire.ok)
+        #expect(call("DBSIZE") == Wire.int(3))
+        server.time.advance(milliseconds: 60_000)
+        #expect(call("DBSIZE") == Wire.int(3))
+        server.time.advance(milliseconds: 10_000)
+        while server.engine.maintain() {}
+        #expect(call("DBSIZE") == Wire.int(0))
+    }
+
+    @Test func keysMatchesPatterns() throws {
+        let call = try TestServer().connect()
+        #expect(call("KEYS *") == "*0\r\n")
+        #expect(call("MSET user:1 a user:2 b user:10 c other d") == Wire.ok)
+        #expect(call("KEYS *") == Wire.bulks("other", "user:1", "user:10", "user:2"))
+        #expect(call("KEYS user:?") == Wire.bulks("user:1", "user:2"))
+        #expect(call("KEYS user:[^1]*") == Wire.bulks("user:2"))
+        #expect(call("KEYS user:1") == Wire.bulks("user:1"))
+        #expect(call("KEYS nothing*") == "*0\r\n")
+    }
+
+    // MARK: SCAN
+
+    /// The cursor and the keys of a reply to SCAN.
+    private func parse(_ reply: String) -> (cursor: String, keys: [String]) {
+        let lines = reply.split(separator: "\r\n").map(String.init)
+        guard lines.count >= 4, lines[0] == "*2" else { return (reply, []) }
+        return (lines[2], stride(from: 5, to: lines.count, by: 2).map { lines[$0] })
+    }
+
+    private func scanAll(_ call: TestClient, _ options: String, between: () -> Void = {}) -> [String] {
+        var cursor = "0"
+        var keys: [String] = []
+        repeat {
+            let step = parse(call("SCAN \(cursor) \(options)"))
+            keys += step.keys
+            cursor = step.cursor
+            between()
+        } while cursor != "0" && !cursor.hasPrefix("-")
+        return keys
+    }
+
+    @Test(arguments: [1, 2, 7, 10, 99, 100, 1000]) func scanFindsEverythingOnce(_ count: Int) throws {
+        let call = try TestServer().connect()
+        let expected = (100..<200).map { "k\($0)" }
+        #expect(call(["MSET"] + expected.flatMap { [$0, "v"] }) == Wire.ok)
+        #expect(scanAll(call, "COUNT \(count)") == expected)
+        #expect(scanAll(call, "COUNT \(count) MATCH k1[5-9]*") == expected.filter { $0 >= "k150" })
+        #expect(scanAll(call, "COUNT \(count) MATCH nothing*").isEmpty)
+        #expect(scanAll(call, "COUNT \(count) TYPE string") == expected)
+        #expect(scanAll(call, "COUNT \(count) TYPE list").isEmpty)
+    }
+
+    @Test func scanReturnsWhatStaysWhileKeysComeAndGo() throws {
+        let server = try TestServer()
+        let call = server.connect()
+        let other = server.connect()
+        let staying = (0..<200).map { "stay\($0)" }
+        #expect(call(["MSET"] + staying.flatMap { [$0, "v"] }) == Wire.ok)
+        var step = 0
+        let found = scanAll(call, "COUNT 7") {
+            #expect(other("SET come\(step) v") == Wire.ok)
+            #expect(other("SET zcome\(step) v") == Wire.ok)
+            #expect(other("SET stay\(step) new") == Wire.ok)
+            _ = other("DEL come\(step / 2)")
+            // The key that the cursor remembers may go too.
+            _ = other("DEL zcome\(step - 1)")
+            step += 1
+        }
+        for key in staying { #expect(found.filter { $0 == key }.count == 1, "\(key)") }
+    }
+
+    @Test func aCursorWorksOnEveryConnectionUntilItIsForgotten() throws {
+        var limits = Limits()
+        limits.scanCursorsMax = 3
+        let server = try TestServer(limits: limits)
+        let one = server.connect()
+        let two = server.connect()
+        #expect(one("MSET a 1 b 2 c 3") == Wire.ok)
+        let first = parse(one("SCAN 0 COUNT 1"))
+        #expect(first.keys == ["a"])
+        #expect(parse(two("SCAN \(first.cursor) COUNT 1")).keys == ["b"])
+        #expect(parse(one("SCAN \(first.cursor) COUNT 5")).keys == ["b", "c"], "a cursor may be used again")
+        for _ in 0..<3 { _ = one("SCAN 0 COUNT 1") }
+        let unknown = Wire.error(
+            "ERR unknown cursor \(first.cursor): it was forgotten or never given; begin again with 0")
+        #expect(one("SCAN \(first.cursor)") == unknown)
+        let fresh = parse(one("SCAN 0 COUNT 1"))
+        #expect(two("SELECT 1") == Wire.ok)
+        #expect(two("SCAN \(fresh.cursor)").hasPrefix("-ERR unknown cursor"), "a cursor belongs to its database")
+    }
+
+    @Test func scanErrors() throws {
+        let call = try TestServer().connect()
+        for (line, text) in [
+            ("SCAN x", "ERR invalid cursor"), ("SCAN -1", "ERR invalid cursor"),
+            ("SCAN 99999999999999999999", "ERR invalid cursor"),
+            ("SCAN 0 COUNT", "ERR syntax error"), ("SCAN 0 COUNT 0", "ERR syntax error"),
+            ("SCAN 0 COUNT x", "ERR value is not an integer or out of range"), ("SCAN 0 BAD x", "ERR syntax error"),
+            ("SCAN", "ERR wrong number of arguments for 'scan' command"),
+        ] {
+            #expect(call(line) == Wire.error(text), "\(line)")
+        }
+        #expect(call("SCAN 0 COUNT 9223372036854775807") == "*2\r\n$1\r\n0\r\n*0\r\n")
+    }
+}

@@ -1,0 +1,214 @@
+import LarderEngine
+import Testing
+
+@testable import LarderServer
+
+@Suite struct LarderCommandTests {
+    @Test func meta() throws {
+        let server = try TestServer(policy: .high)
+        let call = server.connect()
+        let start = Int(server.engine.now())
+        func map(age: Int, deadline: Int, ttl: Int, rule: String, header: String = "*18\r\n") -> String {
+            header + Wire.bulk("stored-at") + Wire.int(start) + Wire.bulk("age") + Wire.int(age)
+                + Wire.bulk("deadline") + Wire.int(deadline) + Wire.bulk("ttl") + Wire.int(ttl) + Wire.bulk("rule")
+                + Wire.bulk(rule) + Wire.bulk("policy") + Wire.bulk("high") + Wire.bulk("size") + Wire.int(5)
+                + Wire.bulk("codec") + Wire.bulk("raw") + Wire.bulk("state") + Wire.bulk("fresh")
+        }
+        #expect(call("META k") == Wire.null)
+        #expect(call("SET k value") == Wire.ok)
+        server.time.advance(milliseconds: 10)
+        #expect(call("META k") == map(age: 10, deadline: start + 60_000, ttl: 59_990, rule: "governed"))
+        #expect(call("PEXPIRE k 100") == Wire.int(1))
+        #expect(call("META k") == map(age: 10, deadline: start + 110, ttl: 100, rule: "own"))
+        #expect(call("PERSIST k") == Wire.int(1))
+        #expect(call("META k") == map(age: 10, deadline: -1, ttl: -1, rule: "never"))
+        _ = call("HELLO 3")
+        #expect(call("META k") == map(age: 10, deadline: -1, ttl: -1, rule: "never", header: "%9\r\n"))
+        #expect(call("META nothing") == Wire.null3)
+    }
+
+    @Test func policy() throws {
+        let server = try TestServer()
+        let call = server.connect()
+        func map(_ policy: String, _ interval: Int) -> String {
+            Wire.array(Wire.bulk("policy"), Wire.bulk(policy), Wire.bulk("interval"), Wire.int(interval))
+        }
+        #expect(call("POLICY") == map("lowest", 604_800_000))
+        for (word, policy, interval) in [
+            ("highest", "highest", 10_000), ("HIGH", "high", 60_000), ("middle", "middle", 3_600_000),
+            ("low", "low", 86_400_000), ("lowest", "lowest", 604_800_000), ("never", "never", -1),
+            ("90", "every:90", 90_000), ("0.5", "every:0.500", 500), ("every:7", "every:7", 7000),
+            ("10", "highest", 10_000),
+        ] {
+            #expect(call("POLICY \(word)") == Wire.ok)
+            #expect(call("POLICY") == map(policy, interval), "\(word)")
+        }
+        #expect(server.engine.databases.map(\.name) == ["0"], "setting the policy makes the database")
+        let bad = Wire.error(
+            "ERR invalid policy: it is one of highest, high, middle, low, lowest, never, or a number of seconds")
+        for word in ["nonsense", "0", "-1", "1e3", "inf", "nan", "0x10", "99999999999", "."] {
+            #expect(call("POLICY \(word)") == bad, "\(word)")
+        }
+        #expect(call(["POLICY", ""]) == bad)
+        #expect(call("POLICY a b") == Wire.arity("policy"))
+        let again = server.connect()
+        #expect(again("SELECT books") == Wire.ok)
+        #expect(again("POLICY") == map("lowest", 604_800_000), "each database has its own")
+    }
+
+    @Test func databases() throws {
+        let server = try TestServer()
+        let call = server.connect()
+        #expect(call("DATABASES") == "*0\r\n")
+        #expect(call("MSET a 1 b 2") == Wire.ok)
+        #expect(call("SELECT books") == Wire.ok)
+        #expect(call("SET c 3") == Wire.ok)
+        #expect(call("POLICY never") == Wire.ok)
+        let lines = call("DATABASES").split(separator: "\r\n", omittingEmptySubsequences: false)
+        #expect(lines[0] == "*2")
+        let texts = lines.joined(separator: " ")
+        #expect(texts.contains("$4 name $1 0 $6 policy $6 lowest $8 interval :604800000 $7 entries :2 $5 bytes :"))
+        #expect(texts.contains("$4 name $5 books $6 policy $5 never $8 interval :-1 $7 entries :1 $5 bytes :"))
+        #expect(texts.contains("$5 state $4 open"))
+    }
+
+    @Test func theMostDatabases() throws {
+        let server = try TestServer { $0.databasesMax = 2 }
+        let call = server.connect()
+        for name in ["a", "b"] {
+            #expect(call("SELECT \(name)") == Wire.ok)
+            #expect(call("SET k v") == Wire.ok)
+        }
+        #expect(call("SELECT c") == Wire.ok)
+        #expect(call("GET k") == Wire.null)
+        #expect(call("DEL k") == Wire.int(0))
+        #expect(
+            call("SET k v")
+                == Wire.error(
+                    "ERR create in database 'c': the larder already holds 2 databases, the most it may "
+                        + "(--max-databases); delete one or raise the limit"))
+        #expect(call("POLICY low").hasPrefix("-ERR create in database 'c'"))
+        #expect(call("SELECT b") == Wire.ok)
+        #expect(call("GET k") == Wire.bulk("v"))
+    }
+
+    @Test func purging() throws {
+        let server = try TestServer()
+        let call = server.connect()
+        func entries(_ reply: String) -> String { reply.components(4) }
+        #expect(entries(call("PURGE")) == "*6 $7 entries :0")
+        #expect(call("MSET a:1 x a:2 x b:1 x") == Wire.ok)
+        #expect(call("SET soon x PX 1") == Wire.ok)
+        server.time.advance(milliseconds: 1)
+        #expect(entries(call("PURGE EXPIRED")) == "*6 $7 entries :1")
+        #expect(entries(call("PURGE PREFIX a:")) == "*6 $7 entries :2")
+        #expect(call("KEYS *") == Wire.bulks("b:1"))
+        #expect(call("SET c x") == Wire.ok)
+        #expect(entries(call("purge")) == "*6 $7 entries :2")
+        #expect(call("DBSIZE") == Wire.int(0))
+        for line in ["PURGE BAD", "PURGE PREFIX", "PURGE PREFIX a b", "PURGE EXPIRED a"] {
+            #expect(call(line) == Wire.syntaxError)
+        }
+    }
+
+    // MARK: SNAPSHOT
+
+    @Test func aSnapshotSeesOneInstant() throws {
+        let server = try TestServer(policy: .never)
+        let call = server.connect()
+        let other = server.connect()
+        #expect(call("MSET a 1 b 2") == Wire.ok)
+        #expect(call("SET soon x PX 100") == Wire.ok)
+        #expect(call("SNAPSHOT OPEN") == Wire.ok)
+        #expect(call("INFO larder").contains("open_snapshots:1\r\n"))
+        #expect(other("SET a new") == Wire.ok)
+        #expect(other("DEL b") == Wire.int(1))
+        #expect(other("SET c 3") == Wire.ok)
+        #expect(call("SET d 4") == Wire.ok, "writes go to the database")
+        #expect(call("GET a") == Wire.bulk("1"))
+        #expect(call("MGET a b c d") == Wire.array(Wire.bulk("1"), Wire.bulk("2"), Wire.null, Wire.null))
+        #expect(call("EXISTS a b c d") == Wire.int(2))
+        #expect(call("STRLEN a") == Wire.int(1))
+        #expect(call("TTL b") == Wire.int(-1))
+        #expect(call("KEYS *") == Wire.bulks("a", "b", "soon"))
+        #expect(call("DBSIZE") == Wire.int(3))
+        #expect(call("SCAN 0") == "*2\r\n$1\r\n0\r\n" + Wire.bulks("a", "b", "soon"))
+        server.time.advance(milliseconds: 100)
+        #expect(call("GET soon") == Wire.null, "a snapshot freezes data, not time")
+        #expect(call("KEYS *") == Wire.bulks("a", "b"))
+        #expect(call("SNAPSHOT OPEN") == Wire.error("ERR a snapshot is open already: SNAPSHOT CLOSE first"))
+        #expect(call("SELECT 1").hasPrefix("-ERR a snapshot is open"))
+        #expect(call("SNAPSHOT CLOSE") == Wire.ok)
+        #expect(call("GET a") == Wire.bulk("new"))
+        #expect(call("SNAPSHOT CLOSE") == Wire.error("ERR no snapshot is open"))
+        #expect(call("SNAPSHOT BAD") == Wire.syntaxError)
+        #expect(server.state.openSnapshots.read() == 0)
+    }
+
+    @Test func aSnapshotOfAPurgedDatabaseAnswersWithAnError() throws {
+        let server = try TestServer()
+        let call = server.connect()
+        #expect(call("SET a 1") == Wire.ok)
+        #expect(call("SNAPSHOT OPEN") == Wire.ok)
+        #expect(call("FLUSHDB") == Wire.ok)
+        for line in ["GET a", "KEYS *", "DBSIZE", "MGET a b"] {
+            #expect(call(line).contains("purged meanwhile"), "\(line)")
+        }
+        #expect(call("SNAPSHOT CLOSE") == Wire.ok)
+        #expect(call("GET a") == Wire.null)
+    }
+
+    @Test func snapshotsAreCountedAndBounded() throws {
+        var limits = Limits()
+        limits.snapshotsMax = 2
+        limits.snapshotMilliseconds = 300_000
+        let server = try TestServer(limits: limits)
+        let clients = (0..<3).map { _ in server.connect() }
+        #expect(clients[0]("SET a 1") == Wire.ok)
+        #expect(clients[0]("SNAPSHOT OPEN") == Wire.ok)
+        #expect(clients[1]("SNAPSHOT OPEN") == Wire.ok)
+        #expect(clients[2]("SNAPSHOT OPEN") == Wire.error("ERR 2 snapshots are open, no more are allowed"))
+        #expect(server.state.openSnapshots.read() == 2)
+        clients[0].session.end()
+        #expect(server.state.openSnapshots.read() == 1)
+        #expect(clients[2]("SNAPSHOT OPEN") == Wire.ok)
+        clients[1].session.expireSnapshot(monotonic: server.engine.monotonic() + 299_999)
+        #expect(clients[1]("GET a") == Wire.bulk("1"))
+        clients[1].session.expireSnapshot(monotonic: server.engine.monotonic() + 300_000)
+        #expect(server.state.openSnapshots.read() == 1, "an expired snapshot pins nothing")
+        let expired = Wire.error("ERR the snapshot was open for 300 s and was closed: SNAPSHOT CLOSE goes on")
+        for line in ["GET a", "MGET a b", "KEYS *", "SCAN 0", "DBSIZE", "TTL a", "META a"] {
+            #expect(clients[1](line) == expired, "\(line)")
+        }
+        #expect(clients[1]("SET b 1") == Wire.ok)
+        #expect(clients[1]("SNAPSHOT CLOSE") == Wire.ok)
+        #expect(clients[1]("GET b") == Wire.bulk("1"))
+    }
+
+    /// The connection ends while another thread opens the snapshot: nobody will install it.
+    @Test func aSnapshotThatNobodyTakesIsCountedDown() throws {
+        let server = try TestServer()
+        let call = server.connect()
+        #expect(call("SET a 1") == Wire.ok)
+        call.session.parser.append(Array("SNAPSHOT OPEN\r\n".utf8))
+        guard case .work(let work) = call.session.run(outputBytesMax: 1) else {
+            Issue.record("a snapshot is opened on another thread")
+            return
+        }
+        #expect(server.state.openSnapshots.read() == 1)
+        do {
+            let result = Session.WorkResult(work, version: .two)
+            call.session.end()
+            #expect(server.state.openSnapshots.read() == 1)
+            _ = result
+        }
+        withExtendedLifetime(work) {}
+    }
+}
+
+extension String {
+    /// The first `count` lines of a reply, with spaces between them.
+    fileprivate func components(_ count: Int) -> String {
+        split(separator: "\r\n").prefix(count).joined(separator: " ")
+    }
+}

@@ -1,0 +1,120 @@
+import LarderEngine
+import TestSupport
+import Threading
+
+@testable import LarderServer
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// A server with its event loops and its socket, on a thread of the test's process.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: what threads share is guarded by the lock.
+final class RunningServer: @unchecked Sendable {
+    let directory: TemporaryDirectory
+    let socketPath: String
+    let logLines: LogReader
+    private let lock = Lock()
+    private let changed = Condition()
+    private var stopper: (@Sendable (String) -> Void)?
+    private var failure: Server.Failure?
+    private var hasEnded = false
+    private var thread: WorkThread?
+
+    init(threads: Int = 1, limits: Limits = Limits(), configure: (inout EngineOptions) -> Void = { _ in }) throws {
+        directory = try TemporaryDirectory(inMemory: true)
+        socketPath = directory.path + "/socket"
+        logLines = try LogReader()
+        var configuration = Server.Configuration(directory: directory.path + "/larder", socketPath: socketPath)
+        configuration.threads = threads
+        configuration.limits = limits
+        configuration.handlesSignals = false
+        configure(&configuration.engine)
+        let log = Log(least: .debug, descriptor: logLines.writeEnd)
+        thread = WorkThread(name: "server") { [self, configuration] in run(configuration, log) }
+        lock.withLock { while stopper == nil, !hasEnded { changed.wait(lock) } }
+        if let failure { throw failure }
+    }
+
+    private func run(_ configuration: Server.Configuration, _ log: Log) {
+        var thrown: Server.Failure?
+        do throws(Server.Failure) {
+            try Server.run(configuration, log: log) { stop in
+                lock.withLock {
+                    stopper = { stop($0) }
+                    changed.broadcast()
+                }
+            }
+        } catch {
+            thrown = error
+        }
+        lock.withLock {
+            failure = thrown
+            hasEnded = true
+            changed.broadcast()
+        }
+        logLines.closeWriteEnd()
+    }
+
+    func connect() throws -> SocketClient { try SocketClient(socketPath) }
+
+    /// Tells the server to stop, and does not wait.
+    func beginStopping() { lock.withLock { stopper }?("the test is over") }
+
+    /// Stops and waits for the end. Idempotent.
+    func stop() {
+        beginStopping()
+        let thread = lock.withLock {
+            defer { self.thread = nil }
+            return self.thread
+        }
+        thread?.join()
+    }
+
+    /// Clients that the server counts, the one that asks included.
+    func connectedClients() throws -> Int {
+        let info = try connect().call("INFO clients")
+        let line = info.split(separator: "\r\n").first { $0.hasPrefix("connected_clients:") }
+        return line.flatMap { Int($0.dropFirst("connected_clients:".count)) } ?? -1
+    }
+}
+
+/// The log of a server, line by line. Single owner for reading.
+///
+/// The proof for `@unchecked Sendable`: the writing end is handed to the server's thread, which closes it last.
+final class LogReader: @unchecked Sendable {
+    let writeEnd: Int32
+    private let readEnd: Int32
+    private var received: [UInt8] = []
+
+    init() throws {
+        var ends: [Int32] = [0, 0]
+        guard pipe(&ends) == 0 else { throw SocketClient.Failure(description: "pipe failed") }
+        readEnd = ends[0]
+        writeEnd = ends[1]
+    }
+
+    deinit { close(readEnd) }
+
+    func closeWriteEnd() { close(writeEnd) }
+
+    /// The next line that contains `text`, waiting for it; nil when the log ends without one.
+    func line(containing text: String) -> String? {
+        while true {
+            while let end = received.firstIndex(of: 0x0A) {
+                let line = String(decoding: received[..<end], as: UTF8.self)
+                received.removeFirst(end + 1)
+                if line.contains(text) { return line }
+            }
+            var chunk = [UInt8](repeating: 0, count: 4096)
+            let count = read(readEnd, &chunk, chunk.count)
+            guard count > 0 else { return nil }
+            received += chunk.prefix(count)
+        }
+    }
+}

@@ -1,0 +1,135 @@
+import LarderEngine
+import TestSupport
+import Testing
+
+@testable import LarderServer
+
+@Suite struct ServerCommandTests {
+    @Test func commandTellsTheTable() throws {
+        let call = try TestServer().connect()
+        #expect(call("COMMAND COUNT") == Wire.int(CommandTable.all.count))
+        #expect(call("COMMAND").hasPrefix("*\(CommandTable.all.count)\r\n*10\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly"))
+        #expect(call("COMMAND LIST").hasPrefix("*\(CommandTable.all.count)\r\n$3\r\nget\r\n"))
+        let get =
+            "*10\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly\r\n+fast\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n*0\r\n"
+        #expect(call("COMMAND INFO GET nosuch") == "*2\r\n" + get + "*-1\r\n")
+        #expect(call("COMMAND DOCS nosuch") == "*0\r\n")
+        #expect(call("COMMAND DOCS Get").hasPrefix("*2\r\n$3\r\nget\r\n*"))
+        #expect(call("COMMAND COUNT x") == Wire.arity("command|count"))
+        #expect(call("COMMAND BAD") == Wire.error("ERR unknown subcommand 'BAD'. Try COMMAND HELP."))
+        _ = call("HELLO 3")
+        #expect(call("COMMAND INFO get").contains(":2\r\n~2\r\n+readonly\r\n"))
+        #expect(call("COMMAND DOCS get").hasPrefix("%1\r\n$3\r\nget\r\n%"))
+    }
+
+    /// Every reply has exactly the elements that its headers promise, in both versions.
+    @Test(arguments: [2, 3]) func repliesAreWellFormed(_ version: Int) throws {
+        let call = try TestServer().connect()
+        _ = call("HELLO \(version)")
+        for line in [
+            "COMMAND", "COMMAND DOCS", "COMMAND LIST", "COMMAND INFO", "COMMAND HELP", "CLIENT HELP", "INFO", "SET a 1",
+            "META a", "POLICY", "DATABASES", "PURGE", "PURGE EXPIRED", "PURGE PREFIX a", "SCAN 0", "KEYS *", "HELLO",
+        ] {
+            let reply = Array(call(line).utf8)
+            #expect(RawReply.length(reply) == reply.count, "\(line)")
+        }
+    }
+
+    @Test func infoHasSectionsAndFields() throws {
+        let server = try TestServer()
+        let call = server.connect()
+        #expect(call("MSET a 1 b 2") == Wire.ok)
+        #expect(call("GET a") == Wire.bulk("1"))
+        #expect(call("GET nothing") == Wire.null)
+        let all = call("INFO")
+        for section in ["Server", "Clients", "Memory", "Persistence", "Stats", "Keyspace", "Larder"] {
+            #expect(all.contains("# \(section)\r\n"), "\(section)")
+        }
+        for field in [
+            "redis_version:7.0.0", "larder_version:\(Version.text)", "unixsocket:/a/socket", "maxclients:10000",
+            "loading:0", "durability:everysecond", "pending_bytes:0", "keyspace_hits:1", "keyspace_misses:1",
+            "db0:keys=2,expires=2,avg_ttl=0", "default_policy:lowest", "databases:1", "open_snapshots:0",
+            "directory:\(server.engine.directory)",
+        ] {
+            #expect(all.contains("\(field)\r\n"), "\(field)")
+        }
+        #expect(call("INFO keyspace") == Wire.bulk("# Keyspace\r\ndb0:keys=2,expires=2,avg_ttl=0\r\n"))
+        #expect(call("INFO keyspace CLIENTS").hasPrefix("$"))
+        #expect(call("INFO nosuch") == Wire.bulk(""))
+        #expect(call("INFO everything").contains("# Larder"))
+        _ = call("HELLO 3")
+        #expect(
+            call("INFO keyspace").hasPrefix(
+                "=\(4 + "# Keyspace\r\ndb0:keys=2,expires=2,avg_ttl=0\r\n".utf8.count)\r\ntxt:# Key"))
+    }
+
+    @Test func flushing() throws {
+        let call = try TestServer().connect()
+        for (database, key) in [("0", "a"), ("books", "b"), ("1", "c")] {
+            #expect(call("SELECT \(database)") == Wire.ok)
+            #expect(call("SET \(key) v") == Wire.ok)
+            #expect(call("POLICY high") == Wire.ok)
+        }
+        #expect(call("FLUSHDB") == Wire.ok)
+        #expect(call("DBSIZE") == Wire.int(0))
+        #expect(call("SELECT books") == Wire.ok)
+        #expect(call("DBSIZE") == Wire.int(1))
+        #expect(call("FLUSHALL async") == Wire.ok)
+        #expect(call("DBSIZE") == Wire.int(0))
+        #expect(call("POLICY").contains("high"), "the policy stays")
+        #expect(call("SET b v") == Wire.ok)
+        #expect(call("FLUSHDB SYNC") == Wire.ok)
+        #expect(call("EXISTS b") == Wire.int(0))
+        for line in ["FLUSHDB BAD", "FLUSHALL BAD", "FLUSHALL SYNC ASYNC"] { #expect(call(line) == Wire.syntaxError) }
+    }
+
+    @Test func shutdown() throws {
+        let server = try TestServer()
+        let call = server.connect()
+        #expect(call("SHUTDOWN BAD") == Wire.syntaxError)
+        #expect(server.stopReasons.all.isEmpty)
+        #expect(call("SHUTDOWN NOSAVE") == "")
+        #expect(call.session.isClosing)
+        #expect(server.stopReasons.all == ["SHUTDOWN from client \(call.session.id)"])
+    }
+
+    @Test func theTableIsSound() {
+        #expect(Set(CommandTable.all.map(\.name)).count == CommandTable.all.count)
+        for spec in CommandTable.all {
+            #expect(spec.name == spec.name.lowercased())
+            #expect(spec.arity != 0)
+            #expect(spec.summary.hasSuffix("."), "\(spec.name)")
+            #expect(!spec.complexity.isEmpty && !spec.reply.isEmpty && !spec.since.isEmpty, "\(spec.name)")
+            let isExact = spec.arity > 0
+            #expect(
+                isExact == !(spec.syntax.contains("[") || spec.syntax.contains("...") || spec.arity < 0), "\(spec.name)"
+            )
+            #expect(CommandTable.find(spec.name.uppercased())?.name == spec.name)
+        }
+        for name in """
+        ping echo quit hello select command info client set get getdel mget mset del unlink exists type strlen ttl \
+        pttl expire pexpire expireat pexpireat expiretime persist dbsize keys scan flushdb flushall meta policy \
+        databases purge snapshot shutdown
+        """.split(separator: " ") {
+            #expect(CommandTable.find(String(name)) != nil, "\(name)")
+        }
+        #expect(CommandTable.find("") == nil)
+        #expect(CommandTable.find(String(repeating: "get", count: 20)) == nil)
+    }
+
+    /// One word too few, and one too many where the number is fixed, is an error that names the command.
+    @Test func arity() throws {
+        let call = try TestServer().connect()
+        for spec in CommandTable.all {
+            let least = abs(spec.arity)
+            if least > 1 {
+                let words = [spec.name] + Array(repeating: "x", count: least - 2)
+                #expect(call(words) == Wire.arity(spec.name))
+            }
+            if spec.arity > 0 {
+                let words = [spec.name.uppercased()] + Array(repeating: "x", count: spec.arity)
+                #expect(call(words) == Wire.arity(spec.name))
+            }
+        }
+    }
+}

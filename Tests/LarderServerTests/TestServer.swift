@@ -1,0 +1,172 @@
+import LarderEngine
+import RESP
+import TestSupport
+import Threading
+
+@testable import LarderServer
+
+/// A server without sockets: sessions over an engine in a directory of their own, a clock that is moved by hand, and
+/// commits that happen when the test says so.
+final class TestServer {
+    let directory: TemporaryDirectory
+    let time = ManualTimeSource()
+    let engine: Engine
+    let state: ServerState
+    let stopReasons = Mailbox<String>()
+    private let decisions = Decisions()
+    private var clients: [TestClient] = []
+
+    /// - Parameter policy: of new databases.
+    convenience init(
+        policy: UpdatePolicy = .lowest, limits: Limits = Limits(), configure: (inout EngineOptions) -> Void = { _ in }
+    ) throws {
+        try self.init(try TemporaryDirectory(inMemory: true), policy, limits, configure)
+    }
+
+    /// On the larder of a server that was shut down.
+    convenience init(reopening other: TestServer) throws {
+        try self.init(other.directory, .lowest, Limits(), { _ in })
+    }
+
+    private init(
+        _ directory: TemporaryDirectory, _ policy: UpdatePolicy, _ limits: Limits,
+        _ configure: (inout EngineOptions) -> Void
+    ) throws {
+        self.directory = directory
+        var options = EngineOptions()
+        options.backgroundMaintenance = false
+        options.defaultPolicy = policy
+        options.onDamage = .setAside
+        configure(&options)
+        engine = try Engine.open(directory.path + "/larder", options: options, time: time)
+        let stopReasons = stopReasons
+        state = try ServerState(
+            engine: engine, limits: limits, socketPath: "/a/socket", onStopRequest: { stopReasons.add($0) })
+        engine.pipeline.add(observer: decisions)
+    }
+
+    deinit { engine.shutdown() }
+
+    func connect() -> TestClient {
+        let client = TestClient(Session(id: state.newClientID(), server: state), self)
+        clients.append(client)
+        return client
+    }
+
+    /// Commits everything that is applied, and tells the sessions.
+    func commit() {
+        try? engine.pipeline.settle()
+        deliver()
+    }
+
+    /// Tells the sessions what was decided, as an event loop does.
+    func deliver() {
+        for (sequences, failure) in decisions.take() {
+            for client in clients { client.session.commitsDecided(sequences, failure: failure) }
+        }
+    }
+
+    /// Decisions as they come from the pipeline.
+    private final class Decisions: CommitObserver, @unchecked Sendable {
+        private let lock = Lock()
+        private var last: UInt64 = 0
+        private var list: [(ClosedRange<UInt64>, LarderError?)] = []
+
+        func commitsDecided(upTo sequence: UInt64, failure: LarderError?) {
+            lock.withLock {
+                guard sequence > last else { return }
+                list.append((last + 1...sequence, failure))
+                last = sequence
+            }
+        }
+
+        func take() -> [(ClosedRange<UInt64>, LarderError?)] {
+            lock.withLock {
+                defer { list = [] }
+                return list
+            }
+        }
+    }
+}
+
+/// Values from any thread. Thread-safe: guarded by the lock.
+final class Mailbox<Value: Sendable>: @unchecked Sendable {
+    private let lock = Lock()
+    private var values: [Value] = []
+
+    func add(_ value: Value) { lock.withLock { values.append(value) } }
+    var all: [Value] { lock.withLock { values } }
+}
+
+/// One connection of a ``TestServer``.
+final class TestClient {
+    let session: Session
+    private let server: TestServer
+    private(set) var pauses: [String] = []
+
+    init(_ session: Session, _ server: TestServer) {
+        self.session = session
+        self.server = server
+    }
+
+    /// Gives bytes to the session and runs what can be run. Replies wait for their commits.
+    func feed(_ bytes: some Collection<UInt8>) {
+        session.parser.append(Array(bytes))
+        run()
+    }
+
+    /// Runs the session; what would go to other threads is done here and now.
+    func run() {
+        while true {
+            switch session.run(outputBytesMax: server.state.limits.outputBytesPause) {
+            case .needsInput, .closing, .outputFull: return
+            case .work(let work):
+                pauses.append("work")
+                session.finish(Session.WorkResult(work, version: session.replies.version))
+            case .prepare(let database, let forWriting):
+                pauses.append("prepare")
+                var failure: LarderError?
+                do throws(LarderError) { try database.prepare(forWriting: forWriting) } catch { failure = error }
+                session.finishPreparing(failure)
+            case .congested:
+                pauses.append("congested")
+                server.commit()
+            }
+        }
+    }
+
+    /// The bytes that may be sent now.
+    func takeSendable() -> String {
+        let count = session.sendableCount
+        let text = session.replies.withBytes { String(decoding: $0[..<count], as: UTF8.self) }
+        session.didSend(count)
+        return text
+    }
+
+    /// Runs a command, commits, and returns the reply's bytes as text.
+    func callAsFunction(_ words: [String]) -> String {
+        feed(encodeRequest(words))
+        server.commit()
+        return takeSendable()
+    }
+
+    /// As ``callAsFunction(_:)-([String])``, for a line of words without spaces in them.
+    func callAsFunction(_ line: String) -> String {
+        callAsFunction(line.split(separator: " ").map(String.init))
+    }
+}
+
+/// Replies as they stand on the wire.
+enum Wire {
+    static let ok = "+OK\r\n"
+    static let null = "$-1\r\n"
+    static let null3 = "_\r\n"
+    static func bulk(_ text: String) -> String { "$\(text.utf8.count)\r\n\(text)\r\n" }
+    static func int(_ value: Int) -> String { ":\(value)\r\n" }
+    static func error(_ text: String) -> String { "-\(text)\r\n" }
+    static func array(_ elements: String...) -> String { "*\(elements.count)\r\n" + elements.joined() }
+    static func bulks(_ texts: String...) -> String { "*\(texts.count)\r\n" + texts.map { bulk($0) }.joined() }
+    static let syntaxError = error("ERR syntax error")
+    static let notAnInteger = error("ERR value is not an integer or out of range")
+    static func arity(_ name: String) -> String { error("ERR wrong number of arguments for '\(name)' command") }
+}

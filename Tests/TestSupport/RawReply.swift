@@ -1,0 +1,60 @@
+/// Where replies end in a stream of bytes, without making values of them: tests compare replies byte by byte.
+package enum RawReply {
+    /// The length of the first reply in `bytes`, in RESP2 or RESP3.
+    /// - Returns: nil when it is not complete.
+    package static func length(_ bytes: [UInt8], from start: Int = 0) -> Int? {
+        var position = start
+        var missing = 1
+        while missing > 0 {
+            guard let end = lineEnd(bytes, position) else { return nil }
+            let number = Int(String(decoding: bytes[(position + 1)..<end], as: UTF8.self)) ?? 0
+            let type = bytes[position]
+            position = end + 2
+            missing -= 1
+            switch type {
+            case UInt8(ascii: "$"), UInt8(ascii: "="), UInt8(ascii: "!"):
+                if number >= 0 { position += number + 2 }
+                guard position <= bytes.count else { return nil }
+            case UInt8(ascii: "*"), UInt8(ascii: "~"), UInt8(ascii: ">"): missing += max(0, number)
+            case UInt8(ascii: "%"): missing += 2 * max(0, number)
+            default: break
+            }
+        }
+        return position - start
+    }
+
+    private static func lineEnd(_ bytes: [UInt8], _ start: Int) -> Int? {
+        var index = start
+        while index + 1 < bytes.count {
+            if bytes[index] == 0x0D, bytes[index + 1] == 0x0A { return index }
+            index += 1
+        }
+        return nil
+    }
+
+    /// The replies in `bytes`; the last one may be incomplete.
+    package static func split(_ bytes: [UInt8]) -> [[UInt8]] {
+        var replies: [[UInt8]] = []
+        var position = 0
+        while position < bytes.count {
+            let count = length(bytes, from: position) ?? bytes.count - position
+            replies.append(Array(bytes[position..<(position + count)]))
+            position += count
+        }
+        return replies
+    }
+}
+
+/// A request as an array of bulk strings.
+package func encodeRequest(_ words: [[UInt8]]) -> [UInt8] {
+    var bytes = Array("*\(words.count)\r\n".utf8)
+    for word in words { bytes += Array("$\(word.count)\r\n".utf8) + word + [0x0D, 0x0A] }
+    return bytes
+}
+
+package func encodeRequest(_ words: [String]) -> [UInt8] { encodeRequest(words.map { Array($0.utf8) }) }
+
+/// `line` split at its spaces, as a request.
+package func encodeRequest(_ line: String) -> [UInt8] {
+    encodeRequest(line.split(separator: " ", omittingEmptySubsequences: false).map(String.init))
+}

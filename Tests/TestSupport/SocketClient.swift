@@ -1,0 +1,162 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// A client of a Unix-domain socket that shows replies as the bytes they are. Blocks.
+///
+/// Single owner: one thread at a time.
+package final class SocketClient {
+    package struct Failure: Error, CustomStringConvertible {
+        package let description: String
+        package init(description: String) { self.description = description }
+    }
+
+    package let descriptor: Int32
+    private var received: [UInt8] = []
+    /// What lies before this in `received` was handed out.
+    private var taken = 0
+    private var isClosed = false
+
+    /// How long a test waits for an answer before it fails, in seconds. Never waited for when all is well.
+    private static let patienceSeconds = 60
+
+    package init(_ path: String) throws {
+        #if canImport(Darwin)
+            descriptor = socket(AF_UNIX, SOCK_STREAM, 0)
+        #else
+            descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        #endif
+        guard descriptor >= 0 else { throw Self.failure("socket", path) }
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        var limit = timeval(tv_sec: Self.patienceSeconds, tv_usec: 0)
+        for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
+            setsockopt(descriptor, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
+        }
+        guard Self.connect(descriptor, path) == 0 else {
+            let error = Self.failure("connect", path)
+            _ = closeFile(descriptor)
+            isClosed = true
+            throw error
+        }
+    }
+
+    deinit { close() }
+
+    private static func failure(_ what: String, _ path: String) -> Failure {
+        Failure(description: "\(what) \(path): \(String(cString: strerror(errno)))")
+    }
+
+    private static func connect(_ descriptor: Int32, _ path: String) -> Int32 {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix($0.count - 1)) }
+        return withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                systemConnect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+    }
+
+    package func close() {
+        guard !isClosed else { return }
+        isClosed = true
+        _ = closeFile(descriptor)
+    }
+
+    // MARK: Sending
+
+    /// Sends all of `bytes`.
+    package func send(_ bytes: [UInt8]) throws {
+        var done = 0
+        while done < bytes.count {
+            let count = bytes.withUnsafeBytes { buffer in
+                systemSend(descriptor, UnsafeRawBufferPointer(rebasing: buffer[done...]), wait: true)
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw Self.failure("send", "") }
+            done += count
+        }
+    }
+
+    /// Sends what the socket takes now.
+    /// - Returns: how many bytes that was.
+    package func sendWithoutWaiting(_ bytes: ArraySlice<UInt8>) -> Int {
+        max(0, bytes.withUnsafeBytes { systemSend(descriptor, $0, wait: false) })
+    }
+
+    package func send(_ words: [String]) throws { try send(encodeRequest(words)) }
+
+    /// Ends this side: the server sees the end of the stream, and can still answer.
+    package func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }
+
+    // MARK: Receiving
+
+    /// The next reply, as the bytes it is. Throws when the server closes before it is complete.
+    package func receive() throws -> [UInt8] {
+        while true {
+            if let length = RawReply.length(received, from: taken) {
+                defer { taken += length }
+                return Array(received[taken..<(taken + length)])
+            }
+            guard try receiveMore() else {
+                let rest = String(decoding: received[taken...].prefix(200), as: UTF8.self)
+                throw Failure(description: "the server closed the connection behind '\(rest)'")
+            }
+        }
+    }
+
+    package func receive(_ count: Int) throws -> [[UInt8]] {
+        try (0..<count).map { _ in try receive() }
+    }
+
+    /// Everything until the server closes.
+    package func receiveToEnd() throws -> [UInt8] {
+        while try receiveMore() {}
+        defer { taken = received.count }
+        return Array(received[taken...])
+    }
+
+    /// - Returns: false at the end of the stream.
+    private func receiveMore() throws -> Bool {
+        received.removeFirst(taken)
+        taken = 0
+        var chunk = [UInt8](repeating: 0, count: 1 << 18)
+        let count = recv(descriptor, &chunk, chunk.count, 0)
+        if count < 0, errno == EINTR { return true }
+        // A server that closes with requests unread resets the connection.
+        if count < 0, errno == ECONNRESET { return false }
+        guard count >= 0 else { throw Self.failure("receive", "") }
+        received += chunk.prefix(count)
+        return count > 0
+    }
+
+    /// Sends a command and returns its reply.
+    package func call(_ words: [String]) throws -> [UInt8] {
+        try send(words)
+        return try receive()
+    }
+
+    /// As ``call(_:)-([String])``, for a line of words without spaces in them; the reply as text.
+    package func call(_ line: String) throws -> String {
+        String(decoding: try call(line.split(separator: " ").map(String.init)), as: UTF8.self)
+    }
+}
+
+private func systemConnect(_ descriptor: Int32, _ address: UnsafePointer<sockaddr>, _ length: socklen_t) -> Int32 {
+    connect(descriptor, address, length)
+}
+
+private func closeFile(_ descriptor: Int32) -> Int32 { close(descriptor) }
+
+private func systemSend(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, wait: Bool) -> Int {
+    #if canImport(Darwin)
+        let flags = wait ? 0 : Int32(MSG_DONTWAIT)
+    #else
+        let flags = Int32(MSG_NOSIGNAL) | (wait ? 0 : Int32(MSG_DONTWAIT))
+    #endif
+    return send(descriptor, bytes.baseAddress, bytes.count, flags)
+}
