@@ -27,6 +27,6 @@ kill_the_daemon() {
     [ "$code" = 0 ] || fail 'something that was acknowledged is missing, or half a batch is there'
     must "printf 'SELECT installed\\nDBSIZE\\n' | redis-cli -s larder.sock"
     same "$output" "OK
-$installed_count"
+$installed_entries"
     claim 'everything acknowledged is there, and no half batch'
 }

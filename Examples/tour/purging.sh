@@ -8,7 +8,7 @@ purge() {
     same "$output" ''
     must "printf 'SELECT installed\\nDBSIZE\\n' | redis-cli -s larder.sock"
     same "$output" "OK
-$installed_count"
+$installed_entries"
     claim 'one database is empty at once, the others are as they were'
 
     printf '   $ kill %s\n' "$daemon"
@@ -18,7 +18,7 @@ $installed_count"
     [ ! -e larder.sock ] || fail 'the socket is still there'
     must 'larderd --dir larder --purge-expired'
     must 'larderd --dir larder --purge'
-    expect "purged database 'installed': $installed_count entries"
+    expect "purged database 'installed': $installed_entries entries"
     try 'package-catalog show --directory larder bash'
     [ "$code" = 1 ] || fail 'something is left'
     claim 'with the daemon stopped the same flag empties the files themselves'

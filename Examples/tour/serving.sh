@@ -38,8 +38,9 @@ ask_from_other_processes() {
     same "$output" 'hello from a shell'
     must "printf 'SELECT installed\\nDBSIZE\\n' | redis-cli -s larder.sock"
     same "$output" "OK
-$installed_count"
-    must "printf 'SELECT installed\\nGET $key\\n' | redis-cli -s larder.sock | grep -o '\"version\":\"[^\"]*\"' | tail -n 1"
+$installed_entries"
+    must "printf 'SELECT installed\\nGET $key\\n' | redis-cli -s larder.sock | grep -o '\"status\":\"[^\"]*\"'"
+    same "$output" '"status":"install ok installed"'
     say 'Python, with its socket module:'
     cat >version.py <<'EOF'
 import json, sys
@@ -58,7 +59,7 @@ EOF
     must 'larder-c larder.sock MGET greeting nothing-here greeting'
     say "Larder's own tool, and its Swift client:"
     must "larderctl --socket larder.sock --database installed meta $key"
-    expect 'governed'
+    expect "its database's policy, low"
     lines_max=4
     must "package-catalog show --socket larder.sock $key"
     lines_max=12
