@@ -47,7 +47,7 @@ enum Load {
         }
         guard !files.isEmpty else { return translations }
         let languages = translations.languages.joined(separator: ", ")
-        Console.out("translations: \(Format.count(translations.count)) descriptions in \(languages)\(problems)")
+        Console.out("translations: \(Format.count(translations.count)) descriptions in \(languages)\(problems.shown)")
         return translations
     }
 
@@ -84,28 +84,27 @@ enum Load {
         let entries = try cache.count()
         Console.out(
             """
-            \(cache.name): \(Format.count(records)) records with \(Format.count(relations)) relations and descriptions in \
-            \(languages.count) languages, \(Format.bytes(readBytes)) read
-                stored as \(Format.count(entries)) entries, \(Format.bytes(storedBytes)) of JSON, in \
-            \(Format.seconds(time)): \(Format.count(rate)) a second, policy \(cache.policy)\(problems)
+            \(cache.name): \(Format.count(records + problems.count)) records, \(Format.bytes(readBytes)), \
+            \(Format.count(problems.count)) passed over\(problems.shown)
+                \(Format.count(entries)) entries, \(Format.bytes(storedBytes)) of JSON; in them \
+            \(Format.count(relations)) relations, descriptions in \(languages.sorted().joined(separator: ", "))
+                policy \(cache.policy); read and stored in \(Format.seconds(time)), \(Format.count(rate)) a second
             """)
     }
 
     /// What was not understood.
-    private struct Problems: CustomStringConvertible {
-        private var shown: [String] = []
-        private var count = 0
+    private struct Problems {
+        private(set) var count = 0
+        private var first: [String] = []
 
         mutating func add(_ problem: RecordProblem) {
             count += 1
-            if count <= problemsShown { shown.append(problem.description) }
+            if count <= problemsShown { first.append(problem.description) }
         }
 
-        /// Empty where all is well.
-        var description: String {
-            if count == 0 { return "" }
-            return ([", \(Format.count(count)) passed over:"] + shown + (count > shown.count ? ["…"] : []))
-                .joined(separator: "\n    ")
+        /// The first ones, each on a line of its own; empty where all is well.
+        var shown: String {
+            (first + (count > first.count ? ["…"] : [])).map { "\n    \($0)" }.joined()
         }
     }
 }

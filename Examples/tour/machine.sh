@@ -1,0 +1,107 @@
+# What the tour needs: programs, a directory, this machine's package records. Read by tour.sh.
+
+build_everything() {
+    step 'Build'
+    configuration=release
+    programs=${TOUR_BIN:-}
+    if [ -z "$programs" ]; then
+        programs=$root/.build/tour/bin
+        mkdir -p "$programs" || fail "cannot make $programs"
+        cd "$root" || fail "cannot enter $root"
+        build "swift build -c $configuration --product larderd"
+        build "swift build -c $configuration --product larderctl"
+        build "swift build -c $configuration --package-path Examples/PackageCatalog --scratch-path .build/examples \
+--product package-catalog"
+        build "cc -std=c11 -O2 -Wall -Wextra -o .build/tour/bin/larder-c Examples/clients/c/larder.c"
+        ln -sf "$root/.build/$configuration/larderd" "$root/.build/$configuration/larderctl" \
+            "$root/.build/examples/$configuration/package-catalog" "$programs/"
+    fi
+    local program
+    for program in larderd larderctl package-catalog larder-c; do
+        [ -x "$programs/$program" ] || fail "$programs has no program $program"
+    done
+    for program in nc redis-cli python3; do
+        command -v "$program" >/dev/null || fail "the program $program is missing (make run installs it)"
+    done
+    # A socket's path has room for about a hundred bytes, so the directory's name must be short.
+    local parent=${TMPDIR:-/tmp}
+    [ ${#parent} -lt 60 ] || parent=/tmp
+    work=$(mktemp -d "${parent%/}/larder-tour.XXXXXX") || fail 'cannot make a directory'
+    cd "$work" || fail "cannot enter $work"
+    mkdir clients
+    cp "$here"/clients/shell/larder.sh "$here"/clients/python/*.py clients/
+    PATH=$programs:$PATH
+    unset LARDER_SOCKET
+    export PYTHONDONTWRITEBYTECODE=1
+    claim "built $(larderd --version); what follows happens in $work"
+}
+
+build() {
+    printf '   $ %s\n' "$1"
+    output=$(eval "$1" 2>&1)
+    code=$?
+    if [ "$code" != 0 ]; then
+        printf '%s\n' "$output" | tail -n 30
+        fail "it does not build"
+    fi
+    printf '%s\n' "$output" | tail -n 1 | sed 's/^/     /'
+}
+
+take_stock() {
+    step "The input: this machine's own package records"
+    status=/var/lib/dpkg/status
+    [ -r "$status" ] || fail "$status is not there: the tour needs a Debian machine"
+    installed_count=$(grep -c '^Package:' "$status")
+    say "dpkg's status file has the records of $installed_count packages, with dependencies and long descriptions."
+    available_count=0
+    translations=()
+    if [ "${TOUR_AVAILABLE:-yes}" = no ]; then
+        say 'What apt has on offer is left out, as asked.'
+        return
+    fi
+    dump_available
+    if [ "$available_count" = 0 ]; then
+        say "apt has no lists of packages on offer: running apt-get update."
+        if [ "$(id -u)" = 0 ]; then timeout 120 apt-get update -qq; else sudo -n timeout 120 apt-get update -qq; fi
+        dump_available
+    fi
+    if [ "$available_count" = 0 ]; then
+        say 'That brought none: the tour goes on with what is installed.'
+        return
+    fi
+    say "apt-cache dumpavail prints $available_count records of what is on offer: $(wc -c <available.txt) bytes."
+    find_translations
+}
+
+dump_available() {
+    apt-cache dumpavail >available.txt 2>/dev/null
+    available_count=$(grep -c '^Package:' available.txt)
+}
+
+# apt's files of descriptions, in the languages that are wanted: those that the machine has, else fetched into a directory
+# of their own, so that the machine's settings stay as they are.
+find_translations() {
+    local languages=${TOUR_LANGUAGES-en ja ko ru uk zh_CN}
+    [ -n "$languages" ] || return 0
+    local lists=$root/.build/tour/lists language files file
+    local options=(-o "Dir::State::lists=$lists" -o "Dir::Cache=$root/.build/tour/cache" -o APT::Sandbox::User=
+        -o Acquire::IndexTargets::deb::Packages::DefaultEnabled=false -o Acquire::Languages=)
+    for language in $languages; do options+=(-o "Acquire::Languages::=$language"); done
+    if [ -z "$(find "$lists/fetched" -mmin -1440 2>/dev/null)" ]; then
+        mkdir -p "$lists/partial" "$root/.build/tour/cache"
+        say "Descriptions in other languages ($languages) are fetched from Debian, once a day."
+        if timeout 60 apt-get update -qq "${options[@]}" >"$work/apt.log" 2>&1 && [ ! -s "$work/apt.log" ]; then
+            touch "$lists/fetched"
+        else
+            say 'They could not be fetched: the tour goes on with those that are there.'
+        fi
+    fi
+    files=$(apt-get indextargets "${options[@]}" --format '$(LANGUAGE) $(FILENAME)' 'Created-By: Translations' 2>/dev/null)
+    while read -r language file; do
+        [ -n "$file" ] || continue
+        /usr/lib/apt/apt-helper cat-file "$file" >"descriptions-${#translations[@]}.$language" 2>/dev/null || continue
+        translations+=("descriptions-${#translations[@]}.$language")
+    done <<<"$files"
+    [ ${#translations[@]} = 0 ] ||
+        say "apt's ${#translations[@]} files of descriptions hold $(cat "${translations[@]}" | grep -c '^Package:')."
+}

@@ -1,0 +1,79 @@
+# The Swift program with the larder to itself. Read by tour.sh.
+
+load_records() {
+    step 'A Swift program reads them into Codable models and stores them, with a policy'
+    local command="package-catalog load --directory larder --policy low --installed $status"
+    [ "$available_count" = 0 ] || command+=" --available available.txt"
+    local file
+    for file in ${translations[@]+"${translations[@]}"}; do command+=" --translations $file"; done
+    must "$command"
+    same "$(loaded installed records)" "$installed_count"
+    installed_entries=$(loaded installed entries)
+    if [ "$available_count" != 0 ]; then
+        same "$(loaded available records)" "$available_count"
+        available_entries=$(loaded available entries)
+        # Versions that several archives offer are one entry.
+        [ "$(loaded available 'passed over')" != 0 ] || same "$available_entries" "$(distinct_available)"
+    fi
+    claim "every record is accounted for; what is stored is fresh for 24 hours (policy low) and then never handed out"
+}
+
+# What `load` said of a database: how many records it read, passed over, or has as entries.
+loaded() {
+    printf '%s\n' "$output" | tr -d , | sed -n "/^$1:/,/^[a-z]*:/p" | awk -v what="$2" '
+        match($0, "[0-9]+ " what) { number = substr($0, RSTART); sub(/ .*/, "", number); found = number; exit }
+        END { print found + 0 }'
+}
+
+distinct_available() {
+    awk '/^Package: /{p=$2} /^Version: /{v=$2} /^Architecture: /{a=$2} /^$/{print p ":" a "=" v}' available.txt |
+        LC_ALL=C sort -u | wc -l
+}
+
+show_embedded() {
+    step 'The same program asks the larder, typed'
+    architecture=$(dpkg --print-architecture)
+    bash_version=$(dpkg-query -W -f='${Version}' bash)
+    must 'package-catalog show --directory larder bash'
+    expect "version $bash_version"
+    expect '(policy low)'
+    claim "dpkg itself says the same: bash is at $bash_version"
+    if [ ${#translations[@]} != 0 ]; then
+        must 'package-catalog show --directory larder --database available --language ja vim'
+    fi
+    lines_max=6
+    must 'package-catalog needs --directory larder libc6'
+    expect 'packages need libc6'
+    if [ "$available_count" != 0 ]; then
+        must 'package-catalog search --directory larder --database available --limit 4 shell'
+        case ${output//,/} in
+        *" of $available_entries packages say "*) ;;
+        *) fail "not all of the $available_entries entries were looked at" ;;
+        esac
+        claim 'a predicate over the models has looked at each of them'
+    fi
+    lines_max=12
+    must "package-catalog snapshot --directory larder bash"
+    expect "the snapshot says: $bash_version,"
+    claim 'a snapshot does not see what is written after it was taken'
+}
+
+kill_batches() {
+    step 'Batches of 500 entries, killed in the middle: all or nothing'
+    local round acknowledged found
+    for round in 1 2 3; do
+        package-catalog batches --directory larder >rounds.txt 2>&1 &
+        local writer=$!
+        started+=("$writer")
+        wait_until "[ \$(wc -l <rounds.txt) -ge $((round * 7)) ]"
+        # Some instant within a batch.
+        sleep "0.0$((RANDOM % 90 + 10))"
+        end_process KILL "$writer"
+        [ "$code" = 137 ] || fail "the program ended by itself: $(tail -n 1 rounds.txt)"
+        acknowledged=$(tail -n 1 rounds.txt)
+        found=$(package-catalog batches --directory larder --check) || fail "$found"
+        say "killed (SIGKILL) after batch $acknowledged was acknowledged: all 500 entries are of batch $found"
+        [ "$found" -ge "$acknowledged" ] && [ "$found" -le $((acknowledged + 1)) ] || fail 'a batch is missing'
+    done
+    claim 'no half batch, and none that was acknowledged is missing'
+}
