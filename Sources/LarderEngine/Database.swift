@@ -12,6 +12,8 @@ import Threading
 /// read with at least one; shards guard themselves; the rest is constant.
 package final class Database: @unchecked Sendable {
     /// Whether there are files, and whether they are open.
+    ///
+    /// Copied by every command. The errors are boxed, so that a copy is one reference and not all their texts.
     enum Presence {
         /// No files. The first write creates them.
         case absent
@@ -19,11 +21,11 @@ package final class Database: @unchecked Sendable {
         case closed
         case open(EpochStore)
         /// Files that could not be opened; the next use tries again.
-        case failed(LarderError)
+        indirect case failed(LarderError)
         /// Deleted. This object stays so; the name may be used again through a new one.
         case deleted
         /// The larder was closed.
-        case shut(LarderError)
+        indirect case shut(LarderError)
     }
 
     /// All that is changed for the whole database at once.

@@ -2,7 +2,10 @@ import LarderEngine
 import RESP
 
 /// What a command is, in one row: everything that dispatch, COMMAND, help and the documentation need.
-package struct CommandSpec: Sendable {
+///
+/// A class, because each command that runs passes its row around, and copying eight texts would cost more than the rest
+/// of finding it.
+package final class CommandSpec: Sendable {
     /// Lower case, as Redis reports it.
     package let name: String
     /// How many words a call has, the name included; negative: at least so many.

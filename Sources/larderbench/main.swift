@@ -1,1 +1,1 @@
-print("not built yet")
+exit(Bench.main(Array(CommandLine.arguments.dropFirst())))

@@ -1,0 +1,63 @@
+/// The benchmark's command line: measures round by round, then reports.
+enum Bench {
+    private enum ExitCode {
+        static let done: Int32 = 0
+        static let incomplete: Int32 = 1
+        static let usage: Int32 = 2
+    }
+
+    /// - Returns: the exit code.
+    static func main(_ words: [String]) -> Int32 {
+        let options: BenchOptions
+        do throws(BenchError) {
+            options = try BenchOptions(words)
+        } catch {
+            Progress.note("larderbench: \(error)\nTry: larderbench --help")
+            return ExitCode.usage
+        }
+        if options.showsHelp {
+            print(BenchOptions.help, terminator: "")
+            return ExitCode.done
+        }
+        Interruption.watch()
+        do throws(BenchError) {
+            return try run(options)
+        } catch {
+            Progress.note("larderbench: \(error)")
+            return ExitCode.incomplete
+        }
+    }
+
+    private static func run(_ options: BenchOptions) throws(BenchError) -> Int32 {
+        let tree = try TemporaryTree(in: options.directory)
+        defer { withExtendedLifetime(tree) {} }
+        let facts = Machine.facts(options, tree)
+        let results = Results()
+        let suites = suites(options, tree)
+        for round in 0..<options.roundCount {
+            Progress.note("round \(round + 1) of \(options.roundCount)")
+            for suite in suites { try suite.runRound(round, into: results) }
+        }
+        let report = Report(facts: facts, results: results, reaches: Reach.all(quick: options.isQuick))
+        print(report.text, terminator: "")
+        if let path = options.jsonPath {
+            do {
+                try TextFile.write(try JSONReport(report).text(), to: path)
+            } catch {
+                throw BenchError("\(error)")
+            }
+        }
+        return results.failures.isEmpty ? ExitCode.done : ExitCode.incomplete
+    }
+
+    private static func suites(_ options: BenchOptions, _ tree: TemporaryTree) -> [any Suite] {
+        BenchOptions.SuiteName.allCases.filter(options.suites.contains).map { name in
+            switch name {
+            case .embedded: EmbeddedSuite(options, tree)
+            case .socket: SocketSuite(options, tree)
+            case .mixed: MixedSuite(options, tree)
+            case .start: StartSuite(options, tree)
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+/// A program that runs beside this one. Its output goes into a file.
+final class ChildProcess {
+    let pid: pid_t
+    let outputPath: String
+    private var exitStatus: Int32?
+
+    /// Starts a program.
+    /// - Parameter words: its path, or its name if it is to be found in PATH, and its arguments.
+    init(_ words: [String], outputPath: String) throws(BenchError) {
+        self.outputPath = outputPath
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
+        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, outputPath, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+        posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO)
+        var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
+        defer { for argument in arguments { free(argument) } }
+        var child = pid_t()
+        let status = posix_spawnp(&child, words[0], &actions, nil, &arguments, environ)
+        guard status == 0 else { throw BenchError("cannot start \(words[0]): \(String(cString: strerror(status)))") }
+        pid = child
+    }
+
+    deinit {
+        guard !hasEnded else { return }
+        kill(pid, SIGKILL)
+        wait()
+    }
+
+    /// Whether the process has ended.
+    var hasEnded: Bool {
+        if exitStatus != nil { return true }
+        var status: Int32 = 0
+        guard waitpid(pid, &status, WNOHANG) == pid else { return false }
+        exitStatus = status
+        return true
+    }
+
+    /// Waits for the end.
+    /// - Returns: the status as `waitpid` gives it, 0 for an exit with code 0.
+    @discardableResult
+    func wait() -> Int32 {
+        if let exitStatus { return exitStatus }
+        var status: Int32 = 0
+        while waitpid(pid, &status, 0) < 0 {
+            guard errno == EINTR else { return -1 }
+        }
+        exitStatus = status
+        return status
+    }
+
+    /// Asks the process to end, and ends it if it does not within `seconds`.
+    func stop(within seconds: Double = 20) {
+        guard !hasEnded else { return }
+        kill(pid, SIGTERM)
+        let end = Clocks.monotonic() + seconds
+        while !hasEnded {
+            if Clocks.monotonic() > end { kill(pid, SIGKILL) }
+            Clocks.sleep(0.005)
+        }
+    }
+
+    /// What it wrote.
+    var output: String { TextFile.read(outputPath) ?? "" }
+
+    /// The last lines it wrote, for messages.
+    var lastWords: String {
+        output.split(separator: "\n").suffix(3).joined(separator: " | ")
+    }
+
+    /// Memory that it holds, in MiB.
+    var residentMiB: Double? {
+        guard let status = TextFile.read("/proc/\(pid)/status") else { return nil }
+        for line in status.split(separator: "\n") where line.hasPrefix("VmRSS:") {
+            let number = line.split(whereSeparator: { $0 == " " || $0 == "\t" }).dropFirst().first
+            return number.flatMap { Double($0) }.map { $0 / 1024 }
+        }
+        return nil
+    }
+}
+
+enum TextFile {
+    /// All of a file as text; nil if it cannot be read.
+    static func read(_ path: String) -> String? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var bytes: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = chunk.withUnsafeMutableBytes { unistdRead(descriptor, $0) }
+            guard count > 0 else { break }
+            bytes += chunk[..<count]
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    static func write(_ text: String, to path: String) throws(BenchError) {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+        guard descriptor >= 0 else { throw .system("cannot write \(path)") }
+        defer { close(descriptor) }
+        var rest = Array(text.utf8)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { unistdWrite(descriptor, $0) }
+            guard count > 0 else { throw .system("cannot write \(path)") }
+            rest = rest.dropFirst(count)
+        }
+    }
+}
+
+/// `read` and `write` of the C library, whose names are hidden inside types that have their own.
+func unistdRead(_ descriptor: Int32, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
+    read(descriptor, buffer.baseAddress, buffer.count)
+}
+
+func unistdWrite(_ descriptor: Int32, _ buffer: UnsafeRawBufferPointer) -> Int {
+    write(descriptor, buffer.baseAddress, buffer.count)
+}

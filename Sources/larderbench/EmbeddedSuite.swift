@@ -1,0 +1,94 @@
+/// Put and get inside one process: LevelDB's C functions, and the layers of Larder above them one by one.
+final class EmbeddedSuite: Suite {
+    enum Operation: String, CaseIterable {
+        case put = "put one by one"
+        case batch100 = "put in batches of 100"
+        case batch1000 = "put in batches of 1000"
+        case get = "get"
+        case getAbsent = "get of absent keys"
+    }
+
+    static let raw = "LevelDB C"
+    static let module = "LevelDB module"
+    static let engine = "LarderEngine"
+    static let engineGroup = "LarderEngine, writes of their own in one commit group"
+    static let cache = "Larder Cache, bytes"
+
+    static func table(_ operation: Operation, _ valueBytes: Int) -> String {
+        "Embedded: \(operation.rawValue), \(valueBytes) B"
+    }
+
+    private let options: BenchOptions
+    private let tree: TemporaryTree
+    private let order: [Int]
+
+    init(_ options: BenchOptions, _ tree: TemporaryTree) {
+        self.options = options
+        self.tree = tree
+        var generator = SplitMix(seed: 7)
+        order = (0..<Entries.count).shuffled(using: &generator)
+    }
+
+    func runRound(_ round: Int, into results: Results) throws(BenchError) {
+        for valueBytes in options.isQuick ? [100] : [64, 100, 1024] {
+            Progress.note("  embedded, \(valueBytes) B")
+            let entries = Entries(valueBytes: valueBytes)
+            let makers: [(String, (String) throws -> any EmbeddedStore)] = [
+                (Self.raw, { try RawStore($0, entries) }),
+                (Self.module, { try ModuleStore($0, entries) }),
+                (Self.engine, { try EngineStore($0, entries) }),
+                (Self.cache, { try CacheStore($0, entries) }),
+            ]
+            let shift = round % makers.count
+            for (name, make) in makers[shift...] + makers[..<shift] {
+                try Interruption.check()
+                do {
+                    let directory = try tree.makeDirectory("embedded")
+                    defer { TemporaryTree.remove(directory) }
+                    try measure(name, try make(directory), valueBytes, into: results)
+                } catch {
+                    try Interruption.check()
+                    results.fail("\(name), \(valueBytes) B", error)
+                }
+            }
+        }
+        try ModelSuite.runRound(tree, order, into: results)
+    }
+
+    private func measure(_ name: String, _ store: any EmbeddedStore, _ valueBytes: Int, into results: Results) throws {
+        for operation in Operation.allCases {
+            try Interruption.check()
+            let figures = try Stopwatch.measure(operations: order.count) { try run(operation, store) }
+            results.add(Self.table(operation, valueBytes), name, figures)
+            if operation == .batch1000, let engine = store as? EngineStore {
+                let figures = try Stopwatch.measure(operations: order.count) {
+                    for indices in order.chunks(of: 1000) { try engine.putGroup(indices) }
+                }
+                results.add(Self.table(operation, valueBytes), Self.engineGroup, figures)
+            }
+        }
+        try store.close()
+    }
+
+    private func run(_ operation: Operation, _ store: any EmbeddedStore) throws {
+        switch operation {
+        case .put: for index in order { try store.put(index) }
+        case .batch100: for indices in order.chunks(of: 100) { try store.putBatch(indices) }
+        case .batch1000: for indices in order.chunks(of: 1000) { try store.putBatch(indices) }
+        case .get:
+            for index in order {
+                guard try store.get(index) else { throw BenchError("the entry \(Keys.text(index)) is not there") }
+            }
+        case .getAbsent:
+            for index in order where try store.getAbsent(index) {
+                throw BenchError("\(Keys.text(index))- was never stored and is there")
+            }
+        }
+    }
+}
+
+extension [Int] {
+    func chunks(of size: Int) -> [ArraySlice<Int>] {
+        stride(from: 0, to: count, by: size).map { self[$0..<Swift.min($0 + size, count)] }
+    }
+}

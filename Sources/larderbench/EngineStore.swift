@@ -1,0 +1,48 @@
+import LarderEngine
+
+/// LarderEngine: entries with a header and a policy, committed through the pipeline, but bytes and no models.
+final class EngineStore: EmbeddedStore {
+    private let entries: Entries
+    private let engine: Engine
+    private let database: Database
+
+    init(_ directory: String, _ entries: Entries) throws {
+        self.entries = entries
+        engine = try Engine.open(directory, options: StoreOptions.engine)
+        database = try engine.openDatabase("bench", policy: .never)
+    }
+
+    func put(_ index: Int) throws {
+        try database.commit([Key(entries.keys[index])], loading: false) { update in
+            entries.values[index].withUnsafeBytes { update.put(0, payload: $0) }
+        }
+    }
+
+    func putBatch(_ indices: ArraySlice<Int>) throws {
+        try database.commit(indices.map { Key(entries.keys[$0]) }, loading: false) { update in
+            for (position, index) in indices.enumerated() {
+                entries.values[index].withUnsafeBytes { update.put(position, payload: $0) }
+            }
+        }
+    }
+
+    /// Writes of their own that are committed as one group, as the daemon does with the commands of one turn.
+    func putGroup(_ indices: ArraySlice<Int>) throws {
+        var last = CommitTicket.none
+        for index in indices {
+            let (_, ticket) = try database.update(
+                [Key(entries.keys[index])], loading: false, now: database.now()
+            ) { update in
+                entries.values[index].withUnsafeBytes { update.put(0, payload: $0) }
+            }
+            last = max(last, ticket)
+        }
+        try engine.pipeline.wait(for: last)
+    }
+
+    func get(_ index: Int) throws -> Bool { try database.get(Key(entries.keys[index])) != nil }
+
+    func getAbsent(_ index: Int) throws -> Bool { try database.get(Key(entries.absentKeys[index])) != nil }
+
+    func close() throws { engine.shutdown() }
+}

@@ -1,0 +1,77 @@
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// The results as JSON, with every sample.
+struct JSONReport: Encodable {
+    struct Figure: Encodable {
+        let median: Double?
+        let minimum: Double?
+        let maximum: Double?
+        let samples: [Double]
+    }
+
+    struct Row: Encodable {
+        let subject: String
+        let figures: [String: Figure]
+    }
+
+    struct Table: Encodable {
+        let title: String
+        let rows: [Row]
+    }
+
+    struct Ratio: Encodable {
+        let what: String
+        let ratio: Double
+        let aim: Double
+        let isMost: Bool
+        let isReached: Bool
+    }
+
+    let format = 1
+    let facts: [String: String]
+    let tables: [Table]
+    let ratios: [Ratio]
+    let failures: [String]
+
+    init(_ report: Report) {
+        facts = Dictionary(report.facts, uniquingKeysWith: { first, _ in first })
+        tables = report.results.tables.map { table in
+            Table(
+                title: table.title,
+                rows: table.rows.map { row in
+                    let named = row.samples.map { metric, samples in
+                        // JSON has no number for what could not be read.
+                        let values = samples.values.filter(\.isFinite)
+                        return (
+                            metric.rawValue,
+                            Figure(
+                                median: samples.median?.finite, minimum: values.min(), maximum: values.max(),
+                                samples: values)
+                        )
+                    }
+                    return Row(subject: row.subject, figures: Dictionary(uniqueKeysWithValues: named))
+                })
+        }
+        ratios = report.reaches.compactMap { reach in
+            reach.ratio(report.results).map {
+                Ratio(
+                    what: reach.what, ratio: $0, aim: reach.aim, isMost: reach.isMost, isReached: reach.isReached($0))
+            }
+        }
+        failures = report.results.failures
+    }
+
+    func text() throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        return String(decoding: try encoder.encode(self), as: UTF8.self) + "\n"
+    }
+}
+
+extension Double {
+    fileprivate var finite: Double? { isFinite ? self : nil }
+}

@@ -1,0 +1,92 @@
+import CLevelDB
+
+/// What was measured, on what. Printed with the figures, because without it they say nothing.
+enum Machine {
+    static func facts(_ options: BenchOptions, _ tree: TemporaryTree) -> [(String, String)] {
+        [
+            ("processor", "\(processor), \(sysconf(Int32(_SC_NPROCESSORS_ONLN))) online"),
+            ("memory", memory),
+            ("system", system),
+            ("disk", fileSystem(tree.path)),
+            ("load before", loadAverage),
+            ("commit", commit),
+            ("build", build),
+            ("LevelDB", "\(leveldb_major_version()).\(leveldb_minor_version())"),
+            ("larderd", firstLine([options.larderd, "--version"], tree)),
+            ("redis-server", firstLine([options.redisServer, "--version"], tree)),
+            ("redis-benchmark", firstLine([options.redisBenchmark, "--version"], tree)),
+            ("rounds", "\(options.roundCount), about \(Decimal.text(options.secondsPerRun, digits: 2)) s per run"),
+            ("embedded stores", StoreOptions.summary),
+            ("redis settings", "no TCP, no snapshots, append-only file never rewritten, one thread, as noted per row"),
+            ("larderd settings", "one event loop; policy never unless the row says default; as noted per row"),
+        ]
+    }
+
+    private static var build: String {
+        #if DEBUG
+            "debug: the figures of Larder's code mean nothing"
+        #else
+            "release"
+        #endif
+    }
+
+    private static var processor: String {
+        let lines = (TextFile.read("/proc/cpuinfo") ?? "").split(separator: "\n")
+        let line = lines.first { $0.hasPrefix("model name") }
+        guard let name = line?.split(separator: ":").last else { return "unknown" }
+        return String(name.drop { $0 == " " })
+    }
+
+    private static var memory: String {
+        let pages = sysconf(Int32(_SC_PHYS_PAGES))
+        let bytes = Double(pages) * Double(sysconf(Int32(_SC_PAGESIZE)))
+        return Decimal.text(bytes / 1_073_741_824, digits: 1) + " GiB"
+    }
+
+    private static var system: String {
+        var name = utsname()
+        guard uname(&name) == 0 else { return "unknown" }
+        func text<Field>(_ field: Field) -> String {
+            withUnsafeBytes(of: field) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+        }
+        return "\(text(name.sysname)) \(text(name.release)) \(text(name.machine))"
+    }
+
+    private static var loadAverage: String {
+        let text = TextFile.read("/proc/loadavg") ?? ""
+        let numbers = text.split(separator: " ").prefix(3).joined(separator: " ")
+        return numbers.isEmpty ? "unknown" : numbers
+    }
+
+    /// The type of the file system that holds the measured files: in memory, an fsync would cost nothing.
+    private static func fileSystem(_ path: String) -> String {
+        var best = (mount: "", type: "unknown")
+        for line in (TextFile.read("/proc/self/mounts") ?? "").split(separator: "\n") {
+            let fields = line.split(separator: " ")
+            guard fields.count > 2 else { continue }
+            let mount = String(fields[1])
+            let isAbove = mount == "/" || path == mount || path.hasPrefix(mount + "/")
+            if isAbove, mount.utf8.count >= best.mount.utf8.count { best = (mount, String(fields[2])) }
+        }
+        let warning = best.type == "tmpfs" ? " (IN MEMORY: figures with fsync mean nothing)" : ""
+        return "\(best.type) at \(best.mount)\(warning)"
+    }
+
+    /// The commit of the working tree that this runs in, if there is one.
+    private static var commit: String {
+        guard let head = TextFile.read(".git/HEAD")?.split(separator: "\n").first.map(String.init) else {
+            return "unknown (not run in the source tree)"
+        }
+        guard head.hasPrefix("ref: ") else { return String(head.prefix(12)) }
+        let reference = head.dropFirst(5)
+        guard let hash = TextFile.read(".git/\(reference)") else { return String(reference) }
+        return String(hash.prefix(12))
+    }
+
+    private static func firstLine(_ words: [String], _ tree: TemporaryTree) -> String {
+        guard let process = try? ChildProcess(words, outputPath: tree.path + "/version"), process.wait() == 0 else {
+            return "not found (\(words[0]))"
+        }
+        return process.output.split(separator: "\n").first.map(String.init) ?? "unknown"
+    }
+}

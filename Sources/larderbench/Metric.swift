@@ -1,0 +1,56 @@
+/// A figure that is measured. The raw value is its name in the JSON.
+enum Metric: String, CaseIterable {
+    case processor = "cpuMicrosecondsPerOperation"
+    case wall = "wallMicrosecondsPerOperation"
+    case rate = "operationsPerSecond"
+    case p50 = "p50Milliseconds"
+    case p99 = "p99Milliseconds"
+    case longest = "maxMilliseconds"
+    case start = "startMilliseconds"
+    case firstRead = "firstReadMilliseconds"
+    case startProcessor = "startCPUMilliseconds"
+    case resident = "residentMiB"
+    case disk = "diskMiB"
+
+    /// The head of its column.
+    var title: String {
+        switch self {
+        case .processor: "CPU µs/op"
+        case .wall: "wall µs/op"
+        case .rate: "1000 op/s"
+        case .p50: "p50 ms"
+        case .p99: "p99 ms"
+        case .longest: "max ms"
+        case .start: "start ms"
+        case .firstRead: "first GET ms"
+        case .startProcessor: "CPU ms"
+        case .resident: "resident MiB"
+        case .disk: "disk MiB"
+        }
+    }
+
+    /// How it is shown in a column.
+    func text(_ value: Double) -> String {
+        switch self {
+        case .rate: Decimal.text(value / 1000, digits: value < 10_000 ? 2 : 0)
+        case .processor, .wall, .p50, .p99: Decimal.text(value, digits: value < 100 ? 2 : 0)
+        case .longest, .start, .firstRead, .startProcessor, .resident, .disk:
+            Decimal.text(value, digits: value < 100 ? 1 : 0)
+        }
+    }
+}
+
+/// Numbers as text with a fixed number of decimals, without the C library's formats.
+enum Decimal {
+    static func text(_ value: Double, digits: Int) -> String {
+        guard value.isFinite, abs(value) < 1e15 else { return "\(value)" }
+        var scale = 1.0
+        for _ in 0..<digits { scale *= 10 }
+        let scaled = Int((abs(value) * scale).rounded())
+        let sign = value < 0 && scaled > 0 ? "-" : ""
+        guard digits > 0 else { return "\(sign)\(scaled)" }
+        let whole = scaled / Int(scale)
+        let rest = String(scaled % Int(scale))
+        return "\(sign)\(whole)." + String(repeating: "0", count: digits - rest.count) + rest
+    }
+}

@@ -1,0 +1,117 @@
+import Larder
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Codable models, stored and read: the JSON coders alone, with LevelDB's C functions, and Larder's typed cache.
+enum ModelSuite {
+    /// About 100 bytes of JSON.
+    struct Package: Codable, Equatable {
+        var name: String
+        var version: String
+        var section: String
+        var installedSize: Int
+        var isEssential: Bool
+
+        init(_ index: Int) {
+            name = "libexample\(index)-dev"
+            version = "1.\(index % 100)-4"
+            section = "libdevel"
+            installedSize = index * 37
+            isEssential = index % 50 == 0
+        }
+    }
+
+    static let putTable = "Embedded: put of a Codable model, about 100 B of JSON"
+    static let getTable = "Embedded: get of a Codable model, about 100 B of JSON"
+    static let coders = "JSONEncoder and JSONDecoder alone"
+    static let raw = "LevelDB C with the JSON coders"
+    static let cache = "Larder Cache, models"
+
+    static func runRound(_ tree: TemporaryTree, _ order: [Int], into results: Results) throws(BenchError) {
+        Progress.note("  embedded, models")
+        let models = order.indices.map(Package.init)
+        let keys = order.indices.map(Keys.text)
+        do {
+            try measureCoders(models, order, into: results)
+            try Interruption.check()
+            try measureRaw(tree, models, order, into: results)
+            try Interruption.check()
+            try measureCache(tree, models, keys, order, into: results)
+        } catch {
+            try Interruption.check()
+            results.fail("models", error)
+        }
+    }
+
+    private static func measureCoders(_ models: [Package], _ order: [Int], into results: Results) throws {
+        let encoder = JSONEncoder()
+        let decoder = JSONDecoder()
+        var encoded: [Data] = []
+        encoded.reserveCapacity(models.count)
+        results.add(
+            putTable, coders,
+            try Stopwatch.measure(operations: order.count) {
+                for model in models { encoded.append(try encoder.encode(model)) }
+            })
+        results.add(
+            getTable, coders,
+            try Stopwatch.measure(operations: order.count) {
+                for index in order { try check(try decoder.decode(Package.self, from: encoded[index]), models[index]) }
+            })
+    }
+
+    private static func measureRaw(
+        _ tree: TemporaryTree, _ models: [Package], _ order: [Int], into results: Results
+    ) throws {
+        let directory = try tree.makeDirectory("embedded")
+        defer { TemporaryTree.remove(directory) }
+        let entries = Entries(valueBytes: 1)
+        let store = try RawStore(directory, entries)
+        let encoder = JSONEncoder()
+        let decoder = JSONDecoder()
+        results.add(
+            putTable, raw,
+            try Stopwatch.measure(operations: order.count) {
+                for index in order { try store.put(entries.keys[index], [UInt8](try encoder.encode(models[index]))) }
+            })
+        results.add(
+            getTable, raw,
+            try Stopwatch.measure(operations: order.count) {
+                for index in order {
+                    let model = try store.withValue(entries.keys[index]) { bytes in
+                        try bytes.map { try decoder.decode(Package.self, from: Data($0)) }
+                    }
+                    try check(model, models[index])
+                }
+            })
+        try store.close()
+    }
+
+    private static func measureCache(
+        _ tree: TemporaryTree, _ models: [Package], _ keys: [String], _ order: [Int], into results: Results
+    ) throws {
+        let directory = try tree.makeDirectory("embedded")
+        defer { TemporaryTree.remove(directory) }
+        let cache = try CacheStore.open(directory)
+        results.add(
+            putTable, Self.cache,
+            try Stopwatch.measure(operations: order.count) {
+                for index in order { try cache.set(models[index], forKey: keys[index]) }
+            })
+        results.add(
+            getTable, Self.cache,
+            try Stopwatch.measure(operations: order.count) {
+                for index in order { try check(try cache.value(Package.self, forKey: keys[index]), models[index]) }
+            })
+        cache.close()
+    }
+
+    /// What was read must be what was stored; compared by one field, which costs next to nothing.
+    private static func check(_ model: Package?, _ expected: Package) throws(BenchError) {
+        guard model?.installedSize == expected.installedSize else { throw BenchError("a model was read wrong") }
+    }
+}

@@ -1,0 +1,18 @@
+/// Where programs are.
+enum ProgramPaths {
+    /// The path of a program in the directory of this one.
+    static func beside(_ name: String) -> String {
+        let own = ownPath
+        guard let slash = own.lastIndex(of: "/") else { return name }
+        return own[...slash] + name
+    }
+
+    private static var ownPath: String {
+        #if os(Linux)
+            var buffer = [CChar](repeating: 0, count: 4096)
+            let count = readlink("/proc/self/exe", &buffer, buffer.count)
+            if count > 0 { return String(decoding: buffer[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self) }
+        #endif
+        return CommandLine.arguments.first ?? ""
+    }
+}

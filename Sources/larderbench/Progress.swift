@@ -1,0 +1,7 @@
+/// What the program says while it measures: to standard error, so that standard output holds the report alone.
+enum Progress {
+    static func note(_ text: String) {
+        let line = Array("\(text)\n".utf8)
+        _ = write(STDERR_FILENO, line, line.count)
+    }
+}

@@ -1,0 +1,67 @@
+/// redis-benchmark as the load: what it is told, and what it prints.
+struct RedisBenchmark {
+    enum Command: String {
+        case get = "GET"
+        case set = "SET"
+    }
+
+    /// What one run sends.
+    struct Load: Hashable {
+        let command: Command
+        var valueBytes = 64
+        var clients = 50
+        var pipeline = 1
+
+        var title: String {
+            "\(command.rawValue) over the socket, \(valueBytes) B, \(clients) clients, pipeline \(pipeline)"
+        }
+    }
+
+    struct Report {
+        let rate: Double
+        let p50: Double
+        let p99: Double
+        let longest: Double
+    }
+
+    static let keyCount = 100_000
+
+    static func words(_ options: BenchOptions, _ load: Load, socket: String, requests: Int) -> [String] {
+        [
+            options.redisBenchmark, "-s", socket, "-c", "\(load.clients)", "-n", "\(requests)", "-r", "\(keyCount)",
+            "-d", "\(load.valueBytes)", "-P", "\(load.pipeline)", "-t", load.command.rawValue.lowercased(),
+            "--precision", "3", "--csv",
+        ]
+    }
+
+    static func run(_ options: BenchOptions, _ load: Load, socket: String, requests: Int) throws(BenchError) -> Report {
+        let process = try ChildProcess(
+            words(options, load, socket: socket, requests: requests), outputPath: socket + ".load")
+        while !process.hasEnded {
+            if Interruption.isRequested {
+                process.stop()
+                throw .interrupted
+            }
+            Clocks.sleep(0.01)
+        }
+        let status = process.wait()
+        let output = process.output
+        unlink(process.outputPath)
+        guard status == 0, !output.contains("Error from server"), let report = parse(output, load.command) else {
+            throw BenchError("redis-benchmark failed (status \(status)): \(output.suffix(300))")
+        }
+        return report
+    }
+
+    /// Reads the line `"GET","rps","avg","min","p50","p95","p99","max"`.
+    private static func parse(_ output: String, _ command: Command) -> Report? {
+        for line in output.split(whereSeparator: { $0 == "\n" || $0 == "\r" }) {
+            let fields = line.split(separator: ",").map { $0.filter { $0 != "\"" } }
+            guard fields.count == 8, fields[0] == command.rawValue else { continue }
+            let numbers = fields.dropFirst().compactMap { Double($0) }
+            guard numbers.count == 7 else { continue }
+            return Report(rate: numbers[0], p50: numbers[3], p99: numbers[5], longest: numbers[6])
+        }
+        return nil
+    }
+}

@@ -1,0 +1,66 @@
+/// The results as text for people.
+struct Report {
+    let facts: [(String, String)]
+    let results: Results
+    let reaches: [Reach]
+
+    var text: String {
+        var text = "Larder benchmark\n\n"
+        let width = facts.map { $0.0.count }.max() ?? 0
+        for (name, value) in facts { text += "  " + name.padded(to: width) + "  " + value + "\n" }
+        text +=
+            "\nMedians (minimum to maximum) over the rounds. CPU is the processor time of all threads of the server,\n"
+        text += "or of this process, user and system, with the work that the operations left behind.\n"
+        for table in results.tables { text += "\n" + render(table) }
+        text += renderRatios()
+        if !results.failures.isEmpty {
+            text += "\nNOT MEASURED\n"
+            for failure in results.failures { text += "  \(failure)\n" }
+        }
+        return text
+    }
+
+    private func render(_ table: Results.Table) -> String {
+        var lines = [[""] + table.metrics.map(\.title)]
+        for row in table.rows {
+            lines.append([row.subject] + table.metrics.map { cell(row.samples[$0], $0) })
+        }
+        return table.title + "\n" + Self.columns(lines)
+    }
+
+    private func cell(_ samples: Samples?, _ metric: Metric) -> String {
+        guard let samples, let median = samples.median, let least = samples.minimum, let most = samples.maximum else {
+            return "-"
+        }
+        guard samples.values.count > 1 else { return metric.text(median) }
+        return "\(metric.text(median)) (\(metric.text(least)) to \(metric.text(most)))"
+    }
+
+    private func renderRatios() -> String {
+        var lines = [["", "ratio", "aim", ""]]
+        for reach in reaches {
+            guard let ratio = reach.ratio(results) else { continue }
+            lines.append([
+                reach.what, Decimal.text(ratio, digits: 2),
+                (reach.isMost ? "at most " : "at least ") + Decimal.text(reach.aim, digits: 2),
+                reach.isReached(ratio) ? "reached" : "not reached",
+            ])
+        }
+        return lines.count > 1 ? "\nRatios of medians, larder / the other\n" + Self.columns(lines) : ""
+    }
+
+    /// Columns of equal width; the first to the left, the others to the right.
+    private static func columns(_ lines: [[String]]) -> String {
+        let count = lines.first?.count ?? 0
+        let widths = (0..<count).map { column in lines.map { $0[column].count }.max() ?? 0 }
+        return lines.map { line in
+            let cells = line.indices.map { $0 == 0 ? line[0].padded(to: widths[0]) : line[$0].aligned(to: widths[$0]) }
+            return "  " + cells.joined(separator: "  ") + "\n"
+        }.joined()
+    }
+}
+
+extension String {
+    fileprivate func padded(to width: Int) -> String { self + String(repeating: " ", count: max(0, width - count)) }
+    fileprivate func aligned(to width: Int) -> String { String(repeating: " ", count: max(0, width - count)) + self }
+}

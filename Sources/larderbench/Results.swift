@@ -1,0 +1,63 @@
+/// The samples of one figure of one row.
+struct Samples {
+    private(set) var values: [Double] = []
+
+    mutating func add(_ value: Double) { values.append(value) }
+
+    var median: Double? {
+        guard !values.isEmpty else { return nil }
+        let sorted = values.sorted()
+        let middle = sorted.count / 2
+        return sorted.count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
+    }
+
+    var minimum: Double? { values.min() }
+    var maximum: Double? { values.max() }
+}
+
+/// Everything that was measured, in the order in which it came.
+final class Results {
+    struct Row {
+        let subject: String
+        var samples: [Metric: Samples] = [:]
+    }
+
+    struct Table {
+        let title: String
+        var rows: [Row] = []
+
+        /// The figures that any of its rows has.
+        var metrics: [Metric] {
+            Metric.allCases.filter { metric in rows.contains { $0.samples[metric] != nil } }
+        }
+    }
+
+    private(set) var tables: [Table] = []
+    private(set) var failures: [String] = []
+
+    func add(_ table: String, _ subject: String, _ values: [Metric: Double]) {
+        if !tables.contains(where: { $0.title == table }) { tables.append(Table(title: table)) }
+        for index in tables.indices where tables[index].title == table {
+            if !tables[index].rows.contains(where: { $0.subject == subject }) {
+                tables[index].rows.append(Row(subject: subject))
+            }
+            for row in tables[index].rows.indices where tables[index].rows[row].subject == subject {
+                for (metric, value) in values {
+                    tables[index].rows[row].samples[metric, default: Samples()].add(value)
+                }
+            }
+        }
+    }
+
+    /// Notes what could not be measured. The same trouble in a later round is not repeated.
+    func fail(_ what: String, _ error: any Error) {
+        let text = "\(what): \(error)"
+        guard !failures.contains(text) else { return }
+        failures.append(text)
+        Progress.note("NOT MEASURED: \(text)")
+    }
+
+    func median(_ table: String, _ subject: String, _ metric: Metric) -> Double? {
+        tables.first { $0.title == table }?.rows.first { $0.subject == subject }?.samples[metric]?.median
+    }
+}

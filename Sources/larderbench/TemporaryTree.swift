@@ -1,0 +1,54 @@
+/// A directory for databases and sockets, removed at the end.
+final class TemporaryTree {
+    let path: String
+
+    /// Makes a directory with a short name below `parent`: the path of a socket has room for about a hundred bytes.
+    init(in parent: String) throws(BenchError) {
+        var template = Array((parent + "/larderbench-XXXXXX").utf8CString)
+        guard mkdtemp(&template) != nil else { throw .system("cannot make a directory in \(parent)") }
+        path = template.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
+    }
+
+    deinit { Self.remove(path) }
+
+    /// Makes an empty directory below.
+    func makeDirectory(_ name: String) throws(BenchError) -> String {
+        let directory = path + "/" + name
+        Self.remove(directory)
+        guard mkdir(directory, 0o700) == 0 else { throw .system("mkdir \(directory)") }
+        return directory
+    }
+
+    static func remove(_ path: String) {
+        for name in names(in: path) {
+            let child = path + "/" + name
+            var status = stat()
+            guard lstat(child, &status) == 0 else { continue }
+            if status.st_mode & S_IFMT == S_IFDIR { remove(child) } else { unlink(child) }
+        }
+        rmdir(path)
+    }
+
+    /// Bytes that the files below a directory take on the disk.
+    static func diskBytes(_ path: String) -> Int {
+        names(in: path).reduce(0) { sum, name in
+            var status = stat()
+            guard lstat(path + "/" + name, &status) == 0 else { return sum }
+            if status.st_mode & S_IFMT == S_IFDIR { return sum + diskBytes(path + "/" + name) }
+            return sum + Int(status.st_blocks) * 512
+        }
+    }
+
+    private static func names(in path: String) -> [String] {
+        guard let stream = opendir(path) else { return [] }
+        defer { closedir(stream) }
+        var names: [String] = []
+        while let entry = readdir(stream) {
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+        return names
+    }
+}
