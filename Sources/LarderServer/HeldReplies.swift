@@ -42,7 +42,9 @@ struct HeldReplies {
     /// Puts an error in the place of every held reply that depends on one of `sequences`, and moves what follows. One
     /// pass over the bytes, however many replies fail.
     /// - Parameter sent: bytes that were taken from the front of `replies` since the connection's beginning.
-    mutating func fail(_ sequences: ClosedRange<UInt64>, _ error: CommandError, in replies: inout ReplyBuffer, sent: Int) {
+    mutating func fail(
+        _ sequences: ClosedRange<UInt64>, _ error: CommandError, in replies: inout ReplyBuffer, sent: Int
+    ) {
         guard entries[first...].contains(where: { sequences.contains($0.ticket.sequence) }) else { return }
         let old = replies.take()
         var copied = 0
