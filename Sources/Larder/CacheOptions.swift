@@ -14,6 +14,9 @@ public struct CacheOptions: Sendable {
     /// Memory for uncompressed blocks read from tables, shared by all databases, in bytes. The default is 32 MiB, the
     /// range 0 to 1 TiB.
     public var blockCacheBytes = 32 << 20
+    /// Memory for hot entries beside LevelDB, shared by all databases of the larder, keys and overhead included, in bytes:
+    /// 16 MiB; 0 for none. Results are the same with and without.
+    public var memoryBytes = 16 << 20
     /// Bits per key of the Bloom filter, which spares reads of absent keys. The default is 10, the range 0 (none) to
     /// 64.
     public var bloomBitsPerKey = 10
@@ -73,6 +76,7 @@ extension CacheOptions {
     func engineOptions() throws(LarderError) -> EngineOptions {
         let ranges: [(String, Int, ClosedRange<Int>)] = [
             ("blockCacheBytes", blockCacheBytes, 0...1 << 40),
+            ("memoryBytes", memoryBytes, 0...1 << 40),
             ("bloomBitsPerKey", bloomBitsPerKey, 0...64),
             ("writeBufferBytes", writeBufferBytes, 64 << 10...1 << 30),
             ("openFilesMax", openFilesMax, 74...50_000),
@@ -87,6 +91,7 @@ extension CacheOptions {
         var options = EngineOptions()
         options.durability = durability ?? .everysecond
         options.blockCacheBytes = blockCacheBytes
+        options.memoryBytes = memoryBytes
         options.bloomBitsPerKey = bloomBitsPerKey
         options.compression = compression
         options.writeBufferBytes = writeBufferBytes

@@ -50,7 +50,7 @@ extension Database {
         for (position, key) in keys.enumerated() where cold.slots[position].value == nil {
             let shard = shard(shardIndex(key))
             let isPending = shard.lock.withLock {
-                if shard.overlay[key] != nil { return true }
+                if shard.overlay[key] != nil || shard.tier.peek(key) != nil { return true }
                 let isKnown = cold.slots[position].mark != nil
                 cold.slots[position].mark = isKnown ? shard.mark(key) : shard.beginColdRead(key)
                 return false
@@ -99,6 +99,8 @@ extension Database {
             if let pending = shard.overlay[key] {
                 ticket = max(ticket, pending.sequence)
                 result.append(.record(pending.record))
+            } else if let record = shard.tier.peek(key) {
+                result.append(.record(record))
             } else if let value = cold.slots[position].value, isCurrent,
                 cold.slots[position].mark == shard.mark(key)
             {

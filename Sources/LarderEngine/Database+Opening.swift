@@ -269,7 +269,10 @@ extension Database {
         let error = LarderError(.closed, "the larder was closed", operation: "use", database: name)
         openLock.withLock {
             let store = withAllShards {
-                defer { setBoth { $0.presence = .shut(error) } }
+                defer {
+                    clearOverlay()
+                    setBoth { $0.presence = .shut(error) }
+                }
                 return durable.store
             }
             do throws(LarderError) {

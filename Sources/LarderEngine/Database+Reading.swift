@@ -15,17 +15,25 @@ extension Database {
             let shard = shard(shardIndex(key))
             shard.lock.lock()
             let state = applied
-            let pending = shard.overlay[key]
-            shard.lock.unlock()
-
-            if let pending {
+            if let pending = shard.overlay[key] {
+                shard.lock.unlock()
                 return found(pending.record, state, now, upTo: max(pending.sequence, state.sequence))
             }
+            var mark: Shard.Mark?
+            if case .open = state.presence {
+                if let record = shard.tier.find(key) {
+                    if state.rules.freshness(record.header, now: now) == .expired { shard.dropFromTier(key) }
+                    shard.lock.unlock()
+                    return found(record, state, now, upTo: state.sequence)
+                }
+                if fillCache, shard.keepsRecords { mark = shard.beginColdRead(key) }
+            }
+            shard.lock.unlock()
             switch state.presence {
             case .absent: return found(nil, state, now, upTo: state.sequence)
             case .open(let store):
                 do throws(LarderError) {
-                    let record = try load(key, from: store, fillCache: fillCache)
+                    let record = try loadKeeping(key, mark, from: store, shard, fillCache: fillCache)
                     return found(record, state, now, upTo: state.sequence)
                 } catch {
                     // The store was replaced between the look into the overlay and the read: look again.
@@ -35,6 +43,21 @@ extension Database {
                 // What the files say of the policy is known only when they are open: look again.
                 _ = try readableStore(state, "get")
             }
+        }
+    }
+
+    /// Reads a record without the lock, and keeps it in the memory tier unless the key changed since `mark` was made.
+    private func loadKeeping(_ key: Key, _ mark: Shard.Mark?, from store: EpochStore, _ shard: Shard, fillCache: Bool)
+        throws(LarderError) -> Record?
+    {
+        guard let mark else { return try load(key, from: store, fillCache: fillCache) }
+        do throws(LarderError) {
+            let record = try load(key, from: store, fillCache: fillCache)
+            shard.lock.withLock { shard.endColdRead(key, mark, keeping: record) }
+            return record
+        } catch {
+            shard.lock.withLock { shard.endColdRead(key) }
+            throw error
         }
     }
 

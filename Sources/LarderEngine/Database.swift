@@ -85,7 +85,8 @@ package final class Database: @unchecked Sendable {
         self.table = table
         self.damage = damage
         directory = context.directory + "/" + name
-        shards = (0..<Shard.count).map { _ in Shard() }
+        shards = (0..<Shard.count).map { _ in Shard(budget: context.memory) }
+        context.memory.register(shards)
         let rules = FreshnessRules(policy: context.options.defaultPolicy)
         applied = State(presence: exists ? .closed : .absent, rules: rules)
         durable = applied
@@ -124,9 +125,7 @@ package final class Database: @unchecked Sendable {
             case .dropIndex, .addIndex: continue
             }
             let shard = shards[shardIndex(key)]
-            shard.lock.withLock {
-                if shard.overlay[key]?.sequence == sequence { shard.overlay[key] = nil }
-            }
+            shard.lock.withLock { shard.settle(key, sequence: sequence) }
         }
     }
 

@@ -150,6 +150,8 @@ package final class Engine: @unchecked Sendable {
     package var clockOffsetMilliseconds: Int64 { context.time.offsetMilliseconds }
     package var statistics: Statistics { context.statistics }
     package var options: EngineOptions { context.options }
+    /// Bytes that entries kept in memory may take, and take now.
+    package var memory: (limitBytes: Int, usedBytes: Int) { (context.memory.limitBytes, context.memory.usedBytes) }
     /// For timers: milliseconds that never run back.
     package func monotonic() -> Int64 { context.time.monotonic() }
 

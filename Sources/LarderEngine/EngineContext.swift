@@ -9,6 +9,7 @@ final class EngineContext: Sendable {
     let time: EngineTime
     let statistics = Statistics()
     let graveyard = Graveyard()
+    let memory: MemoryBudget
     private let blockCache: BlockCache
     private let lastEpoch = Atomic<UInt64>(0)
 
@@ -16,6 +17,7 @@ final class EngineContext: Sendable {
         self.directory = directory
         self.options = options
         self.time = time
+        memory = MemoryBudget(limitBytes: options.memoryBytes)
         blockCache = BlockCache(bytes: options.blockCacheBytes)
     }
 

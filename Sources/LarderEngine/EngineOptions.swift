@@ -28,6 +28,9 @@ package struct EngineOptions: Sendable {
     /// What LOCK says of the holder besides its pid, so that a second opener knows where to ask.
     package var holderSocket = ""
 
+    /// Memory for entries beside LevelDB, shared by all databases, keys and overhead included, in bytes: 16 MiB; 0 for
+    /// none. Results are the same with and without.
+    package var memoryBytes = 16 << 20
     /// Memory for uncompressed blocks read from tables, shared by all databases, in bytes: 32 MiB.
     package var blockCacheBytes = 32 << 20
     /// Bits per key of the Bloom filter, which spares reads of absent keys; 0 for none.

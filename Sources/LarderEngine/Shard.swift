@@ -13,6 +13,9 @@ struct PendingEntry {
 /// All but `lock` is read and written with `lock` held, which is the proof for `@unchecked Sendable`.
 final class Shard: @unchecked Sendable {
     let lock = Lock()
+    /// Committed entries that are in memory too; none of them is in the overlay.
+    var tier = MemoryTier()
+    private let budget: MemoryBudget
     /// What is applied but not yet committed.
     var overlay: [Key: PendingEntry] = [:]
     /// Goes up with every change of all keys at once: a purge, a failed commit.
@@ -32,17 +35,59 @@ final class Shard: @unchecked Sendable {
         let wholeChanges: UInt64
     }
 
+    init(budget: MemoryBudget) { self.budget = budget }
+
+    deinit { budget.changed(by: -tier.byteCount) }
+
     /// Puts an entry into the overlay.
     func set(_ key: Key, _ entry: PendingEntry) {
         overlay[key] = entry
+        if tier.count > 0 { changeTier { $0.remove(key) } }
         if !coldReads.isEmpty { coldReads[key]?.changes += 1 }
     }
 
     /// Empties the overlay, and tells whoever is reading that everything changed.
     func clear() {
         overlay.removeAll()
+        changeTier { $0.removeAll() }
         wholeChanges += 1
     }
+
+    // MARK: The memory tier
+
+    /// Takes an entry out of the overlay once its unit is in LevelDB, and keeps it in memory.
+    func settle(_ key: Key, sequence: UInt64) {
+        guard let entry = overlay[key], entry.sequence == sequence else { return }
+        overlay[key] = nil
+        if let record = entry.record { keep(key, record) }
+    }
+
+    /// Keeps a committed record in memory, if the tier is on and there is no newer one.
+    func keep(_ key: Key, _ record: Record) {
+        guard budget.isOn, budget.admits(record), overlay[key] == nil else { return }
+        changeTier { $0.insert(key, record) }
+        budget.makeRoom(self)
+    }
+
+    /// Keeps what was read from LevelDB without the lock, unless the key changed meanwhile; ends the cold read.
+    func endColdRead(_ key: Key, _ mark: Mark, keeping record: Record?) {
+        if let record, self.mark(key) == mark { keep(key, record) }
+        endColdRead(key)
+    }
+
+    /// Drops an entry that was found to be expired.
+    func dropFromTier(_ key: Key) { changeTier { $0.remove(key) } }
+
+    /// Whether records are kept in memory at all.
+    var keepsRecords: Bool { budget.isOn }
+
+    private func changeTier(_ body: (inout MemoryTier) -> Void) {
+        let before = tier.byteCount
+        body(&tier)
+        budget.changed(by: tier.byteCount - before)
+    }
+
+    // MARK: Cold reads
 
     /// Notes that a key is about to be read from LevelDB without the lock. Needs an ``endColdRead(_:)``.
     func beginColdRead(_ key: Key) -> Mark {

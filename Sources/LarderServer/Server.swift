@@ -23,6 +23,14 @@ package enum Server {
         }
     }
 
+    /// Memory for hot entries where nothing is said: a 16th of the machine's, at least 16 MiB, at most 512 MiB.
+    package static var defaultMemoryBytes: Int {
+        let (pages, size) = (sysconf(Int32(_SC_PHYS_PAGES)), sysconf(Int32(_SC_PAGESIZE)))
+        guard pages > 0, size > 0 else { return 16 << 20 }
+        let (bytes, overflow) = Int(pages).multipliedReportingOverflow(by: Int(size))
+        return min(max((overflow ? Int.max : bytes) / 16, 16 << 20), 512 << 20)
+    }
+
     package enum Failure: Error, CustomStringConvertible {
         case larder(LarderError)
         case socket(String)

@@ -27,7 +27,7 @@ struct ServerInfo {
         case "server": serverFields
         case "clients":
             [("connected_clients", "\(server.clients.read())"), ("maxclients", "\(server.limits.clientsMax)")]
-        case "memory": [("used_memory", "\(residentBytes)"), ("used_memory_rss", "\(residentBytes)")]
+        case "memory": memoryFields
         case "persistence": persistenceFields
         case "stats": statsFields
         case "keyspace": keyspaceFields
@@ -43,6 +43,14 @@ struct ServerInfo {
             ("uptime_in_seconds", "\(uptime)"), ("uptime_in_days", "\(uptime / 86_400)"),
             ("io_threads_active", "\(server.threadCount > 1 ? 1 : 0)"),
             ("server_time_usec", "\(server.engine.now() * 1000)"),
+        ]
+    }
+
+    private var memoryFields: [(String, String)] {
+        let memory = server.engine.memory
+        return [
+            ("used_memory", "\(residentBytes)"), ("used_memory_rss", "\(residentBytes)"),
+            ("maxmemory", "\(memory.limitBytes)"), ("memory_tier_bytes", "\(memory.usedBytes)"),
         ]
     }
 

@@ -31,6 +31,8 @@ package final class Lock: @unchecked Sendable {
     }
 
     @inlinable package func lock() { pthread_mutex_lock(mutex) }
+    /// Takes the lock if nobody holds it.
+    @inlinable package func tryLock() -> Bool { pthread_mutex_trylock(mutex) == 0 }
     @inlinable package func unlock() { pthread_mutex_unlock(mutex) }
 
     /// Runs `body` with the lock held.

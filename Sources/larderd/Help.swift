@@ -21,6 +21,8 @@ enum Help {
           --durability LEVEL what a write has survived before it is acknowledged: os (the death of the daemon),
                              everysecond (and an fsync at least once a second), always (an fsync first)
                              (default: everysecond)
+          --memory BYTES     memory for hot entries beside the disk, such as 256M; 0 for none
+                             (default: a 16th of the machine's, at least 16M, at most 512M)
           --threads N        event loops, 1 to 64 (default: 1)
           --max-clients N    connections at a time (default: 10000)
           --max-databases N  databases in the larder (default: 64)

@@ -27,6 +27,7 @@ struct Options {
     init(_ words: [String]) throws(Failure) {
         configuration = Server.Configuration(
             directory: DefaultPaths.daemonLarder, socketPath: DefaultPaths.socket)
+        configuration.engine.memoryBytes = Server.defaultMemoryBytes
         arguments = words[...]
         while let word = arguments.popFirst() { try take(word) }
     }
@@ -65,7 +66,7 @@ struct Options {
     private mutating func takeValue(_ name: String, _ inline: String?) throws(Failure) {
         let known = [
             "--dir", "--socket", "--policy", "--durability", "--threads", "--log-level", "--max-clients",
-            "--max-databases",
+            "--max-databases", "--memory",
         ]
         guard known.contains(name) else {
             throw Failure(
@@ -94,10 +95,29 @@ struct Options {
                 throw Failure(description: "--log-level \(value): it is one of debug, info, warning, error")
             }
             logLevel = level
+        case "--memory":
+            guard let bytes = Self.bytes(value) else {
+                throw Failure(
+                    description: "--memory \(value): it is a number of bytes, or one with K, M or G behind it, up to 1T"
+                )
+            }
+            configuration.engine.memoryBytes = bytes
         case "--threads": configuration.threads = try number(name, value, 1...64)
         case "--max-clients": configuration.limits.clientsMax = try number(name, value, 1...1_000_000)
         default: configuration.engine.databasesMax = try number(name, value, 1...10_000)
         }
+    }
+
+    /// A number of bytes: `67108864`, `64M`, `1g`.
+    static func bytes(_ text: String) -> Int? {
+        let factors: [Character: Int] = ["k": 1 << 10, "m": 1 << 20, "g": 1 << 30]
+        let factor = text.lowercased().last.flatMap { factors[$0] }
+        let digits = factor == nil ? text[...] : text.dropLast()
+        guard !digits.isEmpty, digits.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }), let number = Int(digits) else {
+            return nil
+        }
+        let (bytes, overflow) = number.multipliedReportingOverflow(by: factor ?? 1)
+        return overflow || bytes > 1 << 40 ? nil : bytes
     }
 
     private func path(_ name: String, _ value: String) throws(Failure) -> String {

@@ -1,0 +1,112 @@
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+
+/// The memory tier inside the engine: bounded, never stale, and without it everything is the same.
+@Suite struct MemoryBudgetTests {
+    private static func open(_ directory: TemporaryDirectory, memory: Int) throws -> (Engine, ManualTimeSource) {
+        let time = ManualTimeSource()
+        var options = EngineOptions()
+        options.backgroundMaintenance = false
+        options.memoryBytes = memory
+        return (try Engine.open(directory.path + "/larder", options: options, time: time), time)
+    }
+
+    private static func put(_ database: Database, _ key: String, _ value: [UInt8]) throws {
+        try database.commit([Key(key)], loading: false) { update in
+            value.withUnsafeBytes { update.put(0, payload: $0) }
+        }
+    }
+
+    @Test func staysWithinItsLimit() throws {
+        let directory = try TemporaryDirectory()
+        let (engine, _) = try Self.open(directory, memory: 1 << 20)
+        let first = try engine.openDatabase("first")
+        for index in 0..<5000 { try Self.put(first, "\(index)", [UInt8](repeating: 1, count: 500)) }
+        #expect(engine.memory.usedBytes <= 1 << 20)
+        #expect(engine.memory.usedBytes > 900_000)
+        // A second database gets its part of what the first has taken.
+        let second = try engine.openDatabase("second")
+        for index in 0..<5000 { try Self.put(second, "\(index)", [UInt8](repeating: 2, count: 500)) }
+        #expect(engine.memory.usedBytes <= 1 << 20)
+        let bytes = (0..<Shard.count).reduce(0) { $0 + second.shard($1).tier.byteCount }
+        #expect(bytes > 400_000, "the second database has \(bytes)")
+        _ = try second.purge()
+        _ = try first.purge()
+        #expect(engine.memory.usedBytes == 0)
+        engine.shutdown()
+    }
+
+    @Test func doesNotKeepWhatIsTooLarge() throws {
+        let directory = try TemporaryDirectory()
+        let (engine, _) = try Self.open(directory, memory: 1 << 20)
+        let database = try engine.openDatabase("db")
+        try Self.put(database, "large", [UInt8](repeating: 1, count: 100_000))
+        #expect(try database.get(Key("large"))?.payloadCount == 100_000)
+        #expect(engine.memory.usedBytes == 0)
+        engine.shutdown()
+    }
+
+    @Test func servesNothingExpiredAndLetsItGo() throws {
+        let directory = try TemporaryDirectory()
+        let (engine, time) = try Self.open(directory, memory: 1 << 20)
+        let database = try engine.openDatabase("db", policy: .highest)
+        try Self.put(database, "a", [1])
+        #expect(try database.get(Key("a")) != nil)
+        #expect(engine.memory.usedBytes > 0)
+        time.advance(milliseconds: 10_000)
+        #expect(try database.get(Key("a")) == nil)
+        #expect(engine.memory.usedBytes == 0)
+        engine.shutdown()
+    }
+
+    @Test func aHitNeedsNoFile() throws {
+        let directory = try TemporaryDirectory()
+        let (engine, _) = try Self.open(directory, memory: 1 << 20)
+        let database = try engine.openDatabase("db")
+        try Self.put(database, "a", [1, 2, 3])
+        // With the store closed under it, LevelDB could not answer.
+        database.durableState.store?.close()
+        #expect(try database.get(Key("a")).map { Array($0.payload) } == [1, 2, 3])
+        #expect(throws: LarderError.self) { try database.get(Key("b")) }
+        engine.shutdown()
+    }
+
+    @Test func aClosedOrDeletedDatabaseServesNothing() throws {
+        let directory = try TemporaryDirectory()
+        let (engine, _) = try Self.open(directory, memory: 1 << 20)
+        let database = try engine.openDatabase("db")
+        try Self.put(database, "a", [1])
+        _ = try engine.deleteDatabase("db")
+        #expect(throws: LarderError.self) { try database.get(Key("a")) }
+        let other = try engine.openDatabase("other")
+        try Self.put(other, "a", [1])
+        engine.shutdown()
+        #expect(throws: LarderError.self) { try other.get(Key("a")) }
+        #expect(engine.memory.usedBytes == 0)
+    }
+
+    /// What a read brings from the disk must not take the place of what was written while it was under way.
+    @Test func aColdReadNeverHidesAWrite() throws {
+        let shard = Shard(budget: MemoryBudget(limitBytes: 1 << 20))
+        let key = Key("k")
+        let old = Record(RecordHeader(storedAt: 1), payload: [1])
+        let new = Record(RecordHeader(storedAt: 2), payload: [2])
+        do {
+            shard.lock.lock()
+            defer { shard.lock.unlock() }
+            let mark = shard.beginColdRead(key)
+            shard.set(key, PendingEntry(sequence: 9, record: new))
+            shard.settle(key, sequence: 9)
+            shard.endColdRead(key, mark, keeping: old)
+            #expect(shard.tier.peek(key) == new)
+            shard.set(key, PendingEntry(sequence: 10, record: nil))
+            let second = shard.beginColdRead(key)
+            shard.settle(key, sequence: 10)
+            shard.clear()
+            shard.endColdRead(key, second, keeping: old)
+            #expect(shard.tier.peek(key) == nil)
+        }
+    }
+}
