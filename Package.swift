@@ -37,17 +37,20 @@ let package = Package(
         .systemLibrary(
             name: "CUV", pkgConfig: "libuv",
             providers: [.apt(["libuv1-dev"]), .brew(["libuv"])]),
+        .target(name: "LarderVocabulary", swiftSettings: settings),
         .target(name: "Threading", swiftSettings: settings),
         .target(
             name: "LevelDB", dependencies: ["CLevelDB", "Threading"],
             swiftSettings: settings, linkerSettings: homebrewLink),
-        .target(name: "LarderEngine", dependencies: ["LevelDB", "Threading"], swiftSettings: settings),
+        .target(
+            name: "LarderEngine", dependencies: ["LevelDB", "LarderVocabulary", "Threading"], swiftSettings: settings),
         .target(name: "Larder", dependencies: ["LarderEngine", "Threading"], swiftSettings: settings),
         .target(name: "RESP", swiftSettings: settings),
         .target(
             name: "LarderServer", dependencies: ["LarderEngine", "RESP", "Threading", "CUV"],
             swiftSettings: settings, linkerSettings: homebrewLink),
-        .target(name: "LarderClient", dependencies: ["RESP", "Threading"], swiftSettings: settings),
+        .target(
+            name: "LarderClient", dependencies: ["RESP", "LarderVocabulary", "Threading"], swiftSettings: settings),
         .executableTarget(
             name: "larderd", dependencies: ["LarderServer", "LarderEngine", "RESP"], swiftSettings: settings),
         .executableTarget(

@@ -19,9 +19,9 @@ extension LarderClient {
     }
 
     /// The policy of this client's database.
-    public func policy() throws(LarderClientError) -> ClientPolicy {
+    public func policy() throws(LarderClientError) -> UpdatePolicy {
         let info = try policyInfo()
-        guard let policy = ClientPolicy(serverInterval: info.intervalMilliseconds ?? -1) else {
+        guard let policy = UpdatePolicy(serverInterval: info.intervalMilliseconds ?? -1) else {
             throw LarderClientError.unexpectedReply(to: "POLICY", "a policy")
         }
         return policy
@@ -29,7 +29,7 @@ extension LarderClient {
 
     /// Changes the policy of this client's database, for the entries that are there too: those that the new policy
     /// lets expire earlier do so. What had expired stays so.
-    public func setPolicy(_ policy: ClientPolicy) throws(LarderClientError) {
+    public func setPolicy(_ policy: UpdatePolicy) throws(LarderClientError) {
         guard try answer(["POLICY", policy.description]) == .simpleString("OK") else {
             throw LarderClientError.unexpectedReply(to: "POLICY", "OK")
         }

@@ -14,7 +14,7 @@ extension LarderClient {
     /// - Parameters:
     ///   - key: the entry's name; an entry of that name is replaced, with its deadline.
     ///   - policy: how long this entry stays fresh; nil leaves it to the database's policy.
-    public func setBytes(_ bytes: [UInt8], forKey key: String, policy: ClientPolicy? = nil)
+    public func setBytes(_ bytes: [UInt8], forKey key: String, policy: UpdatePolicy? = nil)
         throws(LarderClientError)
     {
         try store(bytes, forKey: Array(key.utf8), policy: policy, codec: nil)
@@ -91,7 +91,7 @@ extension LarderClient {
 
 // Keys as bytes, for larderctl: what a shell passes need not be UTF-8.
 extension LarderClient {
-    package func store(_ value: [UInt8], forKey key: [UInt8], policy: ClientPolicy?, codec: EntryInfo.Codec?)
+    package func store(_ value: [UInt8], forKey key: [UInt8], policy: UpdatePolicy?, codec: EntryInfo.Codec?)
         throws(LarderClientError)
     {
         var words = [Array("SET".utf8), key, value]

@@ -69,7 +69,7 @@ extension LarderClient {
     ///   - key: the entry's name; an entry of that name is replaced, with its deadline.
     ///   - policy: how long this entry stays fresh; nil leaves it to the database's policy.
     /// - Throws: `encode` when the model cannot be written as JSON.
-    public func set(_ value: some Encodable, forKey key: String, policy: ClientPolicy? = nil)
+    public func set(_ value: some Encodable, forKey key: String, policy: UpdatePolicy? = nil)
         throws(LarderClientError)
     {
         let bytes = try ModelCoding.encode(value, key: key)

@@ -9,9 +9,18 @@ package enum ProcessSettings {
     /// Also raises the limit of open descriptors towards `descriptorsWanted`, as far as the system allows.
     static func prepareToServe(descriptorsWanted: Int, log: Log) {
         ignoreWriteSignals()
+        unblockStopSignals()
         let allowed = raiseDescriptorLimit(to: descriptorsWanted)
         guard allowed < descriptorsWanted else { return }
         log.debug("the system allows \(allowed) open descriptors; \(descriptorsWanted) would serve the most clients")
+    }
+
+    /// A parent may have started us with the signals blocked that are to stop us.
+    private static func unblockStopSignals() {
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        for signal in [SIGTERM, SIGINT] { sigaddset(&signals, signal) }
+        pthread_sigmask(SIG_UNBLOCK, &signals, nil)
     }
 
     /// - Returns: how many descriptors the process may have open now.

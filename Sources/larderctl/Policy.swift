@@ -25,8 +25,8 @@ extension Verb {
             return .done
         }
         let text = String(decoding: word, as: UTF8.self)
-        guard let policy = ClientPolicy(text) else {
-            throw UsageError("'\(printableKey(word))' is not a policy: it is \(ClientPolicy.syntax)", verb: "policy")
+        guard let policy = UpdatePolicy(text) else {
+            throw UsageError("'\(printableKey(word))' is not a policy: it is \(UpdatePolicy.syntax)", verb: "policy")
         }
         try context.connect().setPolicy(policy)
         if context.options.json {

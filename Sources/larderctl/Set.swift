@@ -12,7 +12,7 @@ extension Verb {
             """,
         options: [
             OptionSpec(name: "--file", value: "PATH", summary: "take the value from this file"),
-            OptionSpec(name: "--policy", value: "POLICY", summary: "how long it stays fresh: \(ClientPolicy.syntax)"),
+            OptionSpec(name: "--policy", value: "POLICY", summary: "how long it stays fresh: \(UpdatePolicy.syntax)"),
             OptionSpec(name: "--ttl", value: "SECONDS", summary: "the same in seconds; fractions are allowed"),
         ],
         argumentCount: 1...2
@@ -29,20 +29,20 @@ extension Verb {
         return .done
     }
 
-    private static func setPolicy(_ arguments: VerbArguments) throws -> ClientPolicy? {
+    private static func setPolicy(_ arguments: VerbArguments) throws -> UpdatePolicy? {
         let word = try arguments.options["--policy"]?.text()
         let seconds = try arguments.options["--ttl"]?.text()
         switch (word, seconds) {
         case (nil, nil): return nil
         case (_?, _?): throw UsageError("--policy and --ttl say the same thing: give one of them", verb: "set")
         case (let word?, nil):
-            guard let policy = ClientPolicy(word) else {
-                throw UsageError("'\(word)' is not a policy: it is \(ClientPolicy.syntax)", verb: "set")
+            guard let policy = UpdatePolicy(word) else {
+                throw UsageError("'\(word)' is not a policy: it is \(UpdatePolicy.syntax)", verb: "set")
             }
             return policy
         case (nil, let seconds?):
             // Only a number is meant here, and a policy written as a number is one.
-            guard seconds.utf8.first.map({ $0 < 0x3A }) ?? false, let policy = ClientPolicy(seconds) else {
+            guard seconds.utf8.first.map({ $0 < 0x3A }) ?? false, let policy = UpdatePolicy(seconds) else {
                 throw UsageError("--ttl takes seconds, 0.001 to 9000000000, not '\(seconds)'", verb: "set")
             }
             return policy

@@ -26,7 +26,7 @@ struct Options {
     /// The options that take a value, with what the value is; `--help` shows the same.
     init(_ words: [String]) throws(Failure) {
         configuration = Server.Configuration(
-            directory: DefaultPaths.daemonLarder, socketPath: DefaultPaths.socket)
+            directory: DefaultPaths.daemonLarder, socketPath: DefaultSocket.path)
         configuration.engine.memoryBytes = Server.defaultMemoryBytes
         arguments = words[...]
         while let word = arguments.popFirst() { try take(word) }

@@ -179,24 +179,24 @@ import Testing
         ".5", "...", "0.0004",
     ])
     func wordsMeanWhatTheyMeanToTheEngine(word: String) {
-        let policy = ClientPolicy(word)
+        let policy = UpdatePolicy(word)
         let engines = UpdatePolicy(word)
         #expect((policy == nil) == (engines == nil))
         #expect(policy?.intervalMilliseconds == engines?.intervalMilliseconds)
         #expect(policy?.description == engines?.description)
-        if let policy { #expect(ClientPolicy(policy.description) == policy) }
+        if let policy { #expect(UpdatePolicy(policy.description) == policy) }
     }
 
     @Test func intervalsOutOfRangeAreNone() {
-        #expect(ClientPolicy.longestMilliseconds == UpdatePolicy.longestMilliseconds)
-        #expect(ClientPolicy.every(milliseconds: 0) == nil)
-        #expect(ClientPolicy.every(milliseconds: .max) == nil)
-        #expect(ClientPolicy.every(.infinity) == nil)
-        #expect(ClientPolicy.every(.nan) == nil)
-        #expect(ClientPolicy.every(-1) == nil)
-        #expect(ClientPolicy.every(0.5)?.intervalMilliseconds == 500)
-        #expect(ClientPolicy.every(milliseconds: 1)?.description == "every:0.001")
-        #expect(ClientPolicy.every(milliseconds: 60_000) == .high)
+        #expect(UpdatePolicy.longestMilliseconds == UpdatePolicy.longestMilliseconds)
+        #expect(UpdatePolicy.every(milliseconds: 0) == nil)
+        #expect(UpdatePolicy.every(milliseconds: .max) == nil)
+        #expect(UpdatePolicy.every(.infinity) == nil)
+        #expect(UpdatePolicy.every(.nan) == nil)
+        #expect(UpdatePolicy.every(-1) == nil)
+        #expect(UpdatePolicy.every(0.5)?.intervalMilliseconds == 500)
+        #expect(UpdatePolicy.every(milliseconds: 1)?.description == "every:0.001")
+        #expect(UpdatePolicy.every(milliseconds: 60_000) == .high)
     }
 }
 
@@ -215,6 +215,6 @@ import Testing
     }
 
     @Test func theDaemonAndItsClientsAgree() {
-        #expect(LarderClient.defaultSocketPath == DefaultPaths.socket)
+        #expect(LarderClient.defaultSocketPath == DefaultSocket.path)
     }
 }

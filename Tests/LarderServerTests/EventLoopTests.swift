@@ -254,10 +254,10 @@ import Threading
         #expect(try clients[0].call("SET k v") == Wire.ok)
         gate.close()
         try clients[0].send(encodeRequest("SET k w"))
+        gate.waitUntilSomebodyWaits()
         try clients[1].send(encodeRequest("DBSIZE"))
         try clients[2].send(encodeRequest("SNAPSHOT OPEN"))
         try clients[3].send(encodeRequest("PURGE PREFIX k"))
-        gate.waitUntilSomebodyWaits()
         server.beginStopping()
         for client in clients { #expect(try client.receiveToEnd().isEmpty) }
         gate.open()

@@ -170,7 +170,7 @@ import Testing
         server.engine.shutdown()
         let newer = Array(
             String(decoding: pointer, as: UTF8.self).replacing("larder-database 1", "larder-database 9").utf8)
-        try FileSystem.replace(path, with: newer)
+        _ = try FileSystem.replace(path, with: newer)
         let again = try TestServer(reopening: server)
         let client = again.connect()
         #expect(client("SET zero 1") == Wire.ok)
@@ -186,7 +186,7 @@ import Testing
         #expect(client("FLUSHALL").contains("newer Larder"))
         #expect(client("SELECT 0") == Wire.ok)
         #expect(client("DBSIZE") == Wire.int(0), "the others are flushed all the same")
-        try FileSystem.replace(path, with: pointer)
+        _ = try FileSystem.replace(path, with: pointer)
         #expect(client("SELECT books") == Wire.ok)
         #expect(client("GET a") == Wire.bulk("1"))
     }

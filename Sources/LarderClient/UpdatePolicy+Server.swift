@@ -1,0 +1,12 @@
+extension UpdatePolicy {
+    /// The policy with the interval that the server tells: milliseconds, or -1 for never.
+    init?(serverInterval milliseconds: Int64) {
+        if milliseconds == -1 {
+            self = .never
+        } else if let policy = Self.every(milliseconds: milliseconds) {
+            self = policy
+        } else {
+            return nil
+        }
+    }
+}
