@@ -60,9 +60,17 @@ public enum DecodingFailureAction: Sendable, Hashable {
 public struct CacheEvent: Sendable, CustomStringConvertible {
     /// How much it matters.
     public enum Level: String, Sendable, CaseIterable {
-        case debug, info, warning, error
+        /// For whoever looks for a fault in Larder itself.
+        case debug
+        /// Something was opened, created or set right again.
+        case info
+        /// Something was lost that can be made again, or may go wrong.
+        case warning
+        /// Something failed: a write, an fsync, a database.
+        case error
     }
 
+    /// How much it matters.
     public let level: Level
     /// What happened, in one line. Values are never part of it.
     public let message: String

@@ -67,7 +67,8 @@ extension CacheReading {
 
     // MARK: Many entries
 
-    /// The models stored under several keys, as they are at one instant. Keys without a fresh entry are left out.
+    /// The models stored under several keys, as they are at one instant. Keys without a fresh entry are left out; of
+    /// two keys that Swift holds equal although their bytes differ, a dictionary has room for one.
     public func values<Value: Decodable>(
         _ type: Value.Type = Value.self, forKeys keys: [String], fillCache: Bool = true
     ) throws(LarderError) -> [String: Value] {

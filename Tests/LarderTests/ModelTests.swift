@@ -38,16 +38,18 @@ import Testing
 
     private final class Run {
         let work: Workspace
+        let memoryBytes: Int
         var random: SeededGenerator
         var cache: Cache
         var expected: Expected
         /// What the engine's time must be: the wall clock's, but never running back.
         var now: Int64
 
-        init(seed: UInt64) throws {
+        init(seed: UInt64, memoryBytes: Int) throws {
             work = try Workspace()
+            self.memoryBytes = memoryBytes
             random = SeededGenerator(seed: seed)
-            cache = try work.cache(policy: .high)
+            cache = try work.cache(policy: .high) { $0.memoryBytes = memoryBytes }
             expected = Expected(policy: .high)
             now = work.time.wallMilliseconds()
         }
@@ -104,7 +106,7 @@ import Testing
                 cache.close()
                 // A clock that is behind at a start is another story, told in ExpiryTests.
                 work.time.stepWall(milliseconds: now - work.time.wallMilliseconds())
-                cache = try work.cache(policy: nil)
+                cache = try work.cache(policy: nil) { $0.memoryBytes = memoryBytes }
             default: moveTime()
             }
         }
@@ -158,10 +160,11 @@ import Testing
         }
     }
 
-    @Test func itDoesWhatADictionaryWouldDo() throws {
+    @Test(arguments: [0, 2_000, 16 << 20])
+    func itDoesWhatADictionaryWouldDo(memoryBytes: Int) throws {
         let seed = testSeed()
-        let run = try Run(seed: seed)
-        for number in 0..<3_000 {
+        let run = try Run(seed: seed, memoryBytes: memoryBytes)
+        for number in 0..<2_000 {
             try run.step(number)
             try run.check(number, "seed \(seed), step \(number)")
         }

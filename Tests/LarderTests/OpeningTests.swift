@@ -77,7 +77,7 @@ import Testing
 
     @Test func impossibleOptionsAreRefused() throws {
         let changes: [(String, (inout CacheOptions) -> Void)] = [
-            ("blockCacheBytes", { $0.blockCacheBytes = -1 }),
+            ("memoryBytes", { $0.memoryBytes = -1 }), ("blockCacheBytes", { $0.blockCacheBytes = -1 }),
             ("bloomBitsPerKey", { $0.bloomBitsPerKey = 65 }),
             ("writeBufferBytes", { $0.writeBufferBytes = 1 }),
             ("openFilesMax", { $0.openFilesMax = 0 }),
