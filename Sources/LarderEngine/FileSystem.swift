@@ -160,7 +160,9 @@ package enum FileSystem {
         #else
             // Reserves the blocks without writing them; says so where they are not there.
             let status = posix_fallocate(file, 0, off_t(bytes))
-            guard status == 0 else { throw FileError(operation: "reserve \(bytes) bytes in", path: path, number: status) }
+            guard status == 0 else {
+                throw FileError(operation: "reserve \(bytes) bytes in", path: path, number: status)
+            }
             try writeAll([UInt8](repeating: 0, count: 4096), descriptor: file, path: path)
         #endif
         guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: path, number: errno) }
