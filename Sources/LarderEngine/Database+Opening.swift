@@ -145,7 +145,7 @@ extension Database {
     /// What a crash between two epochs left behind.
     private func removeOtherEpochs(than current: UInt64) {
         for entry in (try? FileSystem.list(directory)) ?? [] where UInt64(entry) != nil && UInt64(entry) != current {
-            try? FileSystem.removeTree(directory + "/" + entry)
+            context.graveyard.remove(directory + "/" + entry)
         }
     }
 
@@ -204,7 +204,7 @@ extension Database {
                 try FileSystem.rename(temporary, to: directory)
             }
         } catch {
-            try? FileSystem.removeTree(temporary)
+            context.graveyard.remove(temporary)
             throw error
         }
         // From here on there are files, whatever happens next.
@@ -225,7 +225,7 @@ extension Database {
             store = try EpochStore(
                 path: path, epoch: epoch, databaseName: name, create: true, context: context, onDamage: onDamage)
         } catch {
-            try? FileSystem.removeTree(path)
+            context.graveyard.remove(path)
             throw error
         }
         let batch = LevelDB.WriteBatch()
@@ -239,7 +239,7 @@ extension Database {
             }
         } catch {
             store.close()
-            try? FileSystem.removeTree(path)
+            context.graveyard.remove(path)
             throw error
         }
         return store

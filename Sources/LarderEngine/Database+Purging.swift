@@ -104,11 +104,11 @@ extension Database {
             withAllShards { setBoth { $0.presence = .closed } }
             throw error
         }
+        context.graveyard.remove(grave)
         do throws(FileError) {
             try FileSystem.syncDirectory(context.directory)
-            try FileSystem.removeTree(grave)
         } catch {
-            context.report(.warning, "could not remove all of \(grave): \(error); it is removed at the next start")
+            context.report(.error, "\(error); a failure of the machine now may bring database '\(name)' back")
         }
     }
 

@@ -49,29 +49,3 @@ final class EngineContext: Sendable {
         return result
     }
 }
-
-/// Stores that were purged, deleted or replaced, waiting to be closed and removed by a thread that may block.
-///
-/// Thread-safe. The proof for `@unchecked Sendable`: the list is read and written with the lock held.
-final class Graveyard: @unchecked Sendable {
-    private let lock = Lock()
-    private var stores: [EpochStore] = []
-
-    func bury(_ store: EpochStore) { lock.withLock { stores.append(store) } }
-
-    /// Closes what was buried and removes its files. May block for as long as LevelDB compacts.
-    func clear(report: (EngineEvent.Level, String) -> Void) {
-        let dead = lock.withLock {
-            defer { stores = [] }
-            return stores
-        }
-        for store in dead {
-            store.close()
-            do throws(FileError) {
-                try FileSystem.removeTree(store.removalPath)
-            } catch {
-                report(.warning, "could not remove \(store.removalPath): \(error); it is removed at the next start")
-            }
-        }
-    }
-}

@@ -17,8 +17,8 @@ protocol StoreChild: AnyObject, Sendable {
 ///   never reach the disk.
 /// - Children (snapshots, cursors) are invalidated before the LevelDB beneath them goes away.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: `handle` is guarded by `gate`; `children`, `failure`, `damage`,
-/// `removalDirectory` and `lastCount` by `stateLock`; the rest is constant or atomic. Lock order: `writeLock`, `gate`,
+/// Thread-safe. The proof for `@unchecked Sendable`: `handle` is guarded by `gate`; `children`, `failure`, `damage` and
+/// `lastCount` by `stateLock`; the rest is constant or atomic. Lock order: `writeLock`, `gate`,
 /// `stateLock`.
 final class EpochStore: @unchecked Sendable {
     /// Why a store is no longer the database's current one.
@@ -35,7 +35,6 @@ final class EpochStore: @unchecked Sendable {
     private var children: [ObjectIdentifier: any StoreChild] = [:]
     private var failure: LarderError?
     private var damage: LarderError?
-    private var removalDirectory: String?
     private let endingValue = Atomic<UInt8>(Ending.none.rawValue)
     private let failed = Atomic<Bool>(false)
     private let unsynced = Atomic<Bool>(false)
@@ -191,8 +190,8 @@ final class EpochStore: @unchecked Sendable {
             try FileSystem.probe(directory: path, bytes: 3 * context.options.writeBufferBytes)
         } catch {
             throw LarderError(
-                .io, "the disk still takes no writes: \(error)", operation: "reopen", database: databaseName,
-                underlying: error)
+                .writesSuspended, "an earlier write failed, and the disk still takes no writes: \(error)",
+                operation: "reopen", database: databaseName, underlying: error)
         }
         do throws(LarderError) {
             try gate.withWriteLock { () throws(LarderError) in try reopen() }
@@ -238,15 +237,10 @@ final class EpochStore: @unchecked Sendable {
     }
 
     /// Marks the store as no longer current. The first reason stays.
-    /// - Parameter movedTo: where its directory was moved to, if it was.
-    func end(_ reason: Ending, movedTo: String? = nil) {
-        stateLock.withLock { if let movedTo { removalDirectory = movedTo } }
+    func end(_ reason: Ending) {
         _ = endingValue.compareExchange(
             expected: Ending.none.rawValue, desired: reason.rawValue, ordering: .acquiringAndReleasing)
     }
-
-    /// What is to be removed once the store is closed.
-    var removalPath: String { stateLock.withLock { removalDirectory } ?? path }
 
     /// Closes the LevelDB. May block for as long as LevelDB compacts. Idempotent.
     func close() {

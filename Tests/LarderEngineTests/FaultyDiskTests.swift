@@ -1,0 +1,257 @@
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
+/// A disk that fails, and is mended. The faults are real ones, in processes and file systems of their own.
+@Suite struct FaultyDiskTests {
+    /// The file size limit cuts a record of LevelDB's log in two. What LevelDB would then still accept never reaches the
+    /// disk; so nothing is acknowledged until it was reopened, and nothing that was is lost.
+    @Test func aWriteThatFailsLosesNothingThatWasAcknowledged() async throws {
+        let larder = try TestLarder()
+        let report = larder.directory.path + "/acknowledged"
+        await #expect(processExitsWith: .signal(SIGKILL)) {
+            [path = larder.path as String, report = report as String] in
+            signal(SIGXFSZ, SIG_IGN)
+            try FaultyDiskTests.writeAcrossAFault(path, report)
+            kill(getpid(), SIGKILL)
+        }
+        let acknowledged = String(decoding: try Files.read(report), as: UTF8.self).split(separator: "\n").map(
+            String.init)
+        #expect(acknowledged.count > 100)
+        #expect(acknowledged.last == "done")
+        let contents = try larder.database().contents(EnumerationOptions(includeExpired: true))
+        for key in acknowledged.dropLast() { #expect(contents[key]?.count == 1000, "\(key)") }
+    }
+
+    /// Runs in a process of its own, which is then killed. What it finds wrong it writes to the report.
+    private static func writeAcrossAFault(_ path: String, _ report: String) throws {
+        var options = EngineOptions()
+        options.backgroundMaintenance = false
+        let engine = try Engine.open(path, options: options)
+        let database = try engine.openDatabase("books")
+        let value = String(repeating: "x", count: 1000)
+        var lines: [String] = []
+        func expect(_ isTrue: Bool, _ what: String) { if !isTrue { lines.append("wrong: \(what)") } }
+        for number in 0..<50 {
+            try database.put("before\(number)", value)
+            lines.append("before\(number)")
+        }
+        let snapshot = try database.snapshot()
+        let cursor = try database.cursor()
+        for fault in 0..<3 {
+            try limitFileSize(to: 120_500 + rlim_t(fault) * 777)
+            var codes: [LarderError.Code?] = []
+            for number in 0..<200 {
+                let key = "fault\(fault):\(number)"
+                let code = errorCode { try database.put(key, value) }
+                if code == nil { lines.append(key) }
+                if codes.last != code { codes.append(code) }
+            }
+            expect(codes == [nil, .commitFailed, .writesSuspended], "codes at fault \(fault): \(codes)")
+            engine.maintain()
+            expect(errorCode { try database.put("x", value) } == .writesSuspended, "still suspended")
+            expect(try database.value("before1") == value, "reads go on")
+            if fault == 0 { expect(try snapshot.value("before1") == value, "snapshots go on") }
+            try limitFileSize(to: nil)
+            engine.maintain()
+            expect(errorCode { _ = try snapshot.value("before1") } == .invalidated, "snapshot")
+            expect(errorCode { _ = try cursor?.next() } == .invalidated, "cursor")
+            expect(engine.statistics.reopens.read() == fault + 1, "reopened")
+            // Overwritten by less, so that the log does not grow over the next limit at once.
+            for number in 0..<100 {
+                try database.put("after\(fault):\(number)", value)
+                lines.append("after\(fault):\(number)")
+            }
+            _ = try database.snapshot()
+        }
+        lines.append("done")
+        try Files.write(report, Array(lines.joined(separator: "\n").utf8))
+    }
+
+    /// - Parameter bytes: nil: as much as the system allows.
+    private static func limitFileSize(to bytes: rlim_t?) throws {
+        #if canImport(Glibc)
+            let resource = __rlimit_resource_t(RLIMIT_FSIZE.rawValue)
+        #else
+            let resource = RLIMIT_FSIZE
+        #endif
+        var limit = rlimit()
+        getrlimit(resource, &limit)
+        limit.rlim_cur = bytes ?? limit.rlim_max
+        guard setrlimit(resource, &limit) == 0 else { exit(9) }
+    }
+
+    @Test func tooManyOpenFilesIsNotDamage() async throws {
+        await #expect(processExitsWith: .success) {
+            let larder = try TestLarder { $0.onDamage = .setAside }
+            try larder.database("books", policy: .high).put("a", "1")
+            larder.close()
+            let database = try larder.engine().database("books")
+            let other = try larder.engine().database("other")
+            var files: [Int32] = []
+            var limit = rlimit()
+            limit.rlim_cur = 64
+            limit.rlim_max = 4096
+            setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+            while true {
+                let file = open("/dev/null", O_RDONLY)
+                if file < 0 { break }
+                files.append(file)
+            }
+            for _ in 0..<2 {
+                guard errorCode({ _ = try database.value("a") }) == .io else { exit(2) }
+                guard errorCode({ try database.put("a", "2") }) == .io else { exit(3) }
+                guard errorCode({ _ = try database.purge() }) == .io else { exit(4) }
+                guard errorCode({ try other.put("a", "2") }) == .io else { exit(5) }
+                try larder.maintain()
+            }
+            for file in files { close(file) }
+            guard larder.setAside.isEmpty else { exit(6) }
+            guard try database.value("a") == "1", database.policy == .high else { exit(7) }
+            try other.put("a", "2")
+            guard try other.value("a") == "2" else { exit(8) }
+            larder.close()
+            exit(0)
+        }
+    }
+
+    /// Out of descriptors while a purge is under way: the old entries stay.
+    @Test func tooManyOpenFilesDoesNotPurge() async throws {
+        await #expect(processExitsWith: .success) {
+            let larder = try TestLarder()
+            try larder.database(policy: .high).put("a", "1")
+            var limit = rlimit()
+            limit.rlim_max = 4096
+            for spare in 0..<12 {
+                let database = try larder.database()
+                limit.rlim_cur = 256
+                setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+                var files: [Int32] = []
+                while true {
+                    let file = open("/dev/null", O_RDONLY)
+                    if file < 0 { break }
+                    files.append(file)
+                }
+                for _ in 0..<min(spare, files.count) { close(files.removeLast()) }
+                let code = errorCode { _ = try database.purge() }
+                for file in files { close(file) }
+                try larder.maintain()
+                let expected = code == nil ? nil : "1"
+                guard try database.value("a") == expected else { exit(2) }
+                guard try larder.epochs().count == 1 else { exit(3) }
+                larder.close()
+                guard try larder.database().value("a") == expected else { exit(4) }
+                if code == nil { exit(spare > 0 ? 0 : 5) }
+            }
+            exit(0)
+        }
+    }
+
+    @Test func noPermissionIsNotDamage() async throws {
+        await #expect(processExitsWith: .success) {
+            let larder = try TestLarder { $0.onDamage = .setAside }
+            try larder.database("books", policy: .high).put("a", "1")
+            larder.close()
+            let database = try larder.engine().database("books")
+            // Root may read everything, and therefore becomes nobody for a while.
+            let isRoot = geteuid() == 0
+            if isRoot { guard seteuid(65534) == 0 else { exit(0) } } else { chmod(larder.directory(of: "books"), 0) }
+            guard errorCode({ _ = try database.value("a") }) == .io else { exit(2) }
+            guard errorCode({ try database.put("a", "2") }) == .io else { exit(3) }
+            guard errorCode({ _ = try database.purge() }) == .io else { exit(4) }
+            guard errorCode({ _ = try larder.engine().deleteDatabase("books") }) == .io else { exit(5) }
+            try larder.maintain()
+            if isRoot { seteuid(0) } else { chmod(larder.directory(of: "books"), 0o700) }
+            guard larder.setAside.isEmpty else { exit(6) }
+            guard try database.value("a") == "1", database.policy == .high else { exit(7) }
+            _ = try larder.engine().deleteDatabase("books")
+            exit(0)
+        }
+    }
+
+    #if canImport(Glibc)
+        /// A file system of its own that is full, where this machine lets us make one.
+        private final class SmallDisk {
+            let path: String
+
+            init?(below directory: TemporaryDirectory) {
+                path = directory.path + "/disk"
+                mkdir(path, 0o700)
+                guard mount("tmpfs", path, "tmpfs", 0, "size=48m") == 0 else { return nil }
+            }
+
+            deinit { umount2(path, Int32(MNT_DETACH)) }
+
+            var filler: String { path + "/filler" }
+
+            /// Leaves no room but `bytes`.
+            func fill(leaving bytes: Int) throws {
+                var status = statvfs()
+                guard statvfs(path, &status) == 0 else { return }
+                let free = Int(status.f_bavail) * Int(status.f_frsize)
+                let file = open(filler, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+                defer { close(file) }
+                posix_fallocate(file, 0, off_t(max(0, free - bytes)))
+            }
+        }
+
+        @Test func aFullDisk() throws {
+            let directory = try TemporaryDirectory()
+            guard let disk = SmallDisk(below: directory) else { return }
+            let time = ManualTimeSource()
+            var options = EngineOptions()
+            options.backgroundMaintenance = false
+            let engine = try Engine.open(disk.path + "/larder", options: options, time: time)
+            defer { engine.shutdown() }
+            let database = try engine.openDatabase("books", policy: .middle)
+            let other = try engine.openDatabase("other")
+            try other.put("a", "1")
+            let value = String(repeating: "x", count: 50_000)
+            var acknowledged: [String] = []
+            try disk.fill(leaving: 500_000)
+            for number in 0..<30 where errorCode({ try database.put("k\(number)", value) }) == nil {
+                acknowledged.append("k\(number)")
+            }
+            #expect(acknowledged.count > 3)
+            #expect(acknowledged.count < 15)
+            engine.maintain()
+            #expect(errorCode { try database.put("x", "1") } == .writesSuspended)
+            for key in acknowledged { #expect(try database.value(key) == value) }
+            #expect(try database.count(includingExpired: false) == acknowledged.count)
+            // A second database is created only where there is room.
+            #expect(errorCode { _ = try engine.openDatabase("third") } == .io)
+            #expect(try FileSystem.list(disk.path + "/larder") == ["LOCK", "books", "other"])
+            try Files.remove(disk.filler)
+            engine.maintain()
+            for key in acknowledged { #expect(try database.value(key) == value) }
+            try database.put("x", "1")
+            #expect(try database.value("x") == "1")
+            #expect(try other.value("a") == "1")
+        }
+
+        /// Who purges because the disk is full must not be told that there is no room for it.
+        @Test func aPurgeOnAFullDiskMakesRoom() throws {
+            let directory = try TemporaryDirectory()
+            guard let disk = SmallDisk(below: directory) else { return }
+            var options = EngineOptions()
+            options.backgroundMaintenance = false
+            let engine = try Engine.open(disk.path + "/larder", options: options, time: ManualTimeSource())
+            defer { engine.shutdown() }
+            let database = try engine.openDatabase("books", policy: .middle)
+            for number in 0..<40 { try database.put("k\(number)", String(repeating: "x", count: 50_000)) }
+            try disk.fill(leaving: 0)
+            _ = try database.purge()
+            #expect(try database.contents() == [:])
+            #expect(database.policy == .middle)
+            try database.put("a", "1")
+            #expect(try database.contents() == ["a": "1"])
+        }
+    #endif
+}
