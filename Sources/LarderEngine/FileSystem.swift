@@ -173,6 +173,13 @@ package enum FileSystem {
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
+    /// The path from the root, whether or not it exists. Links and dots stay.
+    package static func absolute(_ path: String) -> String {
+        guard !path.hasPrefix("/"), let current = getcwd(nil, 0) else { return path }
+        defer { free(current) }
+        return String(cString: current) + "/" + path
+    }
+
     /// The path without links and dots; nil when it does not exist.
     package static func canonical(_ path: String) -> String? {
         guard let resolved = realpath(path, nil) else { return nil }

@@ -6,6 +6,15 @@ package enum ProcessSettings {
         signal(SIGXFSZ, SIG_IGN)
     }
 
+    /// Lets the signals that stop the daemon through: who started it may have blocked them.
+    static func unblockStopSignals() {
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, SIGTERM)
+        sigaddset(&signals, SIGINT)
+        pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+    }
+
     /// Also raises the limit of open descriptors towards `descriptorsWanted`, as far as the system allows.
     static func prepareToServe(descriptorsWanted: Int, log: Log) {
         ignoreWriteSignals()

@@ -33,12 +33,25 @@ package enum Server {
 
     package enum Failure: Error, CustomStringConvertible {
         case larder(LarderError)
+        /// The socket's path cannot be one.
+        case socketPath(String)
+        /// Another process uses the socket.
+        case socketTaken(String)
+        /// The system refused to make the socket.
         case socket(String)
 
         package var description: String {
             switch self {
             case .larder(let error): error.description
-            case .socket(let text): text
+            case .socketPath(let text), .socketTaken(let text), .socket(let text): text
+            }
+        }
+
+        init(_ failure: SocketFile.Failure) {
+            switch failure.kind {
+            case .badPath: self = .socketPath(failure.description)
+            case .taken: self = .socketTaken(failure.description)
+            case .system: self = .socket(failure.description)
             }
         }
     }
@@ -52,7 +65,8 @@ package enum Server {
         ProcessSettings.prepareToServe(descriptorsWanted: configuration.descriptorsWanted, log: log)
         var options = configuration.engine
         options.onDamage = .setAside
-        options.holderSocket = configuration.socketPath
+        // For others to find, who work in other directories.
+        options.holderSocket = FileSystem.absolute(configuration.socketPath)
         options.onEvent = { event in log.write(Log.Level(rawValue: event.level.rawValue) ?? .info, event.message) }
         let engine: Engine
         do throws(LarderError) {
@@ -65,7 +79,7 @@ package enum Server {
         do throws(SocketFile.Failure) {
             socket = try SocketFile(path: configuration.socketPath)
         } catch {
-            throw .socket(error.description)
+            throw Failure(error)
         }
         defer { socket.remove() }
         try serve(configuration, engine, socket.descriptor, log, onReady)
@@ -90,6 +104,7 @@ package enum Server {
             EventLoop(server: state, workers: workers, log: log)
         }
         let listener = Listener(descriptor, loops: loops, server: state, log: log)
+        if configuration.handlesSignals { ProcessSettings.unblockStopSignals() }
         let signals = configuration.handlesSignals ? SignalWatch(loops[0]) { stopper.stop($0) } : nil
         loops[0].onTick = { listener.tick() }
         loops[0].onStopping = {

@@ -17,24 +17,36 @@ final class SocketFile {
     static let pathBytesMax = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
     struct Failure: Error, CustomStringConvertible {
+        enum Kind {
+            /// The path cannot be that of a socket.
+            case badPath
+            /// Somebody else uses it.
+            case taken
+            /// The system refused.
+            case system
+        }
+
+        let kind: Kind
         let description: String
     }
 
     /// Binds and listens.
     init(path: String) throws(Failure) {
         guard !path.isEmpty, !path.utf8.contains(0) else {
-            throw Failure(description: "the socket's path must not be empty")
+            throw Failure(kind: .badPath, description: "the socket's path must not be empty")
         }
         guard path.utf8.count <= Self.pathBytesMax else {
             throw Failure(
+                kind: .badPath,
                 description: "the socket's path is \(path.utf8.count) bytes long, the system allows "
                     + "\(Self.pathBytesMax): choose a shorter one with --socket")
         }
         do throws(FileError) {
             try FileSystem.makeDirectories(FileSystem.parent(path), mode: 0o700)
         } catch {
-            throw Failure(description: "cannot make the socket's directory: \(error)")
+            throw Failure(kind: .system, description: "cannot make the socket's directory: \(error)")
         }
+        try Self.checkOwner(FileSystem.parent(path))
         let lock = try Self.takeLock(path)
         do throws(Failure) {
             try Self.makeRoom(path)
@@ -63,15 +75,35 @@ final class SocketFile {
         close(lockDescriptor)
     }
 
-    private static func takeLock(_ path: String) throws(Failure) -> Int32 {
-        let file = open(path + ".lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        guard file >= 0 else { throw failure("cannot create", path + ".lock") }
-        guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
-            close(file)
+    /// In a directory that belongs to another user, that user could put a socket of their own in our place.
+    private static func checkOwner(_ directory: String) throws(Failure) {
+        var status = stat()
+        guard geteuid() != 0, stat(directory, &status) == 0 else { return }
+        guard status.st_uid == geteuid() || status.st_uid == 0 else {
             throw Failure(
-                description: "another larderd is using the socket \(path): stop it, or choose another --socket")
+                kind: .system,
+                description: "the socket's directory \(directory) belongs to another user (uid "
+                    + "\(status.st_uid)): choose another --socket")
         }
-        return file
+    }
+
+    private static func takeLock(_ path: String) throws(Failure) -> Int32 {
+        let lockPath = path + ".lock"
+        while true {
+            let file = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+            guard file >= 0 else { throw failure("cannot create", lockPath) }
+            guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
+                close(file)
+                throw Failure(
+                    kind: .taken,
+                    description: "another larderd is using the socket \(path): stop it, or choose another --socket")
+            }
+            // Its last holder may have removed it between the open and the lock: then others lock another file.
+            var opened = stat()
+            var named = stat()
+            if fstat(file, &opened) == 0, lstat(lockPath, &named) == 0, opened.st_ino == named.st_ino { return file }
+            close(file)
+        }
     }
 
     /// Removes a dead socket. Throws where something is in the way.
@@ -79,11 +111,14 @@ final class SocketFile {
         var status = stat()
         guard lstat(path, &status) == 0 else { return }
         guard status.st_mode & S_IFMT == S_IFSOCK else {
-            throw Failure(description: "\(path) exists and is not a socket: it is left alone, choose another --socket")
+            throw Failure(
+                kind: .system,
+                description: "\(path) exists and is not a socket: it is left alone, choose another --socket")
         }
         if let answer = try? UnixSocket.connect(path) {
             close(answer)
             throw Failure(
+                kind: .taken,
                 description: "a live process answers on the socket \(path): stop it, or choose another --socket")
         }
         guard unlink(path) == 0 else { throw failure("cannot replace the dead socket", path) }
@@ -118,7 +153,7 @@ final class SocketFile {
     }
 
     private static func failure(_ what: String, _ path: String) -> Failure {
-        Failure(description: "\(what) \(path): \(String(cString: strerror(errno)))")
+        Failure(kind: .system, description: "\(what) \(path): \(String(cString: strerror(errno)))")
     }
 }
 
@@ -154,6 +189,7 @@ enum UnixSocket {
 
     /// Connects to a path.
     static func connect(_ path: String) throws(Failure) -> Int32 {
+        guard path.utf8.count <= SocketFile.pathBytesMax else { throw Failure(number: ENAMETOOLONG) }
         let descriptor = make()
         guard descriptor >= 0 else { throw Failure(number: errno) }
         let status = withAddress(path) { address, length in

@@ -5,6 +5,7 @@ import LarderServer
 enum Daemon {
     /// - Returns: the exit code.
     static func main(_ arguments: [String]) -> Int32 {
+        ProcessSettings.ignoreWriteSignals()
         let options: Options
         do throws(Options.Failure) {
             options = try Options(arguments)
@@ -31,9 +32,7 @@ enum Daemon {
             return ExitCode.done
         } catch {
             log.error(error.description)
-            if case .larder(let error) = error, error.code == .larderHeld { return ExitCode.held }
-            if case .socket = error { return ExitCode.held }
-            return ExitCode.failed
+            return ExitCode.of(error)
         }
     }
 
@@ -47,7 +46,7 @@ enum Daemon {
 /// What larderd's exit codes mean; `--help` lists them.
 enum ExitCode {
     static let done: Int32 = 0
-    /// The larder or the disk refused.
+    /// The larder, the socket's directory or the disk refused.
     static let failed: Int32 = 1
     /// The command line is wrong.
     static let usage: Int32 = 2
@@ -55,4 +54,13 @@ enum ExitCode {
     static let held: Int32 = 3
     /// There is no database of the name to purge.
     static let noDatabase: Int32 = 4
+
+    static func of(_ failure: Server.Failure) -> Int32 {
+        switch failure {
+        case .larder(let error): error.code == .larderHeld ? held : failed
+        case .socketPath: usage
+        case .socketTaken: held
+        case .socket: failed
+        }
+    }
 }

@@ -8,13 +8,13 @@ enum Help {
         larderd \(Version.text): serves a larder, a cache that this machine's processes share, over a Unix-domain socket.
 
         usage: larderd [options]
-               larderd --purge[=NAME] | --purge-expired [--dir PATH] [--socket PATH]
+               larderd --purge[=NAME] | --purge-expired [--dir PATH]
 
           --dir PATH         the larder's directory; made with mode 0700 if it is missing
                              (default: /var/cache/larder for root, else ~/.cache/larder)
           --socket PATH      the socket to listen on, made with mode 0600
                              (default: $LARDER_SOCKET, else /run/larder/larder.sock for root,
-                             else $XDG_RUNTIME_DIR/larder/larder.sock)
+                             else $XDG_RUNTIME_DIR/larder/larder.sock, else /tmp/larder-UID/larder.sock)
           --policy POLICY    how long entries of new databases stay fresh: highest (10 s), high (1 min),
                              middle (1 h), low (24 h), lowest (7 days), never, or a number of seconds
                              (default: lowest); databases that exist keep theirs
@@ -32,14 +32,14 @@ enum Help {
           --purge            remove all entries of all databases, then exit; policies stay
           --purge=NAME       remove all entries of one database, then exit
           --purge-expired    remove the expired entries of all databases, then exit
-                             A purge goes through the socket where a daemon holds the larder, else straight to the
-                             files. It prints what it removed.
+                             A purge goes through the socket of the daemon that holds the larder, else straight to
+                             the files. It prints what it removed.
 
           --help             print this
           --version          print the version
 
-        exit codes: 0 done; 1 the larder or the disk refused; 2 wrong usage; 3 the larder or the socket belongs to
-        another process; 4 there is no such database
+        exit codes: 0 done; 1 the larder, the socket's directory or the disk refused; 2 wrong usage; 3 the larder or
+        the socket belongs to another process; 4 there is no such database
 
         """
     }

@@ -24,7 +24,7 @@ enum Purge {
                 Daemon.complain(error.description)
                 return ExitCode.held
             }
-            return purgeThroughSocket(target, socket)
+            return purgeThroughSocket(target, options.configuration.directory, socket)
         }
     }
 
@@ -61,8 +61,14 @@ enum Purge {
 
     // MARK: With the daemon running
 
-    private static func purgeThroughSocket(_ target: Options.PurgeTarget, _ socket: String) -> Int32 {
+    private static func purgeThroughSocket(_ target: Options.PurgeTarget, _ directory: String, _ socket: String)
+        -> Int32
+    {
         do throws(AdminClient.Failure) {
+            guard try serves(directory, socket) else {
+                Daemon.complain("the daemon at \(socket) serves another larder than \(directory): nothing was purged")
+                return ExitCode.held
+            }
             var names = try databaseNames(socket)
             if case .database(let name) = target {
                 names = names.filter { $0 == name }
@@ -80,6 +86,13 @@ enum Purge {
             Daemon.complain(error.description)
             return ExitCode.failed
         }
+    }
+
+    /// Whether the daemon that answers is the one of this larder: a purge of another one could not be taken back.
+    private static func serves(_ directory: String, _ socket: String) throws(AdminClient.Failure) -> Bool {
+        let reply = try AdminClient.request([["INFO", "larder"]], socketPath: socket)[0]
+        let path = FileSystem.canonical(directory) ?? directory
+        return reply.string?.split(separator: "\r\n").contains("directory:\(path)") == true
     }
 
     private static func databaseNames(_ socket: String) throws(AdminClient.Failure) -> [String] {

@@ -178,7 +178,12 @@ import Threading
         try client.send(["GET", "big"])
         let reply = try client.receive()
         #expect(reply.count == request.count - header.utf8.count + "$\(count)\r\n".utf8.count)
-        #expect(reply.suffix(count + 2).elementsEqual(request.suffix(count + 2)))
+        let isSame = reply.withUnsafeBytes { reply in
+            request.withUnsafeBytes {
+                memcmp($0.baseAddress! + header.utf8.count, reply.baseAddress! + 12, count + 2) == 0
+            }
+        }
+        #expect(isSame)
         #expect(try client.call("PING") == "+PONG\r\n")
     }
 

@@ -1,0 +1,152 @@
+import LarderServer
+import TestSupport
+import Testing
+
+@Suite struct DaemonOptionTests {
+    /// What people see first: changed on purpose only.
+    private static let help = """
+        larderd \(Version.text): serves a larder, a cache that this machine's processes share, over a Unix-domain socket.
+
+        usage: larderd [options]
+               larderd --purge[=NAME] | --purge-expired [--dir PATH]
+
+          --dir PATH         the larder's directory; made with mode 0700 if it is missing
+                             (default: /var/cache/larder for root, else ~/.cache/larder)
+          --socket PATH      the socket to listen on, made with mode 0600
+                             (default: $LARDER_SOCKET, else /run/larder/larder.sock for root,
+                             else $XDG_RUNTIME_DIR/larder/larder.sock, else /tmp/larder-UID/larder.sock)
+          --policy POLICY    how long entries of new databases stay fresh: highest (10 s), high (1 min),
+                             middle (1 h), low (24 h), lowest (7 days), never, or a number of seconds
+                             (default: lowest); databases that exist keep theirs
+          --durability LEVEL what a write has survived before it is acknowledged: os (the death of the daemon),
+                             everysecond (and an fsync at least once a second), always (an fsync first)
+                             (default: everysecond)
+          --threads N        event loops, 1 to 64 (default: 1)
+          --max-clients N    connections at a time (default: 10000)
+          --max-databases N  databases in the larder (default: 64)
+          --log-level LEVEL  debug, info, warning or error; one line per event on standard error
+                             (default: info)
+
+          --purge            remove all entries of all databases, then exit; policies stay
+          --purge=NAME       remove all entries of one database, then exit
+          --purge-expired    remove the expired entries of all databases, then exit
+                             A purge goes through the socket of the daemon that holds the larder, else straight to
+                             the files. It prints what it removed.
+
+          --help             print this
+          --version          print the version
+
+        exit codes: 0 done; 1 the larder, the socket's directory or the disk refused; 2 wrong usage; 3 the larder or
+        the socket belongs to another process; 4 there is no such database
+
+        """
+
+    @Test func helpAndVersion() throws {
+        for arguments in [["--help"], ["-h"], ["--policy", "low", "--help"], ["--purge", "--help"]] {
+            let (end, output, errors) = try DaemonProcess.run(arguments)
+            #expect(end == .exited(0))
+            #expect(output == Self.help)
+            #expect(errors == "")
+        }
+        let (end, output, errors) = try DaemonProcess.run(["--version"])
+        #expect(end == .exited(0))
+        #expect(output == "larderd \(Version.text)\n")
+        #expect(errors == "")
+    }
+
+    @Test(arguments: [
+        (["--bad"], "unknown option --bad"),
+        (["--bad=1"], "unknown option --bad"),
+        (["-x"], "unknown option -x"),
+        (["serve"], "unexpected word 'serve': larderd takes only options"),
+        ([""], "unexpected word '': larderd takes only options"),
+        (["--dir"], "--dir needs a value"),
+        (["--dir", ""], "--dir needs a path that is not empty"),
+        (["--socket="], "--socket needs a path that is not empty"),
+        (
+            ["--policy", "often"],
+            "--policy often: it is one of highest, high, middle, low, lowest, never, or a number of seconds"
+        ),
+        (["--policy=0"], "--policy 0: it is one of highest, high, middle, low, lowest, never, or a number of seconds"),
+        (["--durability", "maybe"], "--durability maybe: it is one of os, everysecond, always"),
+        (["--threads", "0"], "--threads 0: it is a number from 1 to 64"),
+        (["--threads", "65"], "--threads 65: it is a number from 1 to 64"),
+        (["--threads", "99999999999999999999"], "--threads 99999999999999999999: it is a number from 1 to 64"),
+        (["--max-clients", "x"], "--max-clients x: it is a number from 1 to 1000000"),
+        (["--max-databases", "0"], "--max-databases 0: it is a number from 1 to 10000"),
+        (["--log-level", "loud"], "--log-level loud: it is one of debug, info, warning, error"),
+        (["--help=yes"], "--help takes no value"),
+        (["--purge-expired=a"], "--purge-expired takes no value"),
+        (["--purge", "--purge-expired"], "only one of --purge, --purge=NAME and --purge-expired can be given"),
+        (["--purge=a", "--purge=b"], "only one of --purge, --purge=NAME and --purge-expired can be given"),
+        (
+            ["--purge=A/B"],
+            "--purge=A/B: not a database name: a name has 1 to 64 characters of a-z, 0-9, '.', '_' and '-', begins "
+                + "with a letter, a digit or '_', and a number is one of 0 to 15"
+        ),
+    ])
+    func wrongUsage(_ arguments: [String], _ message: String) throws {
+        let (end, output, errors) = try DaemonProcess.run(arguments)
+        #expect(end == .exited(2))
+        #expect(output == "")
+        #expect(errors == "larderd: \(message)\nTry: larderd --help\n")
+    }
+
+    @Test func optionsTakeEffect() throws {
+        let daemon = try DaemonProcess([
+            "--policy=90", "--durability", "always", "--threads", "3", "--max-clients", "7", "--log-level", "debug",
+        ])
+        let client = try daemon.connect()
+        let info = try client.call("INFO")
+        for field in ["default_policy:every:90", "durability:always", "maxclients:7", "io_threads_active:1"] {
+            #expect(info.contains("\(field)\r\n"), "\(field)")
+        }
+        #expect(try client.call("SET k v") == "+OK\r\n")
+        #expect(["90", "89"].map { ":\($0)\r\n" }.contains(try client.call("TTL k")))
+        #expect(try daemon.stop() == .exited(0))
+    }
+
+    /// One line per event, with time, level and message; the policy of new databases among the first.
+    @Test func theLog() throws {
+        let daemon = try DaemonProcess()
+        let client = try daemon.connect()
+        #expect(try client.call("SET k v") == "+OK\r\n")
+        client.close()
+        #expect(try daemon.stop() == .exited(0))
+        let lines = daemon.process.errors.split(separator: "\n")
+        for line in lines {
+            let words = line.split(separator: " ", maxSplits: 2)
+            #expect(words.count == 3 && words[0].count == 24 && words[0].hasSuffix("Z"), "\(line)")
+            #expect(["debug", "info", "warning", "error"].contains(words[1]), "\(line)")
+        }
+        let messages = lines.map { $0.split(separator: " ", maxSplits: 2).last.map(String.init) ?? "" }
+        #expect(
+            messages == [
+                "larderd \(Version.text) ready: socket \(daemon.socketPath), larder \(daemon.larder), durability "
+                    + "everysecond, 1 event loop(s)",
+                "new databases get the policy 'lowest' (--policy): entries are not kept longer unless they or their "
+                    + "database say so",
+                "created database '0', policy lowest", "stopping: SIGTERM", "stopped",
+            ])
+        #expect(daemon.process.output == "")
+    }
+
+    /// Who starts a daemon may have blocked the signals that stop it.
+    @Test func signalsThatWereBlockedStopToo() throws {
+        let daemon = try DaemonProcess(wrapper: ["env", "--block-signal=TERM"])
+        #expect(try daemon.stop() == .exited(0))
+    }
+
+    @Test(arguments: [15, 2] as [Int32]) func signalsStop(_ signal: Int32) throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let daemon = try DaemonProcess(in: place)
+        let client = try daemon.connect()
+        try client.send((0..<1000).flatMap { encodeRequest("SET k\($0) v") })
+        _ = try client.receive(1000)
+        daemon.process.send(signal: signal)
+        #expect(try daemon.process.waitForExit() == .exited(0))
+        #expect(try client.receiveToEnd().isEmpty)
+        let again = try DaemonProcess(in: place)
+        #expect(try again.connect().call("DBSIZE") == ":1000\r\n")
+    }
+}
