@@ -44,15 +44,15 @@ extension Database {
     ) throws(LarderError) -> (Result, CommitTicket)? {
         try ForkGuard.check("update")
         let keys = request.keys
-        let indices = shardIndices(keys)
+        let shards = shardSet(keys)
         var cold = ColdReads(count: request.loading == .none ? 0 : keys.count, fillCache: request.fillCache)
         defer { if request.loading != .none { forget(keys, &cold) } }
         var attempt = 0
         while true {
             attempt += 1
             if request.loading != .none { try readCold(keys, request.loading, &cold, attempt: attempt) }
-            for index in indices { shard(index).lock.lock() }
-            defer { for index in indices.reversed() { shard(index).lock.unlock() } }
+            lock(shards)
+            defer { unlock(shards) }
 
             let state = applied
             if request.needsFiles, isWithoutFiles(state) { return nil }
@@ -80,13 +80,28 @@ extension Database {
         }
     }
 
-    private func shardIndices(_ keys: [Key]) -> [Int] {
-        if keys.count == 1 { return [shardIndex(keys[0])] }
+    /// The shards of `keys`, one bit for each. A set of bits, because a command of one key should not allocate for it.
+    private func shardSet(_ keys: [Key]) -> UInt32 {
         // The database's state is read with at least one lock held.
-        if keys.isEmpty { return [0] }
-        var used: UInt32 = 0
-        for key in keys { used |= 1 << UInt32(shardIndex(key)) }
-        return (0..<Shard.count).filter { used & 1 << UInt32($0) != 0 }
+        if keys.isEmpty { return 1 }
+        return keys.reduce(0) { $0 | 1 << UInt32(shardIndex($1)) }
+    }
+
+    /// Takes the locks in the order of the shards' indices.
+    private func lock(_ shards: UInt32) {
+        var rest = shards
+        while rest != 0 {
+            shard(rest.trailingZeroBitCount).lock.lock()
+            rest &= rest - 1
+        }
+    }
+
+    private func unlock(_ shards: UInt32) {
+        var rest = shards
+        while rest != 0 {
+            shard(rest.trailingZeroBitCount).lock.unlock()
+            rest &= rest - 1
+        }
     }
 
     /// Puts operations into the overlay and the queue. Called with the locks held of every shard they touch.

@@ -58,9 +58,7 @@ extension Key: CustomStringConvertible {
 /// Big-endian integers inside keys and records.
 package enum BigEndian {
     package static func append(_ value: UInt64, to bytes: inout [UInt8]) {
-        for shift in stride(from: UInt64(56), through: 0, by: -8) {
-            bytes.append(UInt8(truncatingIfNeeded: value >> shift))
-        }
+        withUnsafeBytes(of: value.bigEndian) { bytes.append(contentsOf: $0) }
     }
 
     /// Reads `count` (at most 8) bytes from `offset`; nil when they are not all there.
@@ -68,6 +66,7 @@ package enum BigEndian {
         guard offset >= 0, count >= 0, count <= 8, bytes.count >= count, offset <= bytes.count - count else {
             return nil
         }
+        if count == 8 { return UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)) }
         var value: UInt64 = 0
         for index in offset..<(offset + count) { value = value << 8 | UInt64(bytes[index]) }
         return value

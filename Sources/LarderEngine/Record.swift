@@ -120,15 +120,14 @@ package struct RecordHeader: Hashable, Sendable {
     }
 
     package func append(to bytes: inout [UInt8]) {
-        bytes.append(Self.version)
-        switch rule {
-        case .governed: bytes.append(0)
-        case .own: bytes.append(1)
-        case .ownNever: bytes.append(2)
-        }
-        bytes.append(codec.rawValue)
-        bytes.append(0)
-        for shift in [UInt32(24), 16, 8, 0] { bytes.append(UInt8(truncatingIfNeeded: generation >> shift)) }
+        let flags: UInt8 =
+            switch rule {
+            case .governed: 0
+            case .own: 1
+            case .ownNever: 2
+            }
+        let first = UInt32(Self.version) << 24 | UInt32(flags) << 16 | UInt32(codec.rawValue) << 8
+        BigEndian.append(UInt64(first) << 32 | UInt64(generation), to: &bytes)
         // As the bytes are read: there are no times before 1970.
         BigEndian.append(UInt64(max(0, storedAt)), to: &bytes)
         if case .own(let deadline) = rule { BigEndian.append(UInt64(max(0, deadline)), to: &bytes) }

@@ -106,6 +106,6 @@ final class Shard: @unchecked Sendable {
         coldReads[key] = read.readers > 0 ? read : nil
     }
 
-    /// How many shards a database has. A power of two.
+    /// How many shards a database has. A power of two, 32 at most: sets of them are the bits of a UInt32.
     static let count = 16
 }

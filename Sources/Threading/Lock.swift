@@ -15,7 +15,7 @@
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the only state is the pthread mutex, at a fixed heap address,
 /// which POSIX allows every thread to use.
-package final class Lock: @unchecked Sendable {
+@usableFromInline package final class Lock: @unchecked Sendable {
     @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
 
     package init() {

@@ -10,7 +10,7 @@
 /// the same reason a reader must not take the lock for reading again.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the only state is the pthread lock, at a fixed heap address.
-package final class ReadWriteLock: @unchecked Sendable {
+@usableFromInline package final class ReadWriteLock: @unchecked Sendable {
     @usableFromInline let handle: UnsafeMutablePointer<pthread_rwlock_t>
 
     package init() {
