@@ -24,14 +24,6 @@ package enum ProcessSettings {
         log.debug("the system allows \(allowed) open descriptors; \(descriptorsWanted) would serve the most clients")
     }
 
-    /// A parent may have started us with the signals blocked that are to stop us.
-    private static func unblockStopSignals() {
-        var signals = sigset_t()
-        sigemptyset(&signals)
-        for signal in [SIGTERM, SIGINT] { sigaddset(&signals, signal) }
-        pthread_sigmask(SIG_UNBLOCK, &signals, nil)
-    }
-
     /// - Returns: how many descriptors the process may have open now.
     private static func raiseDescriptorLimit(to wanted: Int) -> Int {
         #if canImport(Darwin) || canImport(Musl)
