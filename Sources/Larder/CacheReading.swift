@@ -28,7 +28,8 @@ extension CacheReading {
     ///   - fillCache: whether what is read from the disk stays in the block cache. Off for data that is read once.
     /// - Throws: ``LarderError/Code/decoding``, naming key and type, when something else is stored there, unless
     ///   ``CacheOptions/onDecodingFailure`` says otherwise. Entries that were stored as raw bytes can be asked for as
-    ///   `[UInt8]`, `Data` or, if they are UTF-8, `String`.
+    ///   `[UInt8]`, `Data` or, if they are UTF-8, `String`; for other types they are taken for JSON, which is what
+    ///   other programs store.
     public func value<Value: Decodable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, fillCache: Bool = true
     ) throws(LarderError) -> Value? {

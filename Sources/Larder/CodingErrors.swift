@@ -1,6 +1,6 @@
 /// Why bytes cannot be the model that was asked for, where no decoder says so.
 enum DecodingProblem: Error {
-    case rawBytes
+    case rawBytes(any Error)
     case notText
     case noCodec(Codec)
     case otherType(String)
@@ -42,8 +42,8 @@ extension LarderError {
             "the field '\(printableKey(field.stringValue.utf8))' is missing\(place(context.codingPath))"
         case DecodingError.dataCorrupted(let context):
             "it is not well-formed, or out of range\(place(context.codingPath))"
-        case DecodingProblem.rawBytes:
-            "raw bytes are no model; bytes(forKey:) reads them, and so does asking for [UInt8], Data or String"
+        case DecodingProblem.rawBytes(let error):
+            "raw bytes were taken for JSON, and \(reason(error)); bytes(forKey:) reads them as they are"
         case DecodingProblem.notText: "the bytes are not UTF-8"
         case DecodingProblem.noCodec(.custom): "it needs the custom codec that wrote it, and this cache has none"
         case DecodingProblem.noCodec: "this version of Larder does not know that codec"

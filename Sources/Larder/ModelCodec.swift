@@ -107,16 +107,26 @@ extension ModelCodec {
             let model = try decode(type, Array(record.payload))
             guard let value = model as? Value else { throw DecodingProblem.otherType("\(Swift.type(of: model))") }
             return value
-        case (.raw, _): return try Self.decodeRaw(type, record)
+        case (.raw, .json(_, let decoder)): return try Self.decodeRaw(type, record, decoder)
+        case (.raw, _): return try Self.decodeRaw(type, record, Self.standardJSONDecoder)
         case (let codec, _): throw DecodingProblem.noCodec(codec)
         }
     }
 
-    /// Raw bytes are no model, but they are bytes, and text if they are UTF-8.
-    private static func decodeRaw<Value: Decodable>(_ type: Value.Type, _ record: Record) throws -> Value {
+    /// Raw bytes are bytes, and text if they are UTF-8. For a model they are taken for JSON: that is what a shell or
+    /// another client stores, which cannot say so.
+    private static func decodeRaw<Value: Decodable>(_ type: Value.Type, _ record: Record, _ decoder: JSONDecoder) throws
+        -> Value
+    {
         if type == [UInt8].self, let value = Array(record.payload) as? Value { return value }
         if type == Data.self, let value = Data(record.payload) as? Value { return value }
-        guard type == String.self else { throw DecodingProblem.rawBytes }
+        guard type == String.self else {
+            do {
+                return try decoder.decode(type, from: Data(record.payload))
+            } catch {
+                throw DecodingProblem.rawBytes(error)
+            }
+        }
         guard let text = String(validating: record.payload, as: UTF8.self), let value = text as? Value else {
             throw DecodingProblem.notText
         }

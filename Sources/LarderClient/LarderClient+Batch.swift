@@ -9,8 +9,8 @@ extension LarderClient {
     /// of its own: a batch that asks for both is refused before anything is sent.
     ///
     /// Nor can the values of a batch of more than one entry be marked with their codec. Models in it are stored as the
-    /// same JSON, and ``LarderClient/value(_:forKey:)`` reads them; but to the Larder library, when it opens that
-    /// larder, they are raw bytes, which it does not take for models. Where it is to read them, set them one by one.
+    /// same JSON, and both ``LarderClient/value(_:forKey:)`` and the Larder library read them; only META calls them
+    /// raw.
     ///
     /// Not thread-safe: fill it from one thread at a time.
     public struct Batch {

@@ -25,7 +25,12 @@ struct LarderLock: ~Copyable {
         descriptor = file
     }
 
-    deinit { close(descriptor) }
+    deinit {
+        // A child that is between fork and exec has a copy of the descriptor, and the lock lives as long as that: it is
+        // given up by name. A forked child must not do so for its parent.
+        if !ForkGuard.isForked { flock(descriptor, LOCK_UN) }
+        close(descriptor)
+    }
 
     private static func error(_ operation: String, _ path: String, _ number: Int32) -> LarderError {
         let cause = FileError(operation: operation, path: path, number: number)

@@ -72,6 +72,8 @@ final class SocketFile {
 
     deinit {
         close(descriptor)
+        // By name, since a child between fork and exec may have a copy of the descriptor.
+        flock(lockDescriptor, LOCK_UN)
         close(lockDescriptor)
     }
 

@@ -122,6 +122,14 @@ import Testing
         #expect(expectError(.decoding) { _ = try cache.value(String.self, forKey: "k") }.contains("UTF-8"))
     }
 
+    /// What a shell or another client stores is raw bytes; JSON among them is a model for who asks for one.
+    @Test func rawJSONCanBeAskedForAsAModel() throws {
+        try cache.setBytes(Array(#"{"name":"a","price":1.5}"#.utf8), forKey: "k")
+        #expect(try cache.value(Book.self, forKey: "k")?.price == 1.5)
+        let message = expectError(.decoding) { _ = try cache.value([Int].self, forKey: "k") }
+        #expect(message.contains("taken for JSON") && message.contains("'k'"))
+    }
+
     @Test func theBytesOfAModelAreItsJSON() throws {
         try cache.set(Book(name: "a/b 书", price: 1.5), forKey: "k")
         let text = try #require(try cache.bytes(forKey: "k").map { String(decoding: $0, as: UTF8.self) })

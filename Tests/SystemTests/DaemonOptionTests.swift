@@ -21,6 +21,8 @@ import Testing
           --durability LEVEL what a write has survived before it is acknowledged: os (the death of the daemon),
                              everysecond (and an fsync at least once a second), always (an fsync first)
                              (default: everysecond)
+          --memory BYTES     memory for hot entries beside the disk, such as 256M; 0 for none
+                             (default: a 16th of the machine's, at least 16M, at most 512M)
           --threads N        event loops, 1 to 64 (default: 1)
           --max-clients N    connections at a time (default: 10000)
           --max-databases N  databases in the larder (default: 64)
@@ -73,6 +75,11 @@ import Testing
         (["--threads", "65"], "--threads 65: it is a number from 1 to 64"),
         (["--threads", "99999999999999999999"], "--threads 99999999999999999999: it is a number from 1 to 64"),
         (["--max-clients", "x"], "--max-clients x: it is a number from 1 to 1000000"),
+        (["--memory", "lots"], "--memory lots: it is a number of bytes, or one with K, M or G behind it, up to 1T"),
+        (
+            ["--memory=8192G"],
+            "--memory 8192G: it is a number of bytes, or one with K, M or G behind it, up to 1T"
+        ),
         (["--max-databases", "0"], "--max-databases 0: it is a number from 1 to 10000"),
         (["--log-level", "loud"], "--log-level loud: it is one of debug, info, warning, error"),
         (["--help=yes"], "--help takes no value"),
