@@ -121,6 +121,7 @@ import Threading
 
     @Test func openingFromManyThreadsGivesOneEngine() throws {
         let directory = try TemporaryDirectory()
+        defer { directory.remove() }
         let path = directory.path + "/larder"
         for _ in 0..<20 {
             let engines = Mutexed<[Engine]>([])
@@ -140,6 +141,7 @@ import Threading
     /// The last reference goes on one thread while another opens: it waits for the end of the first.
     @Test func openingWhileItShutsDown() throws {
         let directory = try TemporaryDirectory()
+        defer { directory.remove() }
         let path = directory.path + "/larder"
         let problems = Mutexed<[String]>([])
         onThreads(3) { thread in
@@ -161,6 +163,7 @@ import Threading
 
     @Test func badDirectories() throws {
         let directory = try TemporaryDirectory()
+        defer { directory.remove() }
         #expect(errorCode { _ = try Engine.open("") } == .invalidArgument)
         #expect(errorCode { _ = try Engine.open("a\0b") } == .invalidArgument)
         let file = directory.path + "/file"

@@ -89,8 +89,10 @@ import Testing
     }
 
     @Test func tooManyOpenFilesIsNotDamage() async throws {
-        await #expect(processExitsWith: .success) {
-            let larder = try TestLarder { $0.onDamage = .setAside }
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        await #expect(processExitsWith: .success) { [path = directory.path as String] in
+            let larder = try TestLarder(below: path) { $0.onDamage = .setAside }
             try larder.database("books", policy: .high).put("a", "1")
             larder.close()
             let database = try larder.engine().database("books")
@@ -124,8 +126,10 @@ import Testing
 
     /// Out of descriptors while a purge is under way: the old entries stay.
     @Test func tooManyOpenFilesDoesNotPurge() async throws {
-        await #expect(processExitsWith: .success) {
-            let larder = try TestLarder()
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        await #expect(processExitsWith: .success) { [path = directory.path as String] in
+            let larder = try TestLarder(below: path)
             try larder.database(policy: .high).put("a", "1")
             var limit = rlimit()
             limit.rlim_max = 4096
@@ -155,8 +159,10 @@ import Testing
     }
 
     @Test func noPermissionIsNotDamage() async throws {
-        await #expect(processExitsWith: .success) {
-            let larder = try TestLarder { $0.onDamage = .setAside }
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        await #expect(processExitsWith: .success) { [path = directory.path as String] in
+            let larder = try TestLarder(below: path) { $0.onDamage = .setAside }
             try larder.database("books", policy: .high).put("a", "1")
             larder.close()
             let database = try larder.engine().database("books")

@@ -65,9 +65,10 @@ import Testing
     }
 
     @Test func aForkedChildIsToldSo() async throws {
-        await #expect(processExitsWith: .success) {
-            let directory = try TemporaryDirectory()
-            let engine = try Engine.open(directory.path + "/larder")
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        await #expect(processExitsWith: .success) { [path = directory.path as String] in
+            let engine = try Engine.open(path + "/larder")
             let database = try engine.openDatabase("books")
             try database.put("a", "1")
             let snapshot = try database.snapshot()
@@ -82,7 +83,7 @@ import Testing
                     errorCode { _ = try database.count(includingExpired: true) },
                     errorCode { _ = try engine.deleteDatabase("books") }, errorCode { try database.setPolicy(.low) },
                     errorCode { _ = try engine.openDatabase("new") },
-                    errorCode { _ = try Engine.open(directory.path + "/x") },
+                    errorCode { _ = try Engine.open(path + "/x") },
                     errorCode { try engine.pipeline.settle() }, errorCode { _ = try database.purge(prefix: []) },
                 ]
                 snapshot.close()

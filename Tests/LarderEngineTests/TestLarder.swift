@@ -5,14 +5,21 @@ import TestSupport
 
 /// A larder for one test: its own directory, a clock that moves by hand, no threads of its own unless asked for.
 final class TestLarder {
-    let directory: TemporaryDirectory
+    let directory: any ScratchDirectory
     let time: ManualTimeSource
     let events = EventLog()
     private(set) var options: EngineOptions
     private var opened: Engine?
 
-    init(_ configure: (inout EngineOptions) -> Void = { _ in }) throws {
-        directory = try TemporaryDirectory()
+    /// - Parameters:
+    ///   - parent: a directory that somebody else removes, for processes that end without clearing up.
+    ///   - inMemory: for tests that sync often and need no disk, where there is a file system in memory.
+    init(
+        below parent: String? = nil, inMemory: Bool = false,
+        _ configure: (inout EngineOptions) -> Void = { _ in }
+    ) throws {
+        directory =
+            try parent.map(OthersDirectory.init) ?? (inMemory ? MemoryDirectory() : nil) ?? TemporaryDirectory()
         time = ManualTimeSource()
         var options = EngineOptions()
         options.backgroundMaintenance = false

@@ -1,0 +1,60 @@
+@testable import LarderEngine
+
+/// What a database should hold, in the simplest form that can be right.
+struct Model {
+    struct Entry: Equatable {
+        var value: String
+        var storedAt: Int64
+        var rule: DeadlineRule
+        /// The sweep has seen it expired, so that its space may be gone. It counts where the clock was set back since.
+        var mayBeSwept = false
+    }
+
+    /// What a read may say of a key.
+    enum Expectation: Equatable {
+        case absent
+        case present(String)
+        /// Either is right.
+        case unsure(String)
+    }
+
+    var policy: UpdatePolicy
+    var deadBefore: Int64 = 0
+    var entries: [String: Entry] = [:]
+
+    /// The semantics once more, from DESIGN and not from the engine.
+    func isExpired(_ entry: Entry, _ now: Int64) -> Bool {
+        if isFromTheFuture(entry, now) { return false }
+        switch entry.rule {
+        case .ownNever: return false
+        case .own(let deadline): return now >= deadline
+        case .governed:
+            if entry.storedAt <= deadBefore { return true }
+            guard let interval = policy.intervalMilliseconds else { return false }
+            return now - entry.storedAt >= interval
+        }
+    }
+
+    func isFromTheFuture(_ entry: Entry, _ now: Int64) -> Bool { entry.storedAt > now + 60_000 }
+
+    func isFresh(_ entry: Entry, _ now: Int64) -> Bool { !isExpired(entry, now) && !isFromTheFuture(entry, now) }
+
+    func expectation(_ key: String, _ now: Int64) -> Expectation {
+        guard let entry = entries[key], isFresh(entry, now) else { return .absent }
+        return entry.mayBeSwept ? .unsure(entry.value) : .present(entry.value)
+    }
+
+    mutating func change(_ policy: UpdatePolicy, _ now: Int64) {
+        guard policy != self.policy else { return }
+        if let interval = self.policy.intervalMilliseconds { deadBefore = max(deadBefore, now - interval) }
+        self.policy = policy
+    }
+
+    /// The sweep may have come by at `now`.
+    mutating func noteSweep(_ now: Int64) {
+        for (key, entry) in entries where isExpired(entry, now) { entries[key]?.mayBeSwept = true }
+    }
+
+    /// The database was opened at `now`.
+    mutating func noteOpening(_ now: Int64) { deadBefore = min(deadBefore, max(0, now - 1)) }
+}

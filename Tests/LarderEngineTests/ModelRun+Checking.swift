@@ -1,0 +1,130 @@
+@testable import LarderEngine
+
+/// Comparing the engine with the model.
+extension ModelRun {
+    func check(_ seen: String?, _ expected: Model.Expectation, _ what: String) throws {
+        let isRight =
+            switch expected {
+            case .absent: seen == nil
+            case .present(let value): seen == value
+            case .unsure(let value): seen == nil || seen == value
+            }
+        guard !isRight else { return }
+        throw fail("\(what): \(seen.map { String($0.prefix(12)) } ?? "nothing") instead of \(expected)")
+    }
+
+    func check(_ contents: [String: String], _ model: Model, _ now: Int64, _ what: String) throws {
+        for key in Set(contents.keys).union(model.entries.keys) {
+            try check(contents[key], model.expectation(key, now), "\(key) in \(what)")
+        }
+    }
+
+    func read(_ name: String) throws {
+        let database = try database(name)
+        let key = key()
+        note("get \(name) \(key)")
+        guard let model = models[name] else { return }
+        try check(try database.value(key), model.expectation(key, try now()), "get of \(key) in \(name)")
+    }
+
+    /// Everything in a database, by every way of enumerating it.
+    func compare(_ name: String) throws {
+        let database = try database(name)
+        note("compare \(name)")
+        guard let model = models[name] else { return }
+        let now = try now()
+        let contents = try database.contents()
+        try check(contents, model, now, name)
+        guard database.policy == model.policy else { throw fail("policy \(database.policy), not \(model.policy)") }
+        guard try database.count(includingExpired: false) == contents.count else { throw fail("wrong count") }
+        let all = try database.count(includingExpired: true)
+        let least = model.entries.values.count { !$0.mayBeSwept }
+        guard (least...model.entries.count).contains(all) else {
+            throw fail("\(all) entries are stored, not \(least) to \(model.entries.count)")
+        }
+        try compareOrders(database, contents.keys.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) })
+    }
+
+    private func compareOrders(_ database: Database, _ keys: [String]) throws {
+        let prefix = ["", "p", "p:", "q:3", "z"].randomElement(using: &random) ?? ""
+        let start = random.oneIn(2) ? key() : nil
+        for isBackward in [false, true] {
+            let options = EnumerationOptions(
+                prefix: Array(prefix.utf8), start: start.map { Array($0.utf8) }, backward: isBackward)
+            let expected = keys.filter { key in
+                guard key.hasPrefix(prefix) else { return false }
+                guard let start, start != key else { return true }
+                return isBackward
+                    ? key.utf8.lexicographicallyPrecedes(start.utf8) : start.utf8.lexicographicallyPrecedes(key.utf8)
+            }
+            let seen = try database.cursor(options)?.keys() ?? []
+            guard seen == (isBackward ? expected.reversed() : expected) else {
+                throw fail("prefix '\(prefix)', start \(start ?? "none"), backward \(isBackward): \(seen)")
+            }
+        }
+    }
+
+    func checkAll() throws {
+        for name in models.keys.sorted() { try compare(name) }
+        let names = try larder.engine().databases.map(\.name)
+        guard names == models.keys.sorted() else { throw fail("databases \(names), not \(models.keys.sorted())") }
+    }
+
+    /// Every record in LevelDB that can expire has its index key, where the database does not say otherwise.
+    func checkIndex() throws {
+        note("check the index")
+        for name in models.keys.sorted() {
+            let database = try database(name)
+            try larder.engine().pipeline.drain()
+            let state = database.durableState
+            guard let store = state.store, !state.isUnindexed else { continue }
+            let entries = try store.rawEntries()
+            let index = Set(entries.map(\.key).filter { [KeyKind.ownDeadline, KeyKind.governed].contains($0[0]) })
+            for (stored, value) in entries where stored[0] == KeyKind.record {
+                let (key, header) = (Key(stored: stored), try Record(parsing: value).header)
+                let isIndexed =
+                    switch header.rule {
+                    case .ownNever: true
+                    case .own:
+                        ExpiryIndex.key(for: key, header, policy: state.rules.policy).map(index.contains) ?? false
+                    case .governed:
+                        state.rules.policy == .never
+                            || index.contains { bytes in
+                                let parsed = bytes.withUnsafeBytes { ExpiryIndex.parse($0) }
+                                return bytes[0] == KeyKind.governed && parsed?.key == key
+                                    && (parsed?.bucket ?? 0) >= header.storedAt
+                            }
+                    }
+                guard isIndexed else { throw fail("\(key) in \(name) has no index key, \(header)") }
+            }
+        }
+    }
+
+    /// Long after the end of every life the sweep has left nothing but what never expires.
+    func checkThatNothingIsLeft() throws {
+        for name in models.keys.sorted() { try database(name).setPolicy(.highest) }
+        for _ in 0..<2 {
+            larder.time.advance(milliseconds: 5_000_000_000)
+            try larder.maintain()
+        }
+        for name in models.keys.sorted() {
+            let database = try database(name)
+            guard let model = models[name] else { continue }
+            let left = model.entries.filter { entry in
+                if case .own(let deadline) = entry.value.rule { return deadline == .max }
+                return entry.value.rule == .ownNever
+            }
+            let raw = try database.rawKeys()
+            let records = raw.filter { $0[0] == KeyKind.record }.map { String(decoding: $0.dropFirst(), as: UTF8.self) }
+            let least = Set(left.filter { !$0.value.mayBeSwept }.keys)
+            guard Set(records).isSuperset(of: least), Set(records).isSubset(of: Set(left.keys)) else {
+                throw fail("the sweep left \(records) in \(name), not \(left.keys.sorted())")
+            }
+            // An index key of a time that has come is gone, whoever made it stale.
+            let now = try now()
+            let index = raw.filter { [KeyKind.ownDeadline, KeyKind.governed].contains($0[0]) }
+            let due = index.filter { key in key.withUnsafeBytes { ExpiryIndex.parse($0)?.bucket ?? 0 } <= now }
+            guard due.isEmpty else { throw fail("\(due.count) index keys are left in \(name)") }
+        }
+    }
+}

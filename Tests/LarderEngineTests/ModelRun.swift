@@ -1,0 +1,406 @@
+import TestSupport
+
+@testable import LarderEngine
+
+/// One random history, played to the engine and to the model.
+final class ModelRun {
+    /// What did not agree.
+    struct Mismatch: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    private struct View {
+        let name: String
+        let snapshot: Snapshot
+        let model: Model
+        /// Codes that reads may answer with, once something ended the view.
+        var endings: Set<LarderError.Code> = []
+    }
+
+    private static let names = ["a", "b"]
+    var random: SeededGenerator
+    let larder: TestLarder
+    private let isFailing = Mutexed(false)
+    var models: [String: Model] = [:]
+    private var views: [View] = []
+    private var counter = 0
+    /// What nobody has waited for yet.
+    private var unsettled: [CommitTicket] = []
+    /// What was done, for the report of a mismatch.
+    private(set) var trail: [String] = []
+
+    init(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        let isFailing = isFailing
+        larder = try TestLarder(inMemory: true) { options in
+            options.writeBufferBytes = random.oneIn(2) ? 64 << 10 : 4 << 20
+            options.bloomBitsPerKey = random.oneIn(2) ? 0 : 10
+            options.compression = random.oneIn(2)
+            options.durability = Durability.allCases.randomElement(using: &random) ?? .os
+            options.beforeCommit = { () throws(LarderError) in
+                if isFailing.current { throw LarderError(.io, "told to fail", operation: "test") }
+            }
+        }
+        self.random = random
+    }
+
+    // MARK: The run
+
+    func run(steps: Int) throws {
+        for _ in 0..<steps {
+            let name = Self.names.randomElement(using: &random) ?? "a"
+            try step(name)
+        }
+        try settle()
+        try checkAll()
+        try checkIndex()
+        try checkThatNothingIsLeft()
+    }
+
+    private func step(_ name: String) throws {
+        switch Int.random(in: 0..<100, using: &random) {
+        case 0..<20: try put(name)
+        case 20..<30: try putUnsettled(name)
+        case 30..<38: try remove(name)
+        case 38..<46: try batch(name)
+        case 46..<58: try passTime()
+        case 58..<66: try read(name)
+        case 66..<70: try compare(name)
+        case 70..<74: try changePolicy(name)
+        case 74..<77: try takeView(name)
+        case 77..<81: try checkViews()
+        case 81..<86: try sweep()
+        case 86..<88: try purge(name)
+        case 88..<90: try purgePrefix(name)
+        case 90..<91: try purgeExpired(name)
+        case 91..<94: try failedCommit(name)
+        case 94..<96: try suspendAndRecover(name)
+        case 96..<97: try delete(name)
+        case 97..<99: try reopen()
+        default: try checkIndex()
+        }
+    }
+
+    func note(_ text: String) { trail.append(text) }
+
+    func fail(_ text: String) -> Mismatch { Mismatch(description: text) }
+
+    // MARK: Dice
+
+    func key() -> String {
+        let group = ["", "p:", "q:", "p"].randomElement(using: &random) ?? ""
+        return group + "\(Int.random(in: 0..<8, using: &random))"
+    }
+
+    private func value() -> String {
+        counter += 1
+        let length = random.oneIn(20) ? 5000 : Int.random(in: 0..<200, using: &random)
+        return "\(counter)" + String(repeating: "x", count: length)
+    }
+
+    private func policy() -> UpdatePolicy {
+        let odd = UpdatePolicy.every(milliseconds: Int64.random(in: 1...5000, using: &random)) ?? .highest
+        return [.highest, .high, .middle, .low, .lowest, .never, odd].randomElement(using: &random) ?? .low
+    }
+
+    private func span() -> Int64 {
+        let most: Int64 =
+            [1, 50, 10_000, 60_000, 3_600_000, 86_400_000, 700_000_000].randomElement(using: &random) ?? 1
+        return random.oneIn(3) ? most : Int64.random(in: 0...most, using: &random)
+    }
+
+    private func rule(_ now: Int64) -> DeadlineRule {
+        switch Int.random(in: 0..<8, using: &random) {
+        case 0: .ownNever
+        case 1, 2: .own(now + span())
+        case 3: .own(max(0, now - span()))
+        case 4 where random.oneIn(4): .own(.max)
+        default: .governed
+        }
+    }
+
+    // MARK: Databases
+
+    func now() throws -> Int64 { try larder.engine().now() }
+
+    /// The database, created if it is missing.
+    func database(_ name: String) throws -> Database {
+        let database = try larder.engine().openDatabase(name)
+        if models[name] == nil { models[name] = Model(policy: .lowest) }
+        return database
+    }
+
+    // MARK: Writing
+
+    private func put(_ name: String) throws {
+        let database = try database(name)
+        let now = try now()
+        let (key, value, rule) = (key(), value(), rule(now))
+        let isLoading = random.oneIn(2)
+        note("put \(name) \(key) \(value.prefix(12)) \(rule) at \(now)")
+        let expected = models[name]?.expectation(key, now) ?? .absent
+        let seen = try database.commit([Key(key)], loading: isLoading) { update -> String? in
+            defer { Array(value.utf8).withUnsafeBytes { update.put(0, payload: $0, rule: rule) } }
+            return isLoading ? update.current(0)?.text : nil
+        }
+        if isLoading { try check(seen, expected, "update of \(key) in \(name)") }
+        models[name]?.entries[key] = Model.Entry(value: value, storedAt: now, rule: rule)
+    }
+
+    /// Several writes that nobody waits for, with reads between.
+    private func putUnsettled(_ name: String) throws {
+        let database = try database(name)
+        let now = try now()
+        for _ in 0..<Int.random(in: 1...4, using: &random) {
+            let (key, value) = (key(), value())
+            note("put \(name) \(key) \(value.prefix(12)), not waited for")
+            let ticket = try database.putLater(key, value)
+            models[name]?.entries[key] = Model.Entry(value: value, storedAt: now, rule: .governed)
+            let read = try database.read(Key(key), now: now)
+            guard read.record?.text == value else { throw fail("what was just applied to \(key) is not read") }
+            guard try read.ticket >= ticket || larder.engine().pipeline.isDecided(ticket) else {
+                throw fail("who reads what was just applied to \(key) does not wait for it")
+            }
+            unsettled.append(ticket)
+        }
+    }
+
+    private func settle() throws {
+        for ticket in unsettled { try larder.engine().pipeline.wait(for: ticket) }
+        unsettled = []
+    }
+
+    private func remove(_ name: String) throws {
+        let database = try database(name)
+        let key = key()
+        note("remove \(name) \(key)")
+        let expected = models[name]?.expectation(key, try now()) ?? .absent
+        if random.oneIn(2) {
+            let found = try database.remove(key)
+            if case .present = expected, !found { throw fail("remove of \(key) found nothing") }
+            if expected == .absent, found { throw fail("remove of \(key) found something") }
+        } else {
+            try database.commit([Key(key)], loading: false) { $0.remove(0) }
+        }
+        models[name]?.entries[key] = nil
+    }
+
+    /// Several writes, all at once; now and then a change of rule that keeps the time of storing.
+    private func batch(_ name: String) throws {
+        let database = try database(name)
+        let now = try now()
+        let keys = (0..<Int.random(in: 1...6, using: &random)).map { _ in key() }
+        let values = keys.map { _ in random.oneIn(4) ? nil : value() }
+        let rules = keys.map { _ in rule(now) }
+        let keepsTime = random.oneIn(3)
+        note("batch \(name) \(keys) keepsTime \(keepsTime) at \(now)")
+        guard var model = models[name] else { return }
+        let expected = keys.map { model.expectation($0, now) }
+        let first = try database.commit(keys.map(Key.init), loading: true) { update -> [String?] in
+            let seen = keys.indices.map { update.current($0)?.text }
+            for index in keys.indices {
+                if keepsTime, let record = update.current(index) {
+                    update.put(index, record.with(rule: rules[index]))
+                } else if let value = values[index] {
+                    Array(value.utf8).withUnsafeBytes { update.put(index, payload: $0, rule: rules[index]) }
+                } else {
+                    update.remove(index)
+                }
+            }
+            return seen
+        }
+        for (index, key) in keys.enumerated() {
+            try check(first[index], expected[index], "batch on \(key) in \(name)")
+            // What was unsure is known now, by the first look that the batch had.
+            if case .unsure = expected[index], !keys[..<index].contains(key) {
+                if first[index] == nil { model.entries[key] = nil } else { model.entries[key]?.mayBeSwept = false }
+            }
+            if keepsTime, case .present = model.expectation(key, now) {
+                model.entries[key]?.rule = rules[index]
+            } else if let value = values[index] {
+                model.entries[key] = Model.Entry(value: value, storedAt: now, rule: rules[index])
+            } else {
+                model.entries[key] = nil
+            }
+        }
+        models[name] = model
+    }
+
+    func failedCommit(_ name: String) throws {
+        let database = try database(name)
+        note("failing commits on \(name)")
+        try settle()
+        isFailing.with { $0 = true }
+        defer { isFailing.with { $0 = false } }
+        let tickets = try (0..<3).map { _ in try database.putLater(key(), value()) }
+        let other = policy()
+        for ticket in tickets {
+            let code = errorCode { try larder.engine().pipeline.wait(for: ticket) }
+            guard code == .commitFailed else { throw fail("a commit that fails answered \(String(describing: code))") }
+        }
+        if other != database.policy, errorCode({ try database.setPolicy(other) }) != .commitFailed {
+            throw fail("a failing change of policy did not fail")
+        }
+        guard errorCode({ _ = try database.purge(counting: false) }) == .commitFailed else {
+            throw fail("a failing purge did not fail")
+        }
+        if database.policy != models[name]?.policy { throw fail("a failed change of policy stayed") }
+    }
+
+    /// As after a write that LevelDB refused.
+    private func suspendAndRecover(_ name: String) throws {
+        let database = try database(name)
+        note("suspend \(name)")
+        try settle()
+        database.durableState.store?.suspend(LarderError(.io, "pulled out", operation: "test"))
+        guard errorCode({ _ = try database.putLater(key(), value()) }) == .writesSuspended else {
+            throw fail("a suspended database took a write")
+        }
+        try compare(name)
+        if random.oneIn(2) { try larder.maintain() } else { try database.prepare(forWriting: true) }
+        noteSweep()
+        end(name, [.invalidated])
+    }
+
+    // MARK: Whole databases
+
+    private func changePolicy(_ name: String) throws {
+        let database = try database(name)
+        let policy = policy()
+        note("policy \(name) \(policy) at \(try now())")
+        try database.setPolicy(policy)
+        models[name]?.change(policy, try now())
+    }
+
+    private func purge(_ name: String) throws {
+        let database = try database(name)
+        note("purge \(name)")
+        _ = try database.purge(counting: random.oneIn(2))
+        models[name]?.entries = [:]
+        models[name]?.deadBefore = 0
+        end(name, [.purged])
+    }
+
+    private func purgePrefix(_ name: String) throws {
+        let database = try database(name)
+        let prefix = ["p:", "q:", "p", "1", "z"].randomElement(using: &random) ?? ""
+        note("purge \(name) prefix \(prefix)")
+        let report = try database.purge(prefix: Array(prefix.utf8))
+        guard let model = models[name] else { return }
+        let matching = model.entries.filter { $0.key.hasPrefix(prefix) }
+        let sure = matching.count { !$0.value.mayBeSwept }
+        guard (sure...matching.count).contains(report.entries) else {
+            throw fail("purge of prefix \(prefix) removed \(report.entries) of \(matching.count)")
+        }
+        for key in matching.keys { models[name]?.entries[key] = nil }
+    }
+
+    private func purgeExpired(_ name: String) throws {
+        let database = try database(name)
+        note("purge \(name) expired")
+        _ = try database.purgeExpired()
+        guard let model = models[name] else { return }
+        let now = try now()
+        for (key, entry) in model.entries where model.isExpired(entry, now) { models[name]?.entries[key] = nil }
+    }
+
+    private func delete(_ name: String) throws {
+        note("delete \(name)")
+        guard models[name] != nil else { return }
+        _ = try larder.engine().deleteDatabase(name)
+        models[name] = nil
+        end(name, [.deleted])
+    }
+
+    private func sweep() throws {
+        note("sweep")
+        if random.oneIn(2) { try larder.maintain() } else { try larder.engine().maintain() }
+        noteSweep()
+    }
+
+    func noteSweep() {
+        guard let now = try? now() else { return }
+        for name in models.keys { models[name]?.noteSweep(now) }
+    }
+
+    private func reopen() throws {
+        note("reopen")
+        larder.close()
+        unsettled = []
+        if random.oneIn(2) {
+            let step = random.oneIn(2) ? span() : -span()
+            note("wall clock \(step) while closed")
+            larder.time.stepWall(milliseconds: step)
+        }
+        let now = try now()
+        for name in models.keys {
+            _ = try larder.database(name)
+            models[name]?.noteOpening(now)
+            end(name, [.closed])
+        }
+        try checkAll()
+    }
+
+    private func passTime() throws {
+        if random.oneIn(5) {
+            let step = random.oneIn(2) ? span() : -span()
+            note("wall clock \(step)")
+            larder.time.stepWall(milliseconds: step)
+        } else {
+            var passed = span()
+            // Often to the very edge of an entry's life.
+            let now = try now()
+            if random.oneIn(2), let edge = edges(now).randomElement(using: &random) { passed = max(0, edge - now) }
+            note("time \(passed)")
+            larder.time.advance(milliseconds: passed)
+        }
+    }
+
+    /// Instants at and just before which something expires.
+    private func edges(_ now: Int64) -> [Int64] {
+        models.values.flatMap { model in
+            model.entries.values.compactMap { entry -> Int64? in
+                switch entry.rule {
+                case .own(let deadline): deadline < now + 1_000_000_000 ? deadline : nil
+                case .governed: model.policy.intervalMilliseconds.map { entry.storedAt + $0 }
+                case .ownNever: nil
+                }
+            }
+        }.sorted().flatMap { [$0 - 1, $0] }
+    }
+
+    // MARK: Views
+
+    private func takeView(_ name: String) throws {
+        let database = try database(name)
+        guard views.count < 4, let model = models[name] else { return }
+        note("snapshot \(name)")
+        views.append(View(name: name, snapshot: try database.snapshot(), model: model))
+    }
+
+    private func end(_ name: String, _ codes: Set<LarderError.Code>) {
+        for index in views.indices where views[index].name == name { views[index].endings.formUnion(codes) }
+    }
+
+    private func checkViews() throws {
+        note("check snapshots")
+        for view in views {
+            let now = try now()
+            guard view.endings.isEmpty else {
+                let code = errorCode { _ = try view.snapshot.contents() }
+                guard let code, view.endings.contains(code) else {
+                    throw fail("a snapshot of \(view.name) answered \(String(describing: code)) after \(view.endings)")
+                }
+                continue
+            }
+            // It freezes data, not time, and not the policy.
+            var model = view.model
+            model.policy = models[view.name]?.policy ?? .low
+            model.deadBefore = models[view.name]?.deadBefore ?? 0
+            try check(try view.snapshot.contents(), model, now, "snapshot of \(view.name)")
+            let key = key()
+            try check(try view.snapshot.value(key), model.expectation(key, now), "snapshot's \(key)")
+        }
+        views.removeAll { view in !view.endings.isEmpty || random.oneIn(4) }
+    }
+}

@@ -1,0 +1,28 @@
+import TestSupport
+import Testing
+
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
+/// Random histories against a dictionary.
+@Suite struct ModelTests {
+    /// `LARDER_ROUNDS=100000 LARDER_SEED=… swift test --filter ModelTests` for a long night.
+    @Test func randomHistoriesAgreeWithADictionary() throws {
+        let rounds = getenv("LARDER_ROUNDS").flatMap { Int(String(cString: $0)) } ?? 60
+        let base = testSeed()
+        for round in 0..<rounds {
+            let seed = base &+ UInt64(truncatingIfNeeded: round)
+            let run = try ModelRun(seed: seed)
+            do {
+                try run.run(steps: 150)
+            } catch {
+                let trail = run.trail.suffix(200).joined(separator: "\n  ")
+                Issue.record("LARDER_SEED=\(seed) LARDER_ROUNDS=1: \(error)\n  \(trail)")
+                return
+            }
+        }
+    }
+}
