@@ -49,9 +49,8 @@ extension CommandTable {
             reply: "integer; -1 when it does not expire, -2 when there is no fresh entry"
         ) { call throws(CommandError) in
             try ExpiryCommands.deadline(&call) { deadline, _ in
-                guard seconds else { return deadline }
-                let (rounded, overflow) = deadline.addingReportingOverflow(500)
-                return (overflow ? deadline : rounded) / 1000
+                // To the nearest second too; nothing is added to what may be the largest number.
+                seconds ? deadline / 1000 + (deadline % 1000 >= 500 ? 1 : 0) : deadline
             }
         }
     }

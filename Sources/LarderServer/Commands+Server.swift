@@ -102,7 +102,7 @@ enum ServerCommands {
         session.replies.array(count: specs.count)
         for spec in specs {
             guard let spec else {
-                session.replies.nullArray()
+                session.replies.null()
                 continue
             }
             // Redis 7 has ten fields; the last four describe what Larder's commands do not have.

@@ -45,7 +45,7 @@ import Testing
         #expect(call("EXPIRETIME k") == Wire.int(2_000_000_001))
         #expect(call("PEXPIREAT k 9223372036854775807") == Wire.int(1))
         #expect(call("PEXPIRETIME k") == Wire.int(.max))
-        #expect(call("EXPIRETIME k") == Wire.int(9_223_372_036_854_775))
+        #expect(call("EXPIRETIME k") == Wire.int(9_223_372_036_854_776))
         #expect(call("PTTL k") == Wire.int(.max - Int(server.engine.now())))
     }
 

@@ -12,7 +12,7 @@ import Testing
         #expect(call("COMMAND LIST").hasPrefix("*\(CommandTable.all.count)\r\n$3\r\nget\r\n"))
         let get =
             "*10\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly\r\n+fast\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n*0\r\n"
-        #expect(call("COMMAND INFO GET nosuch") == "*2\r\n" + get + "*-1\r\n")
+        #expect(call("COMMAND INFO GET nosuch") == "*2\r\n" + get + Wire.null)
         #expect(call("COMMAND DOCS nosuch") == "*0\r\n")
         #expect(call("COMMAND DOCS Get").hasPrefix("*2\r\n$3\r\nget\r\n*"))
         #expect(call("COMMAND COUNT x") == Wire.arity("command|count"))

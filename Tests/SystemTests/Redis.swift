@@ -1,0 +1,34 @@
+import TestSupport
+
+/// A `redis-server` on a socket of its own, which replies are compared with.
+final class RedisProcess {
+    let socketPath: String
+    private let directory: TemporaryDirectory
+    private let process: ChildProcess
+
+    init() throws {
+        directory = try TemporaryDirectory(inMemory: true)
+        socketPath = directory.path + "/redis"
+        do {
+            process = try ChildProcess(
+                "redis-server",
+                [
+                    "--port", "0", "--unixsocket", socketPath, "--save", "", "--appendonly", "no", "--dir",
+                    directory.path,
+                ])
+        } catch {
+            throw ChildProcess.Failure(
+                description: "\(error): this test compares with redis-server 7.0; `make test` installs it")
+        }
+        // It answers once it listens, which takes some milliseconds.
+        var tries = 0
+        while (try? SocketClient(socketPath)) == nil {
+            tries += 1
+            guard tries < 1_000_000 else { throw ChildProcess.Failure(description: "redis-server does not answer") }
+        }
+    }
+
+    deinit { process.killNow() }
+
+    func connect() throws -> SocketClient { try SocketClient(socketPath) }
+}
