@@ -14,6 +14,8 @@ package enum KeyKind {
 package struct Key: Hashable, Sendable {
     /// With the leading kind.
     package let stored: [UInt8]
+    /// Of all bytes, seeded anew in each process. Kept, because a key is looked for in several tables.
+    let hash: Int
 
     /// The longest key, in bytes.
     package static let bytesMax = 65_536
@@ -28,6 +30,14 @@ package struct Key: Hashable, Sendable {
             }
             count = bytes.count + 1
         }
+        hash = Self.hash(of: stored)
+    }
+
+    private static func hash(of stored: [UInt8]) -> Int {
+        var hasher = Hasher()
+        // All bytes at once: the standard hash of an array goes element by element, at five times the cost.
+        stored.withUnsafeBytes { hasher.combine(bytes: $0) }
+        return hasher.finalize()
     }
 
     package init(_ bytes: [UInt8]) {
@@ -40,15 +50,17 @@ package struct Key: Hashable, Sendable {
     }
 
     /// From a LevelDB key that is known to begin with ``KeyKind/record``.
-    init(stored: [UInt8]) { self.stored = stored }
+    init(stored: [UInt8]) {
+        self.stored = stored
+        hash = Self.hash(of: stored)
+    }
 
     /// The bytes the user gave.
     package var bytes: ArraySlice<UInt8> { stored.dropFirst() }
 
-    /// All bytes at once: the standard hash of an array goes element by element, at five times the cost for a usual key.
-    package func hash(into hasher: inout Hasher) {
-        stored.withUnsafeBytes { hasher.combine(bytes: $0) }
-    }
+    package func hash(into hasher: inout Hasher) { hasher.combine(hash) }
+
+    package static func == (left: Key, right: Key) -> Bool { left.hash == right.hash && left.stored == right.stored }
 }
 
 extension Key: CustomStringConvertible {

@@ -42,7 +42,7 @@ final class Shard: @unchecked Sendable {
     /// Puts an entry into the overlay.
     func set(_ key: Key, _ entry: PendingEntry) {
         overlay[key] = entry
-        if tier.count > 0 { changeTier { $0.remove(key) } }
+        if tier.count > 0 { changeTier { $0.hide(key) } }
         if !coldReads.isEmpty { coldReads[key]?.changes += 1 }
     }
 
@@ -59,7 +59,11 @@ final class Shard: @unchecked Sendable {
     func settle(_ key: Key, sequence: UInt64) {
         guard let entry = overlay[key], entry.sequence == sequence else { return }
         overlay[key] = nil
-        if let record = entry.record { keep(key, record) }
+        if let record = entry.record, budget.admits(record) {
+            keep(key, record)
+        } else if tier.count > 0 {
+            changeTier { $0.remove(key) }
+        }
     }
 
     /// Keeps a committed record in memory, if the tier is on and there is no newer one.
