@@ -17,13 +17,20 @@ extension Database {
         try openLock.withLock { () throws(LarderError) in
             let state = appliedState
             switch state.presence {
-            case .open(let store): if forWriting { try store.recover() }
+            case .open(let store): if forWriting, store.isSuspended { try recover(store) }
             case .absent: if forWriting { try create(policy ?? state.rules.policy) }
             case .closed, .failed: try openFiles()
             case .deleted: throw deletedError("open")
             case .shut(let error): throw error
             }
         }
+    }
+
+    /// Reopens the files after a failed write. What that write left in LevelDB's log may come to light now, so that
+    /// nothing read before may stay in memory.
+    private func recover(_ store: EpochStore) throws(LarderError) {
+        try store.recover()
+        withAllShards { for index in 0..<Shard.count { shard(index).forgetStored() } }
     }
 
     // MARK: Opening

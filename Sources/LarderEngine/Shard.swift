@@ -49,6 +49,11 @@ final class Shard: @unchecked Sendable {
     /// Empties the overlay, and tells whoever is reading that everything changed.
     func clear() {
         overlay.removeAll()
+        forgetStored()
+    }
+
+    /// Drops what is known of LevelDB's content, and tells whoever is reading that it may have changed.
+    func forgetStored() {
         changeTier { $0.removeAll() }
         wholeChanges += 1
     }

@@ -196,4 +196,21 @@ import Threading
         try database.setPolicy(.high)
         #expect(try database.read(Key("a"), now: database.now()).ticket == .none)
     }
+
+    /// A write that failed may still stand in LevelDB's log, and come to light when that is read again.
+    @Test func whatComesToLightWhenReopeningIsNotHiddenByMemory() throws {
+        let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
+        let database = try larder.database()
+        try database.put("a", "old")
+        #expect(try database.value("a") == "old")
+        let store = try #require(database.durableState.store)
+        store.suspend(LarderError(.io, "pulled out", operation: "test"))
+        #expect(try database.value("a") == "old")
+        let record = Record(RecordHeader(storedAt: database.now()), payload: Array("new".utf8))
+        try store.rawPut(Key("a").stored, record.stored)
+        try database.prepare(forWriting: true)
+        #expect(try database.value("a") == "new")
+        #expect(try database.contents() == ["a": "new"])
+        #expect(try database.commit([Key("a")], loading: true) { $0.current(0)?.text } == "new")
+    }
 }

@@ -36,6 +36,8 @@ final class ModelRun {
             options.writeBufferBytes = random.oneIn(2) ? 64 << 10 : 4 << 20
             options.bloomBitsPerKey = random.oneIn(2) ? 0 : 10
             options.compression = random.oneIn(2)
+            // Without a memory tier, with one that evicts all the time, with an ample one.
+            options.memoryBytes = [0, 20_000, 16 << 20].randomElement(using: &random) ?? 0
             options.durability = Durability.allCases.randomElement(using: &random) ?? .os
             options.beforeCommit = { () throws(LarderError) in
                 if isFailing.current { throw LarderError(.io, "told to fail", operation: "test") }
