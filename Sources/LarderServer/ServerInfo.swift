@@ -26,7 +26,10 @@ struct ServerInfo {
         switch section {
         case "server": serverFields
         case "clients":
-            [("connected_clients", "\(server.clients.read())"), ("maxclients", "\(server.limits.clientsMax)")]
+            [
+                ("connected_clients", "\(server.clients.read())"), ("maxclients", "\(server.limits.clientsMax)"),
+                ("blocked_clients", "0"),
+            ]
         case "memory": [("used_memory", "\(residentBytes)"), ("used_memory_rss", "\(residentBytes)")]
         case "persistence": persistenceFields
         case "stats": statsFields
