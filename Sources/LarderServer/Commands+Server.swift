@@ -125,7 +125,7 @@ enum ServerCommands {
         session.replies.map(count: specs.count)
         for spec in specs {
             session.replies.bulk(spec.name)
-            session.replies.map(count: 6)
+            session.replies.map(count: 7)
             let fields = [
                 ("summary", spec.summary), ("since", spec.since), ("group", spec.group),
                 ("complexity", spec.complexity), ("syntax", spec.syntax), ("reply", spec.reply),
@@ -134,6 +134,19 @@ enum ServerCommands {
                 session.replies.bulk(name)
                 session.replies.bulk(value)
             }
+            arguments(spec, session)
         }
+    }
+
+    /// The syntax once more, as the one argument that makes redis-cli's help show it.
+    private static func arguments(_ spec: CommandSpec, _ session: Session) {
+        session.replies.bulk("arguments")
+        guard !spec.syntax.isEmpty else { return session.replies.array(count: 0) }
+        session.replies.array(count: 1)
+        session.replies.map(count: 2)
+        session.replies.bulk("name")
+        session.replies.bulk(spec.syntax)
+        session.replies.bulk("type")
+        session.replies.bulk("string")
     }
 }

@@ -26,7 +26,10 @@ struct ServerInfo {
         switch section {
         case "server": serverFields
         case "clients":
-            [("connected_clients", "\(server.clients.read())"), ("maxclients", "\(server.limits.clientsMax)")]
+            [
+                ("connected_clients", "\(server.clients.read())"), ("maxclients", "\(server.limits.clientsMax)"),
+                ("blocked_clients", "0"),
+            ]
         case "memory": memoryFields
         case "persistence": persistenceFields
         case "stats": statsFields

@@ -54,5 +54,7 @@ let deliberateDifferences: [DeliberateDifference] = [
         "A stop takes at most a few seconds and is not taken back."),
     DeliberateDifference(
         "COMMAND DOCS has other fields", "COMMAND DOCS ping", redis: "*2\r\n$4\r\nping\r\n*",
-        larder: "*2\r\n$4\r\nping\r\n*12", "The same fields, but `syntax` and `reply` as text in place of `arguments`."),
+        larder: "*2\r\n$4\r\nping\r\n*14",
+        "`syntax` and `reply` tell as text what Redis tells in a structure; `arguments` has the syntax once more, for "
+            + "the help of redis-cli."),
 ]

@@ -117,7 +117,8 @@ package final class ChildProcess: @unchecked Sendable {
             while true {
                 if let end, streams.allSatisfy({ !$0.isOpen }) { return end }
                 guard changed.wait(lock, milliseconds: Self.patienceMilliseconds) else {
-                    throw Failure(description: "process \(pid) does not end")
+                    kill(pid, SIGKILL)
+                    throw Failure(description: "process \(pid) does not end by itself")
                 }
             }
         }
