@@ -7,14 +7,12 @@ kill_the_daemon() {
     for round in 1 2 3; do
         python3 "$here/tour/acknowledged.py" write larder.sock "report-$round" "$round" >"writing-$round.txt" 2>&1 &
         local writer=$!
-        started+=("$writer")
         wait_until "grep -q writing writing-$round.txt || ! kill -0 $writer"
         sleep "0.$((RANDOM % 400 + 300))"
         end_process KILL "$daemon"
         same "$code" 137
         { wait "$writer"; } 2>/dev/null
         code=$?
-        forget "$writer"
         output=$(cat "writing-$round.txt")
         [ "$code" = 0 ] || fail "the writers: $output"
         say "round $round: killed. $(tail -n 1 "writing-$round.txt")"

@@ -7,9 +7,8 @@ fi
 
 step_number=0
 claims=0
-started=()  # Processes that were started and not seen to end.
-work=''     # The tour's own directory.
-hint=''     # A file whose end is shown on failure: a log.
+work=''  # The tour's own directory.
+hint=''  # A file whose end is shown on failure: a log.
 
 step() {
     step_number=$((step_number + 1))
@@ -83,24 +82,15 @@ end_process() {
     kill "-$1" "$2" 2>/dev/null
     { wait "$2"; } 2>/dev/null
     code=$?
-    forget "$2"
-}
-
-forget() {
-    local rest=() process
-    for process in ${started[@]+"${started[@]}"}; do
-        [ "$process" = "$1" ] || rest+=("$process")
-    done
-    started=(${rest[@]+"${rest[@]}"})
 }
 
 clean_up() {
     local process
-    for process in ${started[@]+"${started[@]}"}; do
+    # The shell's own list of what it started and has not seen to end.
+    for process in $(jobs -p); do
         kill -KILL "$process" 2>/dev/null
         { wait "$process"; } 2>/dev/null
     done
-    started=()
     cd /
     # Only what mktemp made.
     case $work in

@@ -10,11 +10,11 @@ build_everything() {
         cd "$root" || fail "cannot enter $root"
         build "swift build -c $configuration --product larderd"
         build "swift build -c $configuration --product larderctl"
-        build "swift build -c $configuration --package-path Examples/PackageCatalog --scratch-path .build/examples \
+        build "swift build -c $configuration --package-path Examples/PackageCatalog --scratch-path .build/examples/PackageCatalog \
 --product package-catalog"
         build "cc -std=c11 -O2 -Wall -Wextra -o .build/tour/bin/larder-c Examples/clients/c/larder.c"
         ln -sf "$root/.build/$configuration/larderd" "$root/.build/$configuration/larderctl" \
-            "$root/.build/examples/$configuration/package-catalog" "$programs/"
+            "$root/.build/examples/PackageCatalog/$configuration/package-catalog" "$programs/"
     fi
     local program
     for program in larderd larderctl package-catalog larder-c; do
@@ -44,7 +44,7 @@ build() {
         printf '%s\n' "$output" | tail -n 30
         fail "it does not build"
     fi
-    printf '%s\n' "$output" | tail -n 1 | sed 's/^/     /'
+    [ -z "$output" ] || printf '%s\n' "$output" | tail -n 1 | sed 's/^/     /'
 }
 
 take_stock() {
@@ -54,7 +54,7 @@ take_stock() {
     installed_count=$(grep -c '^Package:' "$status")
     say "dpkg's status file has the records of $installed_count packages, with dependencies and long descriptions."
     available_count=0
-    translations=()
+    translations=0
     if [ "${TOUR_AVAILABLE:-yes}" = no ]; then
         say 'What apt has on offer is left out, as asked.'
         return
@@ -99,9 +99,9 @@ find_translations() {
     files=$(apt-get indextargets "${options[@]}" --format '$(LANGUAGE) $(FILENAME)' 'Created-By: Translations' 2>/dev/null)
     while read -r language file; do
         [ -n "$file" ] || continue
-        /usr/lib/apt/apt-helper cat-file "$file" >"descriptions-${#translations[@]}.$language" 2>/dev/null || continue
-        translations+=("descriptions-${#translations[@]}.$language")
+        /usr/lib/apt/apt-helper cat-file "$file" >>descriptions.txt 2>/dev/null || continue
+        echo >>descriptions.txt
     done <<<"$files"
-    [ ${#translations[@]} = 0 ] ||
-        say "apt's ${#translations[@]} files of descriptions hold $(cat "${translations[@]}" | grep -c '^Package:')."
+    [ ! -s descriptions.txt ] || translations=$(grep -c '^Package:' descriptions.txt)
+    [ "$translations" = 0 ] || say "apt's files of descriptions in these languages hold $translations."
 }

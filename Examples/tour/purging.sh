@@ -26,8 +26,8 @@ $installed_entries"
 
 end_tour() {
     step 'Everything is stopped and cleaned up'
-    local leftover=${#started[@]} directory=$work
-    [ "$leftover" = 0 ] || fail "$leftover processes are still running"
+    local directory=$work
+    [ -z "$(jobs -pr)" ] || fail "still running: $(jobs -pr)"
     clean_up
     [ ! -e "$directory" ] || fail "$directory is still there"
     claim "no process is left, and $directory is gone"

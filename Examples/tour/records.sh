@@ -4,8 +4,7 @@ load_records() {
     step 'A Swift program reads them into Codable models and stores them, with a policy'
     local command="package-catalog load --directory larder --policy low --installed $status"
     [ "$available_count" = 0 ] || command+=" --available available.txt"
-    local file
-    for file in ${translations[@]+"${translations[@]}"}; do command+=" --translations $file"; done
+    [ "$translations" = 0 ] || command+=" --translations descriptions.txt"
     must "$command"
     same "$(loaded installed records)" "$installed_count"
     installed_entries=$(loaded installed entries)
@@ -38,7 +37,8 @@ show_embedded() {
     expect "version $bash_version"
     expect '(policy low)'
     claim "dpkg itself says the same: bash is at $bash_version"
-    if [ ${#translations[@]} != 0 ]; then
+    if [ "$translations" != 0 ]; then
+        lines_max=16
         must 'package-catalog show --directory larder --database available --language ja vim'
     fi
     lines_max=6
@@ -64,7 +64,6 @@ kill_batches() {
     for round in 1 2 3; do
         package-catalog batches --directory larder >rounds.txt 2>&1 &
         local writer=$!
-        started+=("$writer")
         wait_until "[ \$(wc -l <rounds.txt) -ge $((round * 7)) ]"
         # Some instant within a batch.
         sleep "0.0$((RANDOM % 90 + 10))"

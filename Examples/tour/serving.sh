@@ -5,7 +5,6 @@ start_daemon() {
     printf '   $ larderd --dir larder --socket larder.sock &\n'
     larderd --dir larder --socket larder.sock 2>>larderd.log &
     daemon=$!
-    started+=("$daemon")
     hint=$work/larderd.log
     wait_until "larderctl --socket larder.sock ping || ! kill -0 $daemon"
     kill -0 "$daemon" 2>/dev/null || fail 'larderd did not start'
@@ -57,6 +56,9 @@ EOF
     expect "$bash_version depends on "
     say 'A C program:'
     must 'larder-c larder.sock MGET greeting nothing-here greeting'
+    same "$output" 'hello from a shell
+
+hello from a shell'
     say "Larder's own tool, and its Swift client:"
     must "larderctl --socket larder.sock --database installed meta $key"
     expect "its database's policy, low"

@@ -47,7 +47,6 @@ enum Show {
         let record = found.record
         Console.out("\(found.key)  version \(record.version)")
         let description = record.descriptions[language] ?? record.descriptions["en"]
-        Console.out("  \(description?.summary ?? "")")
         let facts = [
             record.section.map { "section \($0)" }, record.priority.map { "priority \($0)" },
             record.isEssential ? "essential" : nil,
@@ -59,7 +58,9 @@ enum Show {
             guard let relations = record.relations[kind] else { continue }
             Console.out("  \(kind.rawValue): \(relations.map(\.description).joined(separator: ", "))")
         }
-        Console.out("  descriptions in: \(record.descriptions.keys.sorted().joined(separator: ", "))")
+        for (code, description) in record.descriptions.sorted(by: { $0.key < $1.key }) {
+            Console.out("  \(code): \(description.summary)")
+        }
         let rest = found.timeToLive.map { "fresh for another \(Format.span($0))" } ?? "does not expire"
         Console.out("  stored \(Format.span(found.age)) ago, \(rest) (policy \(found.policy))")
         for line in (description?.text ?? "").split(separator: "\n", omittingEmptySubsequences: false) {
