@@ -50,7 +50,6 @@ struct MemoryTier {
     mutating func find(_ key: Key) -> Record? {
         guard let slot = table[key] else { return nil }
         let index = Int(slot)
-        guard slots[index].record != nil else { return nil }
         if slots[index].frequency < Self.frequencyMax { slots[index].frequency += 1 }
         return slots[index].record
     }
@@ -75,19 +74,6 @@ struct MemoryTier {
                 key: key, record: record, byteCount: bytes, frequency: 0, isMain: isKnown, newer: -1, older: -1))
         table[key] = slot
         if isKnown { Self.push(slot, &slots, &main) } else { Self.push(slot, &slots, &small) }
-    }
-
-    /// Forgets the record of a key that is being overwritten, but not how often the key was asked for.
-    mutating func hide(_ key: Key) {
-        guard let slot = table[key], let record = slots[Int(slot)].record else { return }
-        let index = Int(slot)
-        slots[index].record = nil
-        slots[index].byteCount -= record.stored.count
-        if slots[index].isMain {
-            main.byteCount -= record.stored.count
-        } else {
-            small.byteCount -= record.stored.count
-        }
     }
 
     mutating func remove(_ key: Key) {

@@ -42,7 +42,7 @@ final class Shard: @unchecked Sendable {
     /// Puts an entry into the overlay.
     func set(_ key: Key, _ entry: PendingEntry) {
         overlay[key] = entry
-        if tier.count > 0 { changeTier { $0.hide(key) } }
+        if tier.count > 0 { changeTier { $0.remove(key) } }
         if !coldReads.isEmpty { coldReads[key]?.changes += 1 }
     }
 
@@ -64,11 +64,7 @@ final class Shard: @unchecked Sendable {
     func settle(_ key: Key, sequence: UInt64) {
         guard let entry = overlay[key], entry.sequence == sequence else { return }
         overlay[key] = nil
-        if let record = entry.record, budget.admits(record) {
-            keep(key, record)
-        } else if tier.count > 0 {
-            changeTier { $0.remove(key) }
-        }
+        if let record = entry.record { keep(key, record) }
     }
 
     /// Keeps a committed record in memory, if the tier is on and there is no newer one.
