@@ -94,7 +94,7 @@ package final class Database: @unchecked Sendable {
 
     // MARK: Locks
 
-    func shardIndex(_ key: Key) -> Int { key.hash & (Shard.count - 1) }
+    func shardIndex(_ key: Key) -> Int { Shard.index(key) }
     func shard(_ index: Int) -> Shard { shards[index] }
 
     func lockAll() { for shard in shards { shard.lock.lock() } }

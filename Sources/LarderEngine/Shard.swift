@@ -13,7 +13,8 @@ struct PendingEntry {
 /// All but `lock` is read and written with `lock` held, which is the proof for `@unchecked Sendable`.
 final class Shard: @unchecked Sendable {
     let lock = Lock()
-    /// Committed entries that are in memory too; none of them is in the overlay.
+    /// Committed entries that are in memory too. Where the overlay has the key, that one counts, and this one may be
+    /// older than what LevelDB has.
     var tier = MemoryTier()
     private let budget: MemoryBudget
     /// What is applied but not yet committed.
@@ -39,10 +40,9 @@ final class Shard: @unchecked Sendable {
 
     deinit { budget.changed(by: -tier.byteCount) }
 
-    /// Puts an entry into the overlay.
+    /// Puts an entry into the overlay. The memory tier follows when it is settled.
     func set(_ key: Key, _ entry: PendingEntry) {
         overlay[key] = entry
-        if tier.count > 0 { changeTier { $0.remove(key) } }
         if !coldReads.isEmpty { coldReads[key]?.changes += 1 }
     }
 
@@ -60,11 +60,19 @@ final class Shard: @unchecked Sendable {
 
     // MARK: The memory tier
 
-    /// Takes an entry out of the overlay once its unit is in LevelDB, and keeps it in memory.
+    /// Takes an entry out of the overlay once its unit is in LevelDB, and keeps it in memory. A key that was there
+    /// keeps its place: what is written over and over is as hot as it was.
     func settle(_ key: Key, sequence: UInt64) {
-        guard let entry = overlay[key], entry.sequence == sequence else { return }
-        overlay[key] = nil
-        if let record = entry.record { keep(key, record) }
+        guard let index = overlay.index(forKey: key) else { return }
+        let entry = overlay.values[index]
+        guard entry.sequence == sequence else { return }
+        overlay.remove(at: index)
+        if let record = entry.record, budget.isOn, budget.admits(record) {
+            changeTier { $0.insert(key, record) }
+            budget.makeRoom(self)
+        } else if tier.count > 0 {
+            changeTier { $0.remove(key) }
+        }
     }
 
     /// Keeps a committed record in memory, if the tier is on and there is no newer one.
@@ -113,4 +121,7 @@ final class Shard: @unchecked Sendable {
 
     /// How many shards a database has. A power of two, 32 at most: sets of them are the bits of a UInt32.
     static let count = 16
+
+    /// The shard of a key, from 0 to ``count`` - 1.
+    static func index(_ key: Key) -> Int { key.hash & (count - 1) }
 }
