@@ -64,7 +64,7 @@ let package = Package(
             name: "LevelDBTests", dependencies: ["LevelDB", "Threading", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "LarderEngineTests", dependencies: ["LarderEngine", "LevelDB", "TestSupport"],
-            swiftSettings: settings),
+            exclude: ["Golden"], swiftSettings: settings),
         .testTarget(
             name: "LarderTests", dependencies: ["Larder", "LarderEngine", "TestSupport", "Threading"],
             swiftSettings: settings),

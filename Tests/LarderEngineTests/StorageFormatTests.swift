@@ -1,0 +1,95 @@
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+
+/// docs/StorageFormat.md says what the engine does.
+@Suite struct StorageFormatTests {
+    @Test func theExamplesAreWhatTheEngineMakes() throws {
+        for example in StorageFormatExamples.all {
+            let bytes = try #require(StorageFormatExamples.bytes(example.hex), "\(example.name)")
+            #expect(bytes == example.made, "\(example.name)")
+        }
+        for record in [
+            StorageFormatExamples.governed, StorageFormatExamples.ownDeadline, StorageFormatExamples.ownNever,
+        ] {
+            #expect(try Record(parsing: record.stored) == record)
+        }
+    }
+
+    @Test func thePageShowsTheExamples() throws {
+        let blocks = try Self.blocks(ofKind: "hex")
+        for example in StorageFormatExamples.all {
+            // What follows a semicolon explains.
+            let hex = try #require(blocks[example.name], "\(example.name) is not in the page")
+                .map { $0.prefix { $0 != ";" } }.joined(separator: "\n")
+            #expect(StorageFormatExamples.bytes(hex) == example.made, "\(example.name)")
+        }
+        #expect(Set(blocks.keys) == Set(StorageFormatExamples.all.map(\.name)))
+    }
+
+    @Test func thePageShowsAPointerFile() throws {
+        let lines = try #require(try Self.blocks(ofKind: "text")["pointer"])
+        let text = lines.map { $0 + "\n" }.joined()
+        #expect(text == StorageFormatExamples.pointer.text)
+        #expect(try PointerFile(parsing: Array(text.utf8)) == StorageFormatExamples.pointer)
+    }
+
+    /// Every constant that the page names has the value that the page gives.
+    @Test func thePageKnowsTheConstants() throws {
+        let page = try Self.page().joined(separator: "\n")
+        for text in [
+            "| `00` | metadata |", "| `01` | entry |", "| `02` | expiry index, own deadlines |",
+            "| `03` | expiry index, governed entries |", "at most \(Key.bytesMax) bytes",
+            "at most \(Record.payloadBytesMax) bytes",
+            "`larder-database \(PointerFile.formatVersion)`", "`\(LarderLock.fileName)`", "`\(PointerFile.name)`",
+            "`\(DamagedFiles.directoryName)/", "| 0 | raw |", "| 1 | json |", "| 2 | plist |", "| 255 | custom |",
+            "more than \(FreshnessRules.futureToleranceMilliseconds) ms",
+        ] { #expect(page.contains(text), "the page lacks: \(text)") }
+        #expect([KeyKind.metadata, KeyKind.record, KeyKind.ownDeadline, KeyKind.governed] == [0, 1, 2, 3])
+        #expect([Codec.raw, .json, .propertyList, .custom].map(\.rawValue) == [0, 1, 2, 255])
+        #expect(RecordHeader.version == 1)
+        #expect(Database.Metadata.formatVersion == 1)
+    }
+
+    /// What really stands in a database is of the kinds that the page lists, and of no other.
+    @Test func aDatabaseHoldsWhatThePageSays() throws {
+        let larder = try TestLarder()
+        let database = try larder.database(policy: .low)
+        try database.put("user:1", "{}")
+        try database.put("user:2", "{}", rule: .own(database.now() + 3_600_000))
+        try database.put("user:3", "{}", rule: .ownNever)
+        let entries = try #require(database.durableState.store).rawEntries()
+        #expect(entries.map { $0.key[0] } == [0, 1, 1, 1, 2, 3])
+        #expect(entries.allSatisfy { !$0.value.isEmpty })
+        let names = try FileSystem.list(larder.path + "/books")
+        #expect(names == ["\(try #require(database.durableState.store).epoch)", "POINTER"])
+        #expect(try Files.read(larder.path + "/LOCK").starts(with: "pid ".utf8))
+    }
+
+    // MARK: The page
+
+    private static func page() throws -> [String] {
+        // …/Tests/LarderEngineTests/StorageFormatTests.swift
+        var path = String(#filePath)
+        for _ in 0..<3 { path = FileSystem.parent(path) }
+        let text = String(decoding: try Files.read(path + "/docs/StorageFormat.md"), as: UTF8.self)
+        return text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    }
+
+    /// The fenced blocks that begin with ` ```kind name `, by name.
+    private static func blocks(ofKind kind: String) throws -> [String: [String]] {
+        var blocks: [String: [String]] = [:]
+        var open: String?
+        for line in try page() {
+            if let name = open {
+                if line == "```" { open = nil } else { blocks[name, default: []].append(line) }
+            } else if line.hasPrefix("```\(kind) ") {
+                let name = String(line.dropFirst("```\(kind) ".count))
+                open = name
+                blocks[name] = []
+            }
+        }
+        return blocks
+    }
+}
