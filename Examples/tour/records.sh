@@ -37,14 +37,16 @@ show_embedded() {
     expect "version $bash_version"
     expect '(policy low)'
     claim "dpkg itself says the same: bash is at $bash_version"
-    if [ "$translations" != 0 ]; then
+    if [ "$available_count" != 0 ]; then
+        local package=vim
+        grep -qx 'Package: vim' available.txt || package=$(sed -n 's/^Package: //p;/^Package: /q' available.txt)
         lines_max=16
-        must 'package-catalog show --directory larder --database available --language ja vim'
+        must "package-catalog show --directory larder --database available --language ja $package"
     fi
     lines_max=6
     must 'package-catalog needs --directory larder libc6'
     expect 'packages need libc6'
-    if [ "$available_count" != 0 ]; then
+    if grep -q '^Description:.* shell' available.txt 2>/dev/null; then
         must 'package-catalog search --directory larder --database available --limit 4 shell'
         case ${output//,/} in
         *" of $available_entries packages say "*) ;;
