@@ -20,8 +20,8 @@ package enum CommitOperation: Sendable {
 /// What becomes durable at once: a single write, a batch, a change of a whole database.
 struct CommitUnit {
     enum Action {
-        /// Changes of entries, all or none.
-        case write(Database, EpochStore, [CommitOperation])
+        /// Changes of entries, all or none. Boxed: a unit is handed on several times, and its three references with it.
+        indirect case write(Database, EpochStore, [CommitOperation])
         /// A change of a whole database: `perform` makes it durable, `committed` runs afterwards.
         case control(perform: () throws(LarderError) -> Void, committed: () -> Void)
     }

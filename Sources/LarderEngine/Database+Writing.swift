@@ -18,13 +18,29 @@ extension Database {
         _ keys: [Key], loading: Bool, now: Int64, durability: Durability? = nil, fillCache: Bool = true,
         _ body: (inout Update) throws(LarderError) -> Result
     ) throws(LarderError) -> (Result, CommitTicket) {
+        var result: Result?
+        let ticket = try perform(
+            keys, loading: loading, now: now, durability: durability, fillCache: fillCache
+        ) { (update) throws(LarderError) in
+            result = try body(&update)
+        }
+        guard let result else { preconditionFailure("the body of an update was not called") }
+        return (result, ticket)
+    }
+
+    /// As ``update(_:loading:now:durability:fillCache:_:)``, for a body that returns nothing. What runs for every command
+    /// of a daemon calls this: generic code of another module has its types made anew each time.
+    package func perform(
+        _ keys: [Key], loading: Bool, now: Int64, durability: Durability? = nil, fillCache: Bool = true,
+        _ body: (inout Update) throws(LarderError) -> Void
+    ) throws(LarderError) -> CommitTicket {
         var request = Request(
             keys: keys, loading: loading ? .records : .none, now: now, durability: durability, needsFiles: false)
         request.fillCache = fillCache
-        guard let outcome = try run(request, body) else {
+        guard let ticket = try run(request, body) else {
             preconditionFailure("a command that needs no files was refused for the lack of them")
         }
-        return outcome
+        return ticket
     }
 
     /// One command, as the engine runs it.
@@ -39,9 +55,9 @@ extension Database {
     }
 
     /// - Returns: nil when the files that the request needs are not open; then nothing was done.
-    private func run<Result>(
-        _ request: Request, _ body: (inout Update) throws(LarderError) -> Result
-    ) throws(LarderError) -> (Result, CommitTicket)? {
+    private func run(
+        _ request: Request, _ body: (inout Update) throws(LarderError) -> Void
+    ) throws(LarderError) -> CommitTicket? {
         try ForkGuard.check("update")
         let keys = request.keys
         let shards = shardSet(keys)
@@ -65,11 +81,11 @@ extension Database {
                 loaded = found
             }
             var update = try Update(request.keys, request.now, state, request.loading, loaded)
-            let result = try body(&update)
+            try body(&update)
             if !update.operations.isEmpty {
                 ticket = max(ticket, try apply(update.operations, state, request.durability))
             }
-            return (result, CommitTicket(sequence: ticket))
+            return CommitTicket(sequence: ticket)
         }
     }
 
@@ -158,7 +174,9 @@ extension Database {
             let request = Request(
                 keys: keys, loading: loading, now: now(), durability: durability, needsFiles: true)
             // The files may be gone again, when the database is being set aside: then another try waits for that.
-            guard let (result, ticket) = try run(request, body) else { continue }
+            var result: Result?
+            let ticket = try run(request) { (update) throws(LarderError) in result = try body(&update) }
+            guard let ticket, let result else { continue }
             try pipeline.wait(for: ticket)
             return result
         }

@@ -97,8 +97,12 @@ struct Call {
         _ keys: [Key], loading: Bool, _ body: (inout Update) throws(LarderError) -> Result
     ) throws(CommandError) -> Result {
         do throws(LarderError) {
-            let (result, ticket) = try database.update(keys, loading: loading, now: now, body)
+            var result: Result?
+            let ticket = try database.perform(keys, loading: loading, now: now) { (update) throws(LarderError) in
+                result = try body(&update)
+            }
             depends(on: ticket)
+            guard let result else { preconditionFailure("the body of an update was not called") }
             return result
         } catch {
             throw CommandError(error)
