@@ -16,6 +16,8 @@ package struct Limits: Sendable {
     package var snapshotsMax = 64
     /// How long a snapshot may stay open, in milliseconds: 5 minutes. It pins files.
     package var snapshotMilliseconds: Int64 = 300_000
+    /// Databases that are opened when the server starts; the others when they are used.
+    package var databasesOpenedAtStart = 64
     /// Cursors of SCAN that are remembered.
     package var scanCursorsMax = 4096
     /// How long a stop waits for clients to take their replies, in milliseconds.

@@ -121,11 +121,26 @@ package enum Server {
         log.info(
             "new databases get the policy '\(engine.options.defaultPolicy)' (--policy): entries are not kept longer "
                 + "unless they or their database say so")
+        openDatabases(engine, configuration.limits.databasesOpenedAtStart, workers)
         onReady { stopper.stop($0) }
         loops[0].run()
         for thread in threads { thread.join() }
         workers.stop()
         withExtendedLifetime((listener, signals, loops)) {}
+    }
+
+    /// Opens the first databases in the background, so that damage is reported now rather than at the first use, and
+    /// what has expired is swept even where nobody comes.
+    private static func openDatabases(_ engine: Engine, _ most: Int, _ workers: WorkerPool) {
+        let databases = engine.databases.prefix(most)
+        guard !databases.isEmpty else { return }
+        // One after the other on one thread: the other one is free for commands meanwhile.
+        workers.submit {
+            for database in databases {
+                // What went wrong is in the log, and every command to this database says it again.
+                try? database.prepare(forWriting: false)
+            }
+        }
     }
 
     /// Stops all loops, once.
