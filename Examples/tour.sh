@@ -9,8 +9,8 @@
 # In the environment:
 #   TOUR_BIN        a directory with larderd, larderctl, package-catalog and larder-c, instead of building them
 #   TOUR_AVAILABLE  `no` leaves out what apt has on offer (some 60,000 records) and takes what dpkg has installed alone
-#   TOUR_LANGUAGES  the languages of descriptions, `en ja ko ru uk zh_CN` unless set; empty for none. What apt has not
-#                   got is fetched from Debian into .build/tour, about 9 MB once a day; without a network it does without.
+#   TOUR_LANGUAGES  the languages of descriptions, `en ja ko ru uk zh_CN` unless set; empty for none. They are
+#                   fetched from Debian into .build/tour, about 9 MB once a day; without a network it does without.
 
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)

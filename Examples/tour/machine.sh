@@ -78,30 +78,37 @@ dump_available() {
     available_count=$(grep -c '^Package:' available.txt)
 }
 
-# apt's files of descriptions, in the languages that are wanted: those that the machine has, else fetched into a directory
-# of their own, so that the machine's settings stay as they are.
+# apt's files of descriptions, in the languages that are wanted: fetched into a directory of their own, so that the
+# machine's settings stay as they are, or else those that the machine has.
 find_translations() {
     local languages=${TOUR_LANGUAGES-en ja ko ru uk zh_CN}
     [ -n "$languages" ] || return 0
     local lists=$root/.build/tour/lists language files file
-    local options=(-o "Dir::State::lists=$lists" -o "Dir::Cache=$root/.build/tour/cache" -o APT::Sandbox::User=
-        -o Acquire::IndexTargets::deb::Packages::DefaultEnabled=false -o Acquire::Languages=)
-    for language in $languages; do options+=(-o "Acquire::Languages::=$language"); done
+    local wanted=(-o Acquire::Languages=) own=(-o "Dir::State::lists=$lists" -o "Dir::Cache=$root/.build/tour/cache"
+        -o APT::Sandbox::User= -o Acquire::IndexTargets::deb::Packages::DefaultEnabled=false)
+    for language in $languages; do wanted+=(-o "Acquire::Languages::=$language"); done
     if [ -z "$(find "$lists/fetched" -mmin -1440 2>/dev/null)" ]; then
         mkdir -p "$lists/partial" "$root/.build/tour/cache"
         say "Descriptions in other languages ($languages) are fetched from Debian, once a day."
-        if timeout 60 apt-get update -qq "${options[@]}" >"$work/apt.log" 2>&1 && [ ! -s "$work/apt.log" ]; then
+        # Files that could not be fetched are only warned of.
+        if LC_ALL=C timeout 60 apt-get update -qq "${own[@]}" "${wanted[@]}" >apt.log 2>&1 && ! grep -q 'ailed to fetch' apt.log; then
             touch "$lists/fetched"
         else
             say 'They could not be fetched: the tour goes on with those that are there.'
         fi
     fi
-    files=$(apt-get indextargets "${options[@]}" --format '$(LANGUAGE) $(FILENAME)' 'Created-By: Translations' 2>/dev/null)
-    while read -r language file; do
+    files=$(description_files "${own[@]}" "${wanted[@]}")
+    [ -n "$files" ] || files=$(description_files "${wanted[@]}")
+    while read -r file; do
         [ -n "$file" ] || continue
         /usr/lib/apt/apt-helper cat-file "$file" >>descriptions.txt 2>/dev/null || continue
         echo >>descriptions.txt
     done <<<"$files"
     [ ! -s descriptions.txt ] || translations=$(grep -c '^Package:' descriptions.txt)
     [ "$translations" = 0 ] || say "apt's files of descriptions in these languages hold $translations."
+}
+
+# Those that apt has, with these options.
+description_files() {
+    apt-get indextargets "$@" --format '$(FILENAME)' 'Created-By: Translations' 2>/dev/null
 }

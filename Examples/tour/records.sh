@@ -64,14 +64,14 @@ kill_batches() {
     step 'Batches of 500 entries, killed in the middle: all or nothing'
     local round acknowledged found
     for round in 1 2 3; do
-        package-catalog batches --directory larder >rounds.txt 2>&1 &
+        package-catalog batches --directory larder >"batches-$round.txt" 2>&1 &
         local writer=$!
-        wait_until "[ \$(wc -l <rounds.txt) -ge $((round * 7)) ]"
+        wait_until "[ \$(wc -l <batches-$round.txt) -ge $((round * 7)) ] || ! kill -0 $writer"
         # Some instant within a batch.
         sleep "0.0$((RANDOM % 90 + 10))"
         end_process KILL "$writer"
-        [ "$code" = 137 ] || fail "the program ended by itself: $(tail -n 1 rounds.txt)"
-        acknowledged=$(tail -n 1 rounds.txt)
+        [ "$code" = 137 ] || fail "the program ended by itself: $(tail -n 1 "batches-$round.txt")"
+        acknowledged=$(tail -n 1 "batches-$round.txt")
         found=$(package-catalog batches --directory larder --check) || fail "$found"
         say "killed (SIGKILL) after batch $acknowledged was acknowledged: all 500 entries are of batch $found"
         [ "$found" -ge "$acknowledged" ] && [ "$found" -le $((acknowledged + 1)) ] || fail 'a batch is missing'
