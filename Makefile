@@ -21,8 +21,8 @@ export LARDER_STRICT = 1
 
 # What must be there to build, to show, to test, to measure.
 BUILD_PACKAGES = libleveldb-dev libsnappy-dev libuv1-dev
-TOUR_PACKAGES = netcat-openbsd redis-tools python3
-TEST_PACKAGES = $(TOUR_PACKAGES) redis-server python3-venv gcc libc6-dev
+TOUR_PACKAGES = netcat-openbsd redis-tools python3 gcc libc6-dev
+TEST_PACKAGES = $(TOUR_PACKAGES) redis-server python3-venv
 BENCH_PACKAGES = redis-server redis-tools
 
 SUDO = $(shell [ "$$(id -u)" = 0 ] || echo sudo)

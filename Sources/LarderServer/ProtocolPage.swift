@@ -145,9 +145,6 @@ package enum ProtocolPage {
             "They work on every connection and pin nothing; Redis takes any number for a cursor."
         ),
         (
-            "`SELECT` takes names besides `0` to `15`.", "Databases have names."
-        ),
-        (
             "`HELLO` and `INFO` say Redis version \(ServerInfo.redisVersion); `larder_version` says ours.",
             "Clients choose their features by Redis' version."
         ),
@@ -156,20 +153,26 @@ package enum ProtocolPage {
             "Redis skips the two bytes unread, and takes what follows for a command."
         ),
         (
-            "A key is at most \(Key.bytesMax) bytes long; Redis allows 512 MiB.",
-            "Keys are sorted and indexed on the disk."
-        ),
-        (
-            "`CLIENT SETINFO` is there, which Redis 7.0 does not have yet.", "Newer client libraries send it."
-        ),
-        (
-            "`COMMAND DOCS` gives `syntax` and `reply` as text, and `COMMAND` no categories and key specifications.",
-            "The syntax is written for people; what clients use of `COMMAND` (name, arity, flags, key positions) is there."
+            "`COMMAND` names no categories and key specifications.",
+            "What clients use of it (name, arity, flags, key positions) is there."
         ),
     ]
 
     private static var differencesSection: String {
-        "## Where we differ from Redis\n\n| what | why |\n|---|---|\n"
+        let shown = deliberateDifferences.map { difference in
+            let replies = [difference.redis, difference.larder].map { firstLine($0) }
+            return
+                "| \(difference.subject) | `\(escaped((difference.before + [difference.example]).joined(separator: "; ")))` | "
+                + "`\(replies[0])` | `\(replies[1])` | \(escaped(difference.reason)) |\n"
+        }
+        return "## Where we differ from Redis\n\n| what | why |\n|---|---|\n"
             + differences.map { "| \(escaped($0.what)) | \(escaped($0.why)) |\n" }.joined()
+            + "\nAnd what one command shows; the replies are given by their beginnings, and a test sends each to both:\n\n"
+            + "| what | example | Redis 7.0 | larderd | why |\n|---|---|---|---|---|\n" + shown.joined()
+    }
+
+    private static func firstLine(_ reply: String) -> String {
+        let line = reply.split(separator: "\r\n", maxSplits: 1).first.map(String.init) ?? reply
+        return line == reply ? line : line + " …"
     }
 }

@@ -1,3 +1,4 @@
+import LarderServer
 import TestSupport
 import Testing
 

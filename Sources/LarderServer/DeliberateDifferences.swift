@@ -1,16 +1,17 @@
-/// Where larderd answers otherwise than Redis does, on purpose. docs/Protocol.md shows this list.
-struct DeliberateDifference: Sendable, CustomStringConvertible {
-    let subject: String
+/// Where larderd answers otherwise than Redis does, on purpose, with a command that shows it: docs/Protocol.md lists them,
+/// and a test sends them to both.
+package struct DeliberateDifference: Sendable, CustomStringConvertible {
+    package let subject: String
     /// What is sent first, on the same connection.
-    let before: [String]
+    package let before: [String]
     /// The command that shows it, as ``ConformanceStep`` reads it.
-    let example: String
+    package let example: String
     /// How Redis' reply begins.
-    let redis: String
+    package let redis: String
     /// How larderd's reply begins.
-    let larder: String
-    let reason: String
-    var description: String { subject }
+    package let larder: String
+    package let reason: String
+    package var description: String { subject }
 
     init(_ subject: String, before: [String] = [], _ example: String, redis: String, larder: String, _ reason: String) {
         self.subject = subject
@@ -22,7 +23,7 @@ struct DeliberateDifference: Sendable, CustomStringConvertible {
     }
 }
 
-let deliberateDifferences: [DeliberateDifference] = [
+package let deliberateDifferences: [DeliberateDifference] = [
     DeliberateDifference(
         "SELECT takes names", "SELECT books", redis: "-ERR value is not an integer or out of range", larder: "+OK",
         "Databases have names; 0 to 15 are names like others. What is neither a number nor a name gets an error that "
