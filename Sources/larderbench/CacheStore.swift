@@ -12,6 +12,7 @@ final class CacheStore: EmbeddedStore {
 
     static func open(_ directory: String) throws -> Cache {
         var options = CacheOptions(durability: .os)
+        options.memoryBytes = StoreOptions.memoryBytes
         options.blockCacheBytes = StoreOptions.blockCacheBytes
         options.writeBufferBytes = StoreOptions.writeBufferBytes
         options.bloomBitsPerKey = StoreOptions.bloomBitsPerKey

@@ -6,16 +6,21 @@ struct Contender {
     let program: Program
     let settings: [String]
 
-    private static func larderd(_ durability: String, _ policy: String?) -> Contender {
+    private static func larderd(
+        _ durability: String, _ policy: String?, _ note: String? = nil, _ more: [String] = []
+    ) -> Contender {
         Contender(
-            name: "larderd \(durability)" + (policy.map { ", \($0)" } ?? ", default policy"), program: .larderd,
-            settings: ["--durability", durability] + (policy.map { ["--policy", $0] } ?? []))
+            name: "larderd \(durability), \(policy ?? "default policy")" + (note.map { ", \($0)" } ?? ""),
+            program: .larderd,
+            settings: ["--durability", durability] + (policy.map { ["--policy", $0] } ?? []) + more)
     }
 
     static let larderOS = larderd("os", "never")
     static let larderEverySecond = larderd("everysecond", "never")
     static let larderDefault = larderd("everysecond", nil)
     static let larderAlways = larderd("always", "never")
+    static let larderCold = larderd("everysecond", "never", "no memory tier", ["--memory", "0"])
+    static let larderThreads = larderd("everysecond", "never", "4 threads", ["--threads", "4"])
 
     private static func redis(_ name: String, _ settings: [String]) -> Contender {
         Contender(name: "redis \(name)", program: .redis, settings: settings)

@@ -39,12 +39,17 @@ enum StoreOptions {
     static let writeBufferBytes = 4 << 20
     static let bloomBitsPerKey = 10
 
-    static let summary =
-        "bloom filter 10 bits, snappy, write buffer 4 MiB, block cache 32 MiB, checksums verified, writes not synced"
+    /// Room for all entries of the benchmark.
+    static let memoryBytes = 256 << 20
 
-    static var engine: EngineOptions {
+    static let summary =
+        "bloom filter 10 bits, snappy, write buffer 4 MiB, block cache 32 MiB, checksums verified, writes not synced; "
+        + "memory tier, where there is one, large enough for all"
+
+    static func engine(memoryBytes: Int) -> EngineOptions {
         var options = EngineOptions()
         options.durability = .os
+        options.memoryBytes = memoryBytes
         options.blockCacheBytes = blockCacheBytes
         options.writeBufferBytes = writeBufferBytes
         options.bloomBitsPerKey = bloomBitsPerKey

@@ -10,9 +10,12 @@ final class EmbeddedSuite: Suite {
 
     static let raw = "LevelDB C"
     static let module = "LevelDB module"
-    static let engine = "LarderEngine"
-    static let engineGroup = "LarderEngine, writes of their own in one commit group"
-    static let cache = "Larder Cache, bytes"
+    static let cold = "LarderEngine without memory tier"
+    static let engine = "LarderEngine with memory tier"
+    static let cache = "Larder Cache, bytes, memory tier"
+
+    /// Writes of their own that are committed as one group.
+    static func grouped(_ subject: String) -> String { subject + ", single writes, grouped" }
 
     static func table(_ operation: Operation, _ valueBytes: Int) -> String {
         "Embedded: \(operation.rawValue), \(valueBytes) B"
@@ -36,7 +39,8 @@ final class EmbeddedSuite: Suite {
             let makers: [(String, (String) throws -> any EmbeddedStore)] = [
                 (Self.raw, { try RawStore($0, entries) }),
                 (Self.module, { try ModuleStore($0, entries) }),
-                (Self.engine, { try EngineStore($0, entries) }),
+                (Self.cold, { try EngineStore($0, entries, memoryBytes: 0) }),
+                (Self.engine, { try EngineStore($0, entries, memoryBytes: StoreOptions.memoryBytes) }),
                 (Self.cache, { try CacheStore($0, entries) }),
             ]
             let shift = round % makers.count
@@ -64,7 +68,7 @@ final class EmbeddedSuite: Suite {
                 let figures = try Stopwatch.measure(operations: order.count) {
                     for indices in order.chunks(of: 1000) { try engine.putGroup(indices) }
                 }
-                results.add(Self.table(operation, valueBytes), Self.engineGroup, figures)
+                results.add(Self.table(operation, valueBytes), Self.grouped(name), figures)
             }
         }
         try store.close()

@@ -6,9 +6,9 @@ final class EngineStore: EmbeddedStore {
     private let engine: Engine
     private let database: Database
 
-    init(_ directory: String, _ entries: Entries) throws {
+    init(_ directory: String, _ entries: Entries, memoryBytes: Int) throws {
         self.entries = entries
-        engine = try Engine.open(directory, options: StoreOptions.engine)
+        engine = try Engine.open(directory, options: StoreOptions.engine(memoryBytes: memoryBytes))
         database = try engine.openDatabase("bench", policy: .never)
     }
 

@@ -18,7 +18,10 @@ enum Machine {
             ("rounds", "\(options.roundCount), about \(Decimal.text(options.secondsPerRun, digits: 2)) s per run"),
             ("embedded stores", StoreOptions.summary),
             ("redis settings", "no TCP, no snapshots, append-only file never rewritten, one thread, as noted per row"),
-            ("larderd settings", "one event loop; policy never unless the row says default; as noted per row"),
+            (
+                "larderd settings",
+                "one event loop, memory tier of the default size (a 16th of memory); as noted per row"
+            ),
         ]
     }
 

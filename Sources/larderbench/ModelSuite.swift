@@ -29,7 +29,7 @@ enum ModelSuite {
     static let getTable = "Embedded: get of a Codable model, about 100 B of JSON"
     static let coders = "JSONEncoder and JSONDecoder alone"
     static let raw = "LevelDB C with the JSON coders"
-    static let cache = "Larder Cache, models"
+    static let cache = "Larder Cache, models, memory tier"
 
     static func runRound(_ tree: TemporaryTree, _ order: [Int], into results: Results) throws(BenchError) {
         Progress.note("  embedded, models")

@@ -67,6 +67,13 @@ struct Reach {
                     RedisBenchmark.Load(command: .set, pipeline: pipeline).title, Contender.larderAlways.name,
                     Contender.redisAlways.name, .rate, least: 1.2))
         }
+        for command in [RedisBenchmark.Command.get, .set] {
+            result.append(
+                pair(
+                    "\(command.rawValue) P16, CPU per op, 4 threads / 1",
+                    RedisBenchmark.Load(command: command, pipeline: 16).title, Contender.larderThreads.name, ours,
+                    .processor, most: 1.2))
+        }
         return result
     }
 
@@ -84,11 +91,11 @@ struct Reach {
         for valueBytes in quick ? [100] : [64, 100, 1024] {
             result += [
                 pair(
-                    "embedded get \(valueBytes) B, time / LevelDB C", Suite.table(.get, valueBytes), Suite.engine,
+                    "embedded cold get \(valueBytes) B, time / LevelDB C", Suite.table(.get, valueBytes), Suite.cold,
                     Suite.raw, .wall, most: 1.15),
                 pair(
                     "embedded batched put \(valueBytes) B, time / LevelDB C", Suite.table(.batch1000, valueBytes),
-                    Suite.engine, Suite.raw, .wall, most: 1.25),
+                    Suite.cold, Suite.raw, .wall, most: 1.25),
             ]
         }
         result.append(

@@ -21,11 +21,14 @@ final class SocketSuite: Suite {
     }
 
     private static let all: [Contender] = [
-        .larderOS, .larderEverySecond, .larderDefault, .larderAlways, .redisOff, .redisEverySecond, .redisAlways,
+        .larderOS, .larderEverySecond, .larderDefault, .larderCold, .larderThreads, .larderAlways, .redisOff,
+        .redisEverySecond, .redisAlways,
     ]
 
     /// Reading waits for no disk, so that GET is measured without the variants that differ only there.
-    private static let readers: [Contender] = [.larderEverySecond, .larderDefault, .redisOff, .redisEverySecond]
+    private static let readers: [Contender] = [
+        .larderEverySecond, .larderDefault, .larderCold, .larderThreads, .redisOff, .redisEverySecond,
+    ]
 
     /// GET before SET, while the tables are as filling left them.
     private func cases(valueBytes: Int) -> [Case] {
