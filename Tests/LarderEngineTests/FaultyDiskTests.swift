@@ -85,7 +85,7 @@ import Testing
         var limit = rlimit()
         getrlimit(resource, &limit)
         limit.rlim_cur = bytes ?? limit.rlim_max
-        guard setrlimit(resource, &limit) == 0 else { exit(9) }
+        guard setrlimit(resource, &limit) == 0 else { _exit(9) }
     }
 
     @Test func tooManyOpenFilesIsNotDamage() async throws {
@@ -108,19 +108,19 @@ import Testing
                 files.append(file)
             }
             for _ in 0..<2 {
-                guard errorCode({ _ = try database.value("a") }) == .io else { exit(2) }
-                guard errorCode({ try database.put("a", "2") }) == .io else { exit(3) }
-                guard errorCode({ _ = try database.purge() }) == .io else { exit(4) }
-                guard errorCode({ try other.put("a", "2") }) == .io else { exit(5) }
+                guard errorCode({ _ = try database.value("a") }) == .io else { _exit(2) }
+                guard errorCode({ try database.put("a", "2") }) == .io else { _exit(3) }
+                guard errorCode({ _ = try database.purge() }) == .io else { _exit(4) }
+                guard errorCode({ try other.put("a", "2") }) == .io else { _exit(5) }
                 try larder.maintain()
             }
             for file in files { close(file) }
-            guard larder.setAside.isEmpty else { exit(6) }
-            guard try database.value("a") == "1", database.policy == .high else { exit(7) }
+            guard larder.setAside.isEmpty else { _exit(6) }
+            guard try database.value("a") == "1", database.policy == .high else { _exit(7) }
             try other.put("a", "2")
-            guard try other.value("a") == "2" else { exit(8) }
+            guard try other.value("a") == "2" else { _exit(8) }
             larder.close()
-            exit(0)
+            _exit(0)
         }
     }
 
@@ -148,13 +148,13 @@ import Testing
                 for file in files { close(file) }
                 try larder.maintain()
                 let expected = code == nil ? nil : "1"
-                guard try database.value("a") == expected else { exit(2) }
-                guard try larder.epochs().count == 1 else { exit(3) }
+                guard try database.value("a") == expected else { _exit(2) }
+                guard try larder.epochs().count == 1 else { _exit(3) }
                 larder.close()
-                guard try larder.database().value("a") == expected else { exit(4) }
-                if code == nil { exit(spare > 0 ? 0 : 5) }
+                guard try larder.database().value("a") == expected else { _exit(4) }
+                if code == nil { _exit(spare > 0 ? 0 : 5) }
             }
-            exit(0)
+            _exit(0)
         }
     }
 
@@ -168,17 +168,17 @@ import Testing
             let database = try larder.engine().database("books")
             // Root may read everything, and therefore becomes nobody for a while.
             let isRoot = geteuid() == 0
-            if isRoot { guard seteuid(65534) == 0 else { exit(0) } } else { chmod(larder.directory(of: "books"), 0) }
-            guard errorCode({ _ = try database.value("a") }) == .io else { exit(2) }
-            guard errorCode({ try database.put("a", "2") }) == .io else { exit(3) }
-            guard errorCode({ _ = try database.purge() }) == .io else { exit(4) }
-            guard errorCode({ _ = try larder.engine().deleteDatabase("books") }) == .io else { exit(5) }
+            if isRoot { guard seteuid(65534) == 0 else { _exit(0) } } else { chmod(larder.directory(of: "books"), 0) }
+            guard errorCode({ _ = try database.value("a") }) == .io else { _exit(2) }
+            guard errorCode({ try database.put("a", "2") }) == .io else { _exit(3) }
+            guard errorCode({ _ = try database.purge() }) == .io else { _exit(4) }
+            guard errorCode({ _ = try larder.engine().deleteDatabase("books") }) == .io else { _exit(5) }
             try larder.maintain()
             if isRoot { seteuid(0) } else { chmod(larder.directory(of: "books"), 0o700) }
-            guard larder.setAside.isEmpty else { exit(6) }
-            guard try database.value("a") == "1", database.policy == .high else { exit(7) }
+            guard larder.setAside.isEmpty else { _exit(6) }
+            guard try database.value("a") == "1", database.policy == .high else { _exit(7) }
             _ = try larder.engine().deleteDatabase("books")
-            exit(0)
+            _exit(0)
         }
     }
 

@@ -9,7 +9,8 @@ import Testing
     import Darwin
 #endif
 
-/// One process holds a larder; others are told who.
+/// One process holds a larder; others are told who. The processes end with _exit, so that nobody looks for leaks in the
+/// middle of their work.
 @Suite struct HolderTests {
     @Test func aSecondProcessIsToldPidAndSocket() async throws {
         let larder = try TestLarder { $0.holderSocket = "/run/larder/larder.sock" }
@@ -21,22 +22,24 @@ import Testing
         await #expect(processExitsWith: .success) { [path = path as String, pid = pid as Int] in
             do throws(LarderError) {
                 _ = try Engine.open(path)
-                exit(3)
+                _exit(3)
             } catch {
-                guard error.code == .larderHeld else { exit(4) }
-                guard error.message.contains("process \(pid):") else { exit(5) }
-                guard error.message.contains("/run/larder/larder.sock") else { exit(6) }
-                exit(0)
+                guard error.code == .larderHeld else { _exit(4) }
+                guard error.message.contains("process \(pid):") else { _exit(5) }
+                guard error.message.contains("/run/larder/larder.sock") else { _exit(6) }
+                _exit(0)
             }
         }
         // Being refused has not changed what it says, nor broken the hold.
         #expect(Engine.holder(of: path)?.pid == "\(pid)")
         larder.close()
         await #expect(processExitsWith: .success) { [path = path as String] in
-            guard let engine = try? Engine.open(path) else { exit(3) }
-            guard Engine.holder(of: path)?.pid == "\(getpid())", Engine.holder(of: path)?.socket == nil else { exit(4) }
+            guard let engine = try? Engine.open(path) else { _exit(3) }
+            guard Engine.holder(of: path)?.pid == "\(getpid())", Engine.holder(of: path)?.socket == nil else {
+                _exit(4)
+            }
             engine.shutdown()
-            exit(0)
+            _exit(0)
         }
     }
 
@@ -46,9 +49,9 @@ import Testing
         await #expect(processExitsWith: .success) { [path = larder.path as String] in
             do throws(LarderError) {
                 _ = try Engine.open(path)
-                exit(3)
+                _exit(3)
             } catch {
-                exit(error.message.contains("it serves no socket") ? 0 : 4)
+                _exit(error.message.contains("it serves no socket") ? 0 : 4)
             }
         }
     }
@@ -73,7 +76,7 @@ import Testing
             try database.put("a", "1")
             let snapshot = try database.snapshot()
             let cursor = try database.cursor()
-            guard let fork = systemFork() else { exit(9) }
+            guard let fork = systemFork() else { _exit(9) }
             let child = fork()
             if child == 0 {
                 let codes = [
@@ -93,12 +96,12 @@ import Testing
                 _exit(codes.allSatisfy { $0 == .forked } ? 0 : 1)
             }
             var status: Int32 = 0
-            guard waitpid(child, &status, 0) == child, status == 0 else { exit(2) }
+            guard waitpid(child, &status, 0) == child, status == 0 else { _exit(2) }
             // The parent goes on undisturbed, and still holds the larder.
             try database.put("b", "2")
-            guard try snapshot.value("a") == "1", try database.value("b") == "2" else { exit(3) }
+            guard try snapshot.value("a") == "1", try database.value("b") == "2" else { _exit(3) }
             engine.shutdown()
-            exit(0)
+            _exit(0)
         }
     }
 }
