@@ -185,6 +185,12 @@ extension Database {
                     "the larder already holds \(present) databases, the most it may "
                         + "(--max-databases); delete one or raise the limit", operation: "create", database: name)
             }
+            guard case .absent = DatabaseDirectory(directory) else {
+                throw LarderError(
+                    .io,
+                    "\(directory) is there and is not this larder's: it is left alone, choose another name",
+                    operation: "create", database: name)
+            }
             try makeFiles(epoch, FreshnessRules(policy: policy))
         }
         try wrapFileErrors("create") { () throws(FileError) in try FileSystem.syncDirectory(context.directory) }

@@ -166,6 +166,11 @@ package final class Database: @unchecked Sendable {
         }
     }
 
+    /// Whether there are no files, and nobody has deleted the database.
+    var isAbsent: Bool {
+        if case .absent = appliedState.presence { true } else { false }
+    }
+
     /// Whether the database has files.
     package var exists: Bool {
         switch appliedState.presence {

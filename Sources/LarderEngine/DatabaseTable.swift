@@ -8,6 +8,9 @@ final class DatabaseTable: @unchecked Sendable {
     private let lock = Lock()
     private var byName: [String: Database] = [:]
     private var nextNumber = 0
+    /// How many databases there may be before those that nobody uses are forgotten.
+    private var pruneAt = DatabaseTable.unusedMax
+    private static let unusedMax = 128
     private var isClosed = false
     /// Held while a database's files are created, so that the limit on their number is kept. After a database's
     /// `openLock`, before any shard's lock.
@@ -25,14 +28,33 @@ final class DatabaseTable: @unchecked Sendable {
 
     /// - Returns: nil when the table was closed.
     func findOrAdd(_ name: String, make: (Int) -> Database) -> Database? {
-        lock.withLock {
+        var dropped: [Database] = []
+        // Out of the lock, because the last reference to each goes with it.
+        defer { withExtendedLifetime(dropped) {} }
+        return lock.withLock {
             if isClosed { return nil }
             if let database = byName[name] { return database }
+            if byName.count >= pruneAt { dropped = prune() }
             let database = make(nextNumber)
             nextNumber += 1
             byName[name] = database
             return database
         }
+    }
+
+    /// Forgets the databases without files that nobody else refers to: whoever names one again gets a new object. Naming
+    /// a million databases that do not exist fills no memory.
+    private func prune() -> [Database] {
+        var unused: [String] = []
+        var index = byName.startIndex
+        while index != byName.endIndex {
+            let name = byName.keys[index]
+            if isKnownUniquelyReferenced(&byName.values[index]), byName.values[index].isAbsent { unused.append(name) }
+            byName.formIndex(after: &index)
+        }
+        let dropped = unused.compactMap { byName.removeValue(forKey: $0) }
+        pruneAt = 2 * byName.count + Self.unusedMax
+        return dropped
     }
 
     /// Forgets a database, unless another has taken its name.

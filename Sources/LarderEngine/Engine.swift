@@ -76,8 +76,12 @@ package final class Engine: @unchecked Sendable {
             let path = directory + "/" + name
             if name.hasPrefix(".creating-") || name.hasPrefix(".deleted-") {
                 try? FileSystem.removeTree(path)
-            } else if DatabaseName.isValid(name), FileSystem.isDirectory(path) {
-                try add(name, exists: true).adoptPointer()
+            } else if DatabaseName.isValid(name) {
+                switch DatabaseDirectory(path) {
+                case .database: try add(name, exists: true).adoptPointer()
+                case .absent: break
+                case .foreign: context.report(.warning, "\(path) is no database of this larder; it is left alone")
+                }
             }
         }
     }

@@ -18,7 +18,6 @@ package enum ProcessSettings {
     /// Also raises the limit of open descriptors towards `descriptorsWanted`, as far as the system allows.
     static func prepareToServe(descriptorsWanted: Int, log: Log) {
         ignoreWriteSignals()
-        unblockStopSignals()
         let allowed = raiseDescriptorLimit(to: descriptorsWanted)
         guard allowed < descriptorsWanted else { return }
         log.debug("the system allows \(allowed) open descriptors; \(descriptorsWanted) would serve the most clients")

@@ -82,6 +82,22 @@ import Testing
         #expect((end2, output2, errors2) == (.exited(0), "the larder has no databases: nothing to purge\n", ""))
     }
 
+    /// Somebody names a directory that is no larder, such as their home.
+    @Test func purgingADirectoryOfSomebodysOwn() throws {
+        let place = try TemporaryDirectory()
+        mkdir(place.path + "/projects", 0o700)
+        mkdir(place.path + "/projects/src", 0o700)
+        for arguments in [["--purge"], ["--purge-expired"]] {
+            let (end, output, _) = try DaemonProcess.run(arguments + ["--dir", place.path])
+            #expect(end == .exited(0))
+            #expect(output == "the larder has no databases: nothing to purge\n")
+        }
+        let (end, _, errors) = try DaemonProcess.run(["--purge=projects", "--dir", place.path])
+        #expect(end == .exited(4))
+        #expect(errors == "larderd: there is no database 'projects'\n")
+        #expect(access(place.path + "/projects/src", F_OK) == 0)
+    }
+
     /// LOCK may name a socket on which meanwhile the daemon of another larder answers.
     @Test func aPurgeNeverHitsAnotherLarder() throws {
         let held = try DaemonProcess()

@@ -1,0 +1,26 @@
+/// What stands where a database's files would be. Somebody may have given a directory of their own as a larder: what is
+/// not ours is not listed, not damaged, and never touched.
+enum DatabaseDirectory {
+    /// Nothing, or an empty directory.
+    case absent
+    /// A database, intact or damaged: there is a ``PointerFile``, or a directory that is an epoch's.
+    case database
+    /// Something else.
+    case foreign
+
+    init(_ path: String) {
+        guard FileSystem.isDirectory(path) else {
+            self = FileSystem.exists(path) ? .foreign : .absent
+            return
+        }
+        // What cannot be listed is not ours to judge.
+        guard let names = try? FileSystem.list(path) else {
+            self = .foreign
+            return
+        }
+        let isOurs = names.contains { name in
+            name == PointerFile.name || (UInt64(name) != nil && FileSystem.isDirectory(path + "/" + name))
+        }
+        self = isOurs ? .database : names.isEmpty ? .absent : .foreign
+    }
+}

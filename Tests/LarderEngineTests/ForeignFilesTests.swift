@@ -1,0 +1,80 @@
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+
+/// A directory that somebody took for a larder, with things of their own in it.
+@Suite struct ForeignFilesTests {
+    private func file(_ path: String) throws {
+        _ = try FileSystem.replace(path, with: Array("precious".utf8))
+    }
+
+    private func make() throws -> TestLarder {
+        let larder = try TestLarder { $0.onDamage = .setAside }
+        try FileSystem.makeDirectories(larder.path + "/projects/src")
+        try file(larder.path + "/projects/src/main.c")
+        try FileSystem.makeDirectories(larder.path + "/empty")
+        try file(larder.path + "/notes")
+        return larder
+    }
+
+    private func expectUntouched(_ larder: TestLarder) throws {
+        #expect(try FileSystem.read(larder.path + "/projects/src/main.c") == Array("precious".utf8))
+        #expect(try FileSystem.read(larder.path + "/notes") == Array("precious".utf8))
+        #expect(!FileSystem.exists(larder.path + "/DAMAGED"))
+    }
+
+    @Test func whatIsNotOursIsNoDatabase() throws {
+        let larder = try make()
+        #expect(try larder.engine().databases.isEmpty)
+        #expect(larder.events.contains("/projects is no database of this larder; it is left alone"))
+        for database in try larder.engine().databases { _ = try database.purge() }
+        for name in ["projects", "notes"] {
+            let database = try larder.engine().database(name)
+            #expect(try database.get(Key("k")) == nil)
+            #expect(try database.purge().entries == 0)
+            let error = #expect(throws: LarderError.self) { try larder.database(name) }
+            #expect(error?.code == .io)
+            #expect(error?.message.contains("it is left alone, choose another name") == true)
+            #expect(throws: LarderError.self) { try larder.engine().deleteDatabase(name) }
+        }
+        try expectUntouched(larder)
+    }
+
+    @Test func anEmptyDirectoryIsTaken() throws {
+        let larder = try make()
+        try larder.database("empty").put("k", "v")
+        larder.close()
+        #expect(try larder.engine().databases.map(\.name) == ["empty"])
+        #expect(try larder.database("empty").value("k") == "v")
+        try expectUntouched(larder)
+    }
+
+    /// An epoch's directory without a pointer is damage, as before.
+    @Test func aDatabaseWithoutPointerIsDamaged() throws {
+        let larder = try make()
+        try larder.database("books").put("k", "v")
+        larder.close()
+        try FileSystem.removeTree(larder.path + "/books/" + PointerFile.name)
+        #expect(try larder.engine().databases.map(\.name) == ["books"])
+        #expect(try larder.database("books").get(Key("k")) == nil)
+        #expect(larder.events.contains("was damaged and set aside"))
+        #expect(try FileSystem.read(larder.path + "/projects/src/main.c") == Array("precious".utf8))
+    }
+
+    /// Names without files cost nothing once nobody uses them.
+    @Test func namesThatAreOnlyNamedAreForgotten() throws {
+        let larder = try TestLarder()
+        let books = try larder.database("books")
+        try books.put("k", "v")
+        let held = try larder.engine().database("held")
+        weak let first = try larder.engine().database("first")
+        for index in 0..<5000 { _ = try larder.engine().database("name\(index)") }
+        #expect(first == nil)
+        #expect(try larder.engine().database("books") === books)
+        #expect(try larder.engine().database("held") === held)
+        #expect(try books.value("k") == "v")
+        try larder.database("held").put("k", "w")
+        #expect(try held.value("k") == "w")
+    }
+}
