@@ -18,6 +18,8 @@ struct ColdReads {
 
     enum Value {
         case record(Record?)
+        /// The header, and how long the record is.
+        case header(RecordHeader, byteCount: Int)
         /// There is a record whose header this version cannot read.
         case unreadable(LarderError)
     }
@@ -69,9 +71,9 @@ extension Database {
         _ key: Key, _ loading: Loading, in store: EpochStore, _ fillCache: Bool
     ) throws(LarderError) -> ColdReads.Value {
         guard loading == .headers else { return .record(try load(key, from: store, fillCache: fillCache)) }
-        switch try store.header(of: key) {
-        case nil: return .record(nil)
-        case .success(let header): return .record(Record(header, payload: EmptyCollection()))
+        guard let (parsed, byteCount) = try store.header(of: key) else { return .record(nil) }
+        switch parsed {
+        case .success(let header): return .header(header, byteCount: byteCount)
         case .failure(let defect): return .unreadable(Self.defect(defect, database: name, key: key))
         }
     }

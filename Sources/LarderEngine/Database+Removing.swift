@@ -100,24 +100,3 @@ extension Database {
         return (found, last.map { $0.bytes + [0] })
     }
 }
-
-extension EpochStore {
-    /// Gives the space of what was deleted and overwritten back to the disk. Takes long; part by part, so that whoever
-    /// wants to close or reopen the store, and with him all readers, does not wait for the whole.
-    func compactAll() throws(LarderError) {
-        let parts: [(from: [UInt8], to: [UInt8])] =
-            stride(from: UInt8(0), through: 0xF0, by: 16).map { byte in
-                (byte == 0 ? [KeyKind.record] : [KeyKind.record, byte], [KeyKind.record, byte | 0x0F, 0xFF])
-            } + [([KeyKind.ownDeadline], [KeyKind.governed]), ([KeyKind.governed], [KeyKind.governed + 1])]
-        for part in parts where ending == .none {
-            do throws(LarderError) {
-                try access("compact") { (database) throws(LevelDBError) in
-                    try database.compact(from: part.from, to: part.to)
-                }
-            } catch {
-                // A store that is no longer current needs no compacting.
-                guard ending != .none else { throw error }
-            }
-        }
-    }
-}

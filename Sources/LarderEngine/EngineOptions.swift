@@ -23,6 +23,9 @@ package struct EngineOptions: Sendable {
     package var damagedBytesMax = 1 << 30
     /// How often the sweep, the sync and the retries run, in milliseconds.
     package var maintenanceMilliseconds: Int64 = 250
+    /// Bytes that the sweep must have deleted from a database, besides half of what it takes on the disk, before its tables
+    /// are merged to give them back: 16 MiB.
+    package var compactionBytesMin = 16 << 20
     /// Whether the background thread runs. Tests that move time by hand turn it off and call ``Engine/maintain()``.
     package var backgroundMaintenance = true
     /// What LOCK says of the holder besides its pid, so that a second opener knows where to ask.

@@ -107,14 +107,15 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// The header of the record of a key, checksums verified, without a copy of its payload; nil when there is none.
-    func header(of key: Key) throws(LarderError) -> Result<RecordHeader, RecordHeader.Defect>? {
+    /// The header of the record of a key and the record's length in bytes, checksums verified, without a copy of its
+    /// payload; nil when there is none.
+    func header(of key: Key) throws(LarderError) -> (Result<RecordHeader, RecordHeader.Defect>, byteCount: Int)? {
         var options = ReadOptions()
         options.fillCache = false
         return try access("get", key: key) { (database) throws(LevelDBError) in
             try database.withValue(key.stored, options: options) { bytes in
                 bytes.map { bytes in
-                    Result { () throws(RecordHeader.Defect) in try RecordHeader(parsing: bytes) }
+                    (Result { () throws(RecordHeader.Defect) in try RecordHeader(parsing: bytes) }, bytes.count)
                 }
             }
         }

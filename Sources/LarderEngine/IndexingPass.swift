@@ -9,8 +9,10 @@ struct IndexingPass {
     private var resume: [UInt8] = []
 
     /// One bounded step.
-    /// - Returns: whether there is more to do.
-    mutating func step(_ database: Database, _ store: EpochStore, _ state: Database.State) throws(LarderError) -> Bool {
+    /// - Returns: what it deleted, and whether there is more to do.
+    mutating func step(
+        _ database: Database, _ store: EpochStore, _ state: Database.State
+    ) throws(LarderError) -> (Sweeper.Removal, more: Bool) {
         if policyChanges != state.policyChanges {
             // What was written under "never" since may lie behind where this pass is.
             policyChanges = state.policyChanges
@@ -19,11 +21,11 @@ struct IndexingPass {
         let (governed, last) = try Self.collect(from: resume, store)
         guard let last else {
             try database.finishIndexing(store, policyChanges: policyChanges)
-            return false
+            return (Sweeper.Removal(), false)
         }
-        if !governed.isEmpty { try Self.index(governed, database) }
+        let removal = governed.isEmpty ? Sweeper.Removal() : try Self.index(governed, database)
         resume = last + [0]
-        return true
+        return (removal, true)
     }
 
     /// The governed ones of the next entries, and the last entry looked at; nil at the end.
@@ -47,20 +49,22 @@ struct IndexingPass {
         }
     }
 
-    private static func index(_ keys: [Key], _ database: Database) throws(LarderError) {
-        let expired = try database.commit(keys, .headers) { update -> Int in
-            var expired = 0
+    private static func index(_ keys: [Key], _ database: Database) throws(LarderError) -> Sweeper.Removal {
+        let removal = try database.commit(keys, .headers) { update -> Sweeper.Removal in
+            var removal = Sweeper.Removal()
             for position in keys.indices {
                 guard let header = update.stored(position)?.header, header.rule == .governed else { continue }
                 if update.rules.freshness(header, now: update.now) == .expired {
+                    removal.entries += 1
+                    removal.bytes += update.byteCount(position)
                     update.remove(position)
-                    expired += 1
                 } else {
                     update.addIndex(position, header)
                 }
             }
-            return expired
+            return removal
         }
-        database.context.statistics.expiredSwept.add(expired)
+        Sweeper.note(removal, database)
+        return removal
     }
 }

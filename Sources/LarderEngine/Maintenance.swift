@@ -1,8 +1,8 @@
 import Threading
 
-/// The background work of a larder, on two threads of its own. One syncs, and must not be kept waiting: every-second
-/// durability is a promise. The other does what may take long: retries after failed writes, setting damage aside,
-/// sweeping, closing and removing what was purged.
+/// The background work of a larder, on threads of its own. One syncs, and must not be kept waiting: every-second
+/// durability is a promise. The second does what may take long: retries after failed writes, setting damage aside,
+/// sweeping, closing and removing what was purged. The third, the ``Compactor``'s, does what takes longest.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: `sweepers` and `damaged` are guarded by `roundLock`, `lastSync` by
 /// `syncLock`, the rest is constant and thread-safe itself.
@@ -12,6 +12,7 @@ final class Maintenance: @unchecked Sendable {
     private let damage: DamageReports
     private let workLoop = BackgroundLoop()
     private let syncLoop = BackgroundLoop()
+    private let compactor: Compactor
     private let roundLock = Lock()
     private var sweepers: [ObjectIdentifier: Sweeper] = [:]
     /// What could not be set aside yet.
@@ -29,9 +30,11 @@ final class Maintenance: @unchecked Sendable {
         self.context = context
         self.table = table
         self.damage = damage
+        compactor = Compactor(context: context)
     }
 
     func start() {
+        compactor.start()
         let pause = context.options.maintenanceMilliseconds
         workLoop.start("larder-maintain") { [self] in work() ? min(pause, Self.pauseWhileSweeping) : pause }
         syncLoop.start("larder-sync") { [self] in
@@ -43,6 +46,7 @@ final class Maintenance: @unchecked Sendable {
     func stop() {
         syncLoop.stop()
         workLoop.stop()
+        compactor.stop()
     }
 
     func wake() { workLoop.wake() }
@@ -51,7 +55,10 @@ final class Maintenance: @unchecked Sendable {
     /// - Returns: whether there is more to sweep now.
     func round() -> Bool {
         syncIfDue()
-        return work()
+        let more = work()
+        // Where the threads run, they compact.
+        if !context.options.backgroundMaintenance { while compactor.step() {} }
+        return more
     }
 
     private func work() -> Bool {
@@ -127,7 +134,11 @@ final class Maintenance: @unchecked Sendable {
             let id = ObjectIdentifier(database)
             var sweeper = sweepers[id] ?? Sweeper()
             do throws(LarderError) {
-                if try sweeper.step(database) { more = true }
+                if try sweeper.step(database) {
+                    more = true
+                } else if let store = sweeper.takeCompactable(database) {
+                    compactor.request(store)
+                }
             } catch {
                 context.report(.debug, "sweeping database '\(database.name)' stopped: \(error)")
             }

@@ -13,6 +13,7 @@ package final class Statistics: Sendable {
     package let reopens = Atomic<Int>(0)
     package let expiredSwept = Atomic<Int>(0)
     package let indexSwept = Atomic<Int>(0)
+    package let compactions = Atomic<Int>(0)
     package let purges = Atomic<Int>(0)
     package let setAside = Atomic<Int>(0)
 

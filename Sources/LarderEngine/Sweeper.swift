@@ -17,6 +17,23 @@ struct Sweeper {
     private var resume: [UInt8: [UInt8]] = [:]
     private var restartedAt: Int64 = 0
     private var indexing = IndexingPass()
+    /// Bytes that were deleted since ``takeCompactable(_:)`` last said so. LevelDB gives them back when it merges tables.
+    private var deletedBytes = 0
+
+    /// What a part of a sweep deleted.
+    struct Removal {
+        var entries = 0
+        var bytes = 0
+    }
+
+    /// The store, when so much was deleted from it that merging its tables is worth the while: at least half of what it
+    /// takes on the disk, so that no more is written than was deleted.
+    mutating func takeCompactable(_ database: Database) -> EpochStore? {
+        guard let store, deletedBytes >= database.context.options.compactionBytesMin else { return nil }
+        guard deletedBytes >= FileSystem.size(store.path) / 2 else { return nil }
+        deletedBytes = 0
+        return store
+    }
 
     /// One bounded step.
     /// - Returns: whether there may be more to do now.
@@ -27,6 +44,7 @@ struct Sweeper {
         if self.store !== store {
             self.store = store
             indexing = IndexingPass()
+            deletedBytes = 0
             restart(monotonic)
         }
         if monotonic - restartedAt > Self.restartMilliseconds { restart(monotonic) }
@@ -38,7 +56,9 @@ struct Sweeper {
             more = try sweep(KeyKind.governed, upTo: governedBefore, database, store) || more
         }
         if state.isUnindexed, interval != nil {
-            more = try indexing.step(database, store, state) || more
+            let (removal, hasMore) = try indexing.step(database, store, state)
+            deletedBytes += removal.bytes
+            more = hasMore || more
         }
         return more
     }
@@ -55,7 +75,7 @@ struct Sweeper {
         let start = resume[kind] ?? ExpiryIndex.start(kind, 0)
         let due = try Self.collect(kind, from: start, upTo: limit, store)
         guard let last = due.last else { return false }
-        try Self.remove(due, database)
+        deletedBytes += try Self.remove(due, database).bytes
         // The next key after `last` in byte order.
         resume[kind] = last + [0]
         return due.count == Self.recordsPerStep
@@ -83,29 +103,36 @@ struct Sweeper {
         }
     }
 
-    private static func remove(_ due: [[UInt8]], _ database: Database) throws(LarderError) {
+    private static func remove(_ due: [[UInt8]], _ database: Database) throws(LarderError) -> Removal {
         let parsed = due.map { index in index.withUnsafeBytes { ExpiryIndex.parse($0) } }
         let keys = parsed.map { $0?.key ?? Key([]) }
-        let expired = try database.commit(keys, .headers) { update -> Int in
-            var expired = 0
+        let removal = try database.commit(keys, .headers) { update -> Removal in
+            var removal = Removal()
             for (position, index) in due.enumerated() where !update.unreadable.contains(position) {
                 guard let bucket = parsed[position]?.bucket, let header = update.stored(position)?.header else {
                     update.dropIndex(index)
                     continue
                 }
                 if update.rules.freshness(header, now: update.now) == .expired {
+                    removal.entries += 1
+                    removal.bytes += update.byteCount(position) + index.count
                     update.remove(position)
                     update.dropIndex(index)
-                    expired += 1
                 } else if !mayBeOwn(index, bucket, header, update.indexKey(position, header)) {
                     update.dropIndex(index)
                 }
             }
-            database.context.statistics.indexSwept.add(due.count)
-            return expired
+            return removal
         }
-        database.context.statistics.expiredSwept.add(expired)
-        if expired > 0 { database.context.report(.debug, "swept \(expired) entries of database '\(database.name)'") }
+        database.context.statistics.indexSwept.add(due.count)
+        note(removal, database)
+        return removal
+    }
+
+    static func note(_ removal: Removal, _ database: Database) {
+        guard removal.entries > 0 else { return }
+        database.context.statistics.expiredSwept.add(removal.entries)
+        database.context.report(.debug, "swept \(removal.entries) entries of database '\(database.name)'")
     }
 
     /// Whether `index` may be the one index key of an entry that is not expired: one from the future, or one that a

@@ -10,6 +10,8 @@ package struct Update {
     private var loaded: [Record?]
     /// The keys whose record cannot be read, where an update loads headers only.
     private(set) var unreadable: Set<Int> = []
+    /// How long the records are of which only the header is here.
+    private var byteCounts: [Int: Int] = [:]
     /// Where the record of each key stands in `loaded`, if a key is named twice: with its first mention.
     private let slots: [Int]?
     private(set) var operations: [CommitOperation] = []
@@ -28,6 +30,9 @@ package struct Update {
         for (index, value) in values.enumerated() {
             switch value {
             case .record(let record): loaded.append(record)
+            case .header(let header, let byteCount):
+                loaded.append(Record(header, payload: EmptyCollection()))
+                byteCounts[index] = byteCount
             case .unreadable(let error):
                 guard loading == .headers else { throw error }
                 loaded.append(nil)
@@ -58,6 +63,11 @@ package struct Update {
 
     /// What is stored under the key at `index`, expired or not.
     func stored(_ index: Int) -> Record? { loaded[slot(index)] }
+
+    /// The bytes that the entry at `index` takes in LevelDB, as it was when the update began.
+    func byteCount(_ index: Int) -> Int {
+        keys[index].stored.count + (byteCounts[index] ?? stored(index)?.stored.count ?? 0)
+    }
 
     /// Whether anything is stored under the key at `index`, expired or not.
     package func isStored(_ index: Int) -> Bool { loaded[slot(index)] != nil }

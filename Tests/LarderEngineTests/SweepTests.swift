@@ -221,3 +221,57 @@ import Testing
         #expect(try database.purgeExpired() == PurgeReport())
     }
 }
+
+/// What the sweep deletes the disk gets back.
+@Suite struct CompactionTests {
+    private func filled(_ configure: (inout EngineOptions) -> Void) throws -> TestLarder {
+        let larder = try TestLarder(inMemory: true) {
+            $0.compression = false
+            $0.writeBufferBytes = 256 << 10
+            $0.memoryBytes = 0
+            configure(&$0)
+        }
+        let database = try larder.database(policy: .high)
+        for number in 0..<600 { try database.put("k\(number)", String(repeating: "x", count: 10_000)) }
+        larder.time.advance(milliseconds: 62_000)
+        return larder
+    }
+
+    @Test func theDiskGetsBackWhatWasSwept() throws {
+        let larder = try filled { $0.compactionBytesMin = 1 << 20 }
+        let database = try larder.database()
+        #expect(database.byteCountOnDisk() > 5_000_000)
+        try larder.maintain()
+        #expect(try larder.engine().statistics.compactions.read() == 1)
+        #expect(database.byteCountOnDisk() < 1_000_000)
+        try larder.maintain()
+        #expect(try larder.engine().statistics.compactions.read() == 1)
+    }
+
+    @Test func aLittleIsNotWorthIt() throws {
+        let larder = try filled { $0.compactionBytesMin = 100 << 20 }
+        try larder.maintain()
+        #expect(try larder.engine().statistics.expiredSwept.read() == 600)
+        #expect(try larder.engine().statistics.compactions.read() == 0)
+    }
+
+    @Test func aSmallPartOfAnotherwiseFreshDatabaseIsNotWorthIt() throws {
+        let larder = try filled { $0.compactionBytesMin = 1 << 20 }
+        let database = try larder.database()
+        for number in 0..<1500 { try database.put("fresh\(number)", String(repeating: "x", count: 10_000)) }
+        try larder.maintain()
+        #expect(try larder.engine().statistics.compactions.read() == 0)
+        #expect(try database.count(includingExpired: true) == 1500)
+    }
+
+    @Test func itRunsInTheBackground() throws {
+        let larder = try filled {
+            $0.compactionBytesMin = 1 << 20
+            $0.backgroundMaintenance = true
+            $0.maintenanceMilliseconds = 1
+        }
+        let engine = try larder.engine()
+        while engine.statistics.compactions.read() == 0 { sched_yield() }
+        #expect(try larder.database().byteCountOnDisk() < 1_000_000)
+    }
+}

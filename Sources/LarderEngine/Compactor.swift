@@ -1,0 +1,86 @@
+import LevelDB
+import Threading
+
+/// Has LevelDB merge the tables of stores from which much was deleted, so that the disk gets the space back. On a thread
+/// of its own, because it takes long, and part by part, so that whoever wants to close or reopen a store waits for one
+/// part only.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the queue is read and written with the lock held.
+final class Compactor: @unchecked Sendable {
+    private let context: EngineContext
+    private let loop = BackgroundLoop()
+    private let lock = Lock()
+    private var queue: [(store: EpochStore, part: Int)] = []
+
+    /// Nothing happens meanwhile unless ``request(_:)`` ends the pause.
+    private static let idleMilliseconds: Int64 = 3_600_000
+    /// Parts that follow each other leave this much time to others.
+    private static let pauseMilliseconds: Int64 = 5
+
+    init(context: EngineContext) { self.context = context }
+
+    func start() {
+        loop.start("larder-compact") { [self] in step() ? Self.pauseMilliseconds : Self.idleMilliseconds }
+    }
+
+    /// Waits for the part under way.
+    func stop() { loop.stop() }
+
+    func request(_ store: EpochStore) {
+        let isNew = lock.withLock {
+            guard !queue.contains(where: { $0.store === store }) else { return false }
+            queue.append((store, 0))
+            return true
+        }
+        if isNew { loop.wake() }
+    }
+
+    /// One part of the first store.
+    /// - Returns: whether there is more to do.
+    func step() -> Bool {
+        guard let (store, part) = lock.withLock({ queue.first }) else { return false }
+        let hasMore: Bool
+        do throws(LarderError) {
+            hasMore = try store.compact(part: part)
+        } catch {
+            context.report(.debug, "compacting database '\(store.databaseName)' stopped: \(error)")
+            hasMore = false
+        }
+        if !hasMore { context.statistics.compactions.add() }
+        return lock.withLock {
+            if hasMore { queue[0].part += 1 } else { queue.removeFirst() }
+            return !queue.isEmpty
+        }
+    }
+}
+
+extension EpochStore {
+    /// Gives the space of what was deleted and overwritten back to the disk. Takes long.
+    func compactAll() throws(LarderError) {
+        var part = 0
+        while try compact(part: part) { part += 1 }
+    }
+
+    /// Merges one part of the keys.
+    /// - Returns: whether there are more parts; false when the store is no longer current.
+    func compact(part: Int) throws(LarderError) -> Bool {
+        guard ending == .none else { return false }
+        do throws(LarderError) {
+            try access("compact") { (database) throws(LevelDBError) in
+                let (from, to) = Self.parts[part]
+                try database.compact(from: from, to: to)
+            }
+        } catch {
+            // A store that is no longer current needs no compacting.
+            guard ending != .none else { throw error }
+        }
+        return part + 1 < Self.parts.count
+    }
+
+    /// The kinds of keys, the entries by the first byte of their keys.
+    private static let parts: [(from: [UInt8], to: [UInt8])] =
+        [([KeyKind.ownDeadline], [KeyKind.governed]), ([KeyKind.governed], [KeyKind.governed + 1])]
+        + stride(from: UInt8(0), through: 0xF0, by: 16).map { byte in
+            (byte == 0 ? [KeyKind.record] : [KeyKind.record, byte], [KeyKind.record, byte | 0x0F, 0xFF])
+        }
+}
