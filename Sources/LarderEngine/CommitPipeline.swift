@@ -36,6 +36,8 @@ package final class CommitPipeline: @unchecked Sendable {
     private var waiting = 0
     private var isStopping = false
     private var hasIdleThread = false
+    /// Whether the pipeline's own thread is to commit what is queued.
+    private var isWoken = false
     private var failures = CommitFailures()
     private var observers: [any CommitObserver] = []
     private var thread: WorkThread?
@@ -118,8 +120,15 @@ package final class CommitPipeline: @unchecked Sendable {
     /// Makes sure that what is queued gets committed soon, without waiting for it.
     package func wake() {
         lock.withLock {
-            if !queue.isEmpty, !isLed, hasIdleThread { work.signal() }
+            if !queue.isEmpty, !isLed { wakeThread() }
         }
+    }
+
+    /// Called with `lock` held.
+    private func wakeThread() {
+        guard hasIdleThread else { return }
+        isWoken = true
+        work.signal()
     }
 
     package func add(observer: any CommitObserver) { lock.withLock { observers.append(observer) } }
@@ -142,7 +151,7 @@ package final class CommitPipeline: @unchecked Sendable {
         }
         isLed = false
         if waiting > 0 { progress.broadcast() }
-        if !queue.isEmpty, hasIdleThread { work.signal() }
+        if !queue.isEmpty { wakeThread() }
     }
 
     private func commit(_ group: [CommitUnit]) {
@@ -222,10 +231,12 @@ package final class CommitPipeline: @unchecked Sendable {
     private func run() {
         lock.lock()
         while !isStopping {
-            if queue.isEmpty || isLed {
-                work.wait(lock)
-            } else {
+            if isWoken, !queue.isEmpty, !isLed {
+                isWoken = false
                 lead(until: .max)
+            } else {
+                if queue.isEmpty { isWoken = false }
+                work.wait(lock)
             }
         }
         lock.unlock()
