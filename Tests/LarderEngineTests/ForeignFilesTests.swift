@@ -50,6 +50,21 @@ import Testing
         try expectUntouched(larder)
     }
 
+    /// A directory named as a year is no epoch, whatever it is asked for.
+    @Test func aDirectoryOfYearsIsNotOurs() throws {
+        let larder = try make()
+        let photo = larder.path + "/photos/2023/beach.jpg"
+        try FileSystem.makeDirectories(larder.path + "/photos/2023")
+        try file(photo)
+        #expect(try larder.engine().databases.isEmpty)
+        _ = try larder.engine().database("photos").purge()
+        #expect(errorCode { _ = try larder.engine().deleteDatabase("photos") } == .noSuchDatabase)
+        #expect(errorCode { _ = try larder.database("photos") } == .io)
+        try larder.maintain()
+        #expect(try FileSystem.read(photo) == Array("precious".utf8))
+        try expectUntouched(larder)
+    }
+
     /// An epoch's directory without a pointer is damage, as before.
     @Test func aDatabaseWithoutPointerIsDamaged() throws {
         let larder = try make()
