@@ -83,7 +83,7 @@ import Testing
 
     private static let randomCommands = [
         "GET", "SET", "SET", "SET", "GETDEL", "MGET", "MSET", "DEL", "UNLINK", "EXISTS", "TYPE", "STRLEN", "EXPIRE",
-        "EXPIRE", "PEXPIRE", "EXPIREAT", "PEXPIREAT", "PERSIST", "PERSIST", "DBSIZE", "ECHO", "PING", "CLIENT SETNAME",
+        "EXPIRE", "PEXPIRE", "EXPIREAT", "PEXPIREAT", "PERSIST", "PERSIST", "ECHO", "PING", "CLIENT SETNAME",
         "CLIENT GETNAME", "@TTL", "@PTTL", "@EXPIRETIME", "@PEXPIRETIME", "~KEYS",
     ]
 
@@ -100,6 +100,8 @@ import Testing
         return ConformanceStep(words.joined(separator: " "))
     }
 
+    /// Without DBSIZE, which the script compares: among random deadlines it counts what is expired and not yet removed,
+    /// and the two servers remove at moments of their own (Redis also keeps, for a while, what SET gave a past deadline).
     @Test func randomCommands() throws {
         var generator = SeededGenerator(seed: testSeed())
         let redis = try RedisProcess()
