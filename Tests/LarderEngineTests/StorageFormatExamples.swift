@@ -41,8 +41,8 @@ enum StorageFormatExamples {
             name: "index-own-deadline", hex: "02 00 00 01 8b d0 1c 80 00 75 73 65 72 3a 31",
             made: ExpiryIndex.key(for: key, ownDeadline.header, policy: .low) ?? []),
         Example(
-            name: "index-governed", hex: "03 00 00 01 8b cf f0 00 00 75 73 65 72 3a 31",
-            made: ExpiryIndex.key(for: key, governed.header, policy: .low) ?? []),
+            name: "index-governed", hex: "03 00 00 01 8b cf e5 80 00 75 73 65 72 3a 31",
+            made: ExpiryIndex.key(for: key, governed.header, policy: .middle) ?? []),
         Example(name: "index-value", hex: "00", made: ExpiryIndex.value),
     ]
 
