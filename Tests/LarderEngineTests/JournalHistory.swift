@@ -57,7 +57,9 @@ extension Journal {
     }
 
     /// The groups that count, told apart by their last sequence.
-    func groups() throws -> (groups: [(last: UInt64, entries: [JournalEntry])], report: JournalReport) {
+    func groups(known: UInt64 = .max) throws -> (
+        groups: [(last: UInt64, entries: [JournalEntry])], report: JournalReport
+    ) {
         var groups: [(last: UInt64, entries: [JournalEntry])] = []
         func add(_ entry: JournalEntry, _ sequence: UInt64) {
             if groups.last?.last == sequence {
@@ -66,7 +68,7 @@ extension Journal {
                 groups.append((sequence, [entry]))
             }
         }
-        let report = try replay { operation in
+        let report = try replay(known: known) { operation in
             switch operation {
             case .put(let database, let epoch, let key, let record, let sequence):
                 add(
