@@ -1,15 +1,20 @@
 extension Journal {
     /// Visits every operation that counts, in order.
     ///
-    /// For the start, and again at any time: of what this process wrote everything must be there. Writes nothing. What is
-    /// visited is always a beginning of what was appended, cut between two groups; the report says where it ends and why.
-    /// After damage the journal refuses to append until ``setAside(_:to:)``.
+    /// For the start, and again at any time: of what this process wrote everything must be there. Writes nothing. What
+    /// is visited is always a beginning of what was appended, cut between two groups; the report says where it ends and
+    /// why. After damage the journal refuses to append until ``setAside(_:to:)``.
+    /// - Parameter known: everything up to this sequence is durable elsewhere. A journal that begins later lacks its
+    ///   first segments, which is damage too. Without it that goes unnoticed.
     /// - Throws: `newerFormat` before anything is visited; `io` possibly in the midst of it.
-    func replay(_ visit: (JournalOperation) -> Void) throws(LarderError) -> JournalReport {
+    func replay(
+        known: UInt64 = .max, _ visit: (JournalOperation) -> Void
+    ) throws(LarderError) -> JournalReport {
         let pass: JournalReplay
         do throws(FileError) {
             pass = try removing.withLock { () throws(FileError) in
-                var pass = try JournalReplay(lock.withLock { segments }, readAheadBytes: readAheadBytes)
+                var pass = try JournalReplay(
+                    lock.withLock { segments }, known: known, readAheadBytes: readAheadBytes)
                 if pass.newerVersion == nil {
                     try pass.run(visit)
                     adopt(pass)

@@ -118,11 +118,9 @@ final class Journal: @unchecked Sendable {
 
     /// Reads what was found, if nobody has.
     private func prepareToAppend() throws(FileError) {
-        let (isClosed, isRead) = lock.withLock { (self.isClosed, self.isRead) }
-        if isClosed { throw FileError(operation: "append to", path: directory, number: EBADF) }
-        if !isRead {
-            try readAgain()
-        }
+        let (hasEnded, hasRead) = lock.withLock { (isClosed, isRead) }
+        if hasEnded { throw FileError(operation: "append to", path: directory, number: EBADF) }
+        if !hasRead { try readAgain() }
         if lock.withLock({ damage != nil }) {
             throw FileError(operation: "append to", path: directory, number: EBADMSG)
         }
@@ -198,10 +196,7 @@ final class Journal: @unchecked Sendable {
                 }
             }
             let (unsynced, sequence) = lock.withLock {
-                (
-                    segments.filter { $0.number > number && !$0.isSynced }.map { ($0, $0.liveBytes, $0.isNameSynced) },
-                    lastSequence
-                )
+                (segments.filter { $0.number > number && !$0.isSynced }.map { ($0, $0.liveBytes, $0.isNameSynced) }, lastSequence)
             }
             for (segment, bytes, _) in unsynced where segment.syncedBytes < bytes {
                 try giveUpOnFailure([segment]) { () throws(FileError) in try sync(segment) }

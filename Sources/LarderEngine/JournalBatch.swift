@@ -1,7 +1,7 @@
 /// The operations of one commit group, as the bytes of one frame of the journal.
 ///
-/// Raw memory, because this is on the path of every write: an array's checks and its move at every growth cost more than
-/// the copying. Reused: ``clear()`` keeps the memory, unless there is much of it.
+/// Raw memory, because this is on the path of every write: an array's checks and its move at every growth cost more
+/// than the copying. Reused: ``clear()`` keeps the memory, unless there is much of it.
 ///
 /// An operation that cannot be written (too long, no memory, sequences that fall) is not lost silently: the batch is
 /// defective from then on, and ``Journal/append(_:)`` refuses it.
@@ -20,8 +20,8 @@ final class JournalBatch: @unchecked Sendable {
     /// Why this batch cannot be written: an errno. 0 while it can.
     private(set) var defect: Int32 = 0
 
-    // `memory` has `capacity` bytes, of which those up to `end` are written: room for the header first, then the payload.
-    // Invariant: `memory` is nil only while `capacity` is 0.
+    // `memory` has `capacity` bytes, of which those up to `end` are written: room for the header first, then the
+    // payload. Invariant: `memory` is nil only while `capacity` is 0.
     private var memory: UnsafeMutableRawPointer?
     private var capacity = 0
     private var end = JournalFormat.frameHeaderBytes

@@ -164,9 +164,10 @@ final class JournalKeeper: @unchecked Sendable {
                 .info, "replayed \(report.operations) operations, \(report.bytes) bytes of the journal")
             requestCheckpoint()
         }
-        lastSequence = report.lastSequence
+        // An empty journal does not tell how far an earlier process came; the time does, for what databases note of it.
+        lastSequence = max(report.lastSequence, UInt64(max(0, context.time.now())) << 16)
         liveBytes.store(journal.liveByteCount, ordering: .relaxed)
-        return report.lastSequence
+        return lastSequence
     }
 
     private func setAside(_ damage: JournalDamage, _ report: inout JournalReport) throws(LarderError) {

@@ -1,8 +1,8 @@
 /// Reads one segment's file, and judges every byte of it before anything is believed.
 ///
-/// With pread into a buffer and not through a mapping: a file that shrinks under a mapping kills the process. The buffer
-/// holds what is looked at: as much as is read ahead, or one frame, whose length was compared with that of the file
-/// before.
+/// With pread into a buffer and not through a mapping: a file that shrinks under a mapping kills the process. The
+/// buffer holds what is looked at: as much as is read ahead, or one frame, whose length was compared with that of the
+/// file before.
 final class JournalReader {
     let number: UInt64
     let path: String

@@ -1,7 +1,8 @@
 /// One pass through the segments of a journal: which frames count, and why the others do not.
 ///
 /// The rules (docs/StorageFormat.md):
-/// - The frames of a segment count up to the length that the header of the next one gives. Anything else there is damage.
+/// - The frames of a segment count up to the length that the header of the next one gives. Anything else there is
+///   damage.
 /// - In the last segment frames count up to the first bad one. What follows is cut off if no good frame is in it.
 /// - Each segment names the one before it and the sequence it ends with. What does not fit together is damage.
 /// - Damage ends what counts. Nothing behind it is used.
@@ -12,7 +13,8 @@ struct JournalReplay {
     private(set) var ends: [(segment: JournalSegment, bytes: Int, sequence: UInt64)] = []
     /// Segments before one that says that there were none any more: they had been removed.
     private(set) var stale: [JournalSegment] = []
-    /// Segments at the end without a header and without frames, the lowest first: the machine failed when they were made.
+    /// Segments at the end without a header and without frames, the lowest first: the machine failed when they were
+    /// made.
     private(set) var stillborn: [JournalSegment] = []
 
     private struct Item {
@@ -23,9 +25,11 @@ struct JournalReplay {
     }
     private var items: [Item] = []
     private var sequence: UInt64 = 0
+    private let known: UInt64
 
     /// Opens the files and reads their headers.
-    init(_ segments: [JournalSegment], readAheadBytes: Int) throws(FileError) {
+    init(_ segments: [JournalSegment], known: UInt64, readAheadBytes: Int) throws(FileError) {
+        self.known = known
         for segment in segments {
             let reader = try JournalReader(
                 number: segment.number, path: segment.path, readAheadBytes: readAheadBytes)
@@ -88,9 +92,11 @@ struct JournalReplay {
         if let defect = checkHeader(index) { return try damage(index, at: 0, defect) }
         guard let reader = item.reader else { return try damage(index, at: 0, "it is not a file") }
         let limit = limit(of: index)
-        let end = limit ?? reader.fileBytes
+        let end = min(limit ?? reader.fileBytes, reader.fileBytes)
         var offset = JournalFormat.segmentHeaderBytes
-        guard end >= offset else { return try damage(index, at: 0, "less than its header is said to count of it") }
+        if let limit, limit < offset {
+            return try damage(index, at: 0, "less than its header is said to count of it")
+        }
         while offset < end {
             switch try reader.frame(at: offset, limit: end) {
             case .good(let header, let payload):
@@ -117,6 +123,9 @@ struct JournalReplay {
                 return false
             }
         }
+        if let limit, limit > end {
+            return try damage(index, at: offset, "the file is shorter than what counts of it")
+        }
         ends.append((item.segment, offset, sequence))
         return true
     }
@@ -128,8 +137,11 @@ struct JournalReplay {
         case .failure(.newerVersion(let version)): return "it has version \(version)"
         case .success(let header):
             if index == 0 {
+                report.precedingSequence = header.formerSequence
+                guard header.formerSequence <= known else {
+                    return "it follows sequence \(header.formerSequence), and only those up to \(known) are elsewhere"
+                }
                 sequence = header.formerSequence
-                report.precedingSequence = sequence
                 return nil
             }
             if header.formerNumber != items[index - 1].segment.number {
@@ -155,16 +167,18 @@ struct JournalReplay {
     private mutating func damage(_ index: Int, at offset: Int, _ reason: String) throws(FileError) -> Bool {
         var later = JournalReader.Later()
         var unused = -offset
+        // Nothing is lost of what is elsewhere too.
+        let kept = known == .max ? sequence : max(sequence, known)
         for (position, item) in items[index...].enumerated() {
             guard let reader = item.reader else { continue }
             unused += reader.fileBytes
-            try reader.search(from: position == 0 && offset > 0 ? offset + 1 : 0, above: sequence, &later)
+            try reader.search(from: position == 0 && offset > 0 ? offset + 1 : 0, above: kept, &later)
             reader.release()
         }
         report.cut = nil
         report.damage = JournalDamage(
             segment: items[index].segment.number, offset: offset, reason: reason, unusedBytes: max(0, unused),
-            laterFrames: later.frames, concernsSynced: later.syncedSequence > sequence || later.isIncomplete)
+            laterFrames: later.frames, concernsSynced: later.syncedSequence > kept || later.isIncomplete)
         return false
     }
 }

@@ -39,7 +39,7 @@ struct JournalDamage: Equatable, Sendable, CustomStringConvertible {
 struct JournalReport: Equatable, Sendable {
     /// The last sequence of what counts; 0 when there is none.
     var lastSequence: UInt64 = 0
-    /// The last sequence before the first segment. More than what the caller knows to be elsewhere: something is missing.
+    /// The last sequence before the first segment: what was removed, or is missing.
     var precedingSequence: UInt64 = 0
     var segments = 0
     var frames = 0

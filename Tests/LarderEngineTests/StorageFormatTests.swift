@@ -44,10 +44,16 @@ import Testing
             "at most \(Record.payloadBytesMax) bytes",
             "`larder-database \(PointerFile.formatVersion)`", "`\(LarderLock.fileName)`", "`\(PointerFile.name)`",
             "`\(DamagedFiles.directoryName)/", "| 0 | raw |", "| 1 | json |", "| 2 | plist |", "| 255 | custom |",
+            "`\(JournalFormat.directoryName)/`", "`\(JournalFormat.fileName(1))`",
+            "payload of at most \(JournalFormat.payloadBytesMax)",
+            "header is \(JournalFormat.segmentHeaderBytes) bytes", "header of \(JournalFormat.frameHeaderBytes) bytes",
+            "Keys are at most \(JournalFormat.keyBytesMax) bytes, records at most \(JournalFormat.recordBytesMax)",
             "more than \(FreshnessRules.futureToleranceMilliseconds) ms",
         ] { #expect(page.contains(text), "the page lacks: \(text)") }
         #expect([KeyKind.metadata, KeyKind.record, KeyKind.ownDeadline, KeyKind.governed] == [0, 1, 2, 3])
         #expect([Codec.raw, .json, .propertyList, .custom].map(\.rawValue) == [0, 1, 2, 255])
+        #expect([JournalFormat.Kind.database, JournalFormat.Kind.put, JournalFormat.Kind.remove] == [1, 2, 3])
+        #expect(JournalFormat.version == 1)
         #expect(RecordHeader.version == 1)
         #expect(Database.Metadata.formatVersion == 1)
     }
