@@ -10,13 +10,19 @@ struct Call {
     let server: ServerState
     /// The command's one time, in milliseconds since 1970.
     let now: Int64
+    /// Whether the command may wait for the disk: it does not run on an event loop.
+    let mayBlock: Bool
     /// What the reply has to wait for.
     private(set) var ticket = CommitTicket.none
+    /// Whether the command found that it must wait for the disk, and may not. Then nothing was done, and it runs again
+    /// from its beginning where it may.
+    private(set) var isCold = false
 
-    init(_ session: Session, _ server: ServerState, now: Int64) {
+    init(_ session: Session, _ server: ServerState, now: Int64, mayBlock: Bool) {
         self.session = session
         self.server = server
         self.now = now
+        self.mayBlock = mayBlock
     }
 
     mutating func depends(on other: CommitTicket) { if other > ticket { ticket = other } }
@@ -68,9 +74,58 @@ struct Call {
 
     var database: Database { session.database }
 
-    /// The fresh entry of a key, from the connection's snapshot if it has one open.
-    mutating func read(_ key: Key) throws(CommandError) -> Record? {
+    /// Ends a command that would have to wait for the disk.
+    private mutating func cold() -> CommandError {
+        isCold = true
+        return CommandError("ERR the entry is not in memory")
+    }
+
+    /// What is known of an entry without its payload.
+    struct Facts {
+        let header: RecordHeader
+        let payloadCount: Int
+    }
+
+    /// What is known of the fresh entry of a key.
+    mutating func facts(_ index: Int) throws(CommandError) -> Facts? {
+        var facts: Facts?
+        try read(index) { header, payload in facts = Facts(header: header, payloadCount: payload.count) }
+        return facts
+    }
+
+    /// Replies with the payload of the fresh entry of a key, or null.
+    mutating func replyWithValue(_ index: Int) throws(CommandError) {
+        let replies = session.replyMemory
+        if try !read(index, { _, payload in replies.pointee.bulk(payload) }) { replies.pointee.null() }
+    }
+
+    /// Reads the key that is the word at `index`, from the connection's snapshot if it has one open.
+    /// - Parameter body: called with the fresh entry, if there is one. Copies what it needs, and calls nothing.
+    /// - Returns: whether there is one.
+    @discardableResult
+    private mutating func read(_ index: Int, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void)
+        throws(CommandError) -> Bool
+    {
+        let key = try key(index)
         let open = try session.snapshot()
+        guard mayBlock else {
+            if open != nil { throw cold() }
+            var found = QuickRead.cold
+            do throws(LarderError) {
+                found = try database.readQuickly(bytes(index), now: now, ticket: &ticket, body)
+            } catch {
+                throw CommandError(error)
+            }
+            if found == .cold { throw cold() }
+            return found == .hit
+        }
+        guard let record = try read(key, open) else { return false }
+        record.withPayload { body(record.header, $0) }
+        return true
+    }
+
+    /// The fresh entry of a key, where the command may block.
+    private mutating func read(_ key: Key, _ open: OpenSnapshot?) throws(CommandError) -> Record? {
         do throws(LarderError) {
             if let open { return try open.snapshot.get(key) }
             let result = try database.read(key, now: now)
@@ -83,10 +138,10 @@ struct Call {
 
     /// The fresh entries of several keys at one instant.
     mutating func read(_ keys: [Key]) throws(CommandError) -> [Record?] {
-        let open = try session.snapshot()
-        if keys.count == 1 || open != nil {
+        if let open = try session.snapshot() {
+            guard mayBlock else { throw cold() }
             var records: [Record?] = []
-            for key in keys { records.append(try read(key)) }
+            for key in keys { records.append(try read(key, open)) }
             return records
         }
         return try update(keys, loading: true) { update in keys.indices.map { update.current($0) } }
@@ -98,15 +153,26 @@ struct Call {
     ) throws(CommandError) -> Result {
         do throws(LarderError) {
             var result: Result?
-            let ticket = try database.perform(keys, loading: loading, now: now) { (update) throws(LarderError) in
+            let ticket = try perform(keys, loading: loading) { (update) throws(LarderError) in
                 result = try body(&update)
             }
-            depends(on: ticket)
-            guard let result else { preconditionFailure("the body of an update was not called") }
-            return result
+            if let ticket {
+                depends(on: ticket)
+                guard let result else { preconditionFailure("the body of an update was not called") }
+                return result
+            }
         } catch {
             throw CommandError(error)
         }
+        throw cold()
+    }
+
+    /// - Returns: nil when it would have to block, and may not.
+    private func perform(
+        _ keys: [Key], loading: Bool, _ body: (inout Update) throws(LarderError) -> Void
+    ) throws(LarderError) -> CommitTicket? {
+        guard mayBlock else { return try database.performIfHot(keys, loading: loading, now: now, body) }
+        return try database.perform(keys, loading: loading, now: now, body)
     }
 }
 

@@ -62,8 +62,8 @@ enum KeyCommands {
     }
 
     @Sendable static func type(_ call: inout Call) throws(CommandError) -> Outcome {
-        let record = try call.read(try call.key(1))
-        call.session.replies.simple(record == nil ? "none" : "string")
+        let facts = try call.facts(1)
+        call.session.replies.simple(facts == nil ? "none" : "string")
         return .done
     }
 

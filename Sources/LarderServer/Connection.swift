@@ -14,6 +14,8 @@ final class Connection {
         case running
         /// The next one waits for another thread.
         case working
+        /// They run on another thread, which has the session: nothing here touches it.
+        case away
         /// The next one waits until less waits to be committed.
         case congested
         /// The next one waits until the client has taken its replies.
@@ -26,6 +28,9 @@ final class Connection {
     private unowned let eventLoop: EventLoop
     private let pipe: UnsafeMutablePointer<uv_pipe_t>
     private var progress = Progress.idle
+    /// What the loop's lists of connections know: see ``EventLoop/note(_:)``.
+    var isListedAsHolding = false
+    var isListedAsCongested = false
     private var isReading = false
     private var isWriting = false
     private var isClosed = false
@@ -56,6 +61,10 @@ final class Connection {
         data.map { Unmanaged<Connection>.fromOpaque($0).takeUnretainedValue() }
     }
 
+    private var isAway: Bool { progress == .away }
+
+    var hasHeldReplies: Bool { !isAway && session.hasHeldReplies }
+
     private var stream: UnsafeMutablePointer<uv_stream_t> {
         UnsafeMutableRawPointer(pipe).assumingMemoryBound(to: uv_stream_t.self)
     }
@@ -80,7 +89,7 @@ final class Connection {
         guard !isClosed else { return }
         isClosed = true
         if let reason { eventLoop.log.info("client \(session.id) disconnected: \(reason)") }
-        session.end()
+        if !isAway { session.end() }
         uv_close(asHandle(pipe)) { handle in
             guard let data = handle?.pointee.data else { return }
             Unmanaged<Connection>.fromOpaque(data).release()
@@ -104,7 +113,7 @@ final class Connection {
             switch progress {
             case .idle: true
             case .full: session.parser.bufferedBytes < eventLoop.server.limits.inputBytesPause
-            case .running, .working, .congested, .closing: false
+            case .running, .working, .away, .congested, .closing: false
             }
         if isWanted, !isClosed, !hasEnded, !isFinishing { startReading() } else { stopReading() }
     }
@@ -138,8 +147,8 @@ final class Connection {
             hasEnded = true
             if count != Int(UV_EOF.rawValue) { return close(nil) }
         } else {
-            // `count` bytes of the loop's buffer were just written by libuv.
-            session.parser.append(UnsafeRawBufferPointer(start: buffer?.base, count: count))
+            // `count` bytes of the loop's buffer were just written by libuv. They stay there until this call is over.
+            session.parser.borrow(UnsafeMutableRawBufferPointer(start: buffer?.base, count: count))
         }
         advance()
     }
@@ -147,20 +156,30 @@ final class Connection {
     // MARK: Commands
 
     /// Runs what can be run and sends what can be sent.
-    func advance() {
-        guard !isClosed, progress != .working else { return }
+    func advance() { advance(nil) }
+
+    /// - Parameter pause: why the session paused before it came back from another thread.
+    private func advance(_ pause: Session.Pause?) {
+        guard !isClosed, progress != .working, progress != .away else { return }
         progress = .running
-        progress = runCommands()
-        eventLoop.note(self, holds: session.hasHeldReplies, isCongested: progress == .congested)
+        let next = runCommands(pause)
+        // What is left must not stay in the loop's buffer.
+        session.parser.endBorrowing()
+        guard !isClosed else { return eventLoop.noteWrites() }
+        progress = next == .away ? .running : next
+        eventLoop.note(self, isCongested: progress == .congested)
         flush()
+        guard !isClosed else { return }
+        if next == .away { handOver() }
         adjustReading()
     }
 
-    private func runCommands() -> Progress {
+    private func runCommands(_ first: Session.Pause?) -> Progress {
         let outputMax = eventLoop.server.limits.outputBytesPause
         var limit = min(outputMax, Self.flushBytes)
+        var pause = first ?? session.run(outputBytesMax: limit)
         while true {
-            switch session.run(outputBytesMax: limit) {
+            switch pause {
             case .needsInput: return .idle
             case .work(let work):
                 submit(work)
@@ -168,15 +187,39 @@ final class Connection {
             case .prepare(let database, let forWriting):
                 prepare(database, forWriting)
                 return .working
+            case .cold: return .away
             case .congested: return .congested
             case .closing: return .closing
+            case .sliceEnded: break
             case .outputFull:
                 flush()
                 if isClosed { return .closing }
                 if session.pendingOutput > outputMax { return .full }
                 limit = min(outputMax, session.pendingOutput + Self.flushBytes)
             }
+            pause = session.run(outputBytesMax: limit)
         }
+    }
+
+    /// Gives the session to a thread that may block, until ``takeBack(_:)``.
+    private func handOver() {
+        progress = .away
+        let limits = eventLoop.server.limits
+        let outputMax = session.pendingOutput + Self.flushBytes
+        eventLoop.coldWorkers.submit { [eventLoop, session] in
+            let until = session.server.engine.monotonic() + limits.coldSliceMilliseconds
+            let pause = session.runBlocking(
+                outputBytesMax: outputMax, slice: Session.Slice(commandsMax: limits.coldSliceCommands, until: until))
+            eventLoop.send(.returned(session.id, pause))
+        }
+    }
+
+    /// The session is back from the thread that may block.
+    func takeBack(_ pause: Session.Pause) {
+        progress = .running
+        // What was decided meanwhile was not told to it.
+        session.settle()
+        advance(pause)
     }
 
     private func submit(_ work: @escaping DeferredWork) {
@@ -206,8 +249,10 @@ final class Connection {
         advance()
     }
 
-    func commitsDecided(_ sequences: ClosedRange<UInt64>, failure: LarderError?) {
-        session.commitsDecided(sequences, failure: failure)
+    /// Looks at what is decided by now, and sends what waited for it.
+    func settle() {
+        guard !isClosed, !isAway else { return }
+        session.settle()
         flush()
         if progress == .full { advance() }
     }
@@ -216,7 +261,7 @@ final class Connection {
 
     /// Sends what may be sent, as much as the socket takes; the rest follows when it is writable.
     private func flush() {
-        guard !isClosed, !isWriting else { return }
+        guard !isClosed, !isWriting, !isAway else { return }
         while session.sendableCount > 0 {
             let sent = trySend(session.sendableCount)
             if sent < 0 { return close(nil) }
@@ -293,6 +338,7 @@ final class Connection {
 
     /// Closes a connection that has nothing more to say or hear.
     private func closeIfDone() {
+        guard !isAway else { return }
         let isOver = progress == .closing || progress == .idle && (hasEnded || isFinishing)
         if isOver, !isWriting, session.pendingOutput == 0, !session.hasHeldReplies { close(nil) }
     }
@@ -300,6 +346,7 @@ final class Connection {
     // MARK: Time
 
     func tick(_ monotonic: Int64) {
+        guard !isAway else { return }
         session.expireSnapshot(monotonic: monotonic)
         quietTicks += 1
         if quietTicks == Self.ticksUntilReclaim, progress == .idle { session.reclaim() }

@@ -1,6 +1,7 @@
 import CUV
 import LarderEngine
 import RESP
+import Synchronization
 import Threading
 
 /// One libuv loop with its connections, on one thread.
@@ -13,12 +14,17 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         case accept(descriptor: Int32)
         case finished(Int64, Session.WorkResult)
         case prepared(Int64, LarderError?)
-        case decided(UInt64, LarderError?)
+        case returned(Int64, Session.Pause)
+        /// Commits were decided.
+        case decided
         case stop
     }
 
     let server: ServerState
+    /// For what may take long.
     let workers: WorkerPool
+    /// For commands that must read the disk.
+    let coldWorkers: WorkerPool
     let log: Log
     let loop: UnsafeMutablePointer<uv_loop_t>
     private let wakeUp: UnsafeMutablePointer<uv_async_t>
@@ -35,12 +41,13 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
 
     private var connections: [Int64: Connection] = [:]
     /// Connections whose commands wait because too much waits to be committed.
-    private var congested: Set<Int64> = []
-    /// Connections with replies that wait for a commit.
-    private var holding: Set<Int64> = []
+    private var congested: [Connection] = []
+    /// Connections with replies that wait for a commit. Those whose replies are gone leave the list when it is gone
+    /// through.
+    private var holding: [Connection] = []
     private var hasNewWrites = false
-    /// Commits up to this sequence are decided, as far as this loop was told.
-    private var lastDecided: UInt64 = 0
+    /// Whether this loop wants to be told when commits are decided.
+    private let awaitsDecisions = Atomic<Bool>(false)
     private var isStopping = false
     private var stopDeadline: Int64 = 0
     /// Called on every tick of the first loop.
@@ -50,9 +57,10 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
 
     private static let tickMilliseconds: UInt64 = 100
 
-    init(server: ServerState, workers: WorkerPool, log: Log) {
+    init(server: ServerState, workers: WorkerPool, coldWorkers: WorkerPool, log: Log) {
         self.server = server
         self.workers = workers
+        self.coldWorkers = coldWorkers
         self.log = log
         loop = .allocate(capacity: 1)
         wakeUp = .allocate(capacity: 1)
@@ -110,8 +118,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     func send(_ message: Message) {
         let isDropped = mailLock.withLock {
             if isOver { return true }
-            // Decisions without failure that follow each other say no more than the last.
-            if case .decided(_, nil) = message, case .decided(_, nil) = mail.last { mail.removeLast() }
+            if case .decided = message, case .decided = mail.last { return false }
             mail.append(message)
             // With the lock held, because the handle is closed with the lock held.
             uv_async_send(wakeUp)
@@ -127,7 +134,12 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         server.clients.add(-1)
     }
 
-    func commitsDecided(upTo sequence: UInt64, failure: LarderError?) { send(.decided(sequence, failure)) }
+    /// Wakes the loop if it waits for commits.
+    func commitsDecided(upTo sequence: UInt64, failure: LarderError?) {
+        // Against the fence in `commitWrites`: either this sees that the loop waits, or the loop sees the decision.
+        atomicMemoryFence(ordering: .sequentiallyConsistent)
+        if awaitsDecisions.load(ordering: .relaxed) { send(.decided) }
+    }
 
     private func readMail() {
         let messages = mailLock.withLock {
@@ -139,19 +151,26 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             case .accept(let descriptor): accept(descriptor)
             case .finished(let id, let result): connections[id]?.finish(result)
             case .prepared(let id, let error): connections[id]?.finishPreparing(error)
-            case .decided(let sequence, let failure): decided(sequence, failure)
+            case .returned(let id, let pause):
+                // Where the connection is gone, what it wrote is committed all the same.
+                if let connection = connections[id] { connection.takeBack(pause) } else { noteWrites() }
+            case .decided: settle()
             case .stop: beginStopping()
             }
         }
-        wakeCommits()
+        commitWrites()
     }
 
-    private func decided(_ sequence: UInt64, _ failure: LarderError?) {
-        guard sequence > lastDecided else { return }
-        let sequences = lastDecided + 1...sequence
-        lastDecided = sequence
-        for id in holding { connections[id]?.commitsDecided(sequences, failure: failure) }
-        holding = holding.filter { connections[$0]?.session.hasHeldReplies == true }
+    /// Looks at which of the replies that wait are decided, and sends those.
+    private func settle() {
+        let waiting = holding
+        holding = []
+        for connection in waiting {
+            connection.isListedAsHolding = false
+            connection.settle()
+            list(connection)
+        }
+        if holding.isEmpty { awaitsDecisions.store(false, ordering: .relaxed) }
         resumeCongested()
     }
 
@@ -159,18 +178,27 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         guard !congested.isEmpty, !server.engine.pipeline.isCongested else { return }
         let waiting = congested
         congested = []
-        for id in waiting { connections[id]?.advance() }
+        for connection in waiting {
+            connection.isListedAsCongested = false
+            connection.advance()
+        }
     }
 
     // MARK: Turns of the loop
 
-    private func polled() { wakeCommits() }
+    private func polled() { commitWrites() }
 
-    /// Has everything committed that the commands of this turn wrote, as one group.
-    private func wakeCommits() {
+    /// Has everything committed that the commands of this turn wrote, as one group, and sends what waited for it if it is
+    /// decided already.
+    private func commitWrites() {
         guard hasNewWrites else { return }
         hasNewWrites = false
+        if !holding.isEmpty, !awaitsDecisions.load(ordering: .relaxed) {
+            awaitsDecisions.store(true, ordering: .relaxed)
+            atomicMemoryFence(ordering: .sequentiallyConsistent)
+        }
         server.engine.pipeline.wake()
+        settle()
     }
 
     private func tick() {
@@ -179,7 +207,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         for connection in Array(connections.values) { connection.tick(now) }
         resumeCongested()
         // The loop polls before it comes to the check that wakes commits otherwise.
-        wakeCommits()
+        commitWrites()
         if isStopping {
             if now >= stopDeadline {
                 for connection in Array(connections.values) { connection.close("the daemon is stopping") }
@@ -202,22 +230,34 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     func closed(_ connection: Connection) {
         let id = connection.session.id
         guard connections.removeValue(forKey: id) != nil else { return }
-        congested.remove(id)
-        holding.remove(id)
+        if connection.isListedAsCongested { congested.removeAll { $0 === connection } }
+        if connection.isListedAsHolding { holding.removeAll { $0 === connection } }
         server.clients.add(-1)
         if isStopping { endIfIdle() }
     }
 
-    /// Notes that a connection's commands wrote, or that its replies wait.
-    func note(_ connection: Connection, holds: Bool, isCongested: Bool) {
-        if holds {
+    /// Notes that a connection's replies wait for commits, or its commands for fewer of them.
+    func note(_ connection: Connection, isCongested: Bool) {
+        if connection.hasHeldReplies {
             hasNewWrites = true
-            holding.insert(connection.session.id)
+            list(connection)
         }
         if isCongested {
             hasNewWrites = true
-            congested.insert(connection.session.id)
+            if !connection.isListedAsCongested {
+                connection.isListedAsCongested = true
+                congested.append(connection)
+            }
         }
+    }
+
+    /// Notes that there may be writes that nobody has had committed.
+    func noteWrites() { hasNewWrites = true }
+
+    private func list(_ connection: Connection) {
+        guard !connection.isListedAsHolding, connection.hasHeldReplies else { return }
+        connection.isListedAsHolding = true
+        holding.append(connection)
     }
 
     // MARK: Stopping

@@ -20,6 +20,13 @@ package struct Limits: Sendable {
     package var databasesOpenedAtStart = 64
     /// Cursors of SCAN that are remembered.
     package var scanCursorsMax = 4096
+    /// Threads that run commands which must read the disk.
+    package var coldThreads = 4
+    /// The most commands that a connection runs on such a thread before it goes back to its event loop.
+    package var coldSliceCommands = 1024
+    /// How long a connection runs commands on such a thread before it goes back, in milliseconds: no further command
+    /// begins then.
+    package var coldSliceMilliseconds: Int64 = 10
     /// How long a stop waits for clients to take their replies, in milliseconds.
     package var stopMilliseconds: Int64 = 5_000
     /// Lengths of requests.

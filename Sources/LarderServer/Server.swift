@@ -99,9 +99,10 @@ package enum Server {
         } catch {
             throw .larder(error)
         }
-        let workers = WorkerPool(threads: 2)
+        let workers = WorkerPool(name: "larder-work", threads: 2)
+        let coldWorkers = WorkerPool(name: "larder-cold", threads: max(1, configuration.limits.coldThreads))
         let loops = (0..<max(1, min(64, configuration.threads))).map { _ in
-            EventLoop(server: state, workers: workers, log: log)
+            EventLoop(server: state, workers: workers, coldWorkers: coldWorkers, log: log)
         }
         let listener = Listener(descriptor, loops: loops, server: state, log: log)
         if configuration.handlesSignals { ProcessSettings.unblockStopSignals() }
@@ -126,6 +127,7 @@ package enum Server {
         loops[0].run()
         for thread in threads { thread.join() }
         workers.stop()
+        coldWorkers.stop()
         withExtendedLifetime((listener, signals, loops)) {}
     }
 
