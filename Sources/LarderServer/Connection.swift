@@ -25,11 +25,14 @@ final class Connection {
     }
 
     let session: Session
-    private unowned let eventLoop: EventLoop
+    /// Unsafe, because counting the references would be a good part of what a small request costs. The loop outlives its
+    /// connections: it ends when the last one is closed, and the server keeps it for longer.
+    private unowned(unsafe) let eventLoop: EventLoop
     private let pipe: UnsafeMutablePointer<uv_pipe_t>
     private var progress = Progress.idle
     /// What the loop's lists of connections know: see ``EventLoop/note(_:)``.
     var isListedAsHolding = false
+    var isListedAsUnsent = false
     var isListedAsCongested = false
     private var isReading = false
     private var isWriting = false
@@ -56,9 +59,11 @@ final class Connection {
 
     deinit { pipe.deallocate() }
 
-    /// libuv gives the context back as a pointer; the retain taken in `open` keeps it valid until the close callback.
-    private static func from(_ data: UnsafeMutableRawPointer?) -> Connection? {
-        data.map { Unmanaged<Connection>.fromOpaque($0).takeUnretainedValue() }
+    /// Runs `body` on the connection that is the context of a handle. libuv gives it back as a pointer; the retain taken in
+    /// `open` keeps it valid until the close callback, so that nothing is counted here.
+    private static func with<Handle>(_ handle: UnsafeMutablePointer<Handle>?, _ body: (Connection) -> Void) {
+        guard let handle, let data = asHandle(handle).pointee.data else { return }
+        Unmanaged<Connection>.fromOpaque(data)._withUnsafeGuaranteedRef(body)
     }
 
     private var isAway: Bool { progress == .away }
@@ -74,7 +79,7 @@ final class Connection {
     func open(_ descriptor: Int32) {
         uv_pipe_init(eventLoop.loop, pipe, 0)
         pipe.pointee.data = Unmanaged.passRetained(self).toOpaque()
-        lastProgress = eventLoop.server.engine.monotonic()
+        lastProgress = eventLoop.time
         let status = uv_pipe_open(pipe, descriptor)
         guard status == 0 else {
             closeDescriptor(descriptor)
@@ -123,8 +128,8 @@ final class Connection {
         isReading = true
         uv_read_start(
             stream,
-            { handle, _, buffer in Connection.from(handle?.pointee.data)?.provide(buffer) },
-            { handle, count, buffer in Connection.from(handle?.pointee.data)?.didRead(count, buffer?.pointee) })
+            { handle, _, buffer in Connection.with(handle) { $0.provide(buffer) } },
+            { handle, count, buffer in Connection.with(handle) { $0.didRead(count, buffer?.pointee) } })
     }
 
     private func stopReading() {
@@ -168,9 +173,11 @@ final class Connection {
         guard !isClosed else { return eventLoop.noteWrites() }
         progress = next == .away ? .running : next
         eventLoop.note(self, isCongested: progress == .congested)
-        flush()
-        guard !isClosed else { return }
-        if next == .away { handOver() }
+        if next == .away {
+            flush()
+            guard !isClosed else { return }
+            handOver()
+        }
         adjustReading()
     }
 
@@ -253,14 +260,14 @@ final class Connection {
     func settle() {
         guard !isClosed, !isAway else { return }
         session.settle()
-        flush()
+        eventLoop.sendAtEndOfTurn(self)
         if progress == .full { advance() }
     }
 
     // MARK: Writing
 
     /// Sends what may be sent, as much as the socket takes; the rest follows when it is writable.
-    private func flush() {
+    func flush() {
         guard !isClosed, !isWriting, !isAway else { return }
         while session.sendableCount > 0 {
             let sent = trySend(session.sendableCount)
@@ -286,7 +293,7 @@ final class Connection {
 
     private func didSend(_ count: Int) {
         session.didSend(count)
-        lastProgress = eventLoop.server.engine.monotonic()
+        lastProgress = eventLoop.time
     }
 
     /// A write request with a copy of the bytes it sends, which must stay where they are until libuv calls back.
@@ -309,9 +316,9 @@ final class Connection {
         session.didSend(count)
         let status = uv_write(request, stream, &buffer, 1) { request, status in
             guard let request else { return }
-            let connection = Connection.from(request.pointee.handle?.pointee.data)
+            let handle = request.pointee.handle
             Connection.release(request)
-            connection?.didWriteLater(status)
+            Connection.with(handle) { $0.didWriteLater(status) }
         }
         if status != 0 {
             Self.release(request)
@@ -331,7 +338,7 @@ final class Connection {
         isWriting = false
         guard !isClosed else { return }
         guard status == 0 else { return close(nil) }
-        lastProgress = eventLoop.server.engine.monotonic()
+        lastProgress = eventLoop.time
         flush()
         if progress == .full { advance() }
     }
@@ -345,7 +352,10 @@ final class Connection {
 
     // MARK: Time
 
-    func tick(_ monotonic: Int64) {
+    /// - Parameters:
+    ///   - time: the loop's.
+    ///   - monotonic: the engine's time for timers.
+    func tick(_ time: Int64, monotonic: Int64) {
         guard !isAway else { return }
         session.expireSnapshot(monotonic: monotonic)
         quietTicks += 1
@@ -353,10 +363,10 @@ final class Connection {
         let limits = eventLoop.server.limits
         // Replies that wait for a commit are not the client's fault.
         let isStalled = isWriting || session.sendableCount > 0
-        if isStalled, monotonic - lastProgress > limits.outputStallMilliseconds {
+        if isStalled, time - lastProgress > limits.outputStallMilliseconds {
             close("it left \(session.pendingOutput) bytes of replies unread for \(limits.outputStallMilliseconds) ms")
         } else if !isStalled {
-            lastProgress = monotonic
+            lastProgress = time
         }
     }
 }

@@ -45,6 +45,9 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     /// Connections with replies that wait for a commit. Those whose replies are gone leave the list when it is gone
     /// through.
     private var holding: [Connection] = []
+    /// Connections that may have replies to send when the turn ends, and room for the next list.
+    private var unsent: [Connection] = []
+    private var spareList: [Connection] = []
     private var hasNewWrites = false
     /// Whether this loop wants to be told when commits are decided.
     private let awaitsDecisions = Atomic<Bool>(false)
@@ -96,7 +99,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         uv_check_init(loop, afterPolling)
         afterPolling.pointee.data = context
         uv_check_start(afterPolling) { handle in
-            EventLoop.from(handle?.pointee.data)?.polled()
+            EventLoop.from(handle?.pointee.data)?.endTurn()
         }
         uv_timer_init(loop, ticker)
         ticker.pointee.data = context
@@ -158,7 +161,6 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             case .stop: beginStopping()
             }
         }
-        commitWrites()
     }
 
     /// Looks at which of the replies that wait are decided, and sends those.
@@ -186,7 +188,28 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
 
     // MARK: Turns of the loop
 
-    private func polled() { commitWrites() }
+    /// When this turn began, in milliseconds of the monotonic clock. Costs nothing.
+    var time: Int64 { Int64(truncatingIfNeeded: uv_now(loop)) }
+
+    /// Ends a turn: everything that was readable has been handled. Has what was written committed, and sends the replies:
+    /// so clients that are answered at once also ask again at once, and the next turn has more to do in one go.
+    private func endTurn() {
+        commitWrites()
+        guard !unsent.isEmpty else { return }
+        swap(&unsent, &spareList)
+        for index in spareList.indices {
+            spareList[index].isListedAsUnsent = false
+            spareList[index].flush()
+        }
+        spareList.removeAll(keepingCapacity: true)
+    }
+
+    /// Has a connection's replies sent when the turn ends.
+    func sendAtEndOfTurn(_ connection: Connection) {
+        guard !connection.isListedAsUnsent else { return }
+        connection.isListedAsUnsent = true
+        unsent.append(connection)
+    }
 
     /// Has everything committed that the commands of this turn wrote, as one group, and sends what waited for it if it is
     /// decided already.
@@ -204,16 +227,16 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     private func tick() {
         onTick?()
         let now = server.engine.monotonic()
-        for connection in Array(connections.values) { connection.tick(now) }
+        for connection in Array(connections.values) { connection.tick(time, monotonic: now) }
         resumeCongested()
-        // The loop polls before it comes to the check that wakes commits otherwise.
-        commitWrites()
         if isStopping {
             if now >= stopDeadline {
                 for connection in Array(connections.values) { connection.close("the daemon is stopping") }
             }
             endIfIdle()
         }
+        // The loop polls before it comes to the end of its turn.
+        endTurn()
     }
 
     // MARK: Connections
@@ -236,8 +259,9 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         if isStopping { endIfIdle() }
     }
 
-    /// Notes that a connection's replies wait for commits, or its commands for fewer of them.
+    /// Takes a connection whose commands have run into the lists of what is to be done when the turn ends.
     func note(_ connection: Connection, isCongested: Bool) {
+        sendAtEndOfTurn(connection)
         if connection.hasHeldReplies {
             hasNewWrites = true
             list(connection)

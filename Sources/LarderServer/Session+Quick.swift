@@ -76,11 +76,11 @@ extension Session {
         var ticket = CommitTicket.none
         do throws(LarderError) {
             let found = try database.readQuickly(
-                count: count - 1, key: { parser.pointee.argument($0 + 1) }, now: now, ticket: &ticket
-            ) { index, entry in
-                if index == 0 { replies.pointee.array(count: count - 1) }
-                if let entry { replies.pointee.bulk(entry.payload) } else { replies.pointee.null() }
-            }
+                count: count - 1, key: { parser.pointee.argument($0 + 1) }, now: now, ticket: &ticket,
+                { index, entry in
+                    if index == 0 { replies.pointee.array(count: count - 1) }
+                    if let entry { replies.pointee.bulk(entry.payload) } else { replies.pointee.null() }
+                })
             if found == .cold { return false }
         } catch {
             return false
