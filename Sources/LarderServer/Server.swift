@@ -13,6 +13,8 @@ package enum Server {
         package var threads = 1
         /// Whether SIGTERM and SIGINT stop the server.
         package var handlesSignals = true
+        /// Called before a thread that may block runs a connection's commands. For tests, which make it wait.
+        package var beforeColdSlice: (@Sendable () -> Void)?
 
         /// Descriptors for all clients, the files that the databases may keep open, and some for everything else.
         var descriptorsWanted: Int { limits.clientsMax + engine.openFilesMax + 256 }
@@ -95,7 +97,8 @@ package enum Server {
         do throws(LarderError) {
             state = try ServerState(
                 engine: engine, limits: configuration.limits, socketPath: configuration.socketPath,
-                threadCount: configuration.threads, onStopRequest: { stopper.stop($0) })
+                threadCount: configuration.threads, beforeColdSlice: configuration.beforeColdSlice,
+                onStopRequest: { stopper.stop($0) })
         } catch {
             throw .larder(error)
         }

@@ -19,15 +19,18 @@ package final class ServerState: Sendable {
     let counts = EntryCounts()
     private let nextClient = Atomic<Int>(1)
     private let stopHandler: @Sendable (String) -> Void
+    /// Called on the thread that may block, before it runs a session. For tests, which make it wait.
+    let beforeColdSlice: (@Sendable () -> Void)?
 
     package init(
         engine: Engine, limits: Limits = Limits(), socketPath: String = "", threadCount: Int = 1,
-        onStopRequest: @escaping @Sendable (String) -> Void = { _ in }
+        beforeColdSlice: (@Sendable () -> Void)? = nil, onStopRequest: @escaping @Sendable (String) -> Void = { _ in }
     ) throws(LarderError) {
         self.engine = engine
         self.limits = limits
         self.socketPath = socketPath
         self.threadCount = threadCount
+        self.beforeColdSlice = beforeColdSlice
         stopHandler = onStopRequest
         standardDatabase = try engine.database(DatabaseName.standard)
         scanCursors = ScanCursors(most: limits.scanCursorsMax)

@@ -2,23 +2,23 @@
 
 /// A word of up to 15 bytes in lower case, zero-padded, with its length: equal for words that differ in the case of ASCII
 /// letters only. All longer words are the same one, ``other``, which is no name.
-package struct ShortWord: Hashable, Sendable {
+@usableFromInline package struct ShortWord: Hashable, Sendable {
     /// The first eight bytes, the first one lowest.
-    private let low: UInt64
+    @usableFromInline let low: UInt64
     /// The next seven bytes; the length in the highest byte.
-    private let high: UInt64
+    @usableFromInline let high: UInt64
 
     package static let lengthMax = 15
     package static var other: ShortWord { ShortWord(low: .max, high: .max) }
 
-    private init(low: UInt64, high: UInt64) {
+    @usableFromInline init(low: UInt64, high: UInt64) {
         self.low = low
         self.high = high
     }
 
     /// A word of up to eight lower-case letters, given as a number: its bytes, the first one lowest, and their count.
     /// What is compared in every command is written so, because a constant costs nothing.
-    package init(constant low: UInt64, length: UInt64) {
+    @inlinable package init(constant low: UInt64, length: UInt64) {
         self.init(low: low, high: length << 56)
     }
 
@@ -49,10 +49,9 @@ package struct ShortWord: Hashable, Sendable {
         self = text.withUTF8 { ShortWord(UnsafeRawBufferPointer($0)) }
     }
 
-    /// A number that tables may be indexed by.
-    package var mixed: UInt64 {
-        let product = (low ^ high &* 0x9E37_79B9_7F4A_7C15) &* 0xD6E8_FEB8_6659_FD93
-        return product ^ product >> 32
+    // Written out, so that other modules inline it.
+    @inlinable package static func == (left: ShortWord, right: ShortWord) -> Bool {
+        left.low == right.low && left.high == right.high
     }
 
     @inline(__always)
