@@ -39,6 +39,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     /// The loop reads no more mail.
     private var isOver = false
 
+    private let commandCounter: CommandCounts.Counter
     private var connections: [Int64: Connection] = [:]
     /// Connections whose commands wait because too much waits to be committed.
     private var congested: [Connection] = []
@@ -65,6 +66,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         self.workers = workers
         self.coldWorkers = coldWorkers
         self.log = log
+        commandCounter = server.commands.newCounter()
         loop = .allocate(capacity: 1)
         wakeUp = .allocate(capacity: 1)
         afterPolling = .allocate(capacity: 1)
@@ -244,7 +246,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     /// Takes over a connected socket, which the listener has counted.
     private func accept(_ descriptor: Int32) {
         guard !isStopping else { return drop(.accept(descriptor: descriptor)) }
-        let session = Session(id: server.newClientID(), server: server)
+        let session = Session(id: server.newClientID(), server: server, counter: commandCounter)
         let connection = Connection(session, self)
         connections[session.id] = connection
         connection.open(descriptor)

@@ -34,13 +34,14 @@ extension Session {
         let replies = replyMemory
         let start = sentBytes + replies.pointee.count
         var ticket = CommitTicket.none
-        let found: QuickRead
-        do throws(LarderError) {
-            found = try database.readQuickly(key, now: now, ticket: &ticket) { _, payload in
-                replies.pointee.bulk(payload)
+        let found = quickDatabase._withUnsafeGuaranteedRef { database -> QuickRead in
+            do throws(LarderError) {
+                return try database.readQuickly(key, now: now, ticket: &ticket) { _, payload in
+                    replies.pointee.bulk(payload)
+                }
+            } catch {
+                return .cold
             }
-        } catch {
-            return false
         }
         switch found {
         case .hit: break
@@ -55,11 +56,12 @@ extension Session {
         guard seesCurrent, let key = quickKey(1) else { return false }
         let start = sentBytes + replyMemory.pointee.count
         var ticket = CommitTicket.none
-        let found: QuickRead
-        do throws(LarderError) {
-            found = try database.readQuickly(key, now: now, ticket: &ticket) { _, _ in }
-        } catch {
-            return false
+        let found = quickDatabase._withUnsafeGuaranteedRef { database -> QuickRead in
+            do throws(LarderError) {
+                return try database.readQuickly(key, now: now, ticket: &ticket) { _, _ in }
+            } catch {
+                return .cold
+            }
         }
         if found == .cold { return false }
         replyMemory.pointee.integer(found == .hit ? 1 : 0)
@@ -98,14 +100,16 @@ extension Session {
             rule = .own(deadline)
         }
         let start = sentBytes + replyMemory.pointee.count
-        let ticket: CommitTicket
-        do throws(LarderError) {
-            // Where files are not open, or take no writes, this throws before anything is done.
-            ticket = try database.setBlindly(
-                key, payload: parserMemory.pointee.argument(2), rule: rule, now: now)
-        } catch {
-            return false
+        let value = parserMemory.pointee.argument(2)
+        let stored = quickDatabase._withUnsafeGuaranteedRef { database -> CommitTicket? in
+            do throws(LarderError) {
+                // Where files are not open, or take no writes, this throws before anything is done.
+                return try database.setBlindly(key, payload: value, rule: rule, now: now)
+            } catch {
+                return nil
+            }
         }
+        guard let ticket = stored else { return false }
         replyMemory.pointee.raw("+OK\r\n")
         hold(from: start, ticket)
         return true

@@ -43,6 +43,8 @@ package final class Session: @unchecked Sendable {
     package let id: Int64
     let server: ServerState
     let pipeline: CommitPipeline
+    private let clock: EngineTime
+    private let counter: CommandCounts.Counter
     // Reached through pointers, because each access to a stored property of a class is checked for exclusiveness at run
     // time. Allocated and freed with the session, whose owner is the only one to use them.
     let parserMemory = UnsafeMutablePointer<RequestParser>.allocate(capacity: 1)
@@ -57,7 +59,12 @@ package final class Session: @unchecked Sendable {
     private var hasCommand = false
     private var lastSpec: CommandSpec?
 
-    private(set) var database: Database
+    private(set) var database: Database {
+        didSet { quickDatabase = Unmanaged.passUnretained(database) }
+    }
+    /// ``database``, for commands that take so little that counting a reference would be felt: all loops would write to
+    /// the same count. Valid as long as ``database`` stays what it is, which a command that uses it does not change.
+    private(set) var quickDatabase: Unmanaged<Database>
     private(set) var view = ReadingView.current {
         didSet { if case .current = view { seesCurrent = true } else { seesCurrent = false } }
     }
@@ -69,11 +76,15 @@ package final class Session: @unchecked Sendable {
     var libraryName = ""
     var libraryVersion = ""
 
-    package init(id: Int64, server: ServerState) {
+    /// - Parameter counter: of the commands of this session's loop; nil for a session without one.
+    init(id: Int64, server: ServerState, counter: CommandCounts.Counter? = nil) {
         self.id = id
         self.server = server
+        self.counter = counter ?? server.commands.newCounter()
         pipeline = server.engine.pipeline
+        clock = server.engine.clock
         database = server.standardDatabase
+        quickDatabase = Unmanaged.passUnretained(server.standardDatabase)
         parserMemory.initialize(to: RequestParser(limits: server.limits.requests))
         replyMemory.initialize(to: ReplyBuffer())
     }
@@ -110,10 +121,10 @@ package final class Session: @unchecked Sendable {
         // for each, since the one before may have taken long.
         var now: Int64?
         var count = 0
-        defer { if count > 0 { server.commandsProcessed.add(count) } }
+        defer { if count > 0 { counter.value.add(count) } }
         while !isClosing, !isWaiting {
             if !hasCommand {
-                if let slice, count >= slice.commandsMax || server.engine.monotonic() >= slice.until {
+                if let slice, count >= slice.commandsMax || clock.monotonic() >= slice.until {
                     return .sliceEnded
                 }
                 if pendingOutput > outputBytesMax { return .outputFull }
@@ -127,7 +138,7 @@ package final class Session: @unchecked Sendable {
                 }
                 hasCommand = true
             }
-            let time = now ?? server.engine.now()
+            let time = now ?? clock.now()
             now = slice == nil ? time : nil
             if allowsQuickCommands, runQuickly(now: time) {
                 hasCommand = false
