@@ -9,98 +9,114 @@ extension Session {
     /// - Returns: false when nothing was done, and the command has to go the general way.
     @inline(__always)
     func runQuickly(now: Int64) -> Bool {
-        let count = parserMemory.pointee.argumentCount
-        let word = parserMemory.pointee.word(0)
-        if word == .get { return count == 2 && getQuickly(now) }
-        if word == .set { return count >= 3 && setQuickly(now, count) }
+        let arguments = parserMemory.pointee.currentArguments()
+        let count = arguments.count
+        let word = ShortWord(arguments[0])
+        if word == .get { return count == 2 && getQuickly(arguments, now) }
+        if word == .set { return count >= 3 && setQuickly(arguments, now) }
         if word == .ping {
             guard count == 1 else { return false }
             replyMemory.pointee.raw("+PONG\r\n")
             return true
         }
-        if word == .mget { return mgetQuickly(now, count) }
-        if word == .exists { return count == 2 && existsQuickly(now) }
+        if word == .mget { return count >= 2 && mgetQuickly(arguments, now) }
+        if word == .exists { return count == 2 && existsQuickly(arguments, now) }
         return false
     }
 
-    /// The argument as a key; nil where it cannot be one, or where reads see something else than the database as it is.
-    private func quickKey(_ index: Int) -> UnsafeRawBufferPointer? {
-        let bytes = parserMemory.pointee.argument(index)
-        return bytes.count <= Key.bytesMax ? bytes : nil
+    /// What a read without the disk came to.
+    private enum Found {
+        case hit, miss
+        /// The disk is needed, or the read failed: the general way says which.
+        case unknown
+
+        init(_ read: QuickRead) {
+            switch read {
+            case .hit: self = .hit
+            case .miss: self = .miss
+            case .cold: self = .unknown
+            }
+        }
     }
 
-    private func getQuickly(_ now: Int64) -> Bool {
-        guard seesCurrent, let key = quickKey(1) else { return false }
+    /// Reads the key that is the argument at 1.
+    @inline(__always)
+    private func readQuickly(
+        _ arguments: RequestArguments, _ now: Int64, _ ticket: inout CommitTicket,
+        _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
+    ) -> Found {
+        let key = arguments[1]
+        guard seesCurrent, key.count <= Key.bytesMax else { return .unknown }
+        return quickDatabase._withUnsafeGuaranteedRef { database in
+            do throws(LarderError) {
+                return Found(try database.readQuickly(key, now: now, ticket: &ticket, body))
+            } catch {
+                return .unknown
+            }
+        }
+    }
+
+    private func getQuickly(_ arguments: RequestArguments, _ now: Int64) -> Bool {
         let replies = replyMemory
         let start = sentBytes + replies.pointee.count
         var ticket = CommitTicket.none
-        let found = quickDatabase._withUnsafeGuaranteedRef { database -> QuickRead in
-            do throws(LarderError) {
-                return try database.readQuickly(key, now: now, ticket: &ticket) { _, payload in
-                    replies.pointee.bulk(payload)
-                }
-            } catch {
-                return .cold
-            }
-        }
-        switch found {
+        switch readQuickly(arguments, now, &ticket, { _, payload in replies.pointee.bulk(payload) }) {
         case .hit: break
         case .miss: replies.pointee.null()
-        case .cold: return false
+        case .unknown: return false
         }
         hold(from: start, ticket)
         return true
     }
 
-    private func existsQuickly(_ now: Int64) -> Bool {
-        guard seesCurrent, let key = quickKey(1) else { return false }
+    private func existsQuickly(_ arguments: RequestArguments, _ now: Int64) -> Bool {
         let start = sentBytes + replyMemory.pointee.count
         var ticket = CommitTicket.none
-        let found = quickDatabase._withUnsafeGuaranteedRef { database -> QuickRead in
-            do throws(LarderError) {
-                return try database.readQuickly(key, now: now, ticket: &ticket) { _, _ in }
-            } catch {
-                return .cold
-            }
+        switch readQuickly(arguments, now, &ticket, { _, _ in }) {
+        case .hit: replyMemory.pointee.integer(1)
+        case .miss: replyMemory.pointee.integer(0)
+        case .unknown: return false
         }
-        if found == .cold { return false }
-        replyMemory.pointee.integer(found == .hit ? 1 : 0)
         hold(from: start, ticket)
         return true
     }
 
-    private func mgetQuickly(_ now: Int64, _ count: Int) -> Bool {
-        guard seesCurrent, count >= 2 else { return false }
-        for index in 1..<count where quickKey(index) == nil { return false }
+    private func mgetQuickly(_ arguments: RequestArguments, _ now: Int64) -> Bool {
+        guard seesCurrent else { return false }
+        let count = arguments.count - 1
+        for index in 1...count where arguments[index].count > Key.bytesMax { return false }
         let replies = replyMemory
-        let parser = parserMemory
         let start = sentBytes + replies.pointee.count
         var ticket = CommitTicket.none
-        do throws(LarderError) {
-            let found = try database.readQuickly(
-                count: count - 1, key: { parser.pointee.argument($0 + 1) }, now: now, ticket: &ticket,
-                { index, entry in
-                    if index == 0 { replies.pointee.array(count: count - 1) }
-                    if let entry { replies.pointee.bulk(entry.payload) } else { replies.pointee.null() }
-                })
-            if found == .cold { return false }
-        } catch {
-            return false
+        let found = quickDatabase._withUnsafeGuaranteedRef { database -> Found in
+            do throws(LarderError) {
+                let read = try database.readQuickly(
+                    count: count, key: { arguments[$0 + 1] }, now: now, ticket: &ticket,
+                    { index, entry in
+                        if index == 0 { replies.pointee.array(count: count) }
+                        if let entry { replies.pointee.bulk(entry.payload) } else { replies.pointee.null() }
+                    })
+                return Found(read)
+            } catch {
+                return .unknown
+            }
         }
+        if case .unknown = found { return false }
         hold(from: start, ticket)
         return true
     }
 
     /// `SET key value`, alone or with one of `EX seconds` and `PX milliseconds`.
-    private func setQuickly(_ now: Int64, _ count: Int) -> Bool {
-        guard count == 3 || count == 5, let key = quickKey(1), !pipeline.isCongested else { return false }
+    private func setQuickly(_ arguments: RequestArguments, _ now: Int64) -> Bool {
+        let key = arguments[1]
+        let value = arguments[2]
+        guard key.count <= Key.bytesMax, !pipeline.isCongested else { return false }
         var rule = DeadlineRule.governed
-        if count == 5 {
-            guard let deadline = quickDeadline(now) else { return false }
+        if arguments.count > 3 {
+            guard let deadline = quickDeadline(arguments, now) else { return false }
             rule = .own(deadline)
         }
         let start = sentBytes + replyMemory.pointee.count
-        let value = parserMemory.pointee.argument(2)
         let stored = quickDatabase._withUnsafeGuaranteedRef { database -> CommitTicket? in
             do throws(LarderError) {
                 // Where files are not open, or take no writes, this throws before anything is done.
@@ -115,10 +131,10 @@ extension Session {
         return true
     }
 
-    private func quickDeadline(_ now: Int64) -> Int64? {
-        let word = parserMemory.pointee.word(3)
-        guard word == .ex || word == .px, let value = parseInteger(parserMemory.pointee.argument(4)), value > 0,
-            value <= Int64.max / 2000
+    private func quickDeadline(_ arguments: RequestArguments, _ now: Int64) -> Int64? {
+        guard arguments.count == 5 else { return nil }
+        let word = ShortWord(arguments[3])
+        guard word == .ex || word == .px, let value = parseInteger(arguments[4]), value > 0, value <= Int64.max / 2000
         else { return nil }
         return now + (word == .ex ? value * 1000 : value)
     }

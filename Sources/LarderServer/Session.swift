@@ -180,7 +180,7 @@ package final class Session: @unchecked Sendable {
     }
 
     private func findCommand() throws(CommandError) -> CommandSpec {
-        let word = parser.word(0)
+        let word = ShortWord(parser.argument(0))
         let spec: CommandSpec
         if let lastSpec, lastSpec.word == word {
             spec = lastSpec

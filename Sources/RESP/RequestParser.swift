@@ -94,8 +94,13 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         return UnsafeRawBufferPointer(start: input.buffer.start + Int(slice.offset), count: Int(slice.length))
     }
 
-    /// An argument of the current command as a word, for comparisons.
-    package func word(_ index: Int) -> ShortWord { ShortWord(argument(index)) }
+    /// All arguments of the current command; there must be one. Changes nothing: it is mutating because the compiler copies
+    /// the whole parser to call what is not.
+    package mutating func currentArguments() -> RequestArguments {
+        precondition(phase == .complete, "there is no current command")
+        return RequestArguments(
+            start: UnsafeRawPointer(input.buffer.start), slices: arguments.start, count: arguments.count)
+    }
 
     /// Goes on to the next command.
     ///
