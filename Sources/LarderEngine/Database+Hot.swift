@@ -13,6 +13,15 @@ extension Database {
         return try perform(keys, loading: loading, now: now, durability: durability, body)
     }
 
+    /// As ``perform(_:loading:now:durability:fillCache:_:)`` for a body that looks at headers and never at payloads: no
+    /// payload need be kept in memory while the others are read, however many and large the entries are. May block.
+    package func performOnHeaders(
+        _ keys: [Key], now: Int64, durability: Durability? = nil, _ body: (inout Update) throws(LarderError) -> Void
+    ) throws(LarderError) -> CommitTicket {
+        // To be a load of headers, which the engine knows as `Loading.headers`; whole records for now.
+        try perform(keys, loading: true, now: now, durability: durability, body)
+    }
+
     /// Whether what is stored under all of `keys` is known without the disk at this moment.
     package func isHot(_ keys: [Key]) -> Bool {
         for key in keys {

@@ -136,24 +136,55 @@ struct Call {
         }
     }
 
-    /// The fresh entries of several keys at one instant.
+    /// The fresh entries of several keys at one instant, if their values are not longer than one reply may be.
     mutating func read(_ keys: [Key]) throws(CommandError) -> [Record?] {
+        let open = try session.snapshot()
+        var room = server.limits.replyBytesMax
+        if mayBlock {
+            // One after the other, so that nothing is loaded that the reply has no room for.
+            var records: [Record?] = []
+            for key in keys {
+                let record = try read(key, open)
+                try take(record, from: &room)
+                if open != nil { records.append(record) }
+            }
+            if open != nil { return records }
+        } else if open != nil {
+            throw cold()
+        }
+        // Together now: the most of them are in memory.
+        let records = try update(keys, loading: true) { update in keys.indices.map { update.current($0) } }
+        room = server.limits.replyBytesMax
+        for record in records { try take(record, from: &room) }
+        return records
+    }
+
+    private func take(_ record: Record?, from room: inout Int) throws(CommandError) {
+        room -= record?.payloadCount ?? 0
+        if room < 0 { throw .tooLongReply(server.limits) }
+    }
+
+    /// How many of the keys have a fresh entry, one named twice counting twice.
+    mutating func countFresh(_ keys: [Key]) throws(CommandError) -> Int {
         if let open = try session.snapshot() {
             guard mayBlock else { throw cold() }
-            var records: [Record?] = []
-            for key in keys { records.append(try read(key, open)) }
-            return records
+            var count = 0
+            for key in keys where try read(key, open) != nil { count += 1 }
+            return count
         }
-        return try update(keys, loading: true) { update in keys.indices.map { update.current($0) } }
+        return try update(keys, loading: true, headersOnly: true) { update in
+            keys.indices.count { update.current($0) != nil }
+        }
     }
 
     /// Runs one change of entries; the reply waits until it is committed.
+    /// - Parameter headersOnly: whether the body looks at no payload, so that none need be loaded.
     mutating func update<Result>(
-        _ keys: [Key], loading: Bool, _ body: (inout Update) throws(LarderError) -> Result
+        _ keys: [Key], loading: Bool, headersOnly: Bool = false, _ body: (inout Update) throws(LarderError) -> Result
     ) throws(CommandError) -> Result {
         do throws(LarderError) {
             var result: Result?
-            let ticket = try perform(keys, loading: loading) { (update) throws(LarderError) in
+            let ticket = try perform(keys, loading: loading, headersOnly: headersOnly) { (update) throws(LarderError) in
                 result = try body(&update)
             }
             if let ticket {
@@ -169,9 +200,10 @@ struct Call {
 
     /// - Returns: nil when it would have to block, and may not.
     private func perform(
-        _ keys: [Key], loading: Bool, _ body: (inout Update) throws(LarderError) -> Void
+        _ keys: [Key], loading: Bool, headersOnly: Bool, _ body: (inout Update) throws(LarderError) -> Void
     ) throws(LarderError) -> CommitTicket? {
         guard mayBlock else { return try database.performIfHot(keys, loading: loading, now: now, body) }
+        if headersOnly { return try database.performOnHeaders(keys, now: now, body) }
         return try database.perform(keys, loading: loading, now: now, body)
     }
 }

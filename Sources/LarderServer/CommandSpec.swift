@@ -122,6 +122,12 @@ struct CommandError: Error, Equatable {
     static let syntax = CommandError("ERR syntax error")
     static let notAnInteger = CommandError("ERR value is not an integer or out of range")
 
+    static func tooLongReply(_ limits: Limits) -> CommandError {
+        CommandError(
+            "ERR the values are longer than \(limits.replyBytesMax) bytes together, the most in one reply (--max-reply)"
+        )
+    }
+
     static func arity(_ name: String) -> CommandError {
         CommandError("ERR wrong number of arguments for '\(name)' command")
     }

@@ -9,6 +9,8 @@ package struct Limits: Sendable {
     /// Bytes of requests that are taken from such a client before it is no longer read from: 64 MiB. Many clients send
     /// all their requests before they read the first reply.
     package var inputBytesPause = 64 << 20
+    /// Bytes that the values of one MGET may have together (`--max-reply`): 512 MiB, as the longest value.
+    package var replyBytesMax = 512 << 20
     /// How long a client may leave replies unread, without taking any, before it is disconnected, in milliseconds:
     /// 1 minute.
     package var outputStallMilliseconds: Int64 = 60_000

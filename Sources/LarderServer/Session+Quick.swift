@@ -88,13 +88,16 @@ extension Session {
         let replies = replyMemory
         let start = sentBytes + replies.pointee.count
         var ticket = CommitTicket.none
+        var room = server.limits.replyBytesMax
         let found = quickDatabase._withUnsafeGuaranteedRef { database -> Found in
             do throws(LarderError) {
                 let read = try database.readQuickly(
                     count: count, key: { arguments[$0 + 1] }, now: now, ticket: &ticket,
                     { index, entry in
                         if index == 0 { replies.pointee.array(count: count) }
-                        if let entry { replies.pointee.bulk(entry.payload) } else { replies.pointee.null() }
+                        guard let entry else { return replies.pointee.null() }
+                        room -= min(entry.payload.count, room + 1)
+                        if room >= 0 { replies.pointee.bulk(entry.payload) }
                     })
                 return Found(read)
             } catch {
@@ -102,6 +105,10 @@ extension Session {
             }
         }
         if case .unknown = found { return false }
+        if room < 0 {
+            replies.pointee.removeLast(sentBytes + replies.pointee.count - start)
+            replies.pointee.error(CommandError.tooLongReply(server.limits).bytes)
+        }
         hold(from: start, ticket)
         return true
     }

@@ -104,6 +104,12 @@ struct GrowableBuffer: ~Copyable {
         }
     }
 
+    /// Drops the last `count` live bytes.
+    mutating func removeLast(_ count: Int) {
+        precondition(count >= 0 && count <= self.count, "more bytes dropped than there are")
+        tail -= count
+    }
+
     mutating func append(_ bytes: UnsafeRawBufferPointer, expected: Int = 0) {
         guard let source = bytes.baseAddress, bytes.count > 0 else { return }
         reserve(bytes.count, expected: expected)

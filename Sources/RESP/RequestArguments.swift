@@ -10,12 +10,6 @@
     /// The name included.
     @usableFromInline package let count: Int
 
-    init(start: UnsafeRawPointer, slices: UnsafePointer<ArgumentTable.Slice>, count: Int) {
-        self.start = start
-        self.slices = slices
-        self.count = count
-    }
-
     /// An argument; 0 is the name.
     @inlinable package subscript(index: Int) -> UnsafeRawBufferPointer {
         precondition(index >= 0 && index < count, "no such argument")

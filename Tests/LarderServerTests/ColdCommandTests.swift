@@ -221,4 +221,28 @@ import Testing
         #expect(client.takeSendable() == String(repeating: Wire.bulk("v"), count: 5))
         #expect(client.colds == before + 3, "slices of two commands each")
     }
+
+    /// Hot, cold and from a snapshot: values that are longer together than one reply may be are an error, and nothing of
+    /// them is sent.
+    @Test(arguments: [0, 1 << 20]) func valuesOfOneReplyAreBounded(_ memoryBytes: Int) throws {
+        var limits = Limits()
+        limits.replyBytesMax = 100
+        let server = try TestServer(limits: limits) { $0.memoryBytes = memoryBytes }
+        let client = server.connect()
+        let (half, longer) = (String(repeating: "h", count: 50), String(repeating: "l", count: 51))
+        #expect(client(["MSET", "half", half, "longer", longer]) == Wire.ok)
+        let error = Wire.error("ERR the values are longer than 100 bytes together, the most in one reply (--max-reply)")
+        for view in ["PING", "SNAPSHOT OPEN"] {
+            _ = client(view)
+            #expect(client("MGET half half nothing") == Wire.array(Wire.bulk(half), Wire.bulk(half), Wire.null))
+            #expect(client("MGET half longer") == error)
+            #expect(client("MGET longer half half half half") == error)
+            #expect(client("GET longer") == Wire.bulk(longer))
+            #expect(client("EXISTS half longer longer nothing") == Wire.int(3))
+            client.feed(encodeRequest("PING a") + encodeRequest("MGET longer longer") + encodeRequest("PING b"))
+            #expect(client.takeSendable() == Wire.bulk("a") + error + Wire.bulk("b"))
+        }
+        _ = client("SNAPSHOT CLOSE")
+        #expect(client("DEL half longer longer nothing") == Wire.int(2))
+    }
 }
