@@ -39,7 +39,7 @@ import Testing
             var e: Bool?
         }
         let first = testSeed()
-        for round in 0..<6000 {
+        for round in 0..<3000 {
             let seed = first &+ UInt64(round)
             var random = SeededGenerator(seed: seed)
             let model = Small(
@@ -59,7 +59,7 @@ import Testing
 
     @Test func damagedEverything() throws {
         let first = testSeed()
-        for round in 0..<300 {
+        for round in 0..<150 {
             let seed = first &+ UInt64(round)
             var random = SeededGenerator(seed: seed)
             let model = Everything.random(&random, depth: 1)
