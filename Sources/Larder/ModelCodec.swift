@@ -16,7 +16,7 @@ public struct ModelCodec: Sendable {
         case foundationJSON(JSONEncoder, JSONDecoder)
         case propertyList
         case custom(
-            encode: @Sendable (any Encodable) throws -> [UInt8],
+            CodecIdentity, encode: @Sendable (any Encodable) throws -> [UInt8],
             decode: @Sendable (any Decodable.Type, [UInt8]) throws -> any Decodable)
     }
 
@@ -50,7 +50,7 @@ public struct ModelCodec: Sendable {
         encode: @escaping @Sendable (any Encodable) throws -> [UInt8],
         decode: @escaping @Sendable (any Decodable.Type, [UInt8]) throws -> any Decodable
     ) -> ModelCodec {
-        ModelCodec(kind: .custom(encode: encode, decode: decode))
+        ModelCodec(kind: .custom(CodecIdentity(), encode: encode, decode: decode))
     }
 
     /// What the header of an entry says of it.
@@ -59,6 +59,20 @@ public struct ModelCodec: Sendable {
         case .json, .foundationJSON: .json
         case .propertyList: .propertyList
         case .custom: .custom
+        }
+    }
+}
+
+/// Tells the closures of one custom codec from those of another.
+final class CodecIdentity: Sendable {}
+
+extension ModelCodec {
+    /// What makes this codec read entries otherwise than others do; nil where it reads like the standard one.
+    var identity: AnyObject? {
+        switch kind {
+        case .json, .propertyList: nil
+        case .foundationJSON(_, let decoder): decoder
+        case .custom(let identity, _, _): identity
         }
     }
 }
@@ -97,7 +111,7 @@ extension ModelCodec {
         case .json: .bytes(try Self.coder.encode(value))
         case .foundationJSON(let encoder, _): .data(try encoder.encode(value))
         case .propertyList: .data(try Self.propertyListEncoder.encode(value))
-        case .custom(let encode, _): .bytes(try encode(value))
+        case .custom(_, let encode, _): .bytes(try encode(value))
         }
     }
 
@@ -107,7 +121,7 @@ extension ModelCodec {
         case (.json, .foundationJSON(_, let decoder)): return try decoder.decode(type, from: Data(record.payload))
         case (.json, _): return try Self.decodeJSON(type, record)
         case (.propertyList, _): return try Self.propertyListDecoder.decode(type, from: Data(record.payload))
-        case (.custom, .custom(_, let decode)):
+        case (.custom, .custom(_, _, let decode)):
             let model = try decode(type, Array(record.payload))
             guard let value = model as? Value else { throw DecodingProblem.otherType("\(Swift.type(of: model))") }
             return value

@@ -20,6 +20,15 @@ extension Database {
         _ key: UnsafeRawBufferPointer, now: Int64, ticket: inout CommitTicket,
         _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) throws(LarderError) -> QuickRead {
+        try readQuickly(key, now: now, ticket: &ticket) { (header, payload, _) in body(header, payload) }
+    }
+
+    /// As ``readQuickly(_:now:ticket:_:)``, and tells `body` the version of the entry, by which an object can be attached
+    /// to it; 0 where none can be.
+    package func readQuickly(
+        _ key: UnsafeRawBufferPointer, now: Int64, ticket: inout CommitTicket,
+        _ body: (RecordHeader, UnsafeRawBufferPointer, _ version: UInt64) -> Void
+    ) throws(LarderError) -> QuickRead {
         try ForkGuard.check("get")
         let key = Key(key)
         let shard = shard(shardIndex(key))
@@ -28,6 +37,7 @@ extension Database {
         let state = applied
         var sequence = state.sequence
         let record: Record?
+        var version: UInt64 = 0
         if let pending = shard.overlay[key] {
             sequence = max(sequence, pending.sequence)
             record = pending.record
@@ -35,6 +45,7 @@ extension Database {
             record = nil
         } else if case .open = state.presence, let kept = shard.tier.find(key) {
             record = kept
+            version = shard.tier.version(key)
         } else {
             return .cold
         }
@@ -44,7 +55,7 @@ extension Database {
             return .miss
         }
         context.statistics.hits.add()
-        record.withPayload { body(record.header, $0) }
+        record.withPayload { body(record.header, $0, version) }
         return .hit
     }
 

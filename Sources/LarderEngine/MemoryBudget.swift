@@ -22,7 +22,9 @@ final class MemoryBudget: @unchecked Sendable {
     var usedBytes: Int { used.load(ordering: .relaxed) }
 
     /// The longest record that is kept: one that takes at most a 32nd of the whole.
-    func admits(_ record: Record) -> Bool { record.stored.count <= limitBytes / 32 }
+    func admits(_ record: Record) -> Bool { admits(bytes: record.stored.count) }
+
+    func admits(bytes: Int) -> Bool { bytes <= limitBytes / 32 }
 
     func register(_ new: [Shard]) {
         lock.withLock {

@@ -19,6 +19,10 @@ struct MemoryTier {
     private struct Slot {
         var key: Key
         var record: Record?
+        /// What a user of the engine made of the record, and keeps beside it. Goes with the record.
+        var attachment: AnyObject?
+        /// Unlike that of every other record this tier holds or held.
+        var version: UInt64
         var byteCount: Int
         var frequency: UInt8
         var isMain: Bool
@@ -39,6 +43,7 @@ struct MemoryTier {
     private var small = Queue()
     private var main = Queue()
     private var ghosts = GhostQueue()
+    private var lastVersion: UInt64 = 0
 
     /// Bytes that the entries take, keys and overhead included.
     var byteCount: Int { small.byteCount + main.byteCount }
@@ -57,13 +62,44 @@ struct MemoryTier {
     /// The record of a key, not counted.
     func peek(_ key: Key) -> Record? { table[key].flatMap { slots[Int($0)].record } }
 
+    /// The attachment of a key's record, and the record's header. Counted as a hit if there is an attachment.
+    mutating func findAttached(_ key: Key) -> (AnyObject, RecordHeader)? {
+        guard let slot = table[key] else { return nil }
+        let index = Int(slot)
+        guard let attachment = slots[index].attachment, let record = slots[index].record else { return nil }
+        if slots[index].frequency < Self.frequencyMax { slots[index].frequency += 1 }
+        return (attachment, record.header)
+    }
+
+    /// The version of a key's record; 0 when there is none.
+    func version(_ key: Key) -> UInt64 { table[key].map { slots[Int($0)].version } ?? 0 }
+
+    /// Keeps something beside a key's record, in place of what was there.
+    /// - Parameter bytes: that it takes.
+    /// - Returns: false when the key has no record of that version.
+    mutating func attach(_ object: AnyObject, to key: Key, version: UInt64, bytes: Int) -> Bool {
+        guard let slot = table[key], slots[Int(slot)].version == version, let record = slots[Int(slot)].record else {
+            return false
+        }
+        let index = Int(slot)
+        slots[index].attachment = object
+        let total = key.stored.count + record.stored.count + Self.overheadBytes + bytes
+        let change = total - slots[index].byteCount
+        slots[index].byteCount = total
+        if slots[index].isMain { main.byteCount += change } else { small.byteCount += change }
+        return true
+    }
+
     /// Keeps a record, in place of the key's former one.
     mutating func insert(_ key: Key, _ record: Record) {
+        lastVersion += 1
         let bytes = key.stored.count + record.stored.count + Self.overheadBytes
         if let slot = table[key] {
             let index = Int(slot)
             let change = bytes - slots[index].byteCount
             slots[index].record = record
+            slots[index].attachment = nil
+            slots[index].version = lastVersion
             slots[index].byteCount = bytes
             if slots[index].isMain { main.byteCount += change } else { small.byteCount += change }
             return
@@ -71,7 +107,8 @@ struct MemoryTier {
         let isKnown = ghosts.remove(key.hash)
         let slot = makeSlot(
             Slot(
-                key: key, record: record, byteCount: bytes, frequency: 0, isMain: isKnown, newer: -1, older: -1))
+                key: key, record: record, version: lastVersion, byteCount: bytes, frequency: 0, isMain: isKnown,
+                newer: -1, older: -1))
         table[key] = slot
         if isKnown { Self.push(slot, &slots, &main) } else { Self.push(slot, &slots, &small) }
     }
@@ -82,7 +119,11 @@ struct MemoryTier {
         release(slot)
     }
 
-    mutating func removeAll() { self = MemoryTier() }
+    mutating func removeAll() {
+        let version = lastVersion
+        self = MemoryTier()
+        lastVersion = version
+    }
 
     /// Lets one entry go.
     /// - Returns: false when there is none.
@@ -146,6 +187,7 @@ struct MemoryTier {
     private mutating func release(_ slot: Int32) {
         // The memory of the record goes at once, that of the slot when it is used again.
         slots[Int(slot)].record = nil
+        slots[Int(slot)].attachment = nil
         slots[Int(slot)].key = Self.noKey
         free.append(slot)
     }

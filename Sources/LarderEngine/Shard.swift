@@ -88,6 +88,14 @@ final class Shard: @unchecked Sendable {
         endColdRead(key)
     }
 
+    /// Keeps an object beside a committed record, unless it would take more than a record may.
+    func attach(_ object: AnyObject, to key: Key, version: UInt64, bytes: Int) {
+        guard version != 0, bytes >= 0, budget.admits(bytes: bytes), overlay[key] == nil else { return }
+        var isAttached = false
+        changeTier { isAttached = $0.attach(object, to: key, version: version, bytes: bytes) }
+        if isAttached { budget.makeRoom(self) }
+    }
+
     /// Drops an entry that was found to be expired.
     func dropFromTier(_ key: Key) { changeTier { $0.remove(key) } }
 
