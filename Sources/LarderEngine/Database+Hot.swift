@@ -7,10 +7,10 @@ extension Database {
         _ keys: [Key], loading: Bool, now: Int64, durability: Durability? = nil,
         _ body: (inout Update) throws(LarderError) -> Void
     ) throws(LarderError) -> CommitTicket? {
-        // An entry may be evicted between the look and the command, which then reads the disk after all. To be decided
-        // under the locks of the command itself.
-        if loading, !isHot(keys) { return nil }
-        return try perform(keys, loading: loading, now: now, durability: durability, body)
+        var request = Request(
+            keys: keys, loading: loading ? .records : .none, now: now, durability: durability, needsFiles: false)
+        request.onlyIfHot = true
+        return try run(request, body)
     }
 
     /// As ``perform(_:loading:now:durability:fillCache:_:)`` for a body that looks at headers and never at payloads: no
@@ -18,8 +18,11 @@ extension Database {
     package func performOnHeaders(
         _ keys: [Key], now: Int64, durability: Durability? = nil, _ body: (inout Update) throws(LarderError) -> Void
     ) throws(LarderError) -> CommitTicket {
-        // To be a load of headers, which the engine knows as `Loading.headers`; whole records for now.
-        try perform(keys, loading: true, now: now, durability: durability, body)
+        let request = Request(keys: keys, loading: .headers, now: now, durability: durability, needsFiles: false)
+        guard let ticket = try run(request, body) else {
+            preconditionFailure("a command that needs no files was refused for the lack of them")
+        }
+        return ticket
     }
 
     /// Whether what is stored under all of `keys` is known without the disk at this moment.
@@ -29,8 +32,8 @@ extension Database {
             let isKnown = shard.lock.withLock {
                 switch applied.presence {
                 case .absent, .deleted, .shut: true
-                case .open: shard.overlay[key] != nil || shard.tier.peek(key) != nil
-                case .closed, .failed: shard.overlay[key] != nil
+                case .open: shard.find(key) != nil
+                case .closed, .failed: false
                 }
             }
             if !isKnown { return false }
@@ -51,56 +54,58 @@ extension Database {
         _ body: (Int, (header: RecordHeader, payload: UnsafeRawBufferPointer)?) -> Void
     ) throws(LarderError) -> QuickRead {
         try ForkGuard.check("get")
-        var keys: [Key] = []
-        keys.reserveCapacity(count)
-        for index in 0..<count { keys.append(Key(key(index))) }
-        let shards = keys.reduce(UInt32(0)) { $0 | 1 << UInt32(shardIndex($1)) }
-        lock(shards)
-        defer { unlock(shards) }
-        var records: [Record?] = []
-        records.reserveCapacity(count)
-        let state = applied
-        var sequence = state.sequence
-        for key in keys {
-            let shard = shard(shardIndex(key))
-            if let pending = shard.overlay[key] {
-                sequence = max(sequence, pending.sequence)
-                records.append(pending.record)
-            } else if case .absent = state.presence {
-                records.append(nil)
-            } else if case .open = state.presence, let kept = shard.tier.find(key) {
-                records.append(kept)
-            } else {
-                return .cold
+        var result = QuickRead.hit
+        withUnsafeTemporaryAllocation(of: Int.self, capacity: max(1, count)) { hashes in
+            var shards: UInt32 = count == 0 ? 1 : 0
+            for index in 0..<count {
+                hashes[index] = Key.hash(key(index))
+                shards |= 1 << UInt32(Shard.index(hashes[index]))
             }
+            lock(shards)
+            defer { unlock(shards) }
+            result = readLocked(hashes, count, key, now, &ticket, body)
+        }
+        return result
+    }
+
+    /// Called with the locks held of all shards that `hashes` are of.
+    private func readLocked(
+        _ hashes: UnsafeMutableBufferPointer<Int>, _ count: Int, _ key: (Int) -> UnsafeRawBufferPointer, _ now: Int64,
+        _ ticket: inout CommitTicket, _ body: (Int, (header: RecordHeader, payload: UnsafeRawBufferPointer)?) -> Void
+    ) -> QuickRead {
+        var sequence = applied.sequence
+        if case .absent = applied.presence {
+            for index in 0..<count {
+                shard(Shard.index(hashes[index])).counters.misses += 1
+                body(index, nil)
+            }
+            ticket = max(ticket, CommitTicket(sequence: sequence))
+            return .hit
+        }
+        guard case .open = applied.presence else { return .cold }
+        // All of them first: a cold one must leave no trace of the others.
+        for index in 0..<count {
+            let table = shard(Shard.index(hashes[index])).table
+            guard let entry = table.find(key(index), hash: hashes[index]) else { return .cold }
+            if let record = entry.record, (try? RecordHeader(parsing: record)) == nil { return .cold }
+            sequence = max(sequence, undecided(entry))
         }
         ticket = max(ticket, CommitTicket(sequence: sequence))
-        for (index, record) in records.enumerated() {
-            guard let record, state.rules.freshness(record.header, now: now) == .fresh else {
-                context.statistics.misses.add()
+        for index in 0..<count {
+            let shard = shard(Shard.index(hashes[index]))
+            guard let entry = shard.table.find(key(index), hash: hashes[index]), let record = entry.record,
+                let header = try? RecordHeader(parsing: record),
+                applied.rules.freshness(header, now: now) == .fresh
+            else {
+                shard.counters.misses += 1
                 body(index, nil)
                 continue
             }
-            context.statistics.hits.add()
-            record.withPayload { body(index, (record.header, $0)) }
+            shard.table.touch(entry)
+            shard.counters.hits += 1
+            body(index, (header, UnsafeRawBufferPointer(rebasing: record.dropFirst(header.byteCount))))
         }
         return .hit
-    }
-
-    private func lock(_ shards: UInt32) {
-        var rest = shards
-        while rest != 0 {
-            shard(rest.trailingZeroBitCount).lock.lock()
-            rest &= rest - 1
-        }
-    }
-
-    private func unlock(_ shards: UInt32) {
-        var rest = shards
-        while rest != 0 {
-            shard(rest.trailingZeroBitCount).lock.unlock()
-            rest &= rest - 1
-        }
     }
 }
 

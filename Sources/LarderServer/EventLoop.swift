@@ -222,7 +222,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             awaitsDecisions.store(true, ordering: .relaxed)
             atomicMemoryFence(ordering: .sequentiallyConsistent)
         }
-        server.engine.pipeline.wake()
+        server.engine.pipeline.commitNow()
         settle()
     }
 
