@@ -56,8 +56,9 @@ let package = Package(
         .executableTarget(
             name: "larderctl", dependencies: ["LarderClient", "LarderServer", "RESP"], swiftSettings: settings),
         .executableTarget(
-            name: "larderbench", dependencies: ["CLevelDB", "Larder", "LarderEngine", "LevelDB", "RESP"],
-            swiftSettings: settings),
+            name: "larderbench",
+            dependencies: ["CLevelDB", "CUV", "Larder", "LarderEngine", "LevelDB", "RESP", "Threading"],
+            swiftSettings: settings, linkerSettings: homebrewLink),
 
         .target(name: "TestSupport", dependencies: ["Threading"], path: "Tests/TestSupport", swiftSettings: settings),
         .testTarget(
@@ -78,6 +79,9 @@ let package = Package(
                 "Larder", "LarderClient", "LarderEngine", "LarderServer", "larderctl", "larderd", "RESP", "TestSupport",
                 "Threading",
             ],
+            swiftSettings: settings),
+        .testTarget(
+            name: "LarderBenchTests", dependencies: ["larderbench", "LarderEngine", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "SystemTests",

@@ -19,6 +19,7 @@ enum Bench {
             print(BenchOptions.help, terminator: "")
             return ExitCode.done
         }
+        if let socket = options.nullServerSocket { return NullServer.serve(socket) }
         Interruption.watch()
         do throws(BenchError) {
             return try run(options)
@@ -38,7 +39,7 @@ enum Bench {
             Progress.note("round \(round + 1) of \(options.roundCount)")
             for suite in suites { try suite.runRound(round, into: results) }
         }
-        let report = Report(facts: facts, results: results, reaches: Reach.all(quick: options.isQuick))
+        let report = Report(facts: facts, results: results, reaches: Reach.all(options))
         print(report.text, terminator: "")
         if let path = options.jsonPath {
             do {
@@ -47,16 +48,23 @@ enum Bench {
                 throw BenchError("\(error)")
             }
         }
+        if let path = options.pagePath { try ReportPage.write(report.text, into: path) }
         return results.failures.isEmpty ? ExitCode.done : ExitCode.incomplete
     }
 
     private static func suites(_ options: BenchOptions, _ tree: TemporaryTree) -> [any Suite] {
         BenchOptions.SuiteName.allCases.filter(options.suites.contains).map { name in
             switch name {
-            case .embedded: EmbeddedSuite(options, tree)
             case .socket: SocketSuite(options, tree)
+            case .crosscheck: CrossCheckSuite(options, tree)
             case .mixed: MixedSuite(options, tree)
             case .start: StartSuite(options, tree)
+            case .memory: MemorySuite(options, tree)
+            case .expiry: ExpirySuite(options, tree)
+            case .large: LargeSuite(options, tree)
+            case .embedded: EmbeddedSuite(options, tree)
+            case .models: ModelSuite(options, tree)
+            case .hits: HitRatioSuite(options, tree)
             }
         }
     }

@@ -6,8 +6,12 @@ final class ChildProcess {
 
     /// Starts a program.
     /// - Parameter words: its path, or its name if it is to be found in PATH, and its arguments.
+    ///
+    /// It ends with this process, however that ends, where the system can see to it: `setpriv`, which is part of every
+    /// Debian, asks the kernel for it and becomes the program.
     init(_ words: [String], outputPath: String) throws(BenchError) {
         self.outputPath = outputPath
+        let words = Self.canEndWithParent ? [Self.setpriv, "--pdeathsig", "KILL"] + words : words
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
@@ -21,6 +25,9 @@ final class ChildProcess {
         guard status == 0 else { throw BenchError("cannot start \(words[0]): \(String(cString: strerror(status)))") }
         pid = child
     }
+
+    private static let setpriv = "/usr/bin/setpriv"
+    private static let canEndWithParent = access(setpriv, X_OK) == 0
 
     deinit {
         guard !hasEnded else { return }
@@ -61,13 +68,20 @@ final class ChildProcess {
         }
     }
 
+    /// Ends the process without warning, as a crash would.
+    func crash() {
+        guard !hasEnded else { return }
+        kill(pid, SIGKILL)
+        wait()
+    }
+
     /// What it wrote.
     var output: String { TextFile.read(outputPath) ?? "" }
 
     /// The last lines it wrote, for messages.
-    var lastWords: String {
-        output.split(separator: "\n").suffix(3).joined(separator: " | ")
-    }
+    var lastWords: String { lastWordsOf(output) }
+
+    func lastWordsOf(_ text: String) -> String { text.split(separator: "\n").suffix(3).joined(separator: " | ") }
 
     /// Memory that it holds, in MiB.
     var residentMiB: Double? {
@@ -78,42 +92,4 @@ final class ChildProcess {
         }
         return nil
     }
-}
-
-enum TextFile {
-    /// All of a file as text; nil if it cannot be read.
-    static func read(_ path: String) -> String? {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return nil }
-        defer { close(descriptor) }
-        var bytes: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 65_536)
-        while true {
-            let count = chunk.withUnsafeMutableBytes { unistdRead(descriptor, $0) }
-            guard count > 0 else { break }
-            bytes += chunk[..<count]
-        }
-        return String(decoding: bytes, as: UTF8.self)
-    }
-
-    static func write(_ text: String, to path: String) throws(BenchError) {
-        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
-        guard descriptor >= 0 else { throw .system("cannot write \(path)") }
-        defer { close(descriptor) }
-        var rest = Array(text.utf8)[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { unistdWrite(descriptor, $0) }
-            guard count > 0 else { throw .system("cannot write \(path)") }
-            rest = rest.dropFirst(count)
-        }
-    }
-}
-
-/// `read` and `write` of the C library, whose names are hidden inside types that have their own.
-func unistdRead(_ descriptor: Int32, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
-    read(descriptor, buffer.baseAddress, buffer.count)
-}
-
-func unistdWrite(_ descriptor: Int32, _ buffer: UnsafeRawBufferPointer) -> Int {
-    write(descriptor, buffer.baseAddress, buffer.count)
 }
