@@ -37,7 +37,9 @@ enum Bench {
         let suites = suites(options, tree)
         for round in 0..<options.roundCount {
             Progress.note("round \(round + 1) of \(options.roundCount)")
-            for suite in suites { try suite.runRound(round, into: results) }
+            for (name, suite) in suites where round < options.roundCount(of: name) {
+                try suite.runRound(round, into: results)
+            }
         }
         let report = Report(facts: facts, results: results, reaches: Reach.all(options))
         print(report.text, terminator: "")
@@ -52,20 +54,23 @@ enum Bench {
         return results.failures.isEmpty ? ExitCode.done : ExitCode.incomplete
     }
 
-    private static func suites(_ options: BenchOptions, _ tree: TemporaryTree) -> [any Suite] {
+    private static func suites(_ options: BenchOptions, _ tree: TemporaryTree) -> [(BenchOptions.SuiteName, any Suite)]
+    {
         BenchOptions.SuiteName.allCases.filter(options.suites.contains).map { name in
-            switch name {
-            case .socket: SocketSuite(options, tree)
-            case .crosscheck: CrossCheckSuite(options, tree)
-            case .mixed: MixedSuite(options, tree)
-            case .start: StartSuite(options, tree)
-            case .memory: MemorySuite(options, tree)
-            case .expiry: ExpirySuite(options, tree)
-            case .large: LargeSuite(options, tree)
-            case .embedded: EmbeddedSuite(options, tree)
-            case .models: ModelSuite(options, tree)
-            case .hits: HitRatioSuite(options, tree)
-            }
+            let suite: any Suite =
+                switch name {
+                case .socket: SocketSuite(options, tree)
+                case .crosscheck: CrossCheckSuite(options, tree)
+                case .mixed: MixedSuite(options, tree)
+                case .start: StartSuite(options, tree)
+                case .memory: MemorySuite(options, tree)
+                case .expiry: ExpirySuite(options, tree)
+                case .large: LargeSuite(options, tree)
+                case .embedded: EmbeddedSuite(options, tree)
+                case .models: ModelSuite(options, tree)
+                case .hits: HitRatioSuite(options, tree)
+                }
+            return (name, suite)
         }
     }
 }

@@ -11,7 +11,7 @@ struct BenchOptions {
 
           --quick              3 shorter rounds and fewer rows: some three minutes
           --rounds N           how often every row is measured (default 5, with --quick 3); the suites start, memory,
-                               expiry and large at most 3 times, with --quick once
+                               expiry, large and hits at most 3 times, with --quick all but socket once
           --seconds S          how long one measurement over a socket takes, about (default 1.5, with --quick 0.4)
           --only LIST          of: socket, crosscheck, mixed, start, memory, expiry, large, embedded, models, hits;
                                separated by commas (default: all; with --quick all but crosscheck, expiry and large)
@@ -48,8 +48,15 @@ struct BenchOptions {
     var nullServerSocket: String?
 
     var roundCount: Int { rounds ?? (isQuick ? 3 : 5) }
-    /// Rounds of suites that take minutes.
-    var heavyRoundCount: Int { min(roundCount, isQuick ? 1 : 3) }
+    /// How often a suite is run.
+    func roundCount(of suite: SuiteName) -> Int {
+        switch suite {
+        case .socket, .crosscheck: roundCount
+        case .mixed, .embedded, .models: isQuick ? 1 : roundCount
+        case .start, .memory, .expiry, .large, .hits: min(roundCount, isQuick ? 1 : 3)
+        }
+    }
+
     var secondsPerRun: Double { seconds ?? (isQuick ? 0.4 : 1.5) }
     var suites: Set<SuiteName> {
         only ?? Set(SuiteName.allCases).subtracting(isQuick ? [.crosscheck, .expiry, .large] : [])

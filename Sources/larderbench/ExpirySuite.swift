@@ -19,7 +19,6 @@ final class ExpirySuite: Suite {
     }
 
     func runRound(_ round: Int, into results: Results) throws(BenchError) {
-        guard round < options.heavyRoundCount else { return }
         Progress.note("  \(Self.table)")
         for contender in Self.contenders.rotated(by: round) {
             try results.attempt("\(contender.name), expiry") { () throws(BenchError) in

@@ -22,7 +22,6 @@ final class LargeSuite: Suite {
     static func zipfTable(_ options: BenchOptions) -> String { table(options, "GET, Zipf 1.0") }
 
     func runRound(_ round: Int, into results: Results) throws(BenchError) {
-        guard round < options.heavyRoundCount else { return }
         for contender in Self.contenders.rotated(by: round) {
             Progress.note("  \(options.largeCount) entries, \(contender.name)")
             try results.attempt("\(contender.name), \(options.largeCount) entries") { () throws(BenchError) in

@@ -2,7 +2,6 @@
 final class MemorySuite: Suite {
     static let table = "Memory and disk with 1,000,000 entries of 100 B"
     static let larder = Contender.larder(memory: "64M")
-    private static let contenders: [Contender] = [larder, .redisOff, .redisEverySecond, .memcached]
     private static let count = 1_000_000
 
     private let options: BenchOptions
@@ -13,13 +12,17 @@ final class MemorySuite: Suite {
         self.tree = tree
     }
 
+    private var contenders: [Contender] {
+        let pair = [Self.larder, .redisOff]
+        return options.isQuick ? pair : pair + [.redisEverySecond, .memcached]
+    }
+
     static func afterFilling(_ contender: Contender) -> String { contender.name + ", after filling" }
     static func afterReading(_ contender: Contender) -> String { contender.name + ", after 1,000,000 random GETs" }
 
     func runRound(_ round: Int, into results: Results) throws(BenchError) {
-        guard round < options.heavyRoundCount else { return }
         Progress.note("  \(Self.table)")
-        for contender in Self.contenders.rotated(by: round) {
+        for contender in contenders.rotated(by: round) {
             try results.attempt("\(contender.name), memory") { () throws(BenchError) in
                 let server = try RunningServer(contender, options, directory: try tree.makeDirectory("memory"))
                 defer { server.stopAndRemove() }

@@ -65,6 +65,9 @@ extension Reach {
                     "embedded cold get \(bytes) B, time / LevelDB C", Suite.table(.firstGet, bytes), Suite.engine,
                     Suite.raw, .wall, .most(1.15)),
                 Reach(
+                    "embedded cold get \(bytes) B, CPU / LevelDB C", Suite.table(.firstGet, bytes), Suite.engine,
+                    Suite.raw, .processor, .none),
+                Reach(
                     "embedded get \(bytes) B without memory tier, time / LevelDB C", Suite.table(.get, bytes),
                     Suite.cold, Suite.raw, .wall, .most(1.15)),
                 Reach(

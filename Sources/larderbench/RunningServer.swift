@@ -68,7 +68,8 @@ final class RunningServer {
     var processorSeconds: Double? { Clocks.processor(of: process.pid) }
 
     /// Waits until the server rests.
-    func settle() { Clocks.settle { processorSeconds } }
+    /// - Parameter quiet: for so many seconds.
+    func settle(quiet: Double = 0.3) { Clocks.settle(quiet: quiet) { processorSeconds } }
 
     var residentMiB: Double? { process.residentMiB }
 
@@ -76,7 +77,8 @@ final class RunningServer {
 
     /// Processor seconds of the server in `body` and until it rests after it: what the load left behind counts.
     func processorSeconds<Result>(of body: () throws(BenchError) -> Result) throws(BenchError) -> (Result, Double) {
-        settle()
+        // It rested after what came before; only a short look whether it still does.
+        settle(quiet: 0.1)
         guard let before = processorSeconds else { throw BenchError("the server is gone: \(process.lastWords)") }
         let result = try body()
         settle()

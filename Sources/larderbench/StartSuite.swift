@@ -21,7 +21,6 @@ final class StartSuite: Suite {
     static func row(_ contender: Contender, _ ending: Ending) -> String { "\(contender.name), \(ending.rawValue)" }
 
     func runRound(_ round: Int, into results: Results) throws(BenchError) {
-        guard round < options.heavyRoundCount else { return }
         Progress.note("  \(Self.table)")
         for contender in Self.contenders.rotated(by: round) {
             try results.attempt("\(contender.name), start") { () throws(BenchError) in

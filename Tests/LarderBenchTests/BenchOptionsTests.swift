@@ -6,12 +6,14 @@ import Testing
     @Test func defaults() throws {
         let options = try BenchOptions([])
         #expect(options.roundCount == 5)
-        #expect(options.heavyRoundCount == 3)
+        #expect(options.roundCount(of: .socket) == 5)
+        #expect(options.roundCount(of: .large) == 3)
         #expect(options.suites == Set(BenchOptions.SuiteName.allCases))
         #expect(options.largeCount == 10_000_000)
         let quick = try BenchOptions(["--quick"])
         #expect(quick.roundCount == 3)
-        #expect(quick.heavyRoundCount == 1)
+        #expect(quick.roundCount(of: .socket) == 3)
+        #expect(quick.roundCount(of: .start) == 1)
         #expect(!quick.suites.contains(.large))
     }
 
@@ -22,7 +24,7 @@ import Testing
         ])
         #expect(options.suites == [.hits, .socket])
         #expect(options.roundCount == 2)
-        #expect(options.heavyRoundCount == 2)
+        #expect(options.roundCount(of: .large) == 2)
         #expect(options.secondsPerRun == 0.5)
         #expect(options.jsonPath == "a.json")
         #expect(options.pagePath == "b.md")

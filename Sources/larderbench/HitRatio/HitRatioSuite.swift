@@ -20,8 +20,7 @@ final class HitRatioSuite: Suite {
 
     /// The other half of a trace fills the caches.
     func runRound(_ round: Int, into results: Results) throws(BenchError) {
-        guard round < options.heavyRoundCount else { return }
-        for kind in Trace.Kind.allCases {
+        for kind in options.isQuick ? [.zipf10, .scans] : Trace.Kind.allCases {
             Progress.note("  hit ratio, \(kind.title)")
             let trace = Trace(kind, count: options.isQuick ? 500_000 : 2_000_000, seed: UInt64(round + 1))
             try results.attempt("hit ratio, \(kind.title)") { () throws(BenchError) in
@@ -29,7 +28,9 @@ final class HitRatioSuite: Suite {
                 defer { TemporaryTree.remove(directory) }
                 do {
                     let probe = try TierProbe(directory, universe: trace.universe)
-                    for budget in Self.budgets { try measure(trace, budget, probe, Self.table(kind, budget), results) }
+                    for budget in Self.budgets.prefix(options.isQuick ? 1 : 2) {
+                        try measure(trace, budget, probe, Self.table(kind, budget), results)
+                    }
                 } catch let error as BenchError {
                     throw error
                 } catch {
