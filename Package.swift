@@ -81,7 +81,7 @@ let package = Package(
             ],
             swiftSettings: settings),
         .testTarget(
-            name: "LarderBenchTests", dependencies: ["larderbench", "LarderEngine", "TestSupport"],
+            name: "LarderBenchTests", dependencies: ["larderbench", "larderd", "TestSupport", "Threading"],
             swiftSettings: settings),
         .testTarget(
             name: "SystemTests",

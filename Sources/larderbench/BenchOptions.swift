@@ -44,6 +44,8 @@ struct BenchOptions {
     var memcached = "memcached"
     var python = BenchOptions.defaultPython
     var showsHelp = false
+    /// This program, which is also the null server.
+    var program = ProgramPaths.own
     /// The socket to serve as the null server instead of measuring: how the program starts itself.
     var nullServerSocket: String?
 

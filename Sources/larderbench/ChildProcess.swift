@@ -12,7 +12,7 @@ final class ChildProcess {
     init(_ words: [String], outputPath: String) throws(BenchError) {
         self.outputPath = outputPath
         let words = Self.canEndWithParent ? [Self.setpriv, "--pdeathsig", "KILL"] + words : words
-        var actions = posix_spawn_file_actions_t()
+        var actions = posix_spawn_file_actions_t.empty
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
@@ -20,8 +20,16 @@ final class ChildProcess {
         posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO)
         var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
         defer { for argument in arguments { free(argument) } }
+        // A process begins with the signals blocked that its starter blocks, and could not be asked to end.
+        var attributes = posix_spawnattr_t.empty
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var mask = sigset_t()
+        sigemptyset(&mask)
+        posix_spawnattr_setsigmask(&attributes, &mask)
+        posix_spawnattr_setflags(&attributes, Int16(truncatingIfNeeded: POSIX_SPAWN_SETSIGMASK))
         var child = pid_t()
-        let status = posix_spawnp(&child, words[0], &actions, nil, &arguments, environ)
+        let status = posix_spawnp(&child, words[0], &actions, &attributes, &arguments, environ)
         guard status == 0 else { throw BenchError("cannot start \(words[0]): \(String(cString: strerror(status)))") }
         pid = child
     }
@@ -91,5 +99,27 @@ final class ChildProcess {
             return number.flatMap { Double($0) }.map { $0 / 1024 }
         }
         return nil
+    }
+}
+
+// What the `init` functions of both take: a struct on Linux, a pointer on macOS.
+
+extension posix_spawn_file_actions_t {
+    fileprivate static var empty: Self {
+        #if canImport(Darwin)
+            nil
+        #else
+            posix_spawn_file_actions_t()
+        #endif
+    }
+}
+
+extension posix_spawnattr_t {
+    fileprivate static var empty: Self {
+        #if canImport(Darwin)
+            nil
+        #else
+            posix_spawnattr_t()
+        #endif
     }
 }

@@ -59,7 +59,7 @@ struct Contender {
             // It refuses to run as root without being told to.
             return [options.memcached, "-s", socket, "-a", "0600", "-U", "0"] + settings
                 + (getuid() == 0 ? ["-u", "root"] : [])
-        case .null: return [ProgramPaths.own, "--null-server", socket]
+        case .null: return [options.program, "--null-server", socket]
         }
     }
 }

@@ -1,6 +1,6 @@
-import LarderEngine
-import TestSupport
 import Testing
+
+import class TestSupport.TemporaryDirectory
 
 @testable import larderbench
 

@@ -21,6 +21,11 @@ struct Trace {
     /// Keys are 0..<universe.
     let universe: Int
 
+    init(keys: [Int32], universe: Int) {
+        self.keys = keys
+        self.universe = universe
+    }
+
     init(_ kind: Kind, count: Int, seed: UInt64) {
         var generator = SplitMix(seed: seed)
         let sampler = ZipfSampler(count: Self.keyCount, exponent: kind == .zipf08 ? 0.8 : 1)
