@@ -12,7 +12,7 @@ struct BenchOptions {
           --quick              3 shorter rounds and fewer rows: some three minutes
           --rounds N           how often every row is measured (default 5, with --quick 3); the suites start, memory,
                                expiry, large and hits at most 3 times, with --quick all but socket once
-          --seconds S          how long one measurement over a socket takes, about (default 1.5, with --quick 0.4)
+          --seconds S          how long one measurement over a socket takes, about (default 1.5, with --quick 0.3)
           --only LIST          of: socket, crosscheck, mixed, start, memory, expiry, large, embedded, models, hits;
                                separated by commas (default: all; with --quick all but crosscheck, expiry and large)
           --large N            the number of entries of the suite large (default 10000000)
@@ -59,7 +59,7 @@ struct BenchOptions {
         }
     }
 
-    var secondsPerRun: Double { seconds ?? (isQuick ? 0.4 : 1.5) }
+    var secondsPerRun: Double { seconds ?? (isQuick ? 0.3 : 1.5) }
     var suites: Set<SuiteName> {
         only ?? Set(SuiteName.allCases).subtracting(isQuick ? [.crosscheck, .expiry, .large] : [])
     }

@@ -67,7 +67,7 @@ enum Machine {
         return "\(text(name.sysname)) \(text(name.release)) \(text(name.machine))"
     }
 
-    private static var loadAverage: String {
+    static var loadAverage: String {
         let text = TextFile.read("/proc/loadavg") ?? ""
         let numbers = text.split(separator: " ").prefix(3).joined(separator: " ")
         return numbers.isEmpty ? "unknown" : numbers
