@@ -53,6 +53,26 @@ import class TestSupport.TemporaryDirectory
         #expect(try again.entryCount() == 2000)
     }
 
+    @Test(.enabled(if: access("/usr/bin/memcached", X_OK) == 0, "memcached is not there"))
+    func memcachedIsFilledAndRead() throws {
+        let server = try start(.memcached)
+        defer { server.stop() }
+        try server.fill(count: 2000, valueBytes: 100)
+        var load = Load.get(100, clients: 5, pipeline: 8, keys: 2000)
+        load.setPercent = 30
+        load.limit = .requests(3000)
+        let report = try LoadGenerator.run(load, server)
+        try report.check()
+        #expect(report.requests == 3000)
+        load.keys = 4000
+        load.setPercent = 0
+        load.order = .sequential
+        load.limit = .requests(4000)
+        load.clients = 1
+        let half = try LoadGenerator.run(load, server)
+        #expect(half.misses == 2000)
+    }
+
     @Test func entriesWithADeadlineAreStoredByTheGenerator() throws {
         mkdir(directory.path + "/d", 0o700)
         let server = try start(.larderOS)
