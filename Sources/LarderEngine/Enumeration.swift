@@ -104,6 +104,7 @@ package final class EntryCursor: @unchecked Sendable {
     /// Goes to the next entry, or to the first.
     /// - Returns: false when there are no more.
     package func next() throws(LarderError) -> Bool {
+        try ForkGuard.check("enumerate")
         while try step() {
             if source != .below, run.withRecord(place, { $0 == nil }) { continue }
             if options.includeExpired { return true }
@@ -215,6 +216,12 @@ extension Database {
             try EntryCursor.hold(store, options)
         }
         return view.map { EntryCursor(self, $0, options) }
+    }
+
+    /// Puts what is only in memory and in the journal into LevelDB. May block; needed by nobody who reads through the engine.
+    package func flush() throws(LarderError) {
+        guard try readableStore(appliedState, "flush") != nil else { return }
+        try checkpointer.flush(self)
     }
 
     /// How many entries there are.

@@ -77,7 +77,7 @@ final class JournalKeeper: @unchecked Sendable {
     /// Whether appending may take long, because an fsync is under way.
     var isBusy: Bool { syncing.load(ordering: .relaxed) }
     /// Whether so much waits for LevelDB that writers should wait.
-    var isFull: Bool { liveBytes.load(ordering: .relaxed) >= 2 * context.options.checkpointBytes }
+    var isFull: Bool { liveBytes.load(ordering: .relaxed) > max(1 << 20, 2 * context.options.checkpointBytes) }
     /// Whether a checkpoint is due.
     var isDue: Bool {
         liveBytes.load(ordering: .relaxed) >= context.options.checkpointBytes

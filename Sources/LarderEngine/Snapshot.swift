@@ -33,6 +33,7 @@ package final class Snapshot: Sendable {
     private func access<Result>(
         _ operation: String, _ body: (EpochStore, LevelDB.Snapshot, MemoryRun) throws(LarderError) -> Result
     ) throws(LarderError) -> Result? {
+        try ForkGuard.check(operation)
         guard let view else { return nil }
         let (store, held) = (view.store, view.below)
         if let error = store.endingError(operation) { throw error }

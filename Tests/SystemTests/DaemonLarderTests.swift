@@ -56,7 +56,8 @@ import Testing
         }
 
         #expect(try purge("--purge=nosuch") == (.exited(4), [], "larderd: there is no database 'nosuch'\n"))
-        #expect(try purge("--purge-expired") == (.exited(0), [said("0", 0), said("books", 1)], ""))
+        // What was expired when the daemon stopped did not get as far as to LevelDB.
+        #expect(try purge("--purge-expired") == (.exited(0), [said("0", 0), said("books", running ? 1 : 0)], ""))
         #expect(try purge("--purge=0") == (.exited(0), [said("0", 3)], ""))
         #expect(try purge("--purge") == (.exited(0), [said("0", 0), said("books", 1)], ""))
         #expect(try purge("--purge") == (.exited(0), [said("0", 0), said("books", 0)], ""))
