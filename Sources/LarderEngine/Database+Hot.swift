@@ -1,46 +1,9 @@
-/// What event loops call for commands that are more than one read or one blind write: they run if no disk is needed, and
-/// otherwise say so without having done anything, so that the command goes to a thread that may block.
+/// What event loops call for commands that are more than one read or one blind write, besides
+/// ``Database/performIfHot(_:loading:now:durability:_:)``.
 extension Database {
-    /// As ``perform(_:loading:now:durability:fillCache:_:)`` if everything the command needs to see is in memory.
-    /// - Returns: nil when a key must be read from the disk or files must be opened first; then nothing was done.
-    package func performIfHot(
-        _ keys: [Key], loading: Bool, now: Int64, durability: Durability? = nil,
-        _ body: (inout Update) throws(LarderError) -> Void
-    ) throws(LarderError) -> CommitTicket? {
-        // An entry may be evicted between the look and the command, which then reads the disk after all. To be decided
-        // under the locks of the command itself.
-        if loading, !isHot(keys) { return nil }
-        return try perform(keys, loading: loading, now: now, durability: durability, body)
-    }
-
-    /// As ``perform(_:loading:now:durability:fillCache:_:)`` for a body that looks at headers and never at payloads: no
-    /// payload need be kept in memory while the others are read, however many and large the entries are. May block.
-    package func performOnHeaders(
-        _ keys: [Key], now: Int64, durability: Durability? = nil, _ body: (inout Update) throws(LarderError) -> Void
-    ) throws(LarderError) -> CommitTicket {
-        // To be a load of headers, which the engine knows as `Loading.headers`; whole records for now.
-        try perform(keys, loading: true, now: now, durability: durability, body)
-    }
-
-    /// Whether what is stored under all of `keys` is known without the disk at this moment.
-    package func isHot(_ keys: [Key]) -> Bool {
-        for key in keys {
-            let shard = shard(shardIndex(key))
-            let isKnown = shard.lock.withLock {
-                switch applied.presence {
-                case .absent, .deleted, .shut: true
-                case .open: shard.overlay[key] != nil || shard.tier.peek(key) != nil
-                case .closed, .failed: shard.overlay[key] != nil
-                }
-            }
-            if !isKnown { return false }
-        }
-        return true
-    }
-
     /// Reads several keys at one instant if that can be done without the disk.
     /// - Parameters:
-    ///   - count: how many keys there are.
+    ///   - count: how many keys there are, at least one.
     ///   - key: the bytes of each, valid during the call; asked for more than once.
     ///   - ticket: raised to what the answer has to wait for.
     ///   - body: called once for each key in their order, with its fresh entry or nil, unless the result is cold. Locks
@@ -51,40 +14,68 @@ extension Database {
         _ body: (Int, (header: RecordHeader, payload: UnsafeRawBufferPointer)?) -> Void
     ) throws(LarderError) -> QuickRead {
         try ForkGuard.check("get")
-        var keys: [Key] = []
-        keys.reserveCapacity(count)
-        for index in 0..<count { keys.append(Key(key(index))) }
-        let shards = keys.reduce(UInt32(0)) { $0 | 1 << UInt32(shardIndex($1)) }
-        lock(shards)
-        defer { unlock(shards) }
-        var records: [Record?] = []
-        records.reserveCapacity(count)
-        let state = applied
-        var sequence = state.sequence
-        for key in keys {
-            let shard = shard(shardIndex(key))
-            if let pending = shard.overlay[key] {
-                sequence = max(sequence, pending.sequence)
-                records.append(pending.record)
-            } else if case .absent = state.presence {
-                records.append(nil)
-            } else if case .open = state.presence, let kept = shard.tier.find(key) {
-                records.append(kept)
-            } else {
-                return .cold
+        return withUnsafeTemporaryAllocation(of: Found.self, capacity: count) { found in
+            var shards: UInt32 = 0
+            for index in 0..<count {
+                let hash = Key.hash(key(index))
+                shards |= 1 << UInt32(Shard.index(hash))
+                found.initializeElement(at: index, to: Found(hash: hash))
             }
+            lock(shards)
+            defer { unlock(shards) }
+            var sequence = applied.sequence
+            guard find(key, now, found, &sequence) else { return .cold }
+            ticket = max(ticket, CommitTicket(sequence: sequence))
+            for index in 0..<count { handOver(found[index], index, body) }
+            return .hit
         }
-        ticket = max(ticket, CommitTicket(sequence: sequence))
-        for (index, record) in records.enumerated() {
-            guard let record, state.rules.freshness(record.header, now: now) == .fresh else {
-                context.statistics.misses.add()
-                body(index, nil)
-                continue
-            }
-            context.statistics.hits.add()
-            record.withPayload { body(index, (record.header, $0)) }
+    }
+
+    /// What was found of one key. Valid while the locks are held.
+    private struct Found {
+        let hash: Int
+        var entry: EntryPointer?
+        /// Nil for an entry that is not fresh.
+        var header: RecordHeader?
+
+        init(hash: Int) { self.hash = hash }
+    }
+
+    /// Finds every key, with the locks held of all their shards.
+    /// - Returns: false when only the disk can tell of one, or one cannot be read, which the slow way complains of.
+    private func find(
+        _ key: (Int) -> UnsafeRawBufferPointer, _ now: Int64, _ found: UnsafeMutableBufferPointer<Found>,
+        _ sequence: inout UInt64
+    ) -> Bool {
+        switch applied.presence {
+        case .absent: return true
+        case .open: break
+        case .closed, .failed, .deleted, .shut: return false
         }
-        return .hit
+        for index in found.indices {
+            let hash = found[index].hash
+            guard let entry = shard(Shard.index(hash)).table.find(key(index), hash: hash) else { return false }
+            sequence = max(sequence, undecided(entry))
+            guard let record = entry.record else { continue }
+            guard let header = try? RecordHeader(parsing: record) else { return false }
+            guard applied.rules.freshness(header, now: now) == .fresh else { continue }
+            found[index].entry = entry
+            found[index].header = header
+        }
+        return true
+    }
+
+    private func handOver(
+        _ found: Found, _ index: Int, _ body: (Int, (header: RecordHeader, payload: UnsafeRawBufferPointer)?) -> Void
+    ) {
+        let shard = shard(Shard.index(found.hash))
+        guard let entry = found.entry, let header = found.header, let record = entry.record else {
+            shard.counters.misses += 1
+            return body(index, nil)
+        }
+        shard.table.touch(entry)
+        shard.counters.hits += 1
+        body(index, (header, UnsafeRawBufferPointer(rebasing: record.dropFirst(header.byteCount))))
     }
 
     private func lock(_ shards: UInt32) {

@@ -43,6 +43,35 @@ extension Database {
         return ticket
     }
 
+    /// As ``perform(_:loading:now:durability:fillCache:_:)`` if everything the command needs to see is in memory: for event
+    /// loops.
+    /// - Returns: nil when a key must be read from the disk or files must be opened first; then nothing was done.
+    package func performIfHot(
+        _ keys: [Key], loading: Bool, now: Int64, durability: Durability? = nil,
+        _ body: (inout Update) throws(LarderError) -> Void
+    ) throws(LarderError) -> CommitTicket? {
+        var request = Request(
+            keys: keys, loading: loading ? .records : .none, now: now, durability: durability, needsFiles: false)
+        request.onlyHot = true
+        return try run(request, body)
+    }
+
+    /// As ``perform(_:loading:now:durability:fillCache:_:)`` for a body that looks at headers and never at payloads: none is
+    /// kept in memory while the others are read, however many and large the entries are. May block.
+    package func performOnHeaders(
+        _ keys: [Key], now: Int64, durability: Durability? = nil, _ body: (inout Update) throws(LarderError) -> Void
+    ) throws(LarderError) -> CommitTicket {
+        var isReadable = true
+        let request = Request(keys: keys, loading: .headers, now: now, durability: durability, needsFiles: false)
+        let ticket = try run(request) { (update) throws(LarderError) in
+            isReadable = update.unreadable.isEmpty
+            if isReadable { try body(&update) }
+        }
+        if isReadable, let ticket { return ticket }
+        // Says what cannot be read.
+        return try perform(keys, loading: true, now: now, durability: durability, body)
+    }
+
     /// One command, as the engine runs it.
     private struct Request {
         let keys: [Key]
@@ -52,9 +81,12 @@ extension Database {
         /// Whether the body must not run while the database's files are not open.
         let needsFiles: Bool
         var fillCache = true
+        /// Whether nothing may be read from the disk.
+        var onlyHot = false
     }
 
-    /// - Returns: nil when the files that the request needs are not open; then nothing was done.
+    /// - Returns: nil when the files that the request needs are not open, or the disk would have to be read and may not; then
+    ///   nothing was done.
     private func run(
         _ request: Request, _ body: (inout Update) throws(LarderError) -> Void
     ) throws(LarderError) -> CommitTicket? {
@@ -66,7 +98,9 @@ extension Database {
         var attempt = 0
         while true {
             attempt += 1
-            if request.loading != .none { try readCold(keys, request.loading, &cold, attempt: attempt) }
+            if request.loading != .none, !request.onlyHot {
+                try readCold(keys, request.loading, &cold, attempt: attempt)
+            }
             lock(shards)
             defer { unlock(shards) }
 
@@ -76,6 +110,7 @@ extension Database {
             var loaded: [ColdReads.Value] = []
             if request.loading != .none {
                 guard let found = try gather(keys, request.loading, &cold, attempt: attempt, ticket: &ticket) else {
+                    if request.onlyHot { return nil }
                     continue
                 }
                 loaded = found
