@@ -70,7 +70,7 @@ final class Connection {
 
     private var isAway: Bool { progress == .away }
 
-    var hasHeldReplies: Bool { !isAway && session.hasHeldReplies }
+    var hasHeldReplies: Bool { !isClosed && !isAway && session.hasHeldReplies }
 
     private var stream: UnsafeMutablePointer<uv_stream_t> {
         UnsafeMutableRawPointer(pipe).assumingMemoryBound(to: uv_stream_t.self)

@@ -49,6 +49,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     /// Connections that may have replies to send when the turn ends, and room for the next list.
     private var unsent: [Connection] = []
     private var spareList: [Connection] = []
+    private var spareHolding: [Connection] = []
     private var hasNewWrites = false
     /// Whether this loop wants to be told when commits are decided.
     private let awaitsDecisions = Atomic<Bool>(false)
@@ -159,7 +160,9 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             case .returned(let id, let pause):
                 // Where the connection is gone, what it wrote is committed all the same.
                 if let connection = connections[id] { connection.takeBack(pause) } else { noteWrites() }
-            case .decided: settle()
+            case .decided:
+                settle()
+                resumeCongested()
             case .stop: beginStopping()
             }
         }
@@ -167,15 +170,15 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
 
     /// Looks at which of the replies that wait are decided, and sends those.
     private func settle() {
-        let waiting = holding
-        holding = []
-        for connection in waiting {
+        swap(&holding, &spareHolding)
+        for index in spareHolding.indices {
+            let connection = spareHolding[index]
             connection.isListedAsHolding = false
             connection.settle()
             list(connection)
         }
+        spareHolding.removeAll(keepingCapacity: true)
         if holding.isEmpty { awaitsDecisions.store(false, ordering: .relaxed) }
-        resumeCongested()
     }
 
     private func resumeCongested() {
@@ -197,13 +200,16 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     /// so clients that are answered at once also ask again at once, and the next turn has more to do in one go.
     private func endTurn() {
         commitWrites()
-        guard !unsent.isEmpty else { return }
-        swap(&unsent, &spareList)
-        for index in spareList.indices {
-            spareList[index].isListedAsUnsent = false
-            spareList[index].flush()
+        if !unsent.isEmpty {
+            swap(&unsent, &spareList)
+            for index in spareList.indices {
+                spareList[index].isListedAsUnsent = false
+                spareList[index].flush()
+            }
+            spareList.removeAll(keepingCapacity: true)
         }
-        spareList.removeAll(keepingCapacity: true)
+        // What was written while replies were released, and what waited for room that is there now, has a turn of its own.
+        if hasNewWrites || !congested.isEmpty && !server.engine.pipeline.isCongested { send(.decided) }
     }
 
     /// Has a connection's replies sent when the turn ends.
@@ -213,16 +219,19 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         unsent.append(connection)
     }
 
-    /// Has everything committed that the commands of this turn wrote, as one group, and sends what waited for it if it is
-    /// decided already.
+    /// Has everything committed that the commands of this turn wrote, as one group, and releases the replies that waited
+    /// for it if it is decided at once.
     private func commitWrites() {
         guard hasNewWrites else { return }
         hasNewWrites = false
-        if !holding.isEmpty, !awaitsDecisions.load(ordering: .relaxed) {
-            awaitsDecisions.store(true, ordering: .relaxed)
-            atomicMemoryFence(ordering: .sequentiallyConsistent)
-        }
+        // What is decided on this thread need not be told to it.
+        awaitsDecisions.store(false, ordering: .relaxed)
         server.engine.pipeline.commitNow()
+        settle()
+        guard !holding.isEmpty else { return }
+        awaitsDecisions.store(true, ordering: .relaxed)
+        // Against the fence in `commitsDecided`: what was decided before the store is found now.
+        atomicMemoryFence(ordering: .sequentiallyConsistent)
         settle()
     }
 

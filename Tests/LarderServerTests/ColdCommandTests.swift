@@ -1,12 +1,12 @@
-import LarderEngine
 import Synchronization
 import TestSupport
 import Testing
 
+@testable import LarderEngine
 @testable import LarderServer
 
 /// Commands that must read the disk run on threads that may block; their loop, and everybody else on it, goes on. Without
-/// memory for entries every committed one is on the disk only.
+/// memory for entries every one that LevelDB has is on the disk only.
 @Suite(.serialized) struct ColdCommandTests {
     /// Counts the slices, and makes them wait at a gate.
     private final class Slices: Sendable {
@@ -32,6 +32,16 @@ import Testing
             }, beforeColdSlice: { slices.begin() })
     }
 
+    /// Has everything that was written so far put into LevelDB, and so out of memory.
+    private func makeCold(_ engine: Engine) throws {
+        for database in engine.databases { _ = try database.checkpointer.flush(database) }
+    }
+
+    /// The engine of a server in this process, which is the same however often its larder is opened.
+    private func makeCold(_ server: RunningServer) throws {
+        try makeCold(try Engine.open(server.directory.path + "/larder"))
+    }
+
     /// A slice that does not end for lack of time, however slow the machine.
     private var patient: Limits {
         var limits = Limits()
@@ -45,6 +55,7 @@ import Testing
         defer { server.stop() }
         let client = try server.connect()
         for index in 0..<64 { #expect(try client.call("SET k\(index) \(index)") == Wire.ok) }
+        try makeCold(server)
         let before = slices.count
         try client.send((0..<64).flatMap { encodeRequest("GET k\($0)") })
         for index in 0..<64 { #expect(try client.receive() == Array(Wire.bulk("\(index)").utf8)) }
@@ -77,6 +88,7 @@ import Testing
             }
         }
         for index in 0..<10 { #expect(try clients[0].call("SET c\(index) cold") == Wire.ok) }
+        try makeCold(server)
         for client in clients {
             try client.send(requests)
             client.endSending()
@@ -92,6 +104,7 @@ import Testing
         defer { server.stop() }
         let other = try server.connect()
         #expect(try other.call("SET k v") == Wire.ok)
+        try makeCold(server)
         slices.gate.close()
         // More than there are threads for them.
         let waiting = try (0..<Limits().coldThreads + 3).map { _ in try server.connect() }
@@ -116,6 +129,7 @@ import Testing
         let client = try server.connect()
         let other = try server.connect()
         #expect(try other.call("MSET k v seen 0") == Wire.ok)
+        try makeCold(server)
         for isFailing in [false, true] {
             slices.gate.close()
             fails.isOn = isFailing
@@ -140,6 +154,7 @@ import Testing
         defer { server.stop() }
         let client = try server.connect()
         #expect(try client.call("SET k v") == Wire.ok)
+        try makeCold(server)
         try client.send(
             encodeRequest("GETDEL k") + encodeRequest("SET k w NX GET") + encodeRequest("SET a b")
                 + encodeRequest("EXPIRE k 100"))
@@ -153,6 +168,7 @@ import Testing
         defer { server.stop() }
         let other = try server.connect()
         #expect(try other.call("SET k v") == Wire.ok)
+        try makeCold(server)
         slices.gate.close()
         for _ in 0..<8 {
             let client = try server.connect()
@@ -173,6 +189,7 @@ import Testing
         let server = try server(threads: threads, slices, limits: limits)
         let clients = try (0..<6).map { _ in try server.connect() }
         #expect(try clients[0].call("SET k v") == Wire.ok)
+        try makeCold(server)
         slices.gate.close()
         for client in clients { try client.send(encodeRequest("GET k") + encodeRequest("SET late 1")) }
         slices.gate.waitUntilSomebodyWaits()
@@ -189,6 +206,7 @@ import Testing
         let server = try server(slices, limits: patient)
         let client = try server.connect()
         #expect(try client.call("SET k v") == Wire.ok)
+        try makeCold(server)
         slices.gate.close()
         try client.send(encodeRequest("GET k") + encodeRequest("GET k"))
         slices.gate.waitUntilSomebodyWaits()
@@ -208,6 +226,7 @@ import Testing
             "EXPIRE k 100", "PERSIST k", "SET k v NX", "SET k v GET", "SET k v KEEPTTL", "GETDEL k", "DEL k",
         ] {
             #expect(client("SET k v").hasPrefix("+OK"))
+            try makeCold(server.engine)
             let before = client.colds
             _ = client(line)
             #expect(client.colds == before + 1, "\(line)")
@@ -217,6 +236,7 @@ import Testing
             _ = client(line)
         }
         #expect(client.colds == before)
+        try makeCold(server.engine)
         client.feed((0..<5).flatMap { _ in encodeRequest("GET k") })
         #expect(client.takeSendable() == String(repeating: Wire.bulk("v"), count: 5))
         #expect(client.colds == before + 3, "slices of two commands each")

@@ -253,7 +253,7 @@ import Threading
         var limits = Limits()
         limits.stopMilliseconds = 1
         let server = try RunningServer(threads: threads, limits: limits) {
-            // With an fsync in it, a commit is not the loop's own work.
+            // So that the pipeline's own thread commits, and waits at the gate; what is quick the loop commits itself.
             $0.durability = .always
             $0.beforeCommit = { () throws(LarderError) in gate.pass() }
         }
