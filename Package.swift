@@ -37,13 +37,15 @@ let package = Package(
         .systemLibrary(
             name: "CUV", pkgConfig: "libuv",
             providers: [.apt(["libuv1-dev"]), .brew(["libuv"])]),
+        .target(name: "CCRC32C"),
         .target(name: "LarderVocabulary", swiftSettings: settings),
         .target(name: "Threading", swiftSettings: settings),
         .target(
             name: "LevelDB", dependencies: ["CLevelDB", "Threading"],
             swiftSettings: settings, linkerSettings: homebrewLink),
         .target(
-            name: "LarderEngine", dependencies: ["LevelDB", "LarderVocabulary", "Threading"], swiftSettings: settings),
+            name: "LarderEngine", dependencies: ["CCRC32C", "LevelDB", "LarderVocabulary", "Threading"],
+            swiftSettings: settings),
         .target(name: "JSONCoding", swiftSettings: settings),
         .target(name: "Larder", dependencies: ["JSONCoding", "LarderEngine", "Threading"], swiftSettings: settings),
         .target(name: "RESP", swiftSettings: settings),
@@ -65,7 +67,7 @@ let package = Package(
         .testTarget(
             name: "LevelDBTests", dependencies: ["LevelDB", "Threading", "TestSupport"], swiftSettings: settings),
         .testTarget(
-            name: "LarderEngineTests", dependencies: ["LarderEngine", "LevelDB", "TestSupport"],
+            name: "LarderEngineTests", dependencies: ["CCRC32C", "LarderEngine", "LevelDB", "TestSupport"],
             exclude: ["Golden"], swiftSettings: settings),
         .testTarget(
             name: "LarderTests", dependencies: ["Larder", "LarderEngine", "TestSupport", "Threading"],

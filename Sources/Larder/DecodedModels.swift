@@ -117,20 +117,11 @@ extension CacheSource {
         try engine.pipeline.wait(for: ticket)
         guard let found else { return nil }
         let model = try decode(type, found, key)
-        if let model, version != 0, DecodedSharing.isAllowed(type) {
+        if let model, DecodedSharing.isAllowed(type) {
+            let bytes = DecodedSharing.bytes(payloadCount: found.payloadCount)
             let box = DecodedBox(model, codec.identity)
-            key.withBytes {
-                database.attach(
-                    box, to: $0, version: version, bytes: DecodedSharing.bytes(payloadCount: found.payloadCount))
-            }
+            key.withBytes { database.attach(box, to: $0, version: version, bytes: bytes) }
         }
         return model
-    }
-}
-
-extension Key {
-    /// Calls `body` with the bytes the user gave.
-    fileprivate func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
-        bytes.withUnsafeBytes { body($0) }
     }
 }

@@ -41,7 +41,7 @@ extension Database {
     /// under the locks.
     private static let coldAttempts = 2
 
-    /// Reads what is not in the overlay and not read yet. Called without any lock.
+    /// Reads what is not known in memory and not read yet. Called without any lock.
     func readCold(_ keys: [Key], _ loading: Loading, _ cold: inout ColdReads, attempt: Int) throws(LarderError) {
         let store = try readableStore(appliedState, "update")
         if cold.store !== store {
@@ -51,13 +51,13 @@ extension Database {
         guard let store, attempt <= Self.coldAttempts else { return }
         for (position, key) in keys.enumerated() where cold.slots[position].value == nil {
             let shard = shard(shardIndex(key))
-            let isPending = shard.lock.withLock {
-                if shard.overlay[key] != nil || shard.tier.peek(key) != nil { return true }
-                let isKnown = cold.slots[position].mark != nil
-                cold.slots[position].mark = isKnown ? shard.mark(key) : shard.beginColdRead(key)
+            let isKnown = shard.lock.withLock {
+                if shard.find(key) != nil { return true }
+                let isBegun = cold.slots[position].mark != nil
+                cold.slots[position].mark = isBegun ? shard.mark(key) : shard.beginColdRead(key)
                 return false
             }
-            if isPending { continue }
+            if isKnown { continue }
             do throws(LarderError) {
                 cold.slots[position].value = try value(key, loading, in: store, cold.fillCache)
             } catch {
@@ -65,6 +65,21 @@ extension Database {
                 guard store.ending != .none, appliedState.store !== store else { throw error }
             }
         }
+    }
+
+    /// What a command sees of an entry in memory. Called with the lock of its shard held.
+    private func value(_ entry: EntryPointer, _ loading: Loading, _ key: Key) throws(LarderError) -> ColdReads.Value {
+        guard let bytes = entry.record else { return .record(nil) }
+        let defect: RecordHeader.Defect
+        do throws(RecordHeader.Defect) {
+            guard loading == .headers else { return .record(try Record(parsing: [UInt8](bytes))) }
+            return .header(try RecordHeader(parsing: bytes), byteCount: bytes.count)
+        } catch let caught {
+            defect = caught
+        }
+        let error = Self.defect(defect, database: name, key: key)
+        guard loading == .headers else { throw error }
+        return .unreadable(error)
     }
 
     private func value(
@@ -98,11 +113,9 @@ extension Database {
         var isComplete = true
         for (position, key) in keys.enumerated() {
             let shard = shard(shardIndex(key))
-            if let pending = shard.overlay[key] {
-                ticket = max(ticket, pending.sequence)
-                result.append(.record(pending.record))
-            } else if let record = shard.tier.peek(key) {
-                result.append(.record(record))
+            if let entry = shard.find(key) {
+                ticket = max(ticket, undecided(entry))
+                result.append(try self.value(entry, loading, key))
             } else if let value = cold.slots[position].value, isCurrent,
                 cold.slots[position].mark == shard.mark(key)
             {

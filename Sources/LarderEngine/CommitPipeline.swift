@@ -10,16 +10,17 @@ package protocol CommitObserver: AnyObject, Sendable {
 /// Takes applied units in order and makes them durable in groups.
 ///
 /// - Units are queued under the shard locks of what they change, so the order of sequences is the order of application.
-/// - One thread at a time leads: it takes all that is queued and commits it as one group. A caller that waits becomes
-///   the leader when there is none; for callers that do not wait, ``wake()`` starts the pipeline's own thread.
-/// - When a commit fails, what of its group was durable already stays so; the rest fails, and every unit that is queued
-///   with it, and the overlays go back to what is durable.
+/// - One thread at a time leads: it takes all that is queued and commits it, all writes that came together as one frame of
+///   the journal. A caller that waits becomes the leader when there is none; for callers that do not wait, ``wake()``
+///   starts the pipeline's own thread, and ``commitNow()`` commits on the caller's if that is quick.
+/// - When a commit fails, what was durable already stays so; the rest fails, and every unit that is queued with it, and
+///   what is applied goes back to what is durable.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: all state below "guarded" is read and written with `lock` held.
 /// Lock order: the table of databases, shard locks (databases by number, shards by index), `lock`.
 package final class CommitPipeline: @unchecked Sendable {
     private let context: EngineContext
-    private let sink: any CommitSink
+    private let keeper: JournalKeeper
     private let databases: DatabaseTable
     private let decided = Atomic<UInt64>(0)
     /// The highest sequence that ever failed: who waited for a later one need not look for its failure.
@@ -30,7 +31,7 @@ package final class CommitPipeline: @unchecked Sendable {
     private let work = Condition()
     private let progress = Condition()
     // Guarded by `lock`:
-    private var queue: [CommitUnit] = []
+    private var queue = CommitQueue()
     private var lastSequence: UInt64 = 0
     private var isLed = false
     private var waiting = 0
@@ -42,23 +43,45 @@ package final class CommitPipeline: @unchecked Sendable {
     private var observers: [any CommitObserver] = []
     private var thread: WorkThread?
 
-    init(context: EngineContext, sink: any CommitSink, databases: DatabaseTable) {
+    init(context: EngineContext, keeper: JournalKeeper, databases: DatabaseTable) {
         self.context = context
-        self.sink = sink
+        self.keeper = keeper
         self.databases = databases
+    }
+
+    /// Goes on behind what the journal has. Before anything is queued.
+    func begin(behind sequence: UInt64) {
+        lock.withLock { lastSequence = sequence }
+        decided.store(sequence, ordering: .releasing)
     }
 
     // MARK: Queueing
 
-    /// Queues a unit. Called with the shard locks held of everything the unit changes.
+    /// Queues the writes of a unit. Called with the shard locks held of everything the unit changes, before they are
+    /// applied.
+    /// - Parameter write: puts the operations into the batch. Must not block.
     /// - Returns: the unit's sequence.
-    func enqueue(_ unit: CommitUnit) -> UInt64 {
-        var unit = unit
-        pendingBytes.add(unit.byteCount)
-        return lock.withLock {
+    func enqueue(_ durability: Durability, _ write: (JournalBatch, UInt64) -> Void) -> UInt64 {
+        lock.lock()
+        lastSequence += 1
+        let sequence = lastSequence
+        let batch = queue.batch(durability)
+        let before = batch.payloadByteCount
+        write(batch, sequence)
+        let bytes = batch.payloadByteCount - before
+        lock.unlock()
+        pendingBytes.add(bytes)
+        return sequence
+    }
+
+    /// Queues a change of a whole database. Called with all its shard locks held.
+    /// - Returns: the unit's sequence.
+    func enqueue(
+        perform: @escaping () throws(LarderError) -> Void, committed: @escaping (UInt64) -> Void
+    ) -> UInt64 {
+        lock.withLock {
             lastSequence += 1
-            unit.sequence = lastSequence
-            queue.append(unit)
+            queue.add(control: .control(sequence: lastSequence, perform: perform, committed: committed))
             return lastSequence
         }
     }
@@ -66,8 +89,13 @@ package final class CommitPipeline: @unchecked Sendable {
     /// A ticket for everything that is applied by now.
     package var everythingApplied: CommitTicket { CommitTicket(sequence: lock.withLock { lastSequence }) }
 
-    /// Whether so much waits to be committed that writers should wait too.
-    package var isCongested: Bool { pendingBytes.load(ordering: .relaxed) > context.options.pendingBytesMax }
+    /// The last unit that is committed or failed.
+    var lastDecided: UInt64 { decided.load(ordering: .acquiring) }
+
+    /// Whether so much waits to be committed, or to be written to LevelDB, that writers should wait too.
+    package var isCongested: Bool {
+        pendingBytes.load(ordering: .relaxed) > context.options.pendingBytesMax || keeper.isFull
+    }
 
     /// Bytes that wait to be committed.
     package var pendingByteCount: Int { pendingBytes.load(ordering: .relaxed) }
@@ -131,6 +159,22 @@ package final class CommitPipeline: @unchecked Sendable {
         work.signal()
     }
 
+    /// Commits what is queued on this thread, if that is quick and nobody else does it: one write to a file. Otherwise as
+    /// ``wake()``. For event loops, at the end of a turn.
+    package func commitNow() {
+        lock.lock()
+        if queue.isEmpty || isLed {
+            lock.unlock()
+            return
+        }
+        if queue.hasSlowWork || keeper.isBusy {
+            wakeThread()
+        } else {
+            lead(until: lastSequence)
+        }
+        lock.unlock()
+    }
+
     package func add(observer: any CommitObserver) { lock.withLock { observers.append(observer) } }
 
     package func remove(observer: any CommitObserver) {
@@ -139,47 +183,50 @@ package final class CommitPipeline: @unchecked Sendable {
 
     // MARK: Leading
 
-    /// Commits groups until `sequence` is decided and then leaves the rest to others. Called and left with `lock` held.
+    /// Commits what is queued until `sequence` is decided and then leaves the rest to others. Called and left with `lock`
+    /// held.
     private func lead(until sequence: UInt64) {
         isLed = true
         while !queue.isEmpty, sequence > decided.load(ordering: .relaxed) {
-            let group = queue
-            queue = []
+            let group = queue.take()
             lock.unlock()
             commit(group)
             lock.lock()
+            queue.recycle(group)
         }
         isLed = false
         if waiting > 0 { progress.broadcast() }
         if !queue.isEmpty { wakeThread() }
     }
 
-    private func commit(_ group: [CommitUnit]) {
-        var durable = 0
-        do throws(LarderError) {
-            try sink.commit(group[...], durable: &durable)
-        } catch {
-            succeed(group[..<durable])
-            fail(group[durable...], error)
-            return
+    private func commit(_ group: [CommitQueue.Item]) {
+        for (position, item) in group.enumerated() {
+            do throws(LarderError) {
+                switch item {
+                case .writes(let batch, _, let level): try keeper.append(batch, level)
+                case .control(_, let perform, _):
+                    try context.options.beforeCommit?()
+                    try perform()
+                }
+            } catch {
+                fail(group[position...], error)
+                return
+            }
+            succeed(item)
         }
-        succeed(group[...])
     }
 
-    private func succeed(_ group: ArraySlice<CommitUnit>) {
-        guard let last = group.last?.sequence else { return }
-        var bytes = 0
-        for unit in group {
-            bytes += unit.byteCount
-            switch unit.action {
-            case .write(let database, _, let operations): database.forget(operations, sequence: unit.sequence)
-            case .control(_, let committed): committed()
-            }
+    private func succeed(_ item: CommitQueue.Item) {
+        switch item {
+        case .writes(let batch, let units, _):
+            context.statistics.commitUnits.add(units)
+            pendingBytes.add(-batch.payloadByteCount)
+        case .control(let sequence, _, let committed):
+            context.statistics.commitUnits.add()
+            committed(sequence)
         }
         context.statistics.commitGroups.add()
-        context.statistics.commitUnits.add(group.count)
-        pendingBytes.add(-bytes)
-        decide(upTo: last, failure: nil)
+        decide(upTo: item.lastSequence, failure: nil)
     }
 
     private func decide(upTo sequence: UInt64, failure: LarderError?) {
@@ -191,30 +238,28 @@ package final class CommitPipeline: @unchecked Sendable {
         for observer in observers { observer.commitsDecided(upTo: sequence, failure: failure) }
     }
 
-    /// Fails `group` and everything queued behind it, and takes the overlays back to what is durable.
-    private func fail(_ group: ArraySlice<CommitUnit>, _ cause: LarderError) {
+    /// Fails what is left of a group and everything queued behind it, and takes what is applied back to what is durable.
+    private func fail(_ rest: ArraySlice<CommitQueue.Item>, _ cause: LarderError) {
         let error = LarderError(
             .commitFailed, "the write was not committed: \(cause.message)", operation: "commit",
             database: cause.database, underlying: cause)
         context.statistics.commitFailures.add()
         // The table stays locked, so that no database joins whose writes would be failed and not taken back.
-        let (failed, last) = databases.withAll { all in
+        let (first, last) = databases.withAll { all in
             for database in all { database.lockAll() }
             defer { for database in all.reversed() { database.unlockAll() } }
-            let (failed, last) = lock.withLock {
-                let failed = group + queue
-                queue = []
-                if let first = failed.first?.sequence {
-                    failures.add(first...lastSequence, error)
-                    lastFailed.store(lastSequence, ordering: .relaxed)
-                }
-                return (failed, lastSequence)
+            let (first, last) = lock.withLock {
+                queue.recycle(queue.take())
+                let first = decided.load(ordering: .relaxed) + 1
+                failures.add(first...lastSequence, error)
+                lastFailed.store(lastSequence, ordering: .relaxed)
+                return (first, lastSequence)
             }
-            for database in all { database.revertToDurable() }
-            return (failed, last)
+            pendingBytes.store(0, ordering: .relaxed)
+            keeper.takeBack(all)
+            return (first, last)
         }
-        pendingBytes.add(-failed.reduce(0) { $0 + $1.byteCount })
-        context.report(.error, "commit failed, \(failed.count) writes were refused: \(cause)")
+        context.report(.error, "commit failed, \(last - first + 1) writes were refused: \(cause)")
         decide(upTo: last, failure: error)
     }
 

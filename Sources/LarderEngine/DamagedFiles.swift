@@ -4,6 +4,19 @@ import Threading
 enum DamagedFiles {
     static let directoryName = "DAMAGED"
 
+    /// Makes a directory for what is set aside under a name.
+    static func place(for name: String, context: EngineContext) throws(LarderError) -> String {
+        let parent = context.directory + "/" + directoryName
+        let place = parent + "/\(context.nextEpoch(after: 0))-\(name)"
+        do throws(FileError) {
+            try FileSystem.makeDirectories(place)
+            try FileSystem.syncDirectory(parent)
+        } catch {
+            throw LarderError(.io, error.description, operation: "set aside", underlying: error)
+        }
+        return place
+    }
+
     /// Moves a database's directory aside and removes the oldest ones beyond the cap.
     /// - Returns: where it is now.
     static func setAside(_ directory: String, name: String, context: EngineContext) throws(LarderError) -> String {

@@ -6,6 +6,15 @@ extension Database {
     enum Metadata {
         static let formatKey: [UInt8] = [KeyKind.metadata] + Array("format".utf8)
         static let formatVersion: UInt8 = 1
+        /// Up to which commit unit the journal has to be there for the entries to be a consistent state: 8 bytes,
+        /// big-endian. Matters only where the journal turns out to be damaged.
+        static let journalKey: [UInt8] = [KeyKind.metadata] + Array("journal".utf8)
+
+        static func journalValue(_ sequence: UInt64) -> [UInt8] {
+            var bytes: [UInt8] = []
+            BigEndian.append(sequence, to: &bytes)
+            return bytes
+        }
     }
 
     /// Opens the files, creates them if it is for writing and there are none, reopens them after a failed write. May
@@ -14,15 +23,28 @@ extension Database {
     ///   the larder's default.
     package func prepare(forWriting: Bool, policy: UpdatePolicy? = nil) throws(LarderError) {
         try ForkGuard.check("open")
-        try openLock.withLock { () throws(LarderError) in
-            let state = appliedState
-            switch state.presence {
-            case .open(let store): if forWriting, store.isSuspended { try recover(store) }
-            case .absent: if forWriting { try create(policy ?? state.rules.policy) }
-            case .closed, .failed: try openFiles()
-            case .deleted: throw deletedError("open")
-            case .shut(let error): throw error
-            }
+        try openLock.withLock { () throws(LarderError) in try prepareLocked(forWriting: forWriting, policy) }
+    }
+
+    /// Opens the files, unless another thread is about to do something with them. For the checkpoint, which must not wait
+    /// for one that may wait for it.
+    func prepareUnlessBusy() throws(LarderError) {
+        guard openLock.tryLock() else {
+            throw LarderError(.io, "it is being opened, purged or deleted", operation: "checkpoint", database: name)
+        }
+        defer { openLock.unlock() }
+        try prepareLocked(forWriting: false, nil)
+    }
+
+    /// Called with `openLock` held.
+    private func prepareLocked(forWriting: Bool, _ policy: UpdatePolicy?) throws(LarderError) {
+        let state = appliedState
+        switch state.presence {
+        case .open(let store): if forWriting, store.isSuspended { try recover(store) }
+        case .absent: if forWriting { try create(policy ?? state.rules.policy) }
+        case .closed, .failed: try openFiles()
+        case .deleted: throw deletedError("open")
+        case .shut(let error): throw error
         }
     }
 
@@ -63,6 +85,7 @@ extension Database {
         let store = try openStore(pointer.epoch)
         do throws(LarderError) {
             try checkFormat(store)
+            try checkJournal(store)
         } catch {
             store.close()
             throw error
@@ -133,6 +156,18 @@ extension Database {
         }
         guard let value, let version = value.first, version > 0 else { throw damaged("it has no format record") }
         guard version <= Metadata.formatVersion else { throw newer("its entries have format \(version)") }
+    }
+
+    /// Where the journal's end was lost to damage, LevelDB may have a part of what stood there.
+    private func checkJournal(_ store: EpochStore) throws(LarderError) {
+        let end = context.journalEnd.load(ordering: .relaxed)
+        guard end != .max else { return }
+        let value = try store.access("open") { (database) throws(LevelDBError) in
+            try database.get(Metadata.journalKey)
+        }
+        let needed = value.flatMap { $0.withUnsafeBytes { BigEndian.read($0, at: 0) } } ?? 0
+        guard needed > end else { return }
+        throw damaged("it needs the journal up to \(needed), which was damaged behind \(end)")
     }
 
     private func damaged(_ why: String) -> LarderError {
@@ -277,21 +312,16 @@ extension Database {
         openLock.withLock { withAllShards { applied.presence = .shut(error) } }
     }
 
-    /// Syncs and closes the files. What is applied must be committed before.
+    /// Closes the files. What is applied must be committed before.
     func closeForGood() {
         let error = LarderError(.closed, "the larder was closed", operation: "use", database: name)
         openLock.withLock {
             let store = withAllShards {
                 defer {
-                    clearOverlay()
+                    clearEntries()
                     setBoth { $0.presence = .shut(error) }
                 }
                 return durable.store
-            }
-            do throws(LarderError) {
-                try store?.syncIfNeeded()
-            } catch {
-                context.report(.error, "fsync of database '\(name)' at the end failed: \(error)")
             }
             store?.close()
         }

@@ -8,7 +8,7 @@ extension Database {
         return try withAllShards { () throws(LarderError) in
             _ = try writableStore(applied, "policy")
             guard policy != applied.rules.policy else { return CommitTicket(sequence: applied.sequence) }
-            if applied.rules.policy == .never { applied.isUnindexed = true }
+            if !ExpiryIndex.indexes(applied.rules.policy) { applied.isUnindexed = true }
             applied.rules = applied.rules.changed(to: policy, now: now)
             applied.policyChanges += 1
             return enqueueState()

@@ -27,6 +27,8 @@ extension Database {
         try ForkGuard.check("purge")
         let start = context.time.monotonic()
         var report = PurgeReport()
+        // What is only in memory counts too.
+        if counting { _ = try? checkpointer.flush(self) }
         try openLock.withLock { () throws(LarderError) in
             switch appliedState.presence {
             case .absent: return
@@ -68,7 +70,7 @@ extension Database {
         }
         let (old, ticket) = withAllShards { () -> (EpochStore?, CommitTicket) in
             let old = applied.store
-            clearOverlay()
+            clearEntries()
             applied.presence = .open(fresh)
             applied.startEmpty(FreshnessRules(policy: applied.rules.policy))
             return (old, enqueueState { old?.end(.purged) })
@@ -89,6 +91,8 @@ extension Database {
     private func removeFilesAndStartEmpty() throws(LarderError) {
         let policy = policyOnDisk
         try removeFiles(leaving: .absent)
+        // The journal may take the room that is needed, and has nothing of this database any more.
+        try? checkpointer.checkpoint()
         withAllShards { setBoth { $0.startEmpty(FreshnessRules(policy: policy)) } }
         try create(policy)
     }
@@ -121,6 +125,7 @@ extension Database {
         try ForkGuard.check("delete")
         let start = context.time.monotonic()
         var report = PurgeReport()
+        if counting { _ = try? checkpointer.flush(self) }
         try openLock.withLock { () throws(LarderError) in
             switch appliedState.presence {
             case .deleted: throw deletedError("delete")

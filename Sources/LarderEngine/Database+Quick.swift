@@ -20,42 +20,43 @@ extension Database {
         _ key: UnsafeRawBufferPointer, now: Int64, ticket: inout CommitTicket,
         _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) throws(LarderError) -> QuickRead {
-        try readQuickly(key, now: now, ticket: &ticket) { (header, payload, _) in body(header, payload) }
+        try readQuickly(key, now: now, ticket: &ticket) { header, payload, _ in body(header, payload) }
     }
 
-    /// As ``readQuickly(_:now:ticket:_:)``, and tells `body` the version of the entry, by which an object can be attached
-    /// to it; 0 where none can be.
+    /// As ``readQuickly(_:now:ticket:_:)``, and tells `body` the entry's version, which
+    /// ``attach(_:to:version:bytes:)`` takes.
+    @inline(__always)
     package func readQuickly(
         _ key: UnsafeRawBufferPointer, now: Int64, ticket: inout CommitTicket,
         _ body: (RecordHeader, UnsafeRawBufferPointer, _ version: UInt64) -> Void
     ) throws(LarderError) -> QuickRead {
         try ForkGuard.check("get")
-        let key = Key(key)
-        let shard = shard(shardIndex(key))
+        let hash = Key.hash(key)
+        let shard = shard(Shard.index(hash))
         shard.lock.lock()
         defer { shard.lock.unlock() }
-        let state = applied
-        var sequence = state.sequence
-        let record: Record?
-        var version: UInt64 = 0
-        if let pending = shard.overlay[key] {
-            sequence = max(sequence, pending.sequence)
-            record = pending.record
-        } else if case .absent = state.presence {
-            record = nil
-        } else if case .open = state.presence, let kept = shard.tier.find(key) {
-            record = kept
-            version = shard.tier.version(key)
-        } else {
-            return .cold
-        }
-        ticket = max(ticket, CommitTicket(sequence: sequence))
-        guard let record, state.rules.freshness(record.header, now: now) == .fresh else {
-            context.statistics.misses.add()
+        guard case .open = applied.presence else {
+            guard case .absent = applied.presence else { return .cold }
+            ticket = max(ticket, CommitTicket(sequence: applied.sequence))
+            shard.counters.misses += 1
             return .miss
         }
-        context.statistics.hits.add()
-        record.withPayload { body(record.header, $0, version) }
+        guard let entry = shard.table.find(key, hash: hash) else { return .cold }
+        ticket = max(ticket, CommitTicket(sequence: max(undecided(entry), applied.sequence)))
+        // What cannot be read is the slow way's to complain of.
+        guard let record = entry.record else {
+            shard.counters.misses += 1
+            return .miss
+        }
+        guard let header = try? RecordHeader(parsing: record) else { return .cold }
+        guard applied.rules.freshness(header, now: now) == .fresh else {
+            if applied.rules.freshness(header, now: now) == .expired { shard.dropIfClean(entry) }
+            shard.counters.misses += 1
+            return .miss
+        }
+        shard.table.touch(entry)
+        shard.counters.hits += 1
+        body(header, UnsafeRawBufferPointer(rebasing: record.dropFirst(header.byteCount)), entry.head.pointee.stamp)
         return .hit
     }
 
@@ -66,8 +67,19 @@ extension Database {
         _ key: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer, rule: DeadlineRule = .governed,
         codec: Codec = .raw, now: Int64, durability: Durability? = nil
     ) throws(LarderError) -> CommitTicket {
-        try perform([Key(key)], loading: false, now: now, durability: durability) { update in
-            update.put(0, payload: payload, rule: rule, codec: codec)
+        try ForkGuard.check("update")
+        let hash = Key.hash(key)
+        let shard = shard(Shard.index(hash))
+        shard.lock.lock()
+        defer { shard.lock.unlock() }
+        let store = try writableStore(applied, "update")
+        let header = RecordHeader(storedAt: now, rule: rule, codec: codec, generation: applied.generation)
+        let stateSequence = applied.sequence
+        let sequence = pipeline.enqueue(durability ?? context.options.durability) { batch, sequence in
+            batch.select(database: name, number: number, epoch: store.epoch)
+            batch.put(key: key, header: header, payload: payload, sequence: sequence)
         }
+        _ = shard.put(key, hash, header, payload, sequence: sequence)
+        return CommitTicket(sequence: max(sequence, stateSequence))
     }
 }

@@ -8,35 +8,30 @@ package struct ReadResult: Sendable {
 }
 
 extension Database {
-    /// The fresh entry of a key. May read from the disk; a shard's lock is held only to look into the overlay.
+    /// The fresh entry of a key. May read from the disk; a shard's lock is held only to look into memory.
     package func read(_ key: Key, now: Int64, fillCache: Bool = true) throws(LarderError) -> ReadResult {
         try ForkGuard.check("get")
         while true {
             let shard = shard(shardIndex(key))
             shard.lock.lock()
             let state = applied
-            if let pending = shard.overlay[key] {
-                shard.lock.unlock()
-                return found(pending.record, state, now, upTo: max(pending.sequence, state.sequence))
-            }
             var mark: Shard.Mark?
             if case .open = state.presence {
-                if let record = shard.tier.find(key) {
-                    if state.rules.freshness(record.header, now: now) == .expired { shard.dropFromTier(key) }
-                    shard.lock.unlock()
-                    return found(record, state, now, upTo: state.sequence)
+                if let entry = shard.find(key) {
+                    defer { shard.lock.unlock() }
+                    return try found(entry, key, state, now, shard)
                 }
                 if fillCache, shard.keepsRecords { mark = shard.beginColdRead(key) }
             }
             shard.lock.unlock()
             switch state.presence {
-            case .absent: return found(nil, state, now, upTo: state.sequence)
+            case .absent: return found(nil, state, now, shard)
             case .open(let store):
                 do throws(LarderError) {
                     let record = try loadKeeping(key, mark, from: store, shard, fillCache: fillCache)
-                    return found(record, state, now, upTo: state.sequence)
+                    return found(record, state, now, shard)
                 } catch {
-                    // The store was replaced between the look into the overlay and the read: look again.
+                    // The store was replaced between the look into memory and the read: look again.
                     guard store.ending != .none, appliedState.store !== store else { throw error }
                 }
             case .closed, .failed, .deleted, .shut:
@@ -44,6 +39,38 @@ extension Database {
                 _ = try readableStore(state, "get")
             }
         }
+    }
+
+    /// The commit unit that wrote an entry, while it is not decided; else 0. Called with the lock of its shard held: what a
+    /// failed unit wrote is taken back before the unit is decided, so that what is here and decided is committed.
+    func undecided(_ entry: EntryPointer) -> UInt64 {
+        pipeline.isDecided(CommitTicket(sequence: entry.sequence)) ? 0 : entry.sequence
+    }
+
+    /// What an entry in memory comes to for a reader. Called with the lock of its shard held.
+    private func found(
+        _ entry: EntryPointer, _ key: Key, _ state: State, _ now: Int64, _ shard: Shard
+    ) throws(LarderError) -> ReadResult {
+        let ticket = CommitTicket(sequence: max(undecided(entry), state.sequence))
+        guard let bytes = entry.record else {
+            shard.counters.misses += 1
+            return ReadResult(record: nil, ticket: ticket)
+        }
+        let record: Record
+        do throws(RecordHeader.Defect) {
+            record = try Record(parsing: [UInt8](bytes))
+        } catch {
+            throw Self.defect(error, database: name, key: key)
+        }
+        shard.table.touch(entry)
+        let freshness = state.rules.freshness(record.header, now: now)
+        if freshness == .expired { shard.dropIfClean(entry) }
+        guard freshness == .fresh else {
+            shard.counters.misses += 1
+            return ReadResult(record: nil, ticket: ticket)
+        }
+        shard.counters.hits += 1
+        return ReadResult(record: record, ticket: ticket)
     }
 
     /// Reads a record without the lock, and keeps it in the memory tier unless the key changed since `mark` was made.
@@ -61,14 +88,12 @@ extension Database {
         }
     }
 
-    private func found(_ record: Record?, _ state: State, _ now: Int64, upTo sequence: UInt64) -> ReadResult {
+    private func found(_ record: Record?, _ state: State, _ now: Int64, _ shard: Shard) -> ReadResult {
         let fresh = record.flatMap { state.rules.freshness($0.header, now: now) == .fresh ? $0 : nil }
-        count(fresh != nil)
-        return ReadResult(record: fresh, ticket: CommitTicket(sequence: sequence))
-    }
-
-    private func count(_ hit: Bool) {
-        if hit { context.statistics.hits.add() } else { context.statistics.misses.add() }
+        shard.lock.withLock {
+            if fresh != nil { shard.counters.hits += 1 } else { shard.counters.misses += 1 }
+        }
+        return ReadResult(record: fresh, ticket: CommitTicket(sequence: state.sequence))
     }
 
     /// The store to read; nil when there are no files.

@@ -22,11 +22,17 @@ extension Database {
     /// Removes the entries that are expired now, in commit units of at most 512, and gives their space back. Reads all
     /// entries. May block.
     package func purgeExpired() throws(LarderError) -> PurgeReport {
-        let report = try removeMatching([]) { header, rules, start in
-            header.map { rules.freshness($0, now: start) == .expired } ?? false
-        } stillMatches: { _, header, rules, start in
-            rules.freshness(header, now: start) == .expired
+        // What has expired in memory need not reach LevelDB at all.
+        var report = PurgeReport()
+        if try readableStore(appliedState, "purge") != nil {
+            report = try checkpointer.flush(self)
         }
+        report.add(
+            try removeMatching([]) { header, rules, start in
+                header.map { rules.freshness($0, now: start) == .expired } ?? false
+            } stillMatches: { _, header, rules, start in
+                rules.freshness(header, now: start) == .expired
+            })
         if report.entries > 0, let store = durableState.store { try store.compactAll() }
         return report
     }

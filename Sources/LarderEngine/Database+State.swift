@@ -23,20 +23,18 @@ extension Database {
     private func enqueueControl(
         perform: @escaping () throws(LarderError) -> Void, committed: @escaping () -> Void
     ) -> CommitTicket {
-        var state = applied
-        let action = CommitUnit.Action.control(
+        let state = applied
+        let sequence = pipeline.enqueue(
             perform: perform,
-            committed: { [self] in
+            committed: { [self] sequence in
                 withAllShards {
                     // Once it is durable nobody has to wait for it any more.
-                    if applied.sequence == state.sequence { applied.sequence = 0 }
+                    if applied.sequence == sequence { applied.sequence = 0 }
                     durable = state
                     durable.sequence = 0
                 }
                 committed()
             })
-        let sequence = pipeline.enqueue(CommitUnit(action, durability: .always))
-        state.sequence = sequence
         applied.sequence = sequence
         return CommitTicket(sequence: sequence)
     }
@@ -47,10 +45,11 @@ extension Database {
     func retire(leaving presence: Presence, _ ending: EpochStore.Ending) throws(LarderError) -> EpochStore? {
         let (store, ticket) = withAllShards { () -> (EpochStore?, CommitTicket) in
             guard let store = applied.store else {
+                clearEntries()
                 setBoth { $0.presence = presence }
                 return (nil, .none)
             }
-            clearOverlay()
+            clearEntries()
             applied.presence = presence
             return (store, enqueueControl(perform: {}, committed: { store.end(ending) }))
         }

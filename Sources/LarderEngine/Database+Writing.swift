@@ -120,22 +120,33 @@ extension Database {
         }
     }
 
-    /// Puts operations into the overlay and the queue. Called with the locks held of every shard they touch.
+    /// Queues operations and applies them. Called with the locks held of every shard they touch.
     private func apply(_ operations: [CommitOperation], _ state: State, _ durability: Durability?) throws(LarderError)
         -> UInt64
     {
         let store = try writableStore(state, "update")
         let level = durability ?? context.options.durability
-        let sequence = pipeline.enqueue(CommitUnit(.write(self, store, operations), durability: level))
+        let sequence = pipeline.enqueue(level) { batch, sequence in
+            batch.select(database: name, number: number, epoch: store.epoch)
+            for operation in operations {
+                operation.key.withBytes { key in
+                    switch operation {
+                    case .put(_, let record):
+                        record.stored.withUnsafeBytes { batch.put(key: key, record: $0, sequence: sequence) }
+                    case .remove: batch.remove(key: key, sequence: sequence)
+                    }
+                }
+            }
+        }
         for operation in operations {
-            switch operation {
-            case .put(let key, let record, _):
-                shard(shardIndex(key)).set(key, PendingEntry(sequence: sequence, record: record))
-                context.statistics.writes.add()
-            case .remove(let key):
-                shard(shardIndex(key)).set(key, PendingEntry(sequence: sequence, record: nil))
-                context.statistics.removals.add()
-            case .dropIndex, .addIndex: break
+            let hash = operation.key.hash
+            let shard = shard(Shard.index(hash))
+            operation.key.withBytes { key in
+                switch operation {
+                case .put(_, let record):
+                    record.stored.withUnsafeBytes { shard.put(key, hash, stored: $0, sequence: sequence) }
+                case .remove: shard.remove(key, hash, sequence: sequence)
+                }
             }
         }
         return sequence
@@ -170,7 +181,10 @@ extension Database {
     ) throws(LarderError) -> Result {
         while true {
             if !isReady(forWriting: true) { try prepare(forWriting: true) }
-            while pipeline.isCongested { pipeline.drain() }
+            while pipeline.isCongested {
+                pipeline.drain()
+                checkpointer.assist()
+            }
             let request = Request(
                 keys: keys, loading: loading, now: now(), durability: durability, needsFiles: true)
             // The files may be gone again, when the database is being set aside: then another try waits for that.

@@ -2,11 +2,11 @@ import Threading
 
 /// A named database of a larder: entries under keys, one policy.
 ///
-/// - What commands see is the *applied* state: the overlay of its shard, and beneath it the store. What is on the disk
-///   is the *durable* state; it follows when the commit pipeline has written.
+/// - What commands see is the *applied* state: the entries in memory of its shard, and where those know nothing of a key, the
+///   store. What is on the disk is the *durable* state; it follows when the commit pipeline has written.
 /// - A shard's lock orders everything done to its keys. Changes of the whole database hold all shard locks.
-/// - Overlay before store: an entry leaves the overlay only after it is in the store, so who finds nothing in the
-///   overlay finds in the store what was applied before, or something newer.
+/// - Memory before store: an entry that the store does not have leaves memory only after the store has it, so who finds
+///   nothing in memory finds in the store what was applied before, or something newer.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: `applied` and `durable` are written with all shard locks held and
 /// read with at least one; shards guard themselves; the rest is constant.
@@ -37,6 +37,8 @@ package final class Database: @unchecked Sendable {
         var isUnindexed = false
         /// How often the policy was changed since the files were opened.
         var policyChanges = 0
+        /// The epoch that POINTER named when the larder was opened; 0 before.
+        var epochOnDisk: UInt64 = 0
         /// The commit unit that made it so.
         var sequence: UInt64 = 0
 
@@ -48,6 +50,7 @@ package final class Database: @unchecked Sendable {
         /// Takes over what POINTER says.
         mutating func adopt(_ pointer: PointerFile) {
             rules = pointer.rules
+            epochOnDisk = pointer.epoch
             generation = pointer.generation
             isUnindexed = pointer.isUnindexed
         }
@@ -65,6 +68,7 @@ package final class Database: @unchecked Sendable {
     let directory: String
     let context: EngineContext
     let pipeline: CommitPipeline
+    let checkpointer: Checkpointer
     let table: DatabaseTable
     let damage: DamageReports
     /// Taken by what opens, creates, purges or deletes; before any shard lock, never under one.
@@ -76,12 +80,13 @@ package final class Database: @unchecked Sendable {
 
     init(
         name: String, number: Int, exists: Bool, context: EngineContext, pipeline: CommitPipeline,
-        table: DatabaseTable, damage: DamageReports
+        checkpointer: Checkpointer, table: DatabaseTable, damage: DamageReports
     ) {
         self.name = name
         self.number = number
         self.context = context
         self.pipeline = pipeline
+        self.checkpointer = checkpointer
         self.table = table
         self.damage = damage
         directory = context.directory + "/" + name
@@ -94,7 +99,7 @@ package final class Database: @unchecked Sendable {
 
     // MARK: Locks
 
-    func shardIndex(_ key: Key) -> Int { Shard.index(key) }
+    func shardIndex(_ key: Key) -> Int { Shard.index(key.hash) }
     func shard(_ index: Int) -> Shard { shards[index] }
 
     func lockAll() { for shard in shards { shard.lock.lock() } }
@@ -113,25 +118,17 @@ package final class Database: @unchecked Sendable {
     /// The state on the disk.
     var durableState: State { shards[0].lock.withLock { durable } }
 
-    // MARK: What the commit pipeline calls
+    // MARK: What the commit pipeline and the checkpointer call
 
-    /// Takes entries out of the overlay once the unit `sequence` is in the store.
-    func forget(_ operations: [CommitOperation], sequence: UInt64) {
-        for operation in operations {
-            let key: Key
-            switch operation {
-            case .put(let written, _, _): key = written
-            case .remove(let removed): key = removed
-            case .dropIndex, .addIndex: continue
-            }
-            let shard = shards[shardIndex(key)]
-            shard.lock.withLock { shard.settle(key, sequence: sequence) }
-        }
+    /// Drops everything that is applied but not durable; the journal then gives back what LevelDB does not have. Called
+    /// with all shard locks held.
+    func revertToDurable() {
+        clearEntries()
+        revertStateOnly()
     }
 
-    /// Drops everything that is applied but not durable. Called with all shard locks held.
-    func revertToDurable() {
-        clearOverlay()
+    /// As ``revertToDurable()``, with the entries left as they are. Called with all shard locks held.
+    func revertStateOnly() {
         if let store = applied.store, store !== durable.store {
             store.end(.deleted)
             context.graveyard.bury(store)
@@ -139,8 +136,36 @@ package final class Database: @unchecked Sendable {
         applied = durable
     }
 
-    /// Empties the overlay and tells waiting readers that everything changed. Called with all shard locks held.
-    func clearOverlay() {
+    /// Takes an operation of the journal as applied, if it belongs to the current epoch. Called with all shard locks held, or
+    /// before anybody else knows the database.
+    func apply(_ operation: JournalOperation) {
+        guard operation.epoch == (durable.store?.epoch ?? durable.epochOnDisk) else { return }
+        switch operation {
+        case .put(_, _, let key, let record, let sequence):
+            let hash = Key.hash(key)
+            shard(Shard.index(hash)).put(key, hash, stored: record, sequence: sequence)
+        case .remove(_, _, let key, let sequence):
+            let hash = Key.hash(key)
+            shard(Shard.index(hash)).remove(key, hash, sequence: sequence)
+        }
+    }
+
+    /// The store that the entries in memory belong to; nil when it is not open. Called with a shard lock held.
+    var storeOfEntries: EpochStore? {
+        // What a larder that is being closed has applied is still to be written.
+        if case .shut = applied.presence { return durable.store }
+        return applied.store
+    }
+
+    /// How many entries LevelDB does not have yet.
+    var dirtyCount: Int {
+        (0..<Shard.count).reduce(0) { sum, index in
+            sum + shard(index).lock.withLock { shard(index).table.dirtyCount }
+        }
+    }
+
+    /// Forgets all entries in memory and tells waiting readers that everything changed. Called with all shard locks held.
+    func clearEntries() {
         for shard in shards { shard.clear() }
     }
 

@@ -6,4 +6,13 @@ public enum Durability: String, Sendable, CaseIterable {
     case everysecond
     /// fsync came back before the write is acknowledged; many writes share one.
     case always
+
+    /// The stricter, the higher.
+    var rank: Int {
+        switch self {
+        case .os: 0
+        case .everysecond: 1
+        case .always: 2
+        }
+    }
 }

@@ -14,6 +14,8 @@ package final class Engine: @unchecked Sendable {
     let context: EngineContext
     private let table: DatabaseTable
     private let damage: DamageReports
+    private let keeper: JournalKeeper
+    private let checkpointer: Checkpointer
     private let maintenance: Maintenance
     private let stateLock = Lock()
     private var lockFile: LarderLock?
@@ -55,9 +57,13 @@ package final class Engine: @unchecked Sendable {
         context = EngineContext(directory: path, options: options, time: time)
         table = DatabaseTable()
         damage = DamageReports()
-        pipeline = CommitPipeline(context: context, sink: DirectCommitSink(context: context), databases: table)
-        maintenance = Maintenance(context: context, table: table, damage: damage)
+        keeper = try JournalKeeper(context: context)
+        pipeline = CommitPipeline(context: context, keeper: keeper, databases: table)
+        checkpointer = Checkpointer(context: context, table: table, keeper: keeper, pipeline: pipeline)
+        maintenance = Maintenance(
+            context: context, table: table, damage: damage, keeper: keeper, checkpointer: checkpointer)
         try readDirectory()
+        pipeline.begin(behind: try keeper.recover { [table] name in table.find(name) })
         pipeline.start()
         if options.backgroundMaintenance { maintenance.start() }
     }
@@ -89,8 +95,8 @@ package final class Engine: @unchecked Sendable {
     private func add(_ name: String, exists: Bool) throws(LarderError) -> Database {
         let database = table.findOrAdd(name) { number in
             Database(
-                name: name, number: number, exists: exists, context: context, pipeline: pipeline, table: table,
-                damage: damage)
+                name: name, number: number, exists: exists, context: context, pipeline: pipeline,
+                checkpointer: checkpointer, table: table, damage: damage)
         }
         guard let database else {
             throw LarderError(.closed, "the larder was closed", operation: "open", database: name)
@@ -152,10 +158,15 @@ package final class Engine: @unchecked Sendable {
     package func now() -> Int64 { context.time.now() }
     /// How far the engine's time is ahead of a wall clock that was set back, in milliseconds.
     package var clockOffsetMilliseconds: Int64 { context.time.offsetMilliseconds }
-    package var statistics: Statistics { context.statistics }
+    package var statistics: Statistics {
+        for shard in context.memory.all { shard.lock.withLock { context.statistics.take(&shard.counters) } }
+        return context.statistics
+    }
     package var options: EngineOptions { context.options }
     /// Bytes that entries kept in memory may take, and take now.
-    package var memory: (limitBytes: Int, usedBytes: Int) { (context.memory.limitBytes, context.memory.usedBytes) }
+    package var memory: (limitBytes: Int, usedBytes: Int) { (context.memory.limitBytes, context.memory.measure()) }
+    /// Bytes of the journal's files.
+    package var journalByteCount: Int { keeper.byteCount }
     /// For timers: milliseconds that never run back.
     package func monotonic() -> Int64 { context.time.monotonic() }
 
@@ -187,9 +198,15 @@ package final class Engine: @unchecked Sendable {
         let databases = table.all
         for database in databases { database.refuseFromNowOn() }
         pipeline.stop()
+        do throws(LarderError) {
+            try checkpointer.checkpoint()
+        } catch {
+            context.report(.error, "the last checkpoint failed; the journal keeps what it has: \(error)")
+        }
         for database in databases { database.closeForGood() }
         // What came in between is refused, so that nobody waits for it for ever.
         pipeline.drain()
+        keeper.close()
         context.graveyard.clear(report: context.report)
         // Databases and the reports of damage hold on to what holds on to them.
         _ = damage.take()

@@ -11,6 +11,8 @@ final class EngineContext: Sendable {
     let graveyard = Graveyard()
     let memory: MemoryBudget
     private let blockCache: BlockCache
+    /// Where the journal's damage began, when some was set aside: no commit unit behind it is there.
+    let journalEnd = Atomic<UInt64>(.max)
     private let lastEpoch = Atomic<UInt64>(0)
 
     init(directory: String, options: EngineOptions, time: EngineTime) {

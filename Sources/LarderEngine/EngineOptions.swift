@@ -19,6 +19,12 @@ package struct EngineOptions: Sendable {
     package var databasesMax = 64
     /// Bytes that may wait to be committed before writers wait too: 64 MiB.
     package var pendingBytesMax = 64 << 20
+    /// Bytes of the journal from which a checkpoint writes what it has to LevelDB: 64 MiB. With twice as many, writers wait.
+    package var checkpointBytes = 64 << 20
+    /// At the latest so long after the last one there is a checkpoint, in milliseconds, if there is anything to write.
+    package var checkpointMilliseconds: Int64 = 30_000
+    /// Bytes of one file of the journal: 16 MiB.
+    package var journalSegmentBytes = 16 << 20
     /// Bytes of set-aside databases to keep: 1 GiB. The oldest go first.
     package var damagedBytesMax = 1 << 30
     /// How often the sweep, the sync and the retries run, in milliseconds.
@@ -53,6 +59,9 @@ package struct EngineOptions: Sendable {
     package var onEvent: @Sendable (EngineEvent) -> Void = { _ in }
     /// Called before each commit group is written; throwing makes the commit fail. For tests of failing disks.
     package var beforeCommit: (@Sendable () throws(LarderError) -> Void)?
+
+    /// Makes the journal's calls to the operating system fail. For tests of failing disks.
+    var journalFaults: JournalFaults?
 
     package init() {}
 }

@@ -27,27 +27,48 @@ package struct EnumerationOptions: Sendable {
 
 /// Goes over the entries of a database as they were when the cursor was made; what expires meanwhile is left out.
 ///
+/// Two sorted sequences in one: a cursor of LevelDB, and what only memory had. Where both have a key, memory counts.
+///
 /// Pins the files it reads: close it, or let it go, soon. Single owner: used by one thread at a time, which is the proof
 /// for `@unchecked Sendable`.
 package final class EntryCursor: @unchecked Sendable {
+    /// Which of the two has the current entry.
+    private enum Source {
+        case below, memory
+        /// Both have the key; memory counts.
+        case both
+        /// There is none.
+        case end
+    }
+
     private let store: EpochStore
     private let database: Database
     private let options: EnumerationOptions
     private let held: HeldCursor
+    private let run: MemoryRun
+    /// The place in `run`; outside of it behind the end.
+    private var place = 0
+    private var source = Source.end
     private var hasStarted = false
     private var isClosed = false
 
-    init(_ database: Database, _ store: EpochStore, _ options: EnumerationOptions, _ snapshot: LevelDB.Snapshot?)
-        throws(LarderError)
-    {
+    init(_ database: Database, _ view: DatabaseView<HeldCursor>, _ options: EnumerationOptions) {
         self.database = database
-        self.store = store
         self.options = options
+        store = view.store
+        held = view.below
+        run = view.run
+    }
+
+    /// A cursor of LevelDB for these options, as a child of the store.
+    static func hold(
+        _ store: EpochStore, _ options: EnumerationOptions, _ snapshot: LevelDB.Snapshot? = nil
+    ) throws(LarderError) -> HeldCursor {
         var read = ReadOptions()
         read.fillCache = options.fillCache
         read.snapshot = snapshot
         let prefix = [KeyKind.record] + options.prefix
-        held = try store.adopt("enumerate") { (database) throws(LevelDBError) in
+        return try store.adopt("enumerate") { (database) throws(LevelDBError) in
             HeldCursor(try database.cursor(read, prefix: prefix))
         }
     }
@@ -78,10 +99,13 @@ package final class EntryCursor: @unchecked Sendable {
         return result
     }
 
+    // MARK: Moving
+
     /// Goes to the next entry, or to the first.
     /// - Returns: false when there are no more.
     package func next() throws(LarderError) -> Bool {
         while try step() {
+            if source != .below, run.withRecord(place, { $0 == nil }) { continue }
             if options.includeExpired { return true }
             if database.rules.freshness(try header(), now: database.now()) == .fresh { return true }
         }
@@ -89,16 +113,33 @@ package final class EntryCursor: @unchecked Sendable {
     }
 
     private func step() throws(LarderError) -> Bool {
-        let begin = !hasStarted
+        let begins = !hasStarted
         hasStarted = true
-        return try access { [options] (cursor) throws(LevelDBError) in
-            switch (begin, options.backward) {
-            case (false, false): if cursor.isValid { try cursor.next() }
-            case (false, true): if cursor.isValid { try cursor.previous() }
-            case (true, _): try Self.begin(cursor, options)
+        if begins { place = firstPlace() } else if source != .below { place += options.backward ? -1 : 1 }
+        let moves = source != .memory
+        source = try access { (cursor) throws(LevelDBError) in
+            if begins {
+                try Self.begin(cursor, options)
+            } else if moves, cursor.isValid {
+                if options.backward { try cursor.previous() } else { try cursor.next() }
             }
-            return cursor.isValid
+            guard cursor.isValid else { return hasPlace ? .memory : .end }
+            guard hasPlace else { return .below }
+            let order = try cursor.withKey { run.compare(place, UnsafeRawBufferPointer(rebasing: $0.dropFirst())) }
+            if order == 0 { return .both }
+            return (order < 0) != options.backward ? .memory : .below
         }
+        return source != .end
+    }
+
+    private var hasPlace: Bool { (0..<run.count).contains(place) }
+
+    private func firstPlace() -> Int {
+        guard let start = options.start else { return options.backward ? run.count - 1 : 0 }
+        let bound = start.withUnsafeBytes { run.lowerBound($0) }
+        guard options.backward else { return bound }
+        let isThere = bound < run.count && start.withUnsafeBytes { run.compare(bound, $0) == 0 }
+        return isThere ? bound : bound - 1
     }
 
     private static func begin(_ cursor: LevelDB.Cursor, _ options: EnumerationOptions) throws(LevelDBError) {
@@ -110,17 +151,27 @@ package final class EntryCursor: @unchecked Sendable {
         }
     }
 
+    // MARK: The current entry
+
+    /// Runs `body` on the stored bytes of the current entry.
+    private func withStored<Result>(_ body: (UnsafeRawBufferPointer) -> Result) throws(LarderError) -> Result {
+        guard source == .below else {
+            if let error = store.endingError("enumerate") { throw error }
+            return run.withRecord(place) { body($0 ?? UnsafeRawBufferPointer(start: nil, count: 0)) }
+        }
+        return try access { (cursor) throws(LevelDBError) in try cursor.withValue(body) }
+    }
+
     /// The current entry's key.
     package func key() throws(LarderError) -> Key {
-        Key(stored: try access { (cursor) throws(LevelDBError) in try cursor.withKey { [UInt8]($0) } })
+        guard source == .below else { return run.key(place) }
+        return Key(stored: try access { (cursor) throws(LevelDBError) in try cursor.withKey { [UInt8]($0) } })
     }
 
     /// The current entry's header, without copying its payload.
     package func header() throws(LarderError) -> RecordHeader {
-        let parsed = try access { (cursor) throws(LevelDBError) in
-            try cursor.withValue { bytes in
-                Result { () throws(RecordHeader.Defect) in try RecordHeader(parsing: bytes) }
-            }
+        let parsed = try withStored { bytes in
+            Result { () throws(RecordHeader.Defect) in try RecordHeader(parsing: bytes) }
         }
         switch parsed {
         case .success(let header): return header
@@ -130,7 +181,7 @@ package final class EntryCursor: @unchecked Sendable {
 
     /// The current entry.
     package func record() throws(LarderError) -> Record {
-        let stored = try access { (cursor) throws(LevelDBError) in try cursor.withValue { [UInt8]($0) } }
+        let stored = try withStored { [UInt8]($0) }
         do throws(RecordHeader.Defect) {
             return try Record(parsing: stored)
         } catch {
@@ -140,19 +191,16 @@ package final class EntryCursor: @unchecked Sendable {
 
     /// The current entry's header, nil where it cannot be read, and the length of its payload in bytes.
     func shape() throws(LarderError) -> (RecordHeader?, Int) {
-        try access { (cursor) throws(LevelDBError) in
-            try cursor.withValue { bytes in
-                let header = try? RecordHeader(parsing: bytes)
-                return (header, bytes.count - (header?.byteCount ?? 0))
-            }
+        try withStored { bytes in
+            let header = try? RecordHeader(parsing: bytes)
+            return (header, bytes.count - (header?.byteCount ?? 0))
         }
     }
 
     /// The length of the current entry's payload, in bytes.
     package func payloadCount() throws(LarderError) -> Int {
         let header = try header()
-        let count = try access { (cursor) throws(LevelDBError) in try cursor.withValue { $0.count } }
-        return max(0, count - header.byteCount)
+        return max(0, try withStored { $0.count } - header.byteCount)
     }
 }
 
@@ -160,26 +208,44 @@ extension Database {
     /// A cursor over everything applied before the call. Waits until that is committed, so it may block.
     /// - Returns: nil when the database has no files.
     package func cursor(_ options: EnumerationOptions = EnumerationOptions()) throws(LarderError) -> EntryCursor? {
-        guard let store = try settledStore("enumerate") else { return nil }
-        return try EntryCursor(self, store, options, nil)
+        let view = try view("enumerate", prefix: options.prefix) { (store) throws(LarderError) in
+            try EntryCursor.hold(store, options)
+        }
+        return view.map { EntryCursor(self, $0, options) }
     }
 
-    /// The store with everything that was applied before the call; nil when there are no files.
-    func settledStore(_ operation: String) throws(LarderError) -> EpochStore? {
-        try ForkGuard.check(operation)
-        _ = try readableStore(appliedState, operation)
-        pipeline.drain()
-        return try readableStore(durableState, operation)
-    }
-
-    /// How many entries there are. Reads the headers of all; the answer is kept until the next write.
-    /// - Parameter includingExpired: also those that are no longer fresh but not yet swept, which costs less.
+    /// How many entries there are.
+    /// - Parameter includingExpired: also those that are no longer fresh but not yet removed. Costs little where it was asked
+    ///   for since the last checkpoint; otherwise, and without this, the headers of all entries are read.
     package func count(includingExpired: Bool) throws(LarderError) -> Int {
-        guard let store = try settledStore("count") else { return 0 }
-        if includingExpired { return try store.countRecords() }
-        let cursor = try EntryCursor(self, store, EnumerationOptions(), nil)
+        if includingExpired { return try countStored() }
+        guard let cursor = try cursor() else { return 0 }
         var count = 0
         while try cursor.next() { count += 1 }
+        return count
+    }
+
+    /// What LevelDB has, which is known until the next checkpoint, and what memory makes of it.
+    private func countStored() throws(LarderError) -> Int {
+        var generation: UInt64 = 0
+        guard let store = try readableStore(appliedState, "count") else { return 0 }
+        if dirtyCount > Self.copiedMax { _ = try? checkpointer.flush(self) }
+        // Nothing is written to LevelDB meanwhile.
+        let view = try store.indexLock.withLock { () throws(LarderError) -> DatabaseView<HeldSnapshot>? in
+            try self.view("count", flushing: false) { (store) throws(LarderError) -> HeldSnapshot in
+                generation = store.writeGeneration
+                return try Snapshot.hold(store)
+            }
+        }
+        guard let view else { return 0 }
+        let snapshot = Snapshot(self, view)
+        defer { snapshot.close() }
+        var count = try view.store.countRecords(view.below, at: generation)
+        for index in 0..<view.run.count {
+            let isStored = try snapshot.isStoredBelow(view.run.key(index))
+            let isThere = view.run.withRecord(index) { $0 != nil }
+            if isThere != isStored { count += isThere ? 1 : -1 }
+        }
         return count
     }
 
@@ -188,13 +254,15 @@ extension Database {
 }
 
 extension EpochStore {
-    /// How many records there are, expired ones too. The answer is kept until the next write.
-    func countRecords() throws(LarderError) -> Int {
-        let generation = writeGeneration
+    /// How many records a snapshot has, expired ones too. The answer is kept until the next write.
+    /// - Parameter generation: of writes, when the snapshot was taken.
+    func countRecords(_ held: HeldSnapshot? = nil, at generation: UInt64? = nil) throws(LarderError) -> Int {
+        let generation = generation ?? writeGeneration
         if let known = knownCount(at: generation) { return known }
         let counter = try adopt("count") { (database) throws(LevelDBError) in
             var options = ReadOptions()
             options.fillCache = false
+            options.snapshot = held?.snapshot
             let cursor = try database.cursor(options, prefix: [KeyKind.record])
             try cursor.seekToFirst()
             return HeldCursor(cursor)

@@ -28,6 +28,9 @@ final class EpochStore: @unchecked Sendable {
     let epoch: UInt64
     let databaseName: String
     private let context: EngineContext
+    /// Held by who looks at entries and then writes to LevelDB what follows from that: checkpoints, and the sweep. Before
+    /// shard locks and `writeLock`.
+    let indexLock = Lock()
     private let writeLock = Lock()
     private let gate = ReadWriteLock()
     private var handle: LevelDB.Database?
@@ -37,7 +40,6 @@ final class EpochStore: @unchecked Sendable {
     private var damage: LarderError?
     private let endingValue = Atomic<UInt8>(Ending.none.rawValue)
     private let failed = Atomic<Bool>(false)
-    private let unsynced = Atomic<Bool>(false)
     private let writes = Atomic<UInt64>(0)
     private var lastCount: (generation: UInt64, count: Int)?
     /// Told when LevelDB reports corruption for the first time.
@@ -109,9 +111,12 @@ final class EpochStore: @unchecked Sendable {
 
     /// The header of the record of a key and the record's length in bytes, checksums verified, without a copy of its
     /// payload; nil when there is none.
-    func header(of key: Key) throws(LarderError) -> (Result<RecordHeader, RecordHeader.Defect>, byteCount: Int)? {
+    func header(
+        of key: Key, snapshot: LevelDB.Snapshot? = nil
+    ) throws(LarderError) -> (Result<RecordHeader, RecordHeader.Defect>, byteCount: Int)? {
         var options = ReadOptions()
         options.fillCache = false
+        options.snapshot = snapshot
         return try access("get", key: key) { (database) throws(LevelDBError) in
             try database.withValue(key.stored, options: options) { bytes in
                 bytes.map { bytes in
@@ -150,8 +155,7 @@ final class EpochStore: @unchecked Sendable {
     /// Writes a batch. The first failure suspends the store.
     /// - Parameters:
     ///   - sync: whether fsync comes back first.
-    ///   - syncLater: whether ``syncIfNeeded()`` has to make up for it.
-    func write(_ batch: LevelDB.WriteBatch, sync: Bool, syncLater: Bool = false) throws(LarderError) {
+    func write(_ batch: LevelDB.WriteBatch, sync: Bool) throws(LarderError) {
         try writeLock.withLock { () throws(LarderError) in
             if let error = suspension("write") { throw error }
             // After the write, so that a count taken without it is not kept past it.
@@ -165,15 +169,7 @@ final class EpochStore: @unchecked Sendable {
                 throw error
             }
             if sync { context.statistics.syncs.add() }
-            if sync || syncLater { unsynced.store(!sync, ordering: .relaxed) }
         }
-    }
-
-    /// fsyncs what was written since the last sync, if any of it asked for that.
-    func syncIfNeeded() throws(LarderError) {
-        guard unsynced.load(ordering: .relaxed), !isSuspended, ending == .none else { return }
-        // An empty batch is a record of LevelDB's log like any other: syncing it syncs all that stands before it.
-        try write(LevelDB.WriteBatch(), sync: true)
     }
 
     func suspend(_ error: LarderError) {

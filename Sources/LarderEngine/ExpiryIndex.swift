@@ -1,31 +1,74 @@
 /// The index that tells the sweep where expired entries may be.
 ///
-/// Each record that can expire has one index key that holds a bucket time, never earlier than the record's own time:
-/// the deadline where the entry has its own, storedAt where the policy governs it. Bucket times are rounded up to a
-/// power of two of milliseconds, about a 64th of the time the entry lives, so that a key written over and over leaves
-/// at most some 130 index keys behind instead of one per write. The index may hold keys whose entry was overwritten or
-/// removed; the sweep drops what turns out to be stale.
+/// - An entry that lives less than ``unindexedMilliseconds`` has one index key that holds a bucket time, never earlier than
+///   the entry's own: the deadline where the entry has its own, storedAt where the policy governs it. Bucket times are
+///   rounded up to a power of two of milliseconds, about a 64th of the time the entry lives, so that a key written over
+///   and over has the same index key most of the time.
+/// - What lives longer, or for ever, has none: a scan over all entries now and then finds it. The index would cost as much
+///   as the entry itself to write.
+/// - The index may hold keys whose entry was overwritten or removed; the sweep drops what turns out to be stale. Entries
+///   get their index keys together with their records when a checkpoint writes them.
 ///
-/// Governed entries of a database whose policy is "never" have no index key: nothing would ever come by to drop it.
-/// When such a database gets another policy, ``Database/State/isUnindexed`` says that the sweep has to go over all
-/// entries once. Except for those the index never lacks the key of an entry that can expire.
+/// When a database gets another policy, under which governed entries are indexed that were not, ``Database/State/isUnindexed``
+/// says that the sweep has to go over all entries once. Except for those the index never lacks the key of an entry in
+/// LevelDB that should have one.
 package enum ExpiryIndex {
     /// The value of an index record: one byte, because no stored value is ever empty.
     static let value: [UInt8] = [0]
 
-    /// The index key for a record; nil for one that can never expire.
-    package static func key(for key: Key, _ header: RecordHeader, policy: UpdatePolicy) -> [UInt8]? {
-        switch header.rule {
-        case .ownNever: return nil
-        case .own(let deadline):
-            // Both are at least 0 from here on, so that the difference cannot overflow.
-            let deadline = max(0, deadline)
-            let bucket = roundUp(deadline, to: granularity(deadline - max(0, header.storedAt)))
-            return make(KeyKind.ownDeadline, bucket, key)
-        case .governed:
-            guard let interval = policy.intervalMilliseconds else { return nil }
-            return make(KeyKind.governed, roundUp(header.storedAt, to: granularity(interval)), key)
+    /// Entries that live at least so long, from when they are stored, are not indexed: a day.
+    package static let unindexedMilliseconds: Int64 = 86_400_000
+
+    /// Whether governed entries are indexed under a policy.
+    static func indexes(_ policy: UpdatePolicy) -> Bool {
+        policy.intervalMilliseconds.map { $0 < unindexedMilliseconds } ?? false
+    }
+
+    /// Kind and time of an index key in one number; 0 for none. Times are multiples of 1,024, so that the kind fits below.
+    typealias Slot = UInt64
+
+    /// By which policy entries are indexed that a checkpoint writes.
+    struct Rules {
+        private let interval: Int64?
+
+        /// - Parameters:
+        ///   - policy: as applied.
+        ///   - durable: as on the disk, which a crash would bring back.
+        init(_ policy: UpdatePolicy, durable: UpdatePolicy) {
+            interval = [policy, durable].filter(indexes).compactMap(\.intervalMilliseconds).min()
         }
+
+        init(_ policy: UpdatePolicy) { self.init(policy, durable: policy) }
+
+        /// The index key that a record should have.
+        func slot(_ header: RecordHeader) -> Slot {
+            switch header.rule {
+            case .ownNever: return 0
+            case .own(let deadline):
+                // Both are at least 0 from here on, so that the difference cannot overflow.
+                let deadline = max(0, deadline)
+                let span = deadline - max(0, header.storedAt)
+                guard span < unindexedMilliseconds else { return 0 }
+                return make(KeyKind.ownDeadline, roundUp(deadline, to: granularity(span)))
+            case .governed:
+                guard let interval else { return 0 }
+                return make(KeyKind.governed, roundUp(header.storedAt, to: granularity(interval)))
+            }
+        }
+
+        private func make(_ kind: UInt8, _ bucket: Int64) -> Slot { UInt64(bitPattern: bucket) | UInt64(kind) }
+    }
+
+    /// The index key of a slot that is not 0, for a key as LevelDB stores it.
+    static func key(_ slot: Slot, storedKey: UnsafeRawBufferPointer) -> [UInt8] {
+        make(UInt8(slot & 0xFF), Int64(bitPattern: slot & ~0xFF), storedKey.dropFirst())
+    }
+
+    /// The index key for a record; nil for one that has none.
+    package static func key(for key: Key, _ header: RecordHeader, policy: UpdatePolicy) -> [UInt8]? {
+        let slot = Rules(policy).slot(header)
+        guard slot != 0 else { return nil }
+        return key.stored.withUnsafeBytes { Self.key(slot, storedKey: $0) }
     }
 
     /// A power of two, between 1,024 ms and 2^32 ms (about 50 days), at most a 64th of `span` above the least.
@@ -40,12 +83,12 @@ package enum ExpiryIndex {
         return (overflow ? Int64.max : sum) / size * size
     }
 
-    private static func make(_ kind: UInt8, _ bucket: Int64, _ key: Key) -> [UInt8] {
+    private static func make(_ kind: UInt8, _ bucket: Int64, _ key: Slice<UnsafeRawBufferPointer>) -> [UInt8] {
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(9 + key.stored.count)
+        bytes.reserveCapacity(9 + key.count)
         bytes.append(kind)
         BigEndian.append(UInt64(bitPattern: bucket), to: &bytes)
-        bytes.append(contentsOf: key.bytes)
+        bytes.append(contentsOf: key)
         return bytes
     }
 

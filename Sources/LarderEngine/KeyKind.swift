@@ -14,7 +14,7 @@ package enum KeyKind {
 package struct Key: Hashable, Sendable {
     /// With the leading kind.
     package let stored: [UInt8]
-    /// Of all bytes, seeded anew in each process. Kept, because a key is looked for in several tables.
+    /// Of the bytes the user gave, seeded anew in each process. Kept, because a key is looked for more than once.
     let hash: Int
 
     /// The longest key, in bytes.
@@ -29,13 +29,14 @@ package struct Key: Hashable, Sendable {
         stored.append(KeyKind.record)
         stored.append(contentsOf: bytes)
         self.stored = stored
-        hash = Self.hash(of: stored)
+        hash = Self.hash(bytes)
     }
 
-    private static func hash(of stored: [UInt8]) -> Int {
+    /// The hash of a key with these bytes, as in ``hash``.
+    static func hash(_ bytes: UnsafeRawBufferPointer) -> Int {
         var hasher = Hasher()
         // All bytes at once: the standard hash of an array goes element by element, at five times the cost.
-        stored.withUnsafeBytes { hasher.combine(bytes: $0) }
+        hasher.combine(bytes: bytes)
         return hasher.finalize()
     }
 
@@ -51,11 +52,16 @@ package struct Key: Hashable, Sendable {
     /// From a LevelDB key that is known to begin with ``KeyKind/record``.
     init(stored: [UInt8]) {
         self.stored = stored
-        hash = Self.hash(of: stored)
+        hash = stored.withUnsafeBytes { Self.hash(UnsafeRawBufferPointer(rebasing: $0.dropFirst())) }
     }
 
     /// The bytes the user gave.
     package var bytes: ArraySlice<UInt8> { stored.dropFirst() }
+
+    /// Runs `body` on the bytes the user gave, without copying them.
+    package func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        stored.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0.dropFirst())) }
+    }
 
     package func hash(into hasher: inout Hasher) { hasher.combine(hash) }
 

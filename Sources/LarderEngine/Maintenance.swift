@@ -10,6 +10,8 @@ final class Maintenance: @unchecked Sendable {
     private let context: EngineContext
     private let table: DatabaseTable
     private let damage: DamageReports
+    private let keeper: JournalKeeper
+    private let checkpointer: Checkpointer
     private let workLoop = BackgroundLoop()
     private let syncLoop = BackgroundLoop()
     private let compactor: Compactor
@@ -26,15 +28,21 @@ final class Maintenance: @unchecked Sendable {
     /// second.
     private static let syncMilliseconds: Int64 = 700
 
-    init(context: EngineContext, table: DatabaseTable, damage: DamageReports) {
+    init(
+        context: EngineContext, table: DatabaseTable, damage: DamageReports, keeper: JournalKeeper,
+        checkpointer: Checkpointer
+    ) {
         self.context = context
         self.table = table
         self.damage = damage
+        self.keeper = keeper
+        self.checkpointer = checkpointer
         compactor = Compactor(context: context)
     }
 
     func start() {
         compactor.start()
+        checkpointer.start()
         let pause = context.options.maintenanceMilliseconds
         workLoop.start("larder-maintain") { [self] in work() ? min(pause, Self.pauseWhileSweeping) : pause }
         syncLoop.start("larder-sync") { [self] in
@@ -46,6 +54,7 @@ final class Maintenance: @unchecked Sendable {
     func stop() {
         syncLoop.stop()
         workLoop.stop()
+        checkpointer.stop()
         compactor.stop()
     }
 
@@ -55,9 +64,11 @@ final class Maintenance: @unchecked Sendable {
     /// - Returns: whether there is more to sweep now.
     func round() -> Bool {
         syncIfDue()
+        // Where the threads run, they do this.
+        let isAlone = !context.options.backgroundMaintenance
+        if isAlone { checkpointer.checkpointIfDirty() }
         let more = work()
-        // Where the threads run, they compact.
-        if !context.options.backgroundMaintenance { while compactor.step() {} }
+        if isAlone { while compactor.step() {} }
         return more
     }
 
@@ -114,16 +125,13 @@ final class Maintenance: @unchecked Sendable {
             return true
         }
         guard isDue else { return }
-        for database in table.all {
-            guard let store = database.durableState.store else { continue }
-            do throws(LarderError) {
-                try store.syncIfNeeded()
-            } catch {
-                context.report(
-                    .error,
-                    "fsync of database '\(database.name)' failed; writes of the last second may not survive "
-                        + "a failure of the machine: \(error)")
-            }
+        do throws(LarderError) {
+            try keeper.syncIfNeeded()
+        } catch {
+            context.report(
+                .error,
+                "fsync of the journal failed; writes of the last second may not survive a failure of the machine: \(error)"
+            )
         }
     }
 

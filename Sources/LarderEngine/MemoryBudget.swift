@@ -1,13 +1,18 @@
 import Synchronization
 import Threading
 
-/// The bytes that the memory tiers of a larder may take together, and the shards that take them.
+/// The bytes that the entries in memory of a larder may take together, and the shards that take them. Entries that LevelDB
+/// does not have yet count too, and cannot be let go.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the list of shards is read and written with the lock held. A shard's
 /// lock is held by who calls ``makeRoom(_:)``; other shards are only tried, never waited for.
 final class MemoryBudget: @unchecked Sendable {
     let limitBytes: Int
+    /// A shard tells of its growth in steps of at least so many bytes, so that the shards do not all count in one place all
+    /// the time.
+    let stepBytes: Int
     private let used = Atomic<Int>(0)
+    private let shardCount = Atomic<Int>(1)
     private let lock = Lock()
     private var shards: [WeakShard] = []
     private var next = 0
@@ -16,49 +21,59 @@ final class MemoryBudget: @unchecked Sendable {
         weak var shard: Shard?
     }
 
-    init(limitBytes: Int) { self.limitBytes = max(0, limitBytes) }
+    init(limitBytes: Int) {
+        self.limitBytes = max(0, limitBytes)
+        stepBytes = min(16_384, max(0, limitBytes) / 4096)
+    }
 
     var isOn: Bool { limitBytes > 0 }
-    var usedBytes: Int { used.load(ordering: .relaxed) }
+
+    /// What the shards told of.
+    private var usedBytes: Int { used.load(ordering: .relaxed) }
 
     /// The longest record that is kept: one that takes at most a 32nd of the whole.
-    func admits(_ record: Record) -> Bool { admits(bytes: record.stored.count) }
-
-    func admits(bytes: Int) -> Bool { bytes <= limitBytes / 32 }
+    func admits(_ recordCount: Int) -> Bool { recordCount <= limitBytes / 32 }
 
     func register(_ new: [Shard]) {
         lock.withLock {
             shards.removeAll { $0.shard == nil }
             shards += new.map { WeakShard(shard: $0) }
+            shardCount.store(max(1, shards.count), ordering: .relaxed)
         }
     }
 
-    /// Notes that a shard's tier grew or shrank.
+    /// All shards. Takes no shard's lock.
+    var all: [Shard] { lock.withLock { shards.compactMap(\.shard) } }
+
+    /// Notes that a shard's table grew or shrank.
     func changed(by bytes: Int) { used.add(bytes) }
+
+    /// The bytes that entries take now, exactly. Takes every shard's lock in turn.
+    func measure() -> Int {
+        for shard in all { shard.lock.withLock { shard.publish() } }
+        return max(0, usedBytes)
+    }
 
     /// Evicts until the whole is within its limit again: from `shard`, or from others while `shard` has less than its
     /// part. Called with the shard's lock held.
     func makeRoom(_ shard: Shard) {
+        let shardCount = shardCount.load(ordering: .relaxed)
+        // What the shards did not tell of yet has room too.
+        let limit = limitBytes - shardCount * stepBytes
+        guard usedBytes > limit else { return }
+        let part = max(0, limit) / shardCount
         var tries = 0
-        while usedBytes > limitBytes {
-            if tries < 4, shard.tier.byteCount < part, evictFromAnother(than: shard) {
-                tries += 1
-                continue
-            }
+        while usedBytes > limit {
             tries += 1
-            let before = shard.tier.byteCount
-            let hasEvicted = shard.tier.evict()
-            changed(by: shard.tier.byteCount - before)
+            if tries <= 4, shard.table.cleanByteCount < part, evictFromAnother(than: shard, part) { continue }
+            let hasEvicted = shard.table.evict()
+            shard.publish()
             guard hasEvicted else { return }
         }
     }
 
-    /// What each shard may have when all want much.
-    private var part: Int { limitBytes / max(1, lock.withLock { shards.count }) }
-
     /// Looks at a few shards in turn for one that has more than its part and is free.
-    private func evictFromAnother(than own: Shard) -> Bool {
-        let part = part
+    private func evictFromAnother(than own: Shard, _ part: Int) -> Bool {
         for _ in 0..<8 {
             let candidate = lock.withLock { () -> Shard? in
                 guard !shards.isEmpty else { return nil }
@@ -67,11 +82,13 @@ final class MemoryBudget: @unchecked Sendable {
             }
             guard let candidate, candidate !== own, candidate.lock.tryLock() else { continue }
             defer { candidate.lock.unlock() }
-            let before = candidate.tier.byteCount
+            let before = candidate.table.byteCount
             // Several at a time, since finding one took a while.
-            while candidate.tier.byteCount > part, before - candidate.tier.byteCount < 16_384, candidate.tier.evict() {}
-            changed(by: candidate.tier.byteCount - before)
-            if candidate.tier.byteCount < before { return true }
+            while candidate.table.cleanByteCount > part, before - candidate.table.byteCount < 16_384,
+                candidate.table.evict()
+            {}
+            candidate.publish()
+            if candidate.table.byteCount < before { return true }
         }
         return false
     }

@@ -120,6 +120,15 @@ package struct RecordHeader: Hashable, Sendable {
     }
 
     package func append(to bytes: inout [UInt8]) {
+        withUnsafeTemporaryAllocation(byteCount: 24, alignment: 8) { space in
+            guard let start = space.baseAddress else { return }
+            write(to: start)
+            bytes.append(contentsOf: UnsafeRawBufferPointer(start: start, count: byteCount))
+        }
+    }
+
+    /// Writes ``byteCount`` bytes to `place`, where there must be room for them.
+    func write(to place: UnsafeMutableRawPointer) {
         let flags: UInt8 =
             switch rule {
             case .governed: 0
@@ -127,10 +136,13 @@ package struct RecordHeader: Hashable, Sendable {
             case .ownNever: 2
             }
         let first = UInt32(Self.version) << 24 | UInt32(flags) << 16 | UInt32(codec.rawValue) << 8
-        BigEndian.append(UInt64(first) << 32 | UInt64(generation), to: &bytes)
+        let start = UInt64(first) << 32 | UInt64(generation)
+        place.storeBytes(of: start.bigEndian, as: UInt64.self)
         // As the bytes are read: there are no times before 1970.
-        BigEndian.append(UInt64(max(0, storedAt)), to: &bytes)
-        if case .own(let deadline) = rule { BigEndian.append(UInt64(max(0, deadline)), to: &bytes) }
+        place.storeBytes(of: UInt64(max(0, storedAt)).bigEndian, toByteOffset: 8, as: UInt64.self)
+        if case .own(let deadline) = rule {
+            place.storeBytes(of: UInt64(max(0, deadline)).bigEndian, toByteOffset: 16, as: UInt64.self)
+        }
     }
 }
 

@@ -1,28 +1,29 @@
 import Threading
 
-/// An entry that is applied but not yet in LevelDB.
-struct PendingEntry {
-    /// The commit unit that will write it.
-    let sequence: UInt64
-    /// nil: the entry was removed.
-    let record: Record?
-}
-
 /// A part of a database's keys, with the lock that orders everything done to them.
 ///
 /// All but `lock` is read and written with `lock` held, which is the proof for `@unchecked Sendable`.
 final class Shard: @unchecked Sendable {
     let lock = Lock()
-    /// Committed entries that are in memory too. Where the overlay has the key, that one counts, and this one may be
-    /// older than what LevelDB has.
-    var tier = MemoryTier()
+    /// What is known of the keys without asking LevelDB. Where it knows nothing of a key, LevelDB is to be asked.
+    let table = EntryTable()
     private let budget: MemoryBudget
-    /// What is applied but not yet committed.
-    var overlay: [Key: PendingEntry] = [:]
     /// Goes up with every change of all keys at once: a purge, a failed commit.
     private(set) var wholeChanges: UInt64 = 0
     /// The keys that commands are reading from LevelDB without the lock.
     private var coldReads: [Key: ColdRead] = [:]
+    /// Bytes of the table that the budget knows of.
+    private var publishedBytes = 0
+    /// What was counted here since the last look; under this lock it costs nothing. See ``Statistics``.
+    var counters = Counters()
+
+    /// Counts of what was done to one shard's keys.
+    struct Counters {
+        var hits = 0
+        var misses = 0
+        var writes = 0
+        var removals = 0
+    }
 
     private struct ColdRead {
         var readers = 0
@@ -38,74 +39,121 @@ final class Shard: @unchecked Sendable {
 
     init(budget: MemoryBudget) { self.budget = budget }
 
-    deinit { budget.changed(by: -tier.byteCount) }
+    deinit { budget.changed(by: -publishedBytes) }
 
-    /// Puts an entry into the overlay. The memory tier follows when it is settled.
-    func set(_ key: Key, _ entry: PendingEntry) {
-        overlay[key] = entry
-        if !coldReads.isEmpty { coldReads[key]?.changes += 1 }
+    // MARK: Entries
+
+    /// The entry of a key; nil when only LevelDB can tell.
+    func find(_ key: Key) -> EntryPointer? {
+        key.stored.withUnsafeBytes { table.find(UnsafeRawBufferPointer(rebasing: $0.dropFirst()), hash: key.hash) }
     }
 
-    /// Empties the overlay, and tells whoever is reading that everything changed.
-    func clear() {
-        overlay.removeAll()
-        forgetStored()
-    }
-
-    /// Drops what is known of LevelDB's content, and tells whoever is reading that it may have changed.
-    func forgetStored() {
-        changeTier { $0.removeAll() }
-        wholeChanges += 1
-    }
-
-    // MARK: The memory tier
-
-    /// Takes an entry out of the overlay once its unit is in LevelDB, and keeps it in memory. A key that was there
-    /// keeps its place: what is written over and over is as hot as it was.
-    func settle(_ key: Key, sequence: UInt64) {
-        guard let index = overlay.index(forKey: key) else { return }
-        let entry = overlay.values[index]
-        guard entry.sequence == sequence else { return }
-        overlay.remove(at: index)
-        if let record = entry.record, budget.isOn, budget.admits(record) {
-            changeTier { $0.insert(key, record) }
-            budget.makeRoom(self)
-        } else if tier.count > 0 {
-            changeTier { $0.remove(key) }
+    /// Stores a record, dirty.
+    func put(
+        _ key: UnsafeRawBufferPointer, _ hash: Int, _ header: RecordHeader, _ payload: UnsafeRawBufferPointer,
+        sequence: UInt64
+    )
+        -> EntryPointer
+    {
+        let headerCount = header.byteCount
+        let entry = table.put(key, hash: hash, count: headerCount + payload.count, stamp: sequence) { place in
+            header.write(to: place)
+            if let start = payload.baseAddress {
+                (place + headerCount).copyMemory(from: start, byteCount: payload.count)
+            }
         }
+        counters.writes += 1
+        changed(key, hash)
+        return entry
     }
 
-    /// Keeps a committed record in memory, if the tier is on and there is no newer one.
-    func keep(_ key: Key, _ record: Record) {
-        guard budget.isOn, budget.admits(record), overlay[key] == nil else { return }
-        changeTier { $0.insert(key, record) }
+    /// Stores a record as it is stored elsewhere, dirty.
+    func put(_ key: UnsafeRawBufferPointer, _ hash: Int, stored: UnsafeRawBufferPointer, sequence: UInt64) {
+        _ = table.put(key, hash: hash, count: stored.count, stamp: sequence) { place in
+            if let start = stored.baseAddress { place.copyMemory(from: start, byteCount: stored.count) }
+        }
+        counters.writes += 1
+        changed(key, hash)
+    }
+
+    /// Removes a key, dirty.
+    func remove(_ key: UnsafeRawBufferPointer, _ hash: Int, sequence: UInt64) {
+        table.remove(key, hash: hash, stamp: sequence)
+        counters.removals += 1
+        changed(key, hash)
+    }
+
+    private func changed(_ key: UnsafeRawBufferPointer, _ hash: Int) {
+        if !coldReads.isEmpty { coldReads[Key(key)]?.changes += 1 }
+        makeRoom()
+    }
+
+    /// Forgets everything, and tells whoever is reading that everything changed.
+    func clear() {
+        table.removeAll()
+        wholeChanges += 1
+        publish()
+    }
+
+    /// Forgets what is known of LevelDB's content, and tells whoever is reading that it may have changed.
+    func forgetStored() {
+        table.forgetClean()
+        wholeChanges += 1
+        publish()
+    }
+
+    /// Forgets a clean entry that was found to be expired. A dirty one is the checkpoint's matter.
+    func dropIfClean(_ entry: EntryPointer) {
+        table.forget(entry)
+        publish()
+    }
+
+    // MARK: Memory
+
+    /// Whether clean entries are kept at all.
+    var keepsRecords: Bool { budget.isOn }
+
+    /// Whether an entry that LevelDB has by now stays in memory.
+    func keeps(_ entry: EntryPointer) -> Bool { budget.isOn && budget.admits(entry.record?.count ?? 0) }
+
+    /// Keeps what LevelDB has of a key, if memory is on and nothing newer is known.
+    private func keep(_ key: Key, _ record: Record?) {
+        guard budget.isOn, budget.admits(record?.stored.count ?? 0) else { return }
+        key.withBytes { bytes in
+            guard let record else { return table.keep(bytes, hash: key.hash, nil) }
+            record.stored.withUnsafeBytes { table.keep(bytes, hash: key.hash, $0) }
+        }
+        makeRoom()
+    }
+
+    /// Tells the budget how the table grew, and evicts what is too much.
+    func makeRoom() {
+        let change = table.byteCount - publishedBytes
+        guard abs(change) >= budget.stepBytes else { return }
+        publish()
+        if change > 0 { budget.makeRoom(self) }
+    }
+
+    /// Evicts what is too much after entries became clean.
+    func makeRoomAfterCheckpoint() {
+        publish()
         budget.makeRoom(self)
     }
 
-    /// Keeps what was read from LevelDB without the lock, unless the key changed meanwhile; ends the cold read.
-    func endColdRead(_ key: Key, _ mark: Mark, keeping record: Record?) {
-        if let record, self.mark(key) == mark { keep(key, record) }
-        endColdRead(key)
+    /// Tells the budget how the table grew or shrank.
+    func publish() {
+        budget.changed(by: table.byteCount - publishedBytes)
+        publishedBytes = table.byteCount
     }
 
-    /// Keeps an object beside a committed record, unless it would take more than a record may.
-    func attach(_ object: AnyObject, to key: Key, version: UInt64, bytes: Int) {
-        guard version != 0, bytes >= 0, budget.admits(bytes: bytes), overlay[key] == nil else { return }
-        var isAttached = false
-        changeTier { isAttached = $0.attach(object, to: key, version: version, bytes: bytes) }
-        if isAttached { budget.makeRoom(self) }
-    }
-
-    /// Drops an entry that was found to be expired.
-    func dropFromTier(_ key: Key) { changeTier { $0.remove(key) } }
-
-    /// Whether records are kept in memory at all.
-    var keepsRecords: Bool { budget.isOn }
-
-    private func changeTier(_ body: (inout MemoryTier) -> Void) {
-        let before = tier.byteCount
-        body(&tier)
-        budget.changed(by: tier.byteCount - before)
+    /// Keeps an object beside the entry of a key, if that is still as it was at `version` and the object is no longer than
+    /// a record may be.
+    func attach(_ attachment: Attachment, to key: UnsafeRawBufferPointer, _ hash: Int, version: UInt64) {
+        guard budget.isOn, budget.admits(attachment.byteCount), let entry = table.find(key, hash: hash),
+            entry.head.pointee.stamp == version, entry.record != nil
+        else { return }
+        table.attach(attachment, to: entry)
+        makeRoom()
     }
 
     // MARK: Cold reads
@@ -127,9 +175,15 @@ final class Shard: @unchecked Sendable {
         coldReads[key] = read.readers > 0 ? read : nil
     }
 
+    /// Keeps what was read from LevelDB without the lock, unless the key changed meanwhile; ends the cold read.
+    func endColdRead(_ key: Key, _ mark: Mark, keeping record: Record?) {
+        if self.mark(key) == mark { keep(key, record) }
+        endColdRead(key)
+    }
+
     /// How many shards a database has. A power of two, 32 at most: sets of them are the bits of a UInt32.
     static let count = 16
 
-    /// The shard of a key, from 0 to ``count`` - 1.
-    static func index(_ key: Key) -> Int { key.hash & (count - 1) }
+    /// The shard of a key with this hash, from 0 to ``count`` - 1.
+    static func index(_ hash: Int) -> Int { hash & (count - 1) }
 }

@@ -10,33 +10,35 @@ import Threading
 /// Thread-safe.
 package final class Snapshot: Sendable {
     package let database: Database
-    private let store: EpochStore?
-    private let held: HeldSnapshot?
+    private let view: DatabaseView<HeldSnapshot>?
 
-    init(_ database: Database, _ store: EpochStore?) throws(LarderError) {
+    init(_ database: Database, _ view: DatabaseView<HeldSnapshot>?) {
         self.database = database
-        self.store = store
-        held = try store.map { (store) throws(LarderError) in
-            try store.adopt("snapshot") { (database) throws(LevelDBError) in HeldSnapshot(try database.snapshot()) }
-        }
+        self.view = view
+    }
+
+    /// A snapshot of LevelDB, as a child of the store.
+    static func hold(_ store: EpochStore) throws(LarderError) -> HeldSnapshot {
+        try store.adopt("snapshot") { (database) throws(LevelDBError) in HeldSnapshot(try database.snapshot()) }
     }
 
     deinit { close() }
 
     /// Lets go of the files, after the reads that are in progress. Idempotent; afterwards every read throws.
     package func close() {
-        if let store, let held { store.release(held) }
+        if let view { view.store.release(view.below) }
     }
 
     /// Runs `body` on the snapshot beneath; nil when the database had no files.
     private func access<Result>(
-        _ operation: String, _ body: (EpochStore, LevelDB.Snapshot) throws(LarderError) -> Result
+        _ operation: String, _ body: (EpochStore, LevelDB.Snapshot, MemoryRun) throws(LarderError) -> Result
     ) throws(LarderError) -> Result? {
-        guard let store, let held else { return nil }
+        guard let view else { return nil }
+        let (store, held) = (view.store, view.below)
         if let error = store.endingError(operation) { throw error }
         guard let snapshot = held.snapshot else { throw gone(operation) }
         do throws(LarderError) {
-            return try body(store, snapshot)
+            return try body(store, snapshot, view.run)
         } catch {
             // Closed or reopened after the look above.
             throw held.snapshot == nil ? store.endingError(operation) ?? gone(operation) : error
@@ -52,18 +54,37 @@ package final class Snapshot: Sendable {
     /// The fresh entry of a key, as it was.
     /// - Parameter now: the time it is judged at, for calls that read several keys; the default is the engine's.
     package func get(_ key: Key, now: Int64? = nil, fillCache: Bool = true) throws(LarderError) -> Record? {
-        let record = try access("get") { (store, snapshot) throws(LarderError) in
-            try database.load(key, from: store, fillCache: fillCache, snapshot: snapshot)
+        let record = try access("get") { (store, snapshot, run) throws(LarderError) -> Record? in
+            if let index = run.find(key) { return try self.record(run, index, key) }
+            return try database.load(key, from: store, fillCache: fillCache, snapshot: snapshot)
         }
         return (record ?? nil).flatMap {
             database.rules.freshness($0.header, now: now ?? database.now()) == .fresh ? $0 : nil
         }
     }
 
+    private func record(_ run: MemoryRun, _ index: Int, _ key: Key) throws(LarderError) -> Record? {
+        guard let stored = run.withRecord(index, { $0.map { [UInt8]($0) } }) else { return nil }
+        do throws(RecordHeader.Defect) {
+            return try Record(parsing: stored)
+        } catch {
+            throw Database.defect(error, database: database.name, key: key)
+        }
+    }
+
+    /// Whether LevelDB had a record of a key, whatever memory had.
+    func isStoredBelow(_ key: Key) throws(LarderError) -> Bool {
+        try access("count") { (store, snapshot, _) throws(LarderError) in
+            try store.header(of: key, snapshot: snapshot) != nil
+        } ?? false
+    }
+
     /// A cursor over the entries as they were; nil when the database had no files.
     package func cursor(_ options: EnumerationOptions = EnumerationOptions()) throws(LarderError) -> EntryCursor? {
-        try access("enumerate") { (store, snapshot) throws(LarderError) in
-            try EntryCursor(database, store, options, snapshot)
+        try access("enumerate") { (store, snapshot, run) throws(LarderError) in
+            let below = try EntryCursor.hold(store, options, snapshot)
+            return EntryCursor(
+                database, DatabaseView(store: store, below: below, run: run.narrowed(to: options.prefix)), options)
         }
     }
 
@@ -79,7 +100,7 @@ package final class Snapshot: Sendable {
 /// A snapshot of LevelDB as a child of a store.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the value is read and changed with the lock held.
-private final class HeldSnapshot: StoreChild, @unchecked Sendable {
+final class HeldSnapshot: StoreChild, @unchecked Sendable {
     private let lock = Lock()
     private var value: LevelDB.Snapshot?
 
@@ -100,6 +121,6 @@ private final class HeldSnapshot: StoreChild, @unchecked Sendable {
 extension Database {
     /// A view of everything applied before the call. Waits until that is committed, so it may block.
     package func snapshot() throws(LarderError) -> Snapshot {
-        try Snapshot(self, try settledStore("snapshot"))
+        Snapshot(self, try view("snapshot") { (store) throws(LarderError) in try Snapshot.hold(store) })
     }
 }

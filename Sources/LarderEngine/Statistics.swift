@@ -13,11 +13,21 @@ package final class Statistics: Sendable {
     package let reopens = Atomic<Int>(0)
     package let expiredSwept = Atomic<Int>(0)
     package let indexSwept = Atomic<Int>(0)
+    package let checkpoints = Atomic<Int>(0)
     package let compactions = Atomic<Int>(0)
     package let purges = Atomic<Int>(0)
     package let setAside = Atomic<Int>(0)
 
     init() {}
+
+    /// Takes over what a shard counted.
+    func take(_ counters: inout Shard.Counters) {
+        hits.add(counters.hits)
+        misses.add(counters.misses)
+        writes.add(counters.writes)
+        removals.add(counters.removals)
+        counters = Shard.Counters()
+    }
 }
 
 extension Atomic where Value == Int {

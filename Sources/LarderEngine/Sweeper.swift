@@ -1,22 +1,28 @@
 import LevelDB
 
-/// Deletes expired entries of one database, step by step, along the expiry index.
+/// Deletes expired entries of one database from LevelDB, step by step, along the expiry index; those that the index does not
+/// have, by a scan over all entries now and then.
 ///
-/// - A step reads at most ``recordsPerStep`` index records of each kind and commits what it found as one unit.
+/// - A step reads at most ``recordsPerStep`` index records of each kind.
 /// - It remembers where it stopped, so that it does not seek over what it deleted before.
-/// - An entry is deleted only if it is still expired when its shard is locked; index records whose entry was
-///   overwritten or removed are dropped.
+/// - It writes to LevelDB directly, not through the journal: nobody can tell an expired entry from none, so that it does not
+///   matter what a crash leaves of this. No checkpoint writes meanwhile, so that nothing newer is deleted.
+/// - An entry that is in memory only, or newer there, is left to the checkpoint. Index records whose entry was overwritten
+///   or removed are dropped.
 ///
 /// Confined to the thread that maintains the larder.
 struct Sweeper {
     static let recordsPerStep = 512
     /// After so long the scan starts from the beginning again, for index records that it had to leave behind.
     private static let restartMilliseconds: Int64 = 3_600_000
+    /// From the beginning of one scan over all entries to the next.
+    private static let scanMilliseconds: Int64 = 6 * 3_600_000
 
     private var store: EpochStore?
     private var resume: [UInt8: [UInt8]] = [:]
     private var restartedAt: Int64 = 0
-    private var indexing = IndexingPass()
+    private var scan: RecordScan?
+    private var scanBegan: Int64?
     /// Bytes that were deleted since ``takeCompactable(_:)`` last said so. LevelDB gives them back when it merges tables.
     private var deletedBytes = 0
 
@@ -43,7 +49,8 @@ struct Sweeper {
         let monotonic = database.context.time.monotonic()
         if self.store !== store {
             self.store = store
-            indexing = IndexingPass()
+            scan = nil
+            scanBegan = nil
             deletedBytes = 0
             restart(monotonic)
         }
@@ -55,12 +62,30 @@ struct Sweeper {
         if governedBefore > 0 {
             more = try sweep(KeyKind.governed, upTo: governedBefore, database, store) || more
         }
-        if state.isUnindexed, interval != nil {
-            let (removal, hasMore) = try indexing.step(database, store, state)
-            deletedBytes += removal.bytes
-            more = hasMore || more
+        try goOnScanning(database, store, state, monotonic)
+        // A scan for what lives long has time; one that indexes has not.
+        return more || scan?.indexingFor != nil
+    }
+
+    /// One step of a scan over all entries, if one is due or under way.
+    private mutating func goOnScanning(
+        _ database: Database, _ store: EpochStore, _ state: Database.State, _ monotonic: Int64
+    ) throws(LarderError) {
+        let mustIndex = state.isUnindexed && ExpiryIndex.indexes(state.rules.policy)
+        if mustIndex, scan?.indexingFor != state.policyChanges {
+            // What was written under the former policy since may lie behind where a scan is.
+            scan = RecordScan(indexingFor: state.policyChanges)
+            scanBegan = monotonic
+        } else if scan == nil, scanBegan.map({ monotonic - $0 >= Self.scanMilliseconds }) ?? true {
+            scan = RecordScan()
+            scanBegan = monotonic
         }
-        return more
+        guard var current = scan else { return }
+        deletedBytes += try current.step(database, store).bytes
+        scan = current.isOver ? nil : current
+        if current.isOver, let policyChanges = current.indexingFor {
+            try database.finishIndexing(store, policyChanges: policyChanges)
+        }
     }
 
     private mutating func restart(_ monotonic: Int64) {
@@ -75,7 +100,7 @@ struct Sweeper {
         let start = resume[kind] ?? ExpiryIndex.start(kind, 0)
         let due = try Self.collect(kind, from: start, upTo: limit, store)
         guard let last = due.last else { return false }
-        deletedBytes += try Self.remove(due, database).bytes
+        deletedBytes += try Self.remove(due, database, store).bytes
         // The next key after `last` in byte order.
         resume[kind] = last + [0]
         return due.count == Self.recordsPerStep
@@ -103,30 +128,61 @@ struct Sweeper {
         }
     }
 
-    private static func remove(_ due: [[UInt8]], _ database: Database) throws(LarderError) -> Removal {
-        let parsed = due.map { index in index.withUnsafeBytes { ExpiryIndex.parse($0) } }
-        let keys = parsed.map { $0?.key ?? Key([]) }
-        let removal = try database.commit(keys, .headers) { update -> Removal in
+    private static func remove(_ due: [[UInt8]], _ database: Database, _ store: EpochStore) throws(LarderError)
+        -> Removal
+    {
+        let removal = try store.indexLock.withLock { () throws(LarderError) in
             var removal = Removal()
-            for (position, index) in due.enumerated() where !update.unreadable.contains(position) {
-                guard let bucket = parsed[position]?.bucket, let header = update.stored(position)?.header else {
-                    update.dropIndex(index)
+            let batch = LevelDB.WriteBatch()
+            for index in due {
+                guard let (bucket, key) = index.withUnsafeBytes({ ExpiryIndex.parse($0) }) else {
+                    batch.delete(index)
                     continue
                 }
-                if update.rules.freshness(header, now: update.now) == .expired {
+                switch try judge(index, bucket, key, database, store) {
+                case .keep: break
+                case .dropIndex: batch.delete(index)
+                case .remove(let byteCount):
+                    batch.delete(index)
+                    batch.delete(key.stored)
                     removal.entries += 1
-                    removal.bytes += update.byteCount(position) + index.count
-                    update.remove(position)
-                    update.dropIndex(index)
-                } else if !mayBeOwn(index, bucket, header, update.indexKey(position, header)) {
-                    update.dropIndex(index)
+                    removal.bytes += byteCount + index.count
                 }
             }
+            if !batch.isEmpty { try store.write(batch, sync: false) }
             return removal
         }
         database.context.statistics.indexSwept.add(due.count)
         note(removal, database)
         return removal
+    }
+
+    private enum Judgement {
+        case keep, dropIndex
+        case remove(byteCount: Int)
+    }
+
+    /// What is to become of an index record that is due.
+    private static func judge(
+        _ index: [UInt8], _ bucket: Int64, _ key: Key, _ database: Database, _ store: EpochStore
+    ) throws(LarderError) -> Judgement {
+        switch database.known(key, forgetting: index) {
+        case .newer(let header, let rules):
+            // The checkpoint sees to what is beneath.
+            guard let header, rules.freshness(header, now: database.now()) != .expired else { return .dropIndex }
+            return mayBeOwn(index, bucket, header, ExpiryIndex.key(for: key, header, policy: rules.policy))
+                ? .keep : .dropIndex
+        case .unreadable: return .keep
+        case .stored: break
+        }
+        guard let (parsed, count) = try store.header(of: key) else { return .dropIndex }
+        guard let header = try? parsed.get() else { return .keep }
+        let rules = database.rules
+        if rules.freshness(header, now: database.now()) == .expired {
+            return database.letGo(key) ? .remove(byteCount: key.stored.count + count) : .dropIndex
+        }
+        return mayBeOwn(index, bucket, header, ExpiryIndex.key(for: key, header, policy: rules.policy))
+            ? .keep : .dropIndex
     }
 
     static func note(_ removal: Removal, _ database: Database) {
@@ -141,5 +197,42 @@ struct Sweeper {
     private static func mayBeOwn(_ index: [UInt8], _ bucket: Int64, _ header: RecordHeader, _ key: [UInt8]?) -> Bool {
         if case .governed = header.rule { return index[0] == KeyKind.governed && header.storedAt <= bucket }
         return index == key
+    }
+}
+
+/// What the sweep asks of the entries in memory.
+extension Database {
+    enum Known {
+        /// Memory has a newer state than LevelDB: an entry with this header, or none.
+        case newer(RecordHeader?, FreshnessRules)
+        /// LevelDB has what there is.
+        case stored
+        case unreadable
+    }
+
+    /// What memory has of a key that an index record names which may be dropped.
+    func known(_ key: Key, forgetting index: [UInt8]) -> Known {
+        let shard = shard(shardIndex(key))
+        return shard.lock.withLock {
+            guard let entry = shard.find(key) else { return .stored }
+            // Whether LevelDB has the index key is not sure any more.
+            if entry.head.pointee.indexed != 0 { entry.head.pointee.indexed = 0 }
+            guard entry.isDirty else { return .stored }
+            guard let record = entry.record else { return .newer(nil, applied.rules) }
+            guard let header = try? RecordHeader(parsing: record) else { return .unreadable }
+            return .newer(header, applied.rules)
+        }
+    }
+
+    /// Forgets what memory has of a key that is about to be deleted from LevelDB.
+    /// - Returns: false when memory has a newer state.
+    func letGo(_ key: Key) -> Bool {
+        let shard = shard(shardIndex(key))
+        return shard.lock.withLock {
+            guard let entry = shard.find(key) else { return true }
+            guard !entry.isDirty else { return false }
+            shard.dropIfClean(entry)
+            return true
+        }
     }
 }

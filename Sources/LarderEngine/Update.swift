@@ -74,9 +74,7 @@ package struct Update {
 
     /// Stores a record under the key at `index`.
     package mutating func put(_ index: Int, _ record: Record) {
-        let indexKey = indexKey(index, record.header)
-        if let old = oldIndexKey(index), old != indexKey { dropIndex(old) }
-        operations.append(.put(keys[index], record, index: indexKey))
+        operations.append(.put(keys[index], record))
         note(index, record)
     }
 
@@ -90,31 +88,8 @@ package struct Update {
 
     /// Removes the key at `index`, whatever is stored there.
     package mutating func remove(_ index: Int) {
-        if let old = oldIndexKey(index) { dropIndex(old) }
         operations.append(.remove(keys[index]))
         note(index, nil)
-    }
-
-    // MARK: The expiry index
-
-    /// Removes a record of the expiry index.
-    mutating func dropIndex(_ key: [UInt8]) { operations.append(.dropIndex(key)) }
-
-    /// Puts the key at `index` into the expiry index under the rules of now, without changing its record.
-    mutating func addIndex(_ index: Int, _ header: RecordHeader) {
-        if let key = indexKey(index, header) { operations.append(.addIndex(key)) }
-    }
-
-    /// The index key of a record under the key at `index`, by the policy of now; nil for one that cannot expire.
-    func indexKey(_ index: Int, _ header: RecordHeader) -> [UInt8]? {
-        ExpiryIndex.key(for: keys[index], header, policy: rules.policy)
-    }
-
-    /// The index key of the record that is there, if it is known: dropping it right away costs less than leaving it
-    /// to the sweep. One that an earlier policy made has another time, and is left.
-    private func oldIndexKey(_ index: Int) -> [UInt8]? {
-        guard !loaded.isEmpty, let old = stored(index) else { return nil }
-        return indexKey(index, old.header)
     }
 
     /// Two indices may name the same key: what one wrote the other sees.

@@ -1,3 +1,5 @@
+import CCRC32C
+import TestSupport
 import Testing
 
 @testable import LarderEngine
@@ -11,5 +13,33 @@ import Testing
         #expect(CRC32C.checksum([UInt8]((0..<32).reversed())) == 0x113F_DB5C)
         #expect(CRC32C.checksum("123456789".utf8) == 0xE306_9283)
         #expect(CRC32C.checksum([]) == 0)
+    }
+
+    /// The processor's instruction, the table, and the bytes in pieces agree, whatever the length and the alignment.
+    @Test func allWaysAgree() {
+        var random = SeededGenerator(seed: testSeed())
+        let bytes = random.bytes(count: 5000)
+        bytes.withUnsafeBytes { all in
+            for start in 0..<9 {
+                for count in Array(0..<70) + [127, 128, 1000, 4096, 4991] {
+                    let part = UnsafeRawBufferPointer(rebasing: all[start..<(start + count)])
+                    let sum = CRC32C.checksum(part)
+                    #expect(sum == larder_crc32c_extend_portable(0, part.baseAddress, part.count))
+                    #expect(sum == bitByBit(part))
+                    let half = Int.random(in: 0...count, using: &random)
+                    let begun = CRC32C.checksum(UnsafeRawBufferPointer(rebasing: part[..<half]))
+                    #expect(sum == CRC32C.extend(begun, UnsafeRawBufferPointer(rebasing: part[half...])))
+                }
+            }
+        }
+    }
+
+    private func bitByBit(_ bytes: UnsafeRawBufferPointer) -> UInt32 {
+        var remainder: UInt32 = 0xFFFF_FFFF
+        for byte in bytes {
+            remainder ^= UInt32(byte)
+            for _ in 0..<8 { remainder = remainder & 1 == 1 ? remainder >> 1 ^ 0x82F6_3B78 : remainder >> 1 }
+        }
+        return remainder ^ 0xFFFF_FFFF
     }
 }

@@ -124,7 +124,7 @@ import Testing
         }
         let database = try larder.database(policy: .middle)
         for number in 0..<2000 { try database.put("k\(number)", String(repeating: "x", count: 100)) }
-        try database.durableState.store?.compactAll()
+        try database.flushedStore()?.compactAll()
         larder.close()
         let epoch = try larder.epochDirectory()
         let tables = try Files.names(in: epoch, endingWith: ".ldb")
@@ -300,7 +300,7 @@ import Testing
         try Files.write(larder.path + "/books", [])
         let database = try engine.database("books")
         #expect(errorCode { try database.put("a", "1") } == .io)
-        #expect(try FileSystem.list(larder.path) == ["LOCK", "books"])
+        #expect(try FileSystem.list(larder.path) == ["JOURNAL", "LOCK", "books"])
         try Files.remove(larder.path + "/books")
         try database.put("a", "1")
         #expect(try database.value("a") == "1")

@@ -11,7 +11,8 @@ import Testing
         for _ in 0..<5000 {
             let stored = Int64.random(in: 0...2_000_000_000_000, using: &random)
             let span = Int64.random(
-                in: 1...UpdatePolicy.longestMilliseconds >> Int64.random(in: 0...42, using: &random), using: &random)
+                in: 1...(ExpiryIndex.unindexedMilliseconds - 1) >> Int64.random(in: 0...26, using: &random),
+                using: &random)
             let key = Key(random.bytes(count: 5))
             let own = RecordHeader(storedAt: stored, rule: .own(stored + span))
             let ownKey = try #require(ExpiryIndex.key(for: key, own, policy: .low))
@@ -48,10 +49,15 @@ import Testing
         #expect(ExpiryIndex.key(for: key, RecordHeader(storedAt: 1, rule: .ownNever), policy: .low) == nil)
         #expect(ExpiryIndex.key(for: key, RecordHeader(storedAt: 1), policy: .never) == nil)
         #expect(ExpiryIndex.key(for: key, RecordHeader(storedAt: 1, rule: .own(5)), policy: .never) != nil)
+        // Nor has what lives for a day or longer.
+        let day = ExpiryIndex.unindexedMilliseconds
+        #expect(ExpiryIndex.key(for: key, RecordHeader(storedAt: 1), policy: .low) == nil)
+        #expect(ExpiryIndex.key(for: key, RecordHeader(storedAt: 1, rule: .own(1 + day)), policy: .high) == nil)
+        #expect(ExpiryIndex.key(for: key, RecordHeader(storedAt: 1, rule: .own(day)), policy: .low) != nil)
     }
 
     @Test func overwritingLeavesAtMost130KeysPerLifetime() throws {
-        for policy in [UpdatePolicy.highest, .high, .middle, .low, .lowest] {
+        for policy in [UpdatePolicy.highest, .high, .middle] {
             let interval = try #require(policy.intervalMilliseconds)
             var keys: Set<[UInt8]> = []
             for step in 0..<2000 {

@@ -10,12 +10,18 @@ import Threading
     final class Fault: Sendable {
         let isOn = Mutexed(false)
         let calls = Mutexed(0)
+        /// The number of the call to fail.
+        let failing = Mutexed<Int?>(nil)
         /// Runs in the commit instead of failing it.
         let instead = Mutexed<(@Sendable () -> Void)?>(nil)
 
         var hook: @Sendable () throws(LarderError) -> Void {
             { [self] () throws(LarderError) in
-                calls.with { $0 += 1 }
+                let call = calls.with { calls in
+                    calls += 1
+                    return calls
+                }
+                if call == failing.current { throw LarderError(.io, "no space left", operation: "commit") }
                 if let body = instead.with({ body in
                     defer { body = nil }
                     return body
@@ -95,18 +101,15 @@ import Threading
         try database.put("a", "1")
         try database.put("kept", "1", rule: .ownNever)
         let pipeline = try larder.engine().pipeline
-        let store = try #require(other.durableState.store)
         // Another thread leads a commit and, inside it, this group gathers behind it.
         let gathered = Mutexed<[CommitTicket]>([])
         fault.instead.with {
             $0 = {
-                let policy = try? database.changePolicy(.high, now: database.now())
                 let good = try? database.putLater("b", "2")
+                let policy = try? database.changePolicy(.high, now: database.now())
                 let bad = try? other.putLater("c", "3")
-                gathered.with { $0 = [policy, good, bad].compactMap { $0 } }
-                fault.instead.with {
-                    $0 = { store.suspend(LarderError(.io, "pulled out", operation: "test")) }
-                }
+                gathered.with { $0 = [good, policy, bad].compactMap { $0 } }
+                fault.failing.with { $0 = fault.calls.current + 3 }
             }
         }
         try database.put("trigger", "0")
@@ -128,7 +131,6 @@ import Threading
         let database = try larder.database()
         let other = try larder.database("other")
         try database.put("a", "1")
-        let store = try #require(other.durableState.store)
         // The purge's unit is queued by another thread while a commit is under way, and a write that fails behind it.
         let purged = Mutexed<LarderError.Code?>(nil)
         let thread = Mutexed<WorkThread?>(nil)
@@ -143,9 +145,7 @@ import Threading
                 }
                 while database.appliedState.store === before { sched_yield() }
                 _ = try? other.putLater("c", "3")
-                fault.instead.with {
-                    $0 = { store.suspend(LarderError(.io, "pulled out", operation: "test")) }
-                }
+                fault.failing.with { $0 = fault.calls.current + 2 }
             }
         }
         try database.put("trigger", "0")
@@ -153,6 +153,7 @@ import Threading
         #expect(purged.current == nil)
         // What is queued while the failure is being dealt with fails too.
         try larder.engine().pipeline.drain()
+        #expect(try other.value("c") == nil)
         try database.put("b", "2")
         try larder.maintain()
         larder.close()
@@ -204,6 +205,7 @@ import Threading
         let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         let database = try larder.database()
         try database.put("a", "old")
+        try larder.maintain()
         #expect(try database.value("a") == "old")
         let store = try #require(database.durableState.store)
         store.suspend(LarderError(.io, "pulled out", operation: "test"))

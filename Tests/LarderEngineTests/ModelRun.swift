@@ -287,6 +287,7 @@ final class ModelRun {
         let database = try database(name)
         let prefix = ["p:", "q:", "p", "1", "z"].randomElement(using: &random) ?? ""
         note("purge \(name) prefix \(prefix)")
+        noteSweep()
         let report = try database.purge(prefix: Array(prefix.utf8))
         guard let model = models[name] else { return }
         let matching = model.entries.filter { $0.key.hasPrefix(prefix) }
@@ -300,6 +301,7 @@ final class ModelRun {
     private func purgeExpired(_ name: String) throws {
         let database = try database(name)
         note("purge \(name) expired")
+        noteSweep()
         _ = try database.purgeExpired()
         guard let model = models[name] else { return }
         let now = try now()
@@ -327,6 +329,7 @@ final class ModelRun {
 
     private func reopen() throws {
         note("reopen")
+        noteSweep()
         larder.close()
         unsettled = []
         if random.oneIn(2) {
@@ -377,6 +380,7 @@ final class ModelRun {
         let database = try database(name)
         guard views.count < 4, let model = models[name] else { return }
         note("snapshot \(name)")
+        noteSweep()
         views.append(View(name: name, snapshot: try database.snapshot(), model: model))
     }
 

@@ -22,3 +22,14 @@ func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
     let threads = (0..<count).map { index in WorkThread(name: "test-\(index)") { body(index) } }
     for thread in threads { thread.join() }
 }
+
+/// Threads that run beside the test until they are joined.
+final class WorkThreads {
+    private let threads: [WorkThread]
+
+    init(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
+        threads = (0..<count).map { index in WorkThread(name: "test-\(index)") { body(index) } }
+    }
+
+    func join() { for thread in threads { thread.join() } }
+}

@@ -1,7 +1,7 @@
 @testable import LarderEngine
 
-/// The worked examples of docs/StorageFormat.md: what stands there, and what the engine makes. One test compares the two
-/// with each other, another the page with this file.
+/// The worked examples of docs/StorageFormat.md: what stands there, and what the engine makes. One test compares the
+/// two with each other, another the page with this file.
 enum StorageFormatExamples {
     struct Example {
         /// The name in the page: ` ```hex name `.
@@ -24,7 +24,35 @@ enum StorageFormatExamples {
     static let pointer = PointerFile(
         epoch: 1_700_000_000_001, rules: FreshnessRules(policy: .low, deadBefore: 1_699_999_940_000))
 
+    /// Segment 2, after 1234 bytes of segment 1, which end with sequence 41.
+    static let journalSegment = JournalSegmentHeader(
+        number: 2, formerNumber: 1, formerBytes: 1234, formerSequence: 41)
+
+    /// The first group of that segment: a put and a removal in `books`, when everything up to 40 was synced.
+    static var journalFrame: [UInt8] {
+        let batch = JournalBatch()
+        batch.select(database: "books", number: 0, epoch: 1_700_000_000_001)
+        Array("user:1".utf8).withUnsafeBytes { key in
+            governed.stored.withUnsafeBytes { batch.put(key: key, record: $0, sequence: 42) }
+        }
+        Array("a".utf8).withUnsafeBytes { batch.remove(key: $0, sequence: 43) }
+        return batch.seal(segment: 2, offset: JournalFormat.segmentHeaderBytes, syncedSequence: 40).map { Array($0) }
+            ?? []
+    }
+
     static let all: [Example] = [
+        Example(
+            name: "journal-segment",
+            hex: "4c 41 52 44 45 52 4a 4c 00 00 00 01 dd 17 10 30 00 00 00 00 00 00 00 02 00 00 00 00 00 00 "
+                + "00 01 00 00 00 00 00 00 04 d2 00 00 00 00 00 00 00 29 75 78 9e 63",
+            made: journalSegment.bytes),
+        Example(
+            name: "journal-frame",
+            hex: "f7 4c 4a 46 46 66 cf 87 00 00 00 00 00 00 00 3b 00 00 00 00 00 00 00 2a 00 00 00 00 00 00 "
+                + "00 2b 00 00 00 00 00 00 00 28 01 05 00 00 01 8b cf e5 68 01 62 6f 6f 6b 73 02 00 00 00 06 "
+                + "00 00 00 17 75 73 65 72 3a 31 01 00 01 00 00 00 00 00 00 00 01 8b cf e5 68 00 7b 22 61 22 "
+                + "3a 31 7d 03 00 00 00 01 61",
+            made: journalFrame),
         Example(name: "format-key", hex: "00 66 6f 72 6d 61 74", made: Database.Metadata.formatKey),
         Example(name: "format-value", hex: "01", made: [Database.Metadata.formatVersion]),
         Example(name: "record-key", hex: "01 75 73 65 72 3a 31", made: key.stored),
@@ -41,8 +69,8 @@ enum StorageFormatExamples {
             name: "index-own-deadline", hex: "02 00 00 01 8b d0 1c 80 00 75 73 65 72 3a 31",
             made: ExpiryIndex.key(for: key, ownDeadline.header, policy: .low) ?? []),
         Example(
-            name: "index-governed", hex: "03 00 00 01 8b cf f0 00 00 75 73 65 72 3a 31",
-            made: ExpiryIndex.key(for: key, governed.header, policy: .low) ?? []),
+            name: "index-governed", hex: "03 00 00 01 8b cf e5 80 00 75 73 65 72 3a 31",
+            made: ExpiryIndex.key(for: key, governed.header, policy: .middle) ?? []),
         Example(name: "index-value", hex: "00", made: ExpiryIndex.value),
     ]
 

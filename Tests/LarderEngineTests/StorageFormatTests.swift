@@ -44,10 +44,16 @@ import Testing
             "at most \(Record.payloadBytesMax) bytes",
             "`larder-database \(PointerFile.formatVersion)`", "`\(LarderLock.fileName)`", "`\(PointerFile.name)`",
             "`\(DamagedFiles.directoryName)/", "| 0 | raw |", "| 1 | json |", "| 2 | plist |", "| 255 | custom |",
+            "`\(JournalFormat.directoryName)/`", "`\(JournalFormat.fileName(1))`",
+            "payload of at most \(JournalFormat.payloadBytesMax)",
+            "header is \(JournalFormat.segmentHeaderBytes) bytes", "header of \(JournalFormat.frameHeaderBytes) bytes",
+            "Keys are at most \(JournalFormat.keyBytesMax) bytes, records at most \(JournalFormat.recordBytesMax)",
             "more than \(FreshnessRules.futureToleranceMilliseconds) ms",
         ] { #expect(page.contains(text), "the page lacks: \(text)") }
         #expect([KeyKind.metadata, KeyKind.record, KeyKind.ownDeadline, KeyKind.governed] == [0, 1, 2, 3])
         #expect([Codec.raw, .json, .propertyList, .custom].map(\.rawValue) == [0, 1, 2, 255])
+        #expect([JournalFormat.Kind.database, JournalFormat.Kind.put, JournalFormat.Kind.remove] == [1, 2, 3])
+        #expect(JournalFormat.version == 1)
         #expect(RecordHeader.version == 1)
         #expect(Database.Metadata.formatVersion == 1)
     }
@@ -55,12 +61,12 @@ import Testing
     /// What really stands in a database is of the kinds that the page lists, and of no other.
     @Test func aDatabaseHoldsWhatThePageSays() throws {
         let larder = try TestLarder()
-        let database = try larder.database(policy: .low)
+        let database = try larder.database(policy: .middle)
         try database.put("user:1", "{}")
         try database.put("user:2", "{}", rule: .own(database.now() + 3_600_000))
         try database.put("user:3", "{}", rule: .ownNever)
-        let entries = try #require(database.durableState.store).rawEntries()
-        #expect(entries.map { $0.key[0] } == [0, 1, 1, 1, 2, 3])
+        let entries = try #require(try database.flushedStore()).rawEntries()
+        #expect(entries.map { $0.key[0] } == [0, 0, 1, 1, 1, 2, 3])
         #expect(entries.allSatisfy { !$0.value.isEmpty })
         let names = try FileSystem.list(larder.path + "/books")
         #expect(names == ["\(try #require(database.durableState.store).epoch)", "POINTER"])

@@ -113,10 +113,17 @@ extension Database {
         try cursor(options)?.contents() ?? [:]
     }
 
-    /// Every key in LevelDB, of all kinds.
+    /// The store, after what is in memory was written.
+    func flushedStore() throws(LarderError) -> EpochStore? {
+        if exists { try checkpointer.flush(self) }
+        return durableState.store
+    }
+
+    /// Every key in LevelDB, of all kinds, after what is in memory was written; without what says how far the journal is
+    /// needed.
     func rawKeys() throws(LarderError) -> [[UInt8]] {
-        guard let store = durableState.store else { return [] }
-        return try store.rawKeys()
+        guard let store = try flushedStore() else { return [] }
+        return try store.rawKeys().filter { $0 != Metadata.journalKey }
     }
 }
 

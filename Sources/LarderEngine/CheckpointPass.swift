@@ -1,0 +1,227 @@
+import LevelDB
+
+/// One database's part of a checkpoint: takes its dirty entries, sorts them, and writes them to LevelDB.
+///
+/// Confined to the thread that writes the checkpoint.
+final class CheckpointPass {
+    let store: EpochStore
+    private let database: Database
+    private let sequence: UInt64
+    private let indexing: ExpiryIndex.Rules
+    private let freshness: FreshnessRules
+    private let now: Int64
+    /// What was let go because it is expired.
+    private(set) var expired = PurgeReport()
+    /// The newest state of an entry that was left to the next checkpoint; 0 when there is none.
+    private(set) var newestLeft: UInt64 = 0
+    private var run = SortedRun()
+
+    /// LevelDB's batches, in bytes: each is one record of its log, synced.
+    private static let batchBytes = 1 << 20
+    /// Entries are sorted and written in runs of at most so many bytes.
+    private static let runBytesMax = 48 << 20
+
+    /// Freezes what is dirty.
+    /// - Returns: nil when the database has no open files.
+    init?(_ database: Database, upTo sequence: UInt64) {
+        self.database = database
+        self.sequence = sequence
+        now = database.now()
+        database.lockAll()
+        defer { database.unlockAll() }
+        guard let store = database.storeOfEntries else { return nil }
+        self.store = store
+        freshness = database.applied.rules
+        indexing = ExpiryIndex.Rules(database.applied.rules.policy, durable: database.durable.rules.policy)
+        for index in 0..<Shard.count { database.shard(index).table.freeze() }
+    }
+
+    /// Writes what was written up to the sequence, every batch synced. All of it must be committed.
+    func run(sliceCount: Int) throws(LarderError) {
+        try store.indexLock.withLock { () throws(LarderError) in
+            try write { batch in
+                // While this checkpoint is under way LevelDB is a consistent state only with all of the journal up to here.
+                batch.put(Database.Metadata.journalKey, Database.Metadata.journalValue(sequence))
+            }
+            for index in 0..<Shard.count {
+                let shard = database.shard(index)
+                var hasMore = true
+                while hasMore {
+                    hasMore = shard.lock.withLock {
+                        shard.table.takeFrozen(upTo: sequence, most: sliceCount, take, left: leave)
+                    }
+                    if run.byteCount > Self.runBytesMax { try writeRun() }
+                }
+            }
+            try writeRun()
+        }
+    }
+
+    /// Called with the lock of the entry's shard held.
+    private func take(_ entry: EntryPointer) {
+        guard let record = entry.record, let header = try? RecordHeader(parsing: record) else {
+            return run.add(removal: entry)
+        }
+        guard freshness.freshness(header, now: now) != .expired else {
+            // Need not reach LevelDB. What LevelDB has beneath must not come back.
+            expired.entries += 1
+            expired.bytes += entry.key.count + record.count - header.byteCount
+            _ = entry.reserve(0)
+            database.shard(Shard.index(entry.head.pointee.hash)).table.attach(nil, to: entry)
+            database.context.statistics.expiredSwept.add()
+            return run.add(removal: entry)
+        }
+        run.add(entry, record, index: indexing.slot(header))
+    }
+
+    private func leave(_ entry: EntryPointer) { newestLeft = max(newestLeft, entry.sequence) }
+
+    private func writeRun() throws(LarderError) {
+        run.sort()
+        var next = 0
+        let batch = LevelDB.WriteBatch()
+        while next < run.count {
+            batch.clear()
+            while next < run.count, batch.byteCount < Self.batchBytes {
+                run.put(next, into: batch)
+                next += 1
+            }
+            try store.write(batch, sync: true)
+        }
+        run.removeAll()
+    }
+
+    private func write(_ fill: (LevelDB.WriteBatch) -> Void) throws(LarderError) {
+        let batch = LevelDB.WriteBatch()
+        fill(batch)
+        try store.write(batch, sync: true)
+    }
+
+    /// Notes how much of the journal has to be there for what was left out: before older segments go.
+    func noteNewest() throws(LarderError) {
+        guard newestLeft > 0, store.ending == .none else { return }
+        do throws(LarderError) {
+            try write { batch in
+                batch.put(Database.Metadata.journalKey, Database.Metadata.journalValue(max(sequence, newestLeft)))
+            }
+        } catch {
+            guard store.ending == .none else { return }
+            throw error
+        }
+    }
+
+    /// LevelDB has it all: what was not written again may be let go.
+    func finish() {
+        for index in 0..<Shard.count {
+            let shard = database.shard(index)
+            var hasMore = true
+            while hasMore {
+                hasMore = shard.lock.withLock {
+                    defer { shard.makeRoomAfterCheckpoint() }
+                    return shard.table.finishWritten(upTo: sequence, most: 256, keeps: shard.keeps)
+                }
+            }
+        }
+    }
+
+    /// LevelDB may have a part of it: all of it is taken again.
+    func abandon() {
+        for index in 0..<Shard.count {
+            let shard = database.shard(index)
+            shard.lock.withLock { shard.table.thaw() }
+        }
+    }
+}
+
+/// Entries on their way to LevelDB: copies, so that their shards need not be locked while LevelDB writes.
+private struct SortedRun {
+    private struct Item {
+        /// The first eight bytes of the key, big-endian: most comparisons need no more.
+        var prefix: UInt64
+        /// Where the key stands, with its kind; the record follows.
+        var offset: Int
+        var keyCount: Int32
+        /// 0 for a removal.
+        var recordCount: Int32
+        /// The index keys that LevelDB has and should have, as ``ExpiryIndex/Slot``.
+        var oldIndex: UInt64
+        var newIndex: UInt64
+        /// Whether LevelDB is known to have no record of the key.
+        var isAbsentBelow: Bool
+    }
+
+    private var bytes: [UInt8] = []
+    private var items: ContiguousArray<Item> = []
+
+    var count: Int { items.count }
+    var byteCount: Int { bytes.count + items.count * MemoryLayout<Item>.stride }
+
+    mutating func add(_ entry: EntryPointer, _ record: UnsafeRawBufferPointer, index: UInt64) {
+        add(entry, record, index)
+        entry.head.pointee.indexed = index
+        entry.head.pointee.isAbsentBelow = false
+    }
+
+    mutating func add(removal entry: EntryPointer) {
+        add(entry, UnsafeRawBufferPointer(start: nil, count: 0), 0)
+        entry.head.pointee.indexed = 0
+    }
+
+    private mutating func add(_ entry: EntryPointer, _ record: UnsafeRawBufferPointer, _ index: UInt64) {
+        let key = entry.key
+        items.append(
+            Item(
+                prefix: Self.prefix(key), offset: bytes.count, keyCount: Int32(key.count + 1),
+                recordCount: Int32(record.count), oldIndex: entry.head.pointee.indexed, newIndex: index,
+                isAbsentBelow: entry.head.pointee.isAbsentBelow))
+        bytes.append(KeyKind.record)
+        bytes.append(contentsOf: key)
+        bytes.append(contentsOf: record)
+    }
+
+    private static func prefix(_ key: UnsafeRawBufferPointer) -> UInt64 {
+        if key.count >= 8 { return UInt64(bigEndian: key.loadUnaligned(as: UInt64.self)) }
+        var prefix: UInt64 = 0
+        for index in 0..<8 { prefix = prefix << 8 | UInt64(index < key.count ? key[index] : 0) }
+        return prefix
+    }
+
+    /// In the order of keys: LevelDB's tables then overlap less, and merging them is cheaper.
+    mutating func sort() {
+        bytes.withUnsafeBytes { bytes in
+            items.sort { left, right in
+                if left.prefix != right.prefix { return left.prefix < right.prefix }
+                let common = Int(min(left.keyCount, right.keyCount))
+                guard let start = bytes.baseAddress else { return false }
+                let order = memcmp(start + left.offset, start + right.offset, common)
+                return order == 0 ? left.keyCount < right.keyCount : order < 0
+            }
+        }
+    }
+
+    /// Adds the changes of one entry to a batch.
+    func put(_ index: Int, into batch: LevelDB.WriteBatch) {
+        let item = items[index]
+        bytes.withUnsafeBytes { bytes in
+            let end = item.offset + Int(item.keyCount)
+            let key = UnsafeRawBufferPointer(rebasing: bytes[item.offset..<end])
+            if item.oldIndex != 0, item.oldIndex != item.newIndex {
+                batch.delete(ExpiryIndex.key(item.oldIndex, storedKey: key))
+            }
+            guard item.recordCount > 0 else {
+                if !item.isAbsentBelow { batch.delete(key) }
+                return
+            }
+            batch.put(key, UnsafeRawBufferPointer(rebasing: bytes[end..<(end + Int(item.recordCount))]))
+            if item.newIndex != 0, item.oldIndex != item.newIndex {
+                batch.put(ExpiryIndex.key(item.newIndex, storedKey: key), ExpiryIndex.value)
+            }
+        }
+    }
+
+    mutating func removeAll() {
+        let keepsMemory = bytes.capacity <= 4 << 20
+        bytes.removeAll(keepingCapacity: keepsMemory)
+        items.removeAll(keepingCapacity: keepsMemory)
+    }
+}

@@ -1,0 +1,85 @@
+/// The entries that LevelDB does not have yet, on their way to it.
+///
+/// A checkpoint *freezes* the dirty entries, *takes* them one after the other to hand them to LevelDB, and *finishes* when
+/// LevelDB has them for good. An entry that was written again meanwhile stays dirty, for the next checkpoint; its newer
+/// state is in a younger segment of the journal.
+extension EntryTable {
+    /// Bytes of the entries that LevelDB does not have yet.
+    var dirtyByteCount: Int { active.byteCount + frozen.byteCount + written.byteCount }
+    var dirtyCount: Int { active.count + frozen.count + written.count }
+
+    /// Calls `body` with every dirty entry. It must not change the table.
+    func forEachDirty(_ body: (EntryPointer) -> Void) {
+        for list in [active, frozen, written] {
+            var next = list.oldest
+            while let entry = next {
+                body(entry)
+                next = entry.head.pointee.newer
+            }
+        }
+    }
+
+    /// Makes everything dirty the matter of the checkpoint that begins. What an earlier one left behind comes first.
+    func freeze() {
+        thaw()
+        while let entry = active.oldest {
+            active.unlink(entry)
+            frozen.push(entry, .frozen)
+        }
+    }
+
+    /// Hands the next frozen entries to `body`: at most `most` are looked at.
+    /// - Parameters:
+    ///   - sequence: entries written by later commit units are left to the next checkpoint.
+    ///   - body: notes what LevelDB is to be given. It must not change the table; an entry that is expired it may turn into
+    ///     a removal.
+    ///   - left: is told of the entries that are left to the next checkpoint.
+    /// - Returns: whether there are more.
+    func takeFrozen(
+        upTo sequence: UInt64, most: Int, _ body: (EntryPointer) -> Void, left: (EntryPointer) -> Void
+    ) -> Bool {
+        for _ in 0..<most {
+            guard let entry = frozen.oldest else { return false }
+            frozen.unlink(entry)
+            if entry.sequence <= sequence {
+                body(entry)
+                written.push(entry, .written)
+            } else {
+                left(entry)
+                active.push(entry, .active)
+            }
+        }
+        return frozen.count > 0
+    }
+
+    /// LevelDB has what was taken. What was not written again becomes clean.
+    /// - Parameters:
+    ///   - most: how many are looked at.
+    ///   - keeps: whether a clean entry stays in memory.
+    /// - Returns: whether there are more.
+    func finishWritten(upTo sequence: UInt64, most: Int, keeps: (EntryPointer) -> Bool) -> Bool {
+        for _ in 0..<most {
+            guard let entry = written.oldest else { return false }
+            written.unlink(entry)
+            if entry.sequence > sequence {
+                active.push(entry, .active)
+            } else if keeps(entry) {
+                entry.head.pointee.isAbsentBelow = entry.head.pointee.recordCount == 0
+                admit(entry)
+            } else {
+                discard(entry)
+            }
+        }
+        return written.count > 0
+    }
+
+    /// The checkpoint failed: what was taken is taken again by the next one, and nobody knows what LevelDB has of it.
+    func thaw() {
+        while let entry = written.oldest {
+            written.unlink(entry)
+            entry.head.pointee.indexed = 0
+            entry.head.pointee.isAbsentBelow = false
+            frozen.push(entry, .frozen)
+        }
+    }
+}

@@ -1,0 +1,71 @@
+/// Which clean entries stay: S3-FIFO (Yang, Zhang, Qiu, Yue and Vinayak, "FIFO Queues are All You Need for Cache Eviction",
+/// SOSP 2023).
+///
+/// New entries enter a small queue; those asked for again while in it move to the main queue, the others leave, and only
+/// their hashes are remembered for a while, so that one that comes back enters the main queue at once. A scan passes
+/// through the small queue and pushes nothing else out. A hit changes a counter and moves nothing.
+extension EntryTable {
+    /// The part of the clean bytes that the small queue may hold, as one in so many.
+    private static let smallShare = 10
+    /// Hits are counted up to here.
+    private static let frequencyMax: UInt8 = 3
+
+    /// Bytes of the entries that may be evicted.
+    var cleanByteCount: Int { small.byteCount + main.byteCount }
+
+    /// Counts a hit.
+    func touch(_ entry: EntryPointer) {
+        if entry.head.pointee.frequency < Self.frequencyMax { entry.head.pointee.frequency += 1 }
+    }
+
+    /// Puts an entry that is in no list among those that may be evicted.
+    func admit(_ entry: EntryPointer) {
+        if entry.head.pointee.wasMain || ghosts.remove(entry.head.pointee.hash, most: ghostCount) {
+            main.push(entry, .main)
+        } else {
+            small.push(entry, .small)
+        }
+    }
+
+    private var ghostCount: Int { max(64, main.count) }
+
+    /// Lets one clean entry go.
+    /// - Returns: false when there is none.
+    func evict() -> Bool {
+        while small.count + main.count > 0 {
+            if main.count == 0 || small.byteCount * Self.smallShare > cleanByteCount {
+                if evictFromSmall() { return true }
+            } else if evictFromMain() {
+                return true
+            }
+        }
+        return false
+    }
+
+    /// - Returns: whether an entry left; otherwise the oldest moved to the main queue.
+    private func evictFromSmall() -> Bool {
+        guard let entry = small.oldest else { return evictFromMain() }
+        small.unlink(entry)
+        if entry.head.pointee.frequency > 0 {
+            entry.head.pointee.frequency = 0
+            main.push(entry, .main)
+            return false
+        }
+        ghosts.add(entry.head.pointee.hash, most: ghostCount)
+        discard(entry)
+        return true
+    }
+
+    /// - Returns: whether an entry left; otherwise the oldest, which had hits, goes round once more.
+    private func evictFromMain() -> Bool {
+        guard let entry = main.oldest else { return false }
+        main.unlink(entry)
+        if entry.head.pointee.frequency > 0 {
+            entry.head.pointee.frequency -= 1
+            main.push(entry, .main)
+            return false
+        }
+        discard(entry)
+        return true
+    }
+}

@@ -1,0 +1,265 @@
+/// The entries of one shard in memory: those that LevelDB does not have yet, and as many others as there is room for.
+///
+/// - One table for both, so that a read looks in one place and a write that becomes a cached entry does not move.
+/// - *Dirty* entries are in the journal but not yet in LevelDB. They are never evicted. See `EntryTable+Dirty`.
+/// - *Clean* entries are in LevelDB too. They are evicted by S3-FIFO. See `EntryTable+Eviction`. One without a record says
+///   that LevelDB has none: a read of an absent key that comes again does not go to the disk again.
+/// - Holds entries expired or not: whoever reads judges freshness.
+///
+/// An open-addressing hash table with linear probing (Knuth, TAOCP vol. 3, 6.4, algorithms L and R), in memory of its own:
+/// a lookup neither allocates nor counts references. Single owner: the lock of its shard guards it and everything its
+/// pointers lead to.
+final class EntryTable {
+    private struct Slot {
+        var hash: Int
+        var entry: EntryPointer?
+    }
+
+    private var slots: UnsafeMutablePointer<Slot>
+    private var capacity: Int
+    private(set) var count = 0
+    /// Bytes of all entries, clean and dirty.
+    var byteCount = 0
+    private var loads: UInt64 = 0
+
+    // The clean ones; see EntryTable+Eviction.
+    var small = EntryList()
+    var main = EntryList()
+    var ghosts = GhostTable()
+    // The dirty ones; see EntryTable+Dirty.
+    var active = EntryList()
+    var frozen = EntryList()
+    var written = EntryList()
+
+    private static let capacityMin = 16
+    /// The lowest bits of a hash chose the shard.
+    private static let shardBits = 4
+
+    init() {
+        capacity = Self.capacityMin
+        slots = Self.makeSlots(capacity)
+    }
+
+    deinit {
+        freeEntries()
+        slots.deallocate()
+    }
+
+    private static func makeSlots(_ count: Int) -> UnsafeMutablePointer<Slot> {
+        let slots = UnsafeMutablePointer<Slot>.allocate(capacity: count)
+        slots.initialize(repeating: Slot(hash: 0, entry: nil), count: count)
+        return slots
+    }
+
+    private func freeEntries() {
+        for index in 0..<capacity {
+            if let entry = slots[index].entry { entry.free() }
+        }
+    }
+
+    // MARK: Looking
+
+    /// The entry of a key; nil when nothing is known of it here.
+    func find(_ key: UnsafeRawBufferPointer, hash: Int) -> EntryPointer? {
+        let mask = capacity - 1
+        var index = hash >> Self.shardBits & mask
+        while let entry = slots[index].entry {
+            if slots[index].hash == hash, entry.hasKey(key) { return entry }
+            index = (index + 1) & mask
+        }
+        return nil
+    }
+
+    // MARK: Changing
+
+    /// Stores a record of `count` bytes, dirty.
+    /// - Parameters:
+    ///   - stamp: the sequence of the commit unit.
+    ///   - fill: writes the record into the memory it is given.
+    func put(
+        _ key: UnsafeRawBufferPointer, hash: Int, count: Int, stamp: UInt64,
+        _ fill: (UnsafeMutableRawPointer) -> Void
+    ) -> EntryPointer {
+        let entry = dirtyEntry(key, hash, recordCount: count)
+        entry.head.pointee.stamp = stamp
+        fill(entry.reserve(count))
+        return entry
+    }
+
+    /// Removes a key, dirty: LevelDB may have it still.
+    func remove(_ key: UnsafeRawBufferPointer, hash: Int, stamp: UInt64) {
+        let entry = dirtyEntry(key, hash, recordCount: 0)
+        entry.head.pointee.stamp = stamp
+        _ = entry.reserve(0)
+    }
+
+    /// Keeps what LevelDB has of a key, a record or nil, unless something is known of the key already.
+    func keep(_ key: UnsafeRawBufferPointer, hash: Int, _ record: UnsafeRawBufferPointer?) {
+        guard find(key, hash: hash) == nil else { return }
+        let count = record?.count ?? 0
+        let entry = EntryPointer.make(key, hash: hash, recordCount: count)
+        loads += 1
+        entry.head.pointee.stamp = EntryHead.loadedBit | loads
+        entry.head.pointee.isAbsentBelow = record == nil
+        let place = entry.reserve(count)
+        if let start = record?.baseAddress { place.copyMemory(from: start, byteCount: count) }
+        insert(entry)
+        admit(entry)
+    }
+
+    /// Forgets a clean entry. Dirty ones stay.
+    func forget(_ entry: EntryPointer) {
+        guard !entry.isDirty else { return }
+        unlink(entry)
+        discard(entry)
+    }
+
+    /// Forgets everything that LevelDB has too.
+    func forgetClean() {
+        while let entry = small.oldest { forget(entry) }
+        while let entry = main.oldest { forget(entry) }
+        ghosts = GhostTable()
+    }
+
+    /// Forgets everything, dirty or not.
+    func removeAll() {
+        freeEntries()
+        slots.deallocate()
+        capacity = Self.capacityMin
+        slots = Self.makeSlots(capacity)
+        count = 0
+        byteCount = 0
+        (small, main, active, frozen, written) = (EntryList(), EntryList(), EntryList(), EntryList(), EntryList())
+        ghosts = GhostTable()
+    }
+
+    // MARK: Memory
+
+    /// The entry of a key, in one of the dirty lists, without attachment, with room for a record of `recordCount` bytes.
+    private func dirtyEntry(_ key: UnsafeRawBufferPointer, _ hash: Int, recordCount: Int) -> EntryPointer {
+        guard let found = find(key, hash: hash) else {
+            let entry = EntryPointer.make(key, hash: hash, recordCount: recordCount)
+            insert(entry)
+            active.push(entry, .active)
+            return entry
+        }
+        attach(nil, to: found)
+        var entry = found
+        if !found.fits(recordCount) { entry = exchange(found, recordCount: recordCount) }
+        switch entry.head.pointee.place {
+        // Stays for the checkpoint that comes to it: that one sees by the stamp that it changed.
+        case .active, .frozen, .written: break
+        case .small, .main, .nowhere:
+            entry.head.pointee.wasMain = entry.head.pointee.place == .main
+            unlink(entry)
+            active.push(entry, .active)
+        }
+        return entry
+    }
+
+    /// Other memory for an entry, with room for a record of `recordCount` bytes, in the same place of the same list.
+    private func exchange(_ old: EntryPointer, recordCount: Int) -> EntryPointer {
+        let new = EntryPointer.make(old.key, hash: old.head.pointee.hash, recordCount: recordCount)
+        new.head.pointee.stamp = old.head.pointee.stamp
+        new.head.pointee.indexed = old.head.pointee.indexed
+        new.head.pointee.frequency = old.head.pointee.frequency
+        new.head.pointee.wasMain = old.head.pointee.wasMain
+        new.head.pointee.isAbsentBelow = old.head.pointee.isAbsentBelow
+        switch old.head.pointee.place {
+        case .small: small.replace(old, new)
+        case .main: main.replace(old, new)
+        case .active: active.replace(old, new)
+        case .frozen: frozen.replace(old, new)
+        case .written: written.replace(old, new)
+        case .nowhere: break
+        }
+        slots[slot(of: old)].entry = new
+        byteCount += new.byteCount - old.byteCount
+        old.free()
+        return new
+    }
+
+    func unlink(_ entry: EntryPointer) {
+        switch entry.head.pointee.place {
+        case .small: small.unlink(entry)
+        case .main: main.unlink(entry)
+        case .active: active.unlink(entry)
+        case .frozen: frozen.unlink(entry)
+        case .written: written.unlink(entry)
+        case .nowhere: break
+        }
+    }
+
+    /// Takes an entry that is in no list out of the table.
+    func discard(_ entry: EntryPointer) {
+        byteCount -= entry.byteCount
+        takeOut(slot(of: entry))
+        entry.free()
+    }
+
+    /// Notes that an entry takes more or fewer bytes, wherever it is.
+    func resized(_ entry: EntryPointer, by bytes: Int) {
+        byteCount += bytes
+        switch entry.head.pointee.place {
+        case .small: small.resized(by: bytes)
+        case .main: main.resized(by: bytes)
+        case .active: active.resized(by: bytes)
+        case .frozen: frozen.resized(by: bytes)
+        case .written: written.resized(by: bytes)
+        case .nowhere: break
+        }
+    }
+
+    // MARK: Slots
+
+    private func slot(of entry: EntryPointer) -> Int {
+        let mask = capacity - 1
+        var index = entry.head.pointee.hash >> Self.shardBits & mask
+        while slots[index].entry != entry {
+            precondition(slots[index].entry != nil, "an entry is not in its table")
+            index = (index + 1) & mask
+        }
+        return index
+    }
+
+    private func insert(_ entry: EntryPointer) {
+        if 4 * (count + 1) > 3 * capacity { resize(to: 2 * capacity) }
+        place(Slot(hash: entry.head.pointee.hash, entry: entry))
+        count += 1
+        byteCount += entry.byteCount
+    }
+
+    private func place(_ slot: Slot) {
+        let mask = capacity - 1
+        var index = slot.hash >> Self.shardBits & mask
+        while slots[index].entry != nil { index = (index + 1) & mask }
+        slots[index] = slot
+    }
+
+    private func resize(to newCapacity: Int) {
+        let old = slots
+        let oldCapacity = capacity
+        slots = Self.makeSlots(newCapacity)
+        capacity = newCapacity
+        for index in 0..<oldCapacity where old[index].entry != nil { place(old[index]) }
+        old.deallocate()
+    }
+
+    /// Empties a slot and moves those behind it up that would not be found any more.
+    private func takeOut(_ slot: Int) {
+        let mask = capacity - 1
+        var hole = slot
+        var index = (slot + 1) & mask
+        while slots[index].entry != nil {
+            let home = slots[index].hash >> Self.shardBits & mask
+            // Whether `home` lies in the half-open range from behind the hole to here, going round.
+            if (index &- home) & mask >= (index &- hole) & mask {
+                slots[hole] = slots[index]
+                hole = index
+            }
+            index = (index + 1) & mask
+        }
+        slots[hole].entry = nil
+        count -= 1
+    }
+}

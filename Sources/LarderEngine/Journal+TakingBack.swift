@@ -1,0 +1,32 @@
+extension JournalOperation {
+    var database: String {
+        switch self {
+        case .put(let database, _, _, _, _), .remove(let database, _, _, _): database
+        }
+    }
+
+    var epoch: UInt64 {
+        switch self {
+        case .put(_, let epoch, _, _, _), .remove(_, let epoch, _, _): epoch
+        }
+    }
+}
+
+extension Journal {
+    /// Takes the last appended group back, which could not be synced: it counts no more.
+    ///
+    /// Belongs to the thread that appends.
+    func takeBackLast(_ batch: JournalBatch) {
+        guard let segment = lock.withLock({ segments.last }), segment.lastSequence == batch.lastSequence else { return }
+        let offset = segment.liveBytes - batch.byteCount
+        // If the file stays longer, the next segment says that the rest does not count.
+        try? files.truncate(segment.file, to: offset, path: segment.path)
+        lock.withLock {
+            segment.byteCount = offset
+            lastSequence = batch.firstSequence - 1
+            segment.lastSequence = lastSequence
+            segment.hasFrames = offset > JournalFormat.segmentHeaderBytes
+            active = nil
+        }
+    }
+}

@@ -1,0 +1,172 @@
+/// The operations of one commit group, as the bytes of one frame of the journal.
+///
+/// Raw memory, because this is on the path of every write: an array's checks and its move at every growth cost more
+/// than the copying. Reused: ``clear()`` keeps the memory, unless there is much of it.
+///
+/// An operation that cannot be written (too long, no memory, sequences that fall) is not lost silently: the batch is
+/// defective from then on, and ``Journal/append(_:)`` refuses it.
+///
+/// For one owner at a time. The proof for `@unchecked Sendable`: whoever hands it on does so under a lock.
+final class JournalBatch: @unchecked Sendable {
+    /// What ``clear()`` keeps at most, in bytes.
+    static let keptBytesMax = 4 << 20
+    private static let initialBytes = 64 << 10
+
+    /// The sequence of the first operation; 0 while there is none.
+    private(set) var firstSequence: UInt64 = 0
+    /// The sequence of the last operation; 0 while there is none.
+    private(set) var lastSequence: UInt64 = 0
+    private(set) var operationCount = 0
+    /// Why this batch cannot be written: an errno. 0 while it can.
+    private(set) var defect: Int32 = 0
+
+    // `memory` has `capacity` bytes, of which those up to `end` are written: room for the header first, then the
+    // payload. Invariant: `memory` is nil only while `capacity` is 0.
+    private var memory: UnsafeMutableRawPointer?
+    private var capacity = 0
+    private var end = JournalFormat.frameHeaderBytes
+    private var selectedNumber: Int?
+
+    deinit { free(memory) }
+
+    var isEmpty: Bool { operationCount == 0 && defect == 0 }
+
+    /// Bytes of the frame as far as it is written, its header included.
+    var byteCount: Int { end }
+
+    /// Bytes of the operations.
+    var payloadByteCount: Int { end - JournalFormat.frameHeaderBytes }
+
+    /// Bytes of memory held.
+    var memoryByteCount: Int { capacity }
+
+    /// What follows belongs to this epoch of this database.
+    /// - Parameter number: unique for database and epoch together; while it stays the same, nothing is written.
+    func select(database: String, number: Int, epoch: UInt64) {
+        if selectedNumber == number { return }
+        var database = database
+        database.withUTF8 { name in
+            guard (1...JournalFormat.databaseNameBytesMax).contains(name.count) else { return fail(EINVAL) }
+            guard let place = reserve(10 + name.count) else { return }
+            place.storeBytes(of: JournalFormat.Kind.database, as: UInt8.self)
+            place.storeBytes(of: UInt8(name.count), toByteOffset: 1, as: UInt8.self)
+            place.storeBytes(of: epoch.bigEndian, toByteOffset: 2, as: UInt64.self)
+            copy(UnsafeRawBufferPointer(name), to: place + 10)
+            selectedNumber = number
+        }
+    }
+
+    /// Adds "the key has this record now". Sequences must not fall; the operations of one unit share one.
+    func put(key: UnsafeRawBufferPointer, record: UnsafeRawBufferPointer, sequence: UInt64) {
+        guard key.count <= JournalFormat.keyBytesMax, record.count <= JournalFormat.recordBytesMax else {
+            return fail(EMSGSIZE)
+        }
+        // Both counts are bounded above: the sum cannot overflow.
+        guard note(sequence), let place = reserve(9 + key.count + record.count) else { return }
+        place.storeBytes(of: JournalFormat.Kind.put, as: UInt8.self)
+        place.storeBytes(of: UInt32(truncatingIfNeeded: key.count).bigEndian, toByteOffset: 1, as: UInt32.self)
+        place.storeBytes(of: UInt32(truncatingIfNeeded: record.count).bigEndian, toByteOffset: 5, as: UInt32.self)
+        copy(key, to: place + 9)
+        copy(record, to: place + 9 + key.count)
+    }
+
+    /// As ``put(key:record:sequence:)``, for a record in two parts.
+    func put(
+        key: UnsafeRawBufferPointer, header: RecordHeader, payload: UnsafeRawBufferPointer, sequence: UInt64
+    ) {
+        let headerCount = header.byteCount
+        guard key.count <= JournalFormat.keyBytesMax, payload.count <= JournalFormat.recordBytesMax - headerCount else {
+            return fail(EMSGSIZE)
+        }
+        let count = headerCount + payload.count
+        guard note(sequence), let place = reserve(9 + key.count + count) else { return }
+        place.storeBytes(of: JournalFormat.Kind.put, as: UInt8.self)
+        place.storeBytes(of: UInt32(truncatingIfNeeded: key.count).bigEndian, toByteOffset: 1, as: UInt32.self)
+        place.storeBytes(of: UInt32(truncatingIfNeeded: count).bigEndian, toByteOffset: 5, as: UInt32.self)
+        copy(key, to: place + 9)
+        header.write(to: place + 9 + key.count)
+        copy(payload, to: place + 9 + key.count + headerCount)
+    }
+
+    /// Adds "the key has no record now".
+    func remove(key: UnsafeRawBufferPointer, sequence: UInt64) {
+        guard key.count <= JournalFormat.keyBytesMax else { return fail(EMSGSIZE) }
+        guard note(sequence), let place = reserve(5 + key.count) else { return }
+        place.storeBytes(of: JournalFormat.Kind.remove, as: UInt8.self)
+        place.storeBytes(of: UInt32(truncatingIfNeeded: key.count).bigEndian, toByteOffset: 1, as: UInt32.self)
+        copy(key, to: place + 5)
+    }
+
+    /// Empties the batch. Memory beyond ``keptBytesMax`` is given back.
+    func clear() {
+        firstSequence = 0
+        lastSequence = 0
+        operationCount = 0
+        defect = 0
+        end = JournalFormat.frameHeaderBytes
+        selectedNumber = nil
+        if capacity > Self.keptBytesMax {
+            free(memory)
+            memory = nil
+            capacity = 0
+        }
+    }
+
+    /// Completes the frame for its place in the journal.
+    /// - Returns: all of its bytes, valid until the batch is changed; nil for one without operations or defective.
+    func seal(segment: UInt64, offset: Int, syncedSequence: UInt64) -> UnsafeRawBufferPointer? {
+        guard operationCount > 0, defect == 0, let memory else { return nil }
+        let frame = UnsafeMutableRawBufferPointer(start: memory, count: end)
+        let header = JournalFrameHeader(
+            payloadBytes: end - JournalFormat.frameHeaderBytes, firstSequence: firstSequence,
+            lastSequence: lastSequence, syncedSequence: syncedSequence)
+        header.seal(frame, segment: segment, offset: offset)
+        return UnsafeRawBufferPointer(frame)
+    }
+
+    // MARK: Memory
+
+    private func fail(_ number: Int32) {
+        if defect == 0 { defect = number }
+    }
+
+    @inline(__always) private func note(_ sequence: UInt64) -> Bool {
+        guard selectedNumber != nil, sequence >= lastSequence, sequence > 0 else {
+            fail(EINVAL)
+            return false
+        }
+        if operationCount == 0 { firstSequence = sequence }
+        lastSequence = sequence
+        operationCount += 1
+        return true
+    }
+
+    /// Room for `count` bytes at the end, which is moved behind them. All of them must be written.
+    @inline(__always) private func reserve(_ count: Int) -> UnsafeMutableRawPointer? {
+        if capacity - end < count, !grow(by: count) { return nil }
+        guard let memory else { return nil }
+        defer { end += count }
+        return memory + end
+    }
+
+    @inline(never) private func grow(by count: Int) -> Bool {
+        // `count` is below 2^30 and `end` below 2^33: no sum here can overflow.
+        let needed = end + count
+        guard needed - JournalFormat.frameHeaderBytes <= JournalFormat.payloadBytesMax else {
+            fail(EMSGSIZE)
+            return false
+        }
+        let grown = max(needed, capacity * 2, Self.initialBytes)
+        guard let moved = realloc(memory, grown) else {
+            fail(ENOMEM)
+            return false
+        }
+        memory = moved
+        capacity = grown
+        return true
+    }
+
+    @inline(__always) private func copy(_ bytes: UnsafeRawBufferPointer, to place: UnsafeMutableRawPointer) {
+        if let start = bytes.baseAddress { memcpy(place, start, bytes.count) }
+    }
+}

@@ -1,0 +1,174 @@
+// The bytes of the journal's files, and nothing but them. **On disk: do not change.** docs/StorageFormat.md shows them.
+
+enum JournalFormat {
+    /// The directory of the journal in a larder.
+    static let directoryName = "JOURNAL"
+    /// The version of the layout of segments and frames.
+    static let version: UInt32 = 1
+    /// "LARDERJL", the first bytes of every segment.
+    static let segmentMagic: UInt64 = 0x4C41_5244_4552_4A4C
+    /// F7 "LJF", the first bytes of every frame.
+    static let frameMagic: UInt32 = 0xF74C_4A46
+
+    static let segmentHeaderBytes = 52
+    /// The part of a segment's header that is the same in every version: magic, version, and their checksum.
+    static let preambleBytes = 16
+    static let frameHeaderBytes = 40
+
+    /// The longest payload of a frame: far more than the engine collects, and a bound for what a reader allocates.
+    static let payloadBytesMax = 1 << 32
+    static let keyBytesMax = Key.bytesMax
+    /// The longest record: the longest payload of an entry, and its header with a deadline.
+    static let recordBytesMax = Record.payloadBytesMax + 24
+    static let databaseNameBytesMax = 255
+    /// Segments are counted from 1. Far below the end of the integers, so that counting up cannot overflow.
+    static let numberMax: UInt64 = 1 << 62
+
+    /// The first byte of an operation.
+    enum Kind {
+        /// What follows belongs to this database: name length (1 byte), epoch (8), name.
+        static let database: UInt8 = 1
+        /// Key length (4), record length (4), key, record.
+        static let put: UInt8 = 2
+        /// Key length (4), key.
+        static let remove: UInt8 = 3
+    }
+
+    /// `0000000000000001.log`
+    static func fileName(_ number: UInt64) -> String {
+        let digits = String(number, radix: 16)
+        return String(repeating: "0", count: 16 - digits.count) + digits + ".log"
+    }
+
+    /// The number of a segment's file; nil for every other name.
+    static func number(ofFile name: String) -> UInt64? {
+        guard name.hasSuffix(".log"), let number = UInt64(name.dropLast(4), radix: 16),
+            (1...numberMax).contains(number),
+            fileName(number) == name
+        else { return nil }
+        return number
+    }
+
+    /// The checksum of a frame: over its segment's number and its offset there, as if both stood before it, and over
+    /// what follows the checksum in it. So a frame counts only where it was written, and a value that contains the
+    /// bytes of a frame is never taken for one.
+    static func frameChecksum(segment: UInt64, offset: Int, _ checked: UnsafeRawBufferPointer) -> UInt32 {
+        let place = withUnsafeBytes(of: (segment.bigEndian, UInt64(offset).bigEndian)) { CRC32C.checksum($0) }
+        return CRC32C.extend(place, checked)
+    }
+}
+
+/// What stands at the beginning of every segment.
+///
+/// ```
+/// offset  bytes  field (integers big-endian)
+///      0      8  "LARDERJL"
+///      8      4  version of the layout: 1
+///     12      4  CRC-32C of the bytes 0 to 11; so far the header is the same in every version
+///     16      8  number of this segment
+///     24      8  number of the segment before; 0: there was none
+///     32      8  how many bytes of the segment before count, its header included
+///     40      8  last sequence before this segment
+///     48      4  CRC-32C of the bytes 0 to 47
+/// ```
+struct JournalSegmentHeader: Equatable {
+    var number: UInt64
+    var formerNumber: UInt64
+    var formerBytes: UInt64
+    var formerSequence: UInt64
+
+    enum Defect: Error, Equatable {
+        case newerVersion(UInt32)
+        case malformed(String)
+    }
+
+    var bytes: [UInt8] {
+        var bytes: [UInt8] = []
+        func append(_ value: UInt32) { withUnsafeBytes(of: value.bigEndian) { bytes.append(contentsOf: $0) } }
+        BigEndian.append(JournalFormat.segmentMagic, to: &bytes)
+        append(JournalFormat.version)
+        append(CRC32C.checksum(bytes))
+        for value in [number, formerNumber, formerBytes, formerSequence] { BigEndian.append(value, to: &bytes) }
+        append(CRC32C.checksum(bytes))
+        return bytes
+    }
+}
+
+extension JournalSegmentHeader {
+    /// Reads the header of segment `number` from the first bytes of its file, which may be fewer than a header has.
+    init(parsing bytes: UnsafeRawBufferPointer, number expected: UInt64) throws(Defect) {
+        guard let magic = BigEndian.read(bytes, at: 0), let version = BigEndian.read(bytes, at: 8, count: 4),
+            let preambleSum = BigEndian.read(bytes, at: 12, count: 4)
+        else { throw .malformed("the file ends inside of its header") }
+        guard magic == JournalFormat.segmentMagic else { throw .malformed("it does not begin as a segment") }
+        guard preambleSum == UInt64(CRC32C.checksum(UnsafeRawBufferPointer(rebasing: bytes[0..<12]))) else {
+            throw .malformed("the checksum of the header's beginning does not match")
+        }
+        // A newer layout may go on in another way: nothing else of it is read.
+        guard version <= UInt64(JournalFormat.version) else { throw .newerVersion(UInt32(version)) }
+        guard version >= 1 else { throw .malformed("there is no version \(version)") }
+        guard let number = BigEndian.read(bytes, at: 16), let formerNumber = BigEndian.read(bytes, at: 24),
+            let formerBytes = BigEndian.read(bytes, at: 32), let formerSequence = BigEndian.read(bytes, at: 40),
+            let sum = BigEndian.read(bytes, at: 48, count: 4)
+        else { throw .malformed("the file ends inside of its header") }
+        guard sum == UInt64(CRC32C.checksum(UnsafeRawBufferPointer(rebasing: bytes[0..<48]))) else {
+            throw .malformed("the checksum of the header does not match")
+        }
+        guard number == expected else { throw .malformed("it says that it is segment \(number)") }
+        guard formerNumber < number else { throw .malformed("it says that it follows segment \(formerNumber)") }
+        self.init(
+            number: number, formerNumber: formerNumber, formerBytes: formerBytes, formerSequence: formerSequence)
+    }
+}
+
+/// What stands before the operations of a commit group.
+///
+/// ```
+/// offset  bytes  field (integers big-endian)
+///      0      4  F7 "LJF"
+///      4      4  CRC-32C, see JournalFormat.frameChecksum, of the bytes from 8 on
+///      8      8  length of the payload
+///     16      8  first sequence
+///     24      8  last sequence
+///     32      8  the last sequence known to be on the disk when the frame was written
+///     40         payload: operations
+/// ```
+struct JournalFrameHeader: Equatable {
+    var payloadBytes: Int
+    var firstSequence: UInt64
+    var lastSequence: UInt64
+    var syncedSequence: UInt64
+
+    var frameBytes: Int { JournalFormat.frameHeaderBytes + payloadBytes }
+
+    init(payloadBytes: Int, firstSequence: UInt64, lastSequence: UInt64, syncedSequence: UInt64) {
+        self.payloadBytes = payloadBytes
+        self.firstSequence = firstSequence
+        self.lastSequence = lastSequence
+        self.syncedSequence = syncedSequence
+    }
+
+    /// Reads a header that is followed by at most `room` bytes of payload.
+    /// - Returns: nil when the bytes are no frame's header, or the payload would not fit.
+    init?(parsing bytes: UnsafeRawBufferPointer, room: Int) {
+        guard BigEndian.read(bytes, at: 0, count: 4) == UInt64(JournalFormat.frameMagic),
+            let length = BigEndian.read(bytes, at: 8), let first = BigEndian.read(bytes, at: 16),
+            let last = BigEndian.read(bytes, at: 24), let synced = BigEndian.read(bytes, at: 32),
+            // Compared before anything is computed with it or allocated for it.
+            length <= UInt64(max(0, min(room, JournalFormat.payloadBytesMax)))
+        else { return nil }
+        self.init(payloadBytes: Int(length), firstSequence: first, lastSequence: last, syncedSequence: synced)
+    }
+
+    /// Completes the frame that `frame` holds: its payload stands behind the room for the header.
+    func seal(_ frame: UnsafeMutableRawBufferPointer, segment: UInt64, offset: Int) {
+        frame.storeBytes(of: JournalFormat.frameMagic.bigEndian, as: UInt32.self)
+        frame.storeBytes(of: UInt64(payloadBytes).bigEndian, toByteOffset: 8, as: UInt64.self)
+        frame.storeBytes(of: firstSequence.bigEndian, toByteOffset: 16, as: UInt64.self)
+        frame.storeBytes(of: lastSequence.bigEndian, toByteOffset: 24, as: UInt64.self)
+        frame.storeBytes(of: syncedSequence.bigEndian, toByteOffset: 32, as: UInt64.self)
+        let sum = JournalFormat.frameChecksum(
+            segment: segment, offset: offset, UnsafeRawBufferPointer(rebasing: frame[8..<frameBytes]))
+        frame.storeBytes(of: sum.bigEndian, toByteOffset: 4, as: UInt32.self)
+    }
+}

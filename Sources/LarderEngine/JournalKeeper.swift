@@ -1,0 +1,227 @@
+import Synchronization
+import Threading
+
+/// The larder's journal in use: takes what is committed, says when LevelDB should get it, and gives it back after a crash
+/// or a failed commit.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the journal's segments and `era` are read and changed with `lock` held,
+/// except for the fsync, which the journal allows beside everything else. Lock order: shard locks, `lock`.
+final class JournalKeeper: @unchecked Sendable {
+    /// Where a checkpoint begins.
+    struct Cut {
+        /// The last segment that the checkpoint makes superfluous.
+        let segment: UInt64
+        /// The last commit unit in it.
+        let sequence: UInt64
+        fileprivate let era: UInt64
+    }
+
+    private let context: EngineContext
+    private let journal: Journal
+    private let lock = Lock()
+    /// Goes up when a failed commit was taken back: what a checkpoint has seen before may be gone.
+    private var era: UInt64 = 0
+    private var lastSequence: UInt64 = 0
+    /// The last segment that a checkpoint is about to make superfluous: what cannot be synced of it does not matter.
+    private var ended: UInt64 = 0
+    private let liveBytes = Atomic<Int>(0)
+    private let unsynced = Atomic<Bool>(false)
+    private let syncing = Atomic<Bool>(false)
+    private let needsCheckpoint = Atomic<Bool>(false)
+    /// Wakes the checkpointer. Set before anything is written.
+    var onFull: () -> Void = {}
+
+    init(context: EngineContext) throws(LarderError) {
+        self.context = context
+        do throws(FileError) {
+            journal = try Journal(
+                directory: context.directory + "/JOURNAL", segmentBytes: context.options.journalSegmentBytes,
+                faults: context.options.journalFaults)
+        } catch {
+            throw LarderError(.io, error.description, operation: "open journal", underlying: error)
+        }
+    }
+
+    // MARK: Writing
+
+    /// Appends what was applied, at the level asked for. By one thread at a time.
+    func append(_ batch: JournalBatch, _ level: Durability) throws(LarderError) {
+        try context.options.beforeCommit?()
+        do throws(FileError) {
+            try lock.withLock { () throws(FileError) in
+                defer { liveBytes.store(journal.liveByteCount, ordering: .relaxed) }
+                try journal.append(batch)
+                if level == .always {
+                    do throws(FileError) {
+                        try journal.sync(above: ended)
+                    } catch {
+                        journal.takeBackLast(batch)
+                        throw error
+                    }
+                }
+                lastSequence = batch.lastSequence
+            }
+        } catch {
+            // A segment that was given up is to be followed by a checkpoint, which makes it superfluous.
+            requestCheckpoint()
+            throw LarderError(.io, error.description, operation: "commit", underlying: error)
+        }
+        switch level {
+        case .os: break
+        case .everysecond: unsynced.store(true, ordering: .relaxed)
+        case .always: context.statistics.syncs.add()
+        }
+        if liveBytes.load(ordering: .relaxed) >= context.options.checkpointBytes { onFull() }
+    }
+
+    /// Whether appending may take long, because an fsync is under way.
+    var isBusy: Bool { syncing.load(ordering: .relaxed) }
+    /// Whether so much waits for LevelDB that writers should wait.
+    var isFull: Bool { liveBytes.load(ordering: .relaxed) >= 2 * context.options.checkpointBytes }
+    /// Whether a checkpoint is due.
+    var isDue: Bool {
+        liveBytes.load(ordering: .relaxed) >= context.options.checkpointBytes
+            || needsCheckpoint.load(ordering: .relaxed)
+    }
+    /// Bytes of the journal's files.
+    var byteCount: Int { liveBytes.load(ordering: .relaxed) }
+
+    private func requestCheckpoint() {
+        needsCheckpoint.store(true, ordering: .relaxed)
+        onFull()
+    }
+
+    /// fsyncs what was appended since the last time, if any of it asked for that. May take long.
+    func syncIfNeeded() throws(LarderError) {
+        guard unsynced.exchange(false, ordering: .relaxed) else { return }
+        try sync()
+    }
+
+    /// fsyncs what was appended.
+    /// - Parameter cut: what stands before it need not be synced.
+    func sync(behind cut: Cut? = nil) throws(LarderError) {
+        syncing.store(true, ordering: .relaxed)
+        defer { syncing.store(false, ordering: .relaxed) }
+        do throws(FileError) {
+            try journal.sync(above: cut?.segment ?? 0)
+            context.statistics.syncs.add()
+        } catch {
+            // The system may have dropped what it could not write: LevelDB gets it from memory instead.
+            requestCheckpoint()
+            throw LarderError(.io, error.description, operation: "fsync", underlying: error)
+        }
+    }
+
+    // MARK: Checkpoints
+
+    /// How many failed commits were taken back. With a shard lock held it stands still.
+    var takenBack: UInt64 { lock.withLock { era } }
+
+    /// Begins a checkpoint: what is appended from now on goes to a new segment.
+    /// - Returns: nil when the journal is empty.
+    func cut() -> Cut? {
+        lock.withLock {
+            needsCheckpoint.store(false, ordering: .relaxed)
+            guard let segment = journal.rotate() else { return nil }
+            ended = segment
+            return Cut(segment: segment, sequence: lastSequence, era: era)
+        }
+    }
+
+    /// Removes what a checkpoint made superfluous.
+    /// - Returns: false when a failed commit was taken back meanwhile: then nothing was removed.
+    func finish(_ cut: Cut) throws(LarderError) -> Bool {
+        do throws(FileError) {
+            return try lock.withLock { () throws(FileError) in
+                guard era == cut.era else { return false }
+                defer { liveBytes.store(journal.liveByteCount, ordering: .relaxed) }
+                try journal.removeSegments(upTo: cut.segment)
+                return true
+            }
+        } catch {
+            throw LarderError(.io, error.description, operation: "checkpoint", underlying: error)
+        }
+    }
+
+    /// Asks for a checkpoint soon.
+    func wantCheckpoint() { requestCheckpoint() }
+
+    // MARK: Reading
+
+    /// Applies what the journal has to the databases it belongs to. Before anything else uses them.
+    /// - Returns: the sequence of the last commit unit.
+    func recover(_ find: (String) -> Database?) throws(LarderError) -> UInt64 {
+        var report = try lock.withLock { () throws(LarderError) in try replay(find) }
+        if let damage = report.damage {
+            try setAside(damage, &report)
+        }
+        if let cut = report.cut {
+            context.report(
+                .info, "the journal's last \(cut.bytes) bytes are what was being written at the end: \(cut.reason)")
+        }
+        if report.operations > 0 {
+            context.report(
+                .info, "replayed \(report.operations) operations, \(report.bytes) bytes of the journal")
+            requestCheckpoint()
+        }
+        // An empty journal does not tell how far an earlier process came; the time does, for what databases note of it.
+        lastSequence = max(report.lastSequence, UInt64(max(0, context.time.now())) << 16)
+        liveBytes.store(journal.liveByteCount, ordering: .relaxed)
+        return lastSequence
+    }
+
+    private func setAside(_ damage: JournalDamage, _ report: inout JournalReport) throws(LarderError) {
+        guard context.options.onDamage == .setAside else {
+            throw LarderError(
+                .damaged,
+                "the journal is damaged: \(damage). What stands before the damage can be used; nothing was changed. "
+                    + "Open with the damage set aside to go on with that", operation: "open larder")
+        }
+        let place = try DamagedFiles.place(for: "journal", context: context)
+        do throws(FileError) {
+            try journal.setAside(report, to: place)
+        } catch {
+            throw LarderError(.io, error.description, operation: "set the journal aside", underlying: error)
+        }
+        context.statistics.setAside.add()
+        context.journalEnd.store(report.lastSequence, ordering: .relaxed)
+        context.report(
+            .error, "the journal is damaged: \(damage); what stands behind the damage was set aside at \(place)")
+    }
+
+    private func replay(_ find: (String) -> Database?) throws(LarderError) -> JournalReport {
+        var lastName = ""
+        var last: Database?
+        return try journal.replay { operation in
+            if operation.database != lastName {
+                lastName = operation.database
+                last = find(lastName)
+            }
+            last?.apply(operation)
+        }
+    }
+
+    /// Takes databases back to what is durable: their state, and the entries that the journal has. Called with all shard
+    /// locks of all databases held.
+    func takeBack(_ databases: [Database]) {
+        lock.withLock {
+            era += 1
+            let byName = Dictionary(databases.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+            do throws(LarderError) {
+                // First without effect: what cannot be read must not cost what is in memory.
+                let report = try replay { _ in nil }
+                if let damage = report.damage { throw LarderError(.damaged, "\(damage)", operation: "read journal") }
+                for database in databases { database.revertToDurable() }
+                _ = try replay { byName[$0] }
+            } catch {
+                for database in databases { database.revertStateOnly() }
+                context.report(
+                    .error,
+                    "the journal cannot be read after a failed commit (\(error)): writes that were refused may be "
+                        + "visible until the larder is opened again")
+            }
+        }
+    }
+
+    func close() { lock.withLock { journal.close() } }
+}

@@ -1,0 +1,154 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// Copies of the entries that LevelDB did not have at one instant, in the order of their keys: what a cursor or a snapshot
+/// puts over what LevelDB had at that instant.
+///
+/// A value without references to the tables: readers need no lock.
+struct MemoryRun: Sendable {
+    private struct Item {
+        var offset: Int
+        var keyCount: Int32
+        /// 0: the key was removed.
+        var recordCount: Int32
+    }
+
+    private var bytes: [UInt8] = []
+    private var items: [Item] = []
+
+    /// Copies the dirty entries of a database whose keys begin with `prefix`. Called with all its shard locks held.
+    init(_ database: Database, prefix: [UInt8]) {
+        for index in 0..<Shard.count {
+            database.shard(index).table.forEachDirty { entry in
+                let key = entry.key
+                guard key.count >= prefix.count, key.prefix(prefix.count).elementsEqual(prefix) else { return }
+                let record = entry.record
+                items.append(
+                    Item(offset: bytes.count, keyCount: Int32(key.count), recordCount: Int32(record?.count ?? 0)))
+                bytes.append(contentsOf: key)
+                if let record { bytes.append(contentsOf: record) }
+            }
+        }
+    }
+
+    /// Puts the copies in order. Apart, because no lock is needed for it.
+    mutating func sort() {
+        bytes.withUnsafeBytes { bytes in
+            items.sort { Self.compare(Self.key($0, bytes), Self.key($1, bytes)) < 0 }
+        }
+    }
+
+    var count: Int { items.count }
+
+    /// What begins with `prefix`. Shares the bytes.
+    func narrowed(to prefix: [UInt8]) -> MemoryRun {
+        guard !prefix.isEmpty else { return self }
+        var narrow = self
+        narrow.items = bytes.withUnsafeBytes { bytes in
+            items.filter { Self.key($0, bytes).starts(with: prefix) }
+        }
+        return narrow
+    }
+
+    // MARK: Looking
+
+    private static func key(_ item: Item, _ bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(rebasing: bytes[item.offset..<(item.offset + Int(item.keyCount))])
+    }
+
+    func key(_ index: Int) -> Key { bytes.withUnsafeBytes { Key(Self.key(items[index], $0)) } }
+
+    /// Runs `body` on the record at `index`; on nil when the key was removed.
+    func withRecord<Result>(_ index: Int, _ body: (UnsafeRawBufferPointer?) -> Result) -> Result {
+        let item = items[index]
+        guard item.recordCount > 0 else { return body(nil) }
+        return bytes.withUnsafeBytes { bytes in
+            let start = item.offset + Int(item.keyCount)
+            return body(UnsafeRawBufferPointer(rebasing: bytes[start..<(start + Int(item.recordCount))]))
+        }
+    }
+
+    /// The first place whose key is not before `key`; ``count`` when there is none.
+    func lowerBound(_ key: UnsafeRawBufferPointer) -> Int {
+        bytes.withUnsafeBytes { bytes in
+            var low = 0
+            var high = items.count
+            while low < high {
+                let middle = low + (high - low) / 2
+                if Self.compare(Self.key(items[middle], bytes), key) < 0 { low = middle + 1 } else { high = middle }
+            }
+            return low
+        }
+    }
+
+    /// Where the key is; nil when nothing is here of it.
+    func find(_ key: Key) -> Int? {
+        key.withBytes { wanted in
+            let index = lowerBound(wanted)
+            return index < items.count && compare(index, wanted) == 0 ? index : nil
+        }
+    }
+
+    /// Less than 0 when the key at `index` comes before `key`, 0 when it is the same.
+    func compare(_ index: Int, _ key: UnsafeRawBufferPointer) -> Int {
+        bytes.withUnsafeBytes { Self.compare(Self.key(items[index], $0), key) }
+    }
+
+    /// In the order of bytes, as LevelDB's.
+    private static func compare(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int {
+        let common = min(left.count, right.count)
+        if common > 0, let leftStart = left.baseAddress, let rightStart = right.baseAddress {
+            let order = memcmp(leftStart, rightStart, common)
+            if order != 0 { return Int(order) }
+        }
+        return left.count - right.count
+    }
+}
+
+/// What a database was at one instant: what LevelDB had, and what only memory had.
+struct DatabaseView<Below: Sendable>: Sendable {
+    let store: EpochStore
+    /// Taken of LevelDB at that instant.
+    let below: Below
+    let run: MemoryRun
+}
+
+extension Database {
+    /// Entries that are copied with all shards locked, at most, unless the disk takes no writes.
+    static let copiedMax = 4096
+
+    /// Takes a view of everything applied before the call, and waits until that is committed. May block.
+    /// - Parameters:
+    ///   - prefix: of the keys that matter.
+    ///   - flushing: whether much of what is only in memory is written to LevelDB first.
+    ///   - look: takes of LevelDB what the view needs: called with all shards locked, so short.
+    /// - Returns: nil when the database has no files.
+    func view<Below: Sendable>(
+        _ operation: String, prefix: [UInt8] = [], flushing: Bool = true,
+        _ look: (EpochStore) throws(LarderError) -> Below
+    ) throws(LarderError) -> DatabaseView<Below>? {
+        try ForkGuard.check(operation)
+        while true {
+            guard try readableStore(appliedState, operation) != nil else { return nil }
+            // If that fails, more has to be copied.
+            if flushing, dirtyCount > Self.copiedMax { _ = try? checkpointer.flush(self) }
+            let before = checkpointer.takenBack
+            var view: DatabaseView<Below>?
+            try withAllShards { () throws(LarderError) in
+                guard case .open(let store) = applied.presence else { return }
+                view = DatabaseView(store: store, below: try look(store), run: MemoryRun(self, prefix: prefix))
+            }
+            pipeline.drain()
+            // Opened, closed or taken back meanwhile: once more.
+            guard let view, checkpointer.takenBack == before else { continue }
+            var run = view.run
+            run.sort()
+            return DatabaseView(store: view.store, below: view.below, run: run)
+        }
+    }
+}

@@ -1,0 +1,80 @@
+import LevelDB
+
+/// Goes over all entries in LevelDB, step by step, for what the expiry index does not tell: removes those that are expired,
+/// and where it is asked to, puts governed ones into the index that were stored when their policy was not indexed.
+///
+/// Confined to the thread that maintains the larder. A restart of the process begins it again.
+struct RecordScan {
+    /// Where the next step begins; nil behind the end.
+    private var resume: [UInt8]? = [KeyKind.record]
+    /// The policy that the scan indexes for, by the number of its change; nil when it indexes nothing.
+    let indexingFor: Int?
+
+    static let recordsPerStep = 512
+
+    init(indexingFor policyChanges: Int? = nil) { indexingFor = policyChanges }
+
+    var isOver: Bool { resume == nil }
+
+    /// One bounded step.
+    /// - Returns: what it removed.
+    mutating func step(_ database: Database, _ store: EpochStore) throws(LarderError) -> Sweeper.Removal {
+        guard let start = resume else { return Sweeper.Removal() }
+        var next: [UInt8]?
+        let removal = try store.indexLock.withLock { () throws(LarderError) in
+            let state = database.appliedState
+            let found = try Self.collect(from: start, store)
+            next = found.last.map { $0.key.stored + [0] }
+            var removal = Sweeper.Removal()
+            let batch = LevelDB.WriteBatch()
+            let rules = ExpiryIndex.Rules(state.rules.policy)
+            let now = database.now()
+            for candidate in found {
+                guard let header = candidate.header else { continue }
+                if state.rules.freshness(header, now: now) == .expired {
+                    // A dirty entry is the checkpoint's matter, which removes what is beneath if that is to go.
+                    guard database.letGo(candidate.key) else { continue }
+                    batch.delete(candidate.key.stored)
+                    removal.entries += 1
+                    removal.bytes += candidate.byteCount
+                } else if indexingFor != nil, header.rule == .governed {
+                    let slot = rules.slot(header)
+                    guard slot != 0 else { continue }
+                    batch.put(
+                        candidate.key.stored.withUnsafeBytes { ExpiryIndex.key(slot, storedKey: $0) }, ExpiryIndex.value
+                    )
+                }
+            }
+            if !batch.isEmpty { try store.write(batch, sync: false) }
+            return removal
+        }
+        resume = next
+        Sweeper.note(removal, database)
+        return removal
+    }
+
+    private struct Candidate {
+        let key: Key
+        /// nil for one that cannot be read.
+        let header: RecordHeader?
+        let byteCount: Int
+    }
+
+    private static func collect(from start: [UInt8], _ store: EpochStore) throws(LarderError) -> [Candidate] {
+        try store.access("sweep") { (database) throws(LevelDBError) in
+            var options = ReadOptions()
+            options.fillCache = false
+            let cursor = try database.cursor(options, prefix: [KeyKind.record])
+            defer { cursor.close() }
+            var found: [Candidate] = []
+            try cursor.seek(to: start)
+            while cursor.isValid, found.count < recordsPerStep {
+                let key = cursor.key
+                let (header, count) = try cursor.withValue { (try? RecordHeader(parsing: $0), $0.count) }
+                found.append(Candidate(key: Key(stored: key), header: header, byteCount: key.count + count))
+                try cursor.next()
+            }
+            return found
+        }
+    }
+}

@@ -1,0 +1,343 @@
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+
+/// The table of entries by itself: what it keeps, what it lets go, and how well it guesses.
+@Suite struct EntryTableTests {
+    /// Stored bytes of a record with a payload of `bytes` bytes.
+    private static func record(_ bytes: Int) -> [UInt8] {
+        Record(RecordHeader(storedAt: 1), payload: [UInt8](repeating: 7, count: bytes)).stored
+    }
+
+    @Test func keepsReplacesAndRemoves() {
+        let table = TestTable()
+        #expect(table.payloadCount("a") == nil)
+        table.keep("a", Self.record(10))
+        let bytes = table.table.byteCount
+        #expect(
+            bytes >= 1 + 16 + 10 + EntryPointer.overheadBytes && bytes < 16 + 1 + 16 + 10 + EntryPointer.overheadBytes)
+        #expect(table.payloadCount("a") == 10)
+        // What LevelDB has never takes the place of what is known.
+        table.keep("a", Self.record(20))
+        #expect(table.payloadCount("a") == 10)
+        table.put("a", Self.record(2000), sequence: 1)
+        #expect(table.payloadCount("a") == 2000)
+        #expect(table.table.count == 1)
+        #expect(table.table.dirtyCount == 1)
+        #expect(!table.table.evict())
+        table.checkpoint(upTo: 1)
+        #expect(table.table.evict())
+        #expect(table.table.byteCount == 0 && table.table.count == 0)
+        #expect(!table.table.evict())
+    }
+
+    @Test func aCheckpointLeavesWhatWasWrittenAgain() {
+        let table = TestTable()
+        for key in ["a", "b", "c", "d"] { table.put(key, Self.record(10), sequence: 1) }
+        table.remove("d", sequence: 2)
+        table.table.freeze()
+        table.put("a", Self.record(11), sequence: 3)
+        table.put("e", Self.record(11), sequence: 4)
+        var taken: [String] = []
+        var left: [String] = []
+        #expect(
+            table.table.takeFrozen(upTo: 2, most: 1, { taken.append($0.text) }, left: { left.append($0.text) }))
+        table.put("b", Self.record(500), sequence: 5)
+        while table.table.takeFrozen(upTo: 2, most: 1, { taken.append($0.text) }, left: { left.append($0.text) }) {}
+        #expect(taken.sorted() == ["c", "d"])
+        #expect(left.sorted() == ["a", "b"])
+        table.put("c", Self.record(12), sequence: 6)
+        while table.table.finishWritten(upTo: 2, most: 1, keeps: { _ in true }) {}
+        // "d" is known to be absent, and clean; the others wait for the next checkpoint.
+        #expect(table.table.dirtyCount == 4)
+        #expect(table.table.count == 5)
+        #expect(table.entry("d")?.head.pointee.isAbsentBelow == true)
+        #expect(table.table.evict())
+        #expect(!table.table.evict())
+        table.checkpoint(upTo: 6)
+        #expect(table.table.dirtyCount == 0)
+        #expect(table.payloadCount("b") == 500)
+    }
+
+    @Test func aCheckpointThatFailedIsTakenAgain() {
+        let table = TestTable()
+        for key in ["a", "b"] { table.put(key, Self.record(10), sequence: 1) }
+        table.table.freeze()
+        _ = table.table.takeFrozen(upTo: 1, most: 1, { $0.head.pointee.indexed = 1027 }, left: { _ in })
+        table.table.thaw()
+        var taken: [String] = []
+        table.table.freeze()
+        while table.table.takeFrozen(
+            upTo: 1, most: 10,
+            {
+                taken.append($0.text)
+                #expect($0.head.pointee.indexed == 0)
+            }, left: { _ in })
+        {}
+        #expect(taken.sorted() == ["a", "b"])
+    }
+
+    /// An attachment goes with the state of the entry that it belongs to.
+    @Test func attachmentsGoWithTheirEntry() {
+        final class Model {}
+        let table = TestTable()
+        weak var model: Model?
+        func attach(_ key: String) {
+            let new = Model()
+            model = new
+            guard let entry = table.entry(key) else { return }
+            table.table.attach(Attachment(new, byteCount: 1000), to: entry)
+        }
+        let empty = table.table.byteCount
+        table.keep("a", Self.record(10))
+        let bare = table.table.byteCount
+        attach("a")
+        #expect(model != nil && table.table.byteCount == bare + 1000 && table.table.cleanByteCount == bare + 1000)
+        attach("a")
+        #expect(model != nil && table.table.byteCount == bare + 1000 && table.table.cleanByteCount == bare + 1000)
+        table.put("a", Self.record(10), sequence: 1)
+        #expect(model == nil && table.table.byteCount == bare && table.table.dirtyByteCount == bare)
+        attach("a")
+        table.remove("a", sequence: 2)
+        #expect(model == nil)
+        table.checkpoint(upTo: 2)
+        table.keep("b", Self.record(1))
+        attach("b")
+        while table.table.evict() {}
+        #expect(model == nil && table.table.byteCount == empty && table.table.cleanByteCount == empty)
+        table.keep("c", Self.record(1))
+        attach("c")
+        table.table.removeAll()
+        #expect(model == nil)
+    }
+
+    /// Runs `keys` through a table of `capacity` entries, as a cache in front of something slow.
+    private static func hitRatio(_ keys: [Int], capacity: Int) -> Double {
+        let table = TestTable()
+        let record = record(1)
+        var hits = 0
+        for key in keys {
+            let key = "\(key)"
+            if let entry = table.entry(key) {
+                table.table.touch(entry)
+                hits += 1
+                continue
+            }
+            table.keep(key, record)
+            while table.table.count > capacity { _ = table.table.evict() }
+        }
+        return Double(hits) / Double(keys.count)
+    }
+
+    /// SIEVE (Zhang, Yang, Yue, Vigfusson and Rashmi, "SIEVE is Simpler than LRU", NSDI 2024), to compare with.
+    private static func sieveHitRatio(_ keys: [Int], capacity: Int) -> Double {
+        var order: [Int] = []  // The newest last.
+        var visited: [Int: Bool] = [:]
+        var hand = 0
+        var hits = 0
+        for key in keys {
+            if visited[key] != nil {
+                hits += 1
+                visited[key] = true
+                continue
+            }
+            if order.count == capacity {
+                if hand >= order.count { hand = 0 }
+                while visited[order[hand]] == true {
+                    visited[order[hand]] = false
+                    hand = (hand + 1) % order.count
+                }
+                visited[order[hand]] = nil
+                order.remove(at: hand)
+            }
+            order.append(key)
+            visited[key] = false
+        }
+        return Double(hits) / Double(keys.count)
+    }
+
+    private static func lruHitRatio(_ keys: [Int], capacity: Int) -> Double {
+        var order: [Int] = []
+        var hits = 0
+        for key in keys {
+            if let place = order.lastIndex(of: key) {
+                hits += 1
+                order.remove(at: place)
+            } else if order.count == capacity {
+                order.removeFirst()
+            }
+            order.append(key)
+        }
+        return Double(hits) / Double(keys.count)
+    }
+
+    /// Keys drawn with Zipf's law: key *k* with a probability in proportion to 1 / k^skew.
+    private static func zipf(_ skew: Double, keys: Int, count: Int, _ generator: inout SeededGenerator) -> [Int] {
+        var sums: [Double] = []
+        var sum = 0.0
+        for key in 1...keys {
+            sum += 1 / power(Double(key), skew)
+            sums.append(sum)
+        }
+        return (0..<count).map { _ in
+            let point = Double.random(in: 0..<sum, using: &generator)
+            var (low, high) = (0, sums.count - 1)
+            while low < high {
+                let middle = (low + high) / 2
+                if sums[middle] <= point { low = middle + 1 } else { high = middle }
+            }
+            return low
+        }
+    }
+
+    /// `base` to the power 0.8 or 1, by square roots: 0.8 is 1/2 + 1/4 + 1/32 + 1/64 + 1/512 and a little.
+    private static func power(_ base: Double, _ exponent: Double) -> Double {
+        var result = exponent >= 1 ? base : 1
+        var rest = exponent >= 1 ? exponent - 1 : exponent
+        var root = base
+        for _ in 0..<30 {
+            root = root.squareRoot()
+            rest *= 2
+            if rest >= 1 {
+                result *= root
+                rest -= 1
+            }
+        }
+        return result
+    }
+
+    @Test(arguments: [0.8, 1.0]) func hitsZipfAtLeastAsOftenAsSieve(skew: Double) {
+        var generator = SeededGenerator(seed: 7)
+        let keys = Self.zipf(skew, keys: 5_000, count: 30_000, &generator)
+        let ours = Self.hitRatio(keys, capacity: 500)
+        let sieve = Self.sieveHitRatio(keys, capacity: 500)
+        #expect(ours >= sieve - 0.005, "ours \(ours), SIEVE \(sieve)")
+        #expect(ours > Self.lruHitRatio(keys, capacity: 500))
+    }
+
+    /// A scan over keys that never come back must not push out what is hot.
+    @Test func aScanPushesNothingHotOut() {
+        var generator = SeededGenerator(seed: 8)
+        let hot = Self.zipf(1, keys: 5_000, count: 20_000, &generator)
+        var polluted: [Int] = []
+        for (position, key) in hot.enumerated() {
+            polluted.append(key)
+            polluted.append(1_000_000 + position)
+        }
+        let ours = Self.hitRatio(polluted, capacity: 500)
+        let sieve = Self.sieveHitRatio(polluted, capacity: 500)
+        #expect(ours >= sieve - 0.005, "ours \(ours), SIEVE \(sieve)")
+        #expect(ours > Self.lruHitRatio(polluted, capacity: 500) * 1.1)
+    }
+
+    /// Any history against a dictionary: contents, byte counts, lists.
+    @Test func agreesWithAModelThroughAnyHistory() {
+        var generator = SeededGenerator(seed: testSeed())
+        let table = TestTable()
+        /// Payload sizes by key, and whether LevelDB has the entry too.
+        var model: [Int: (size: Int?, isDirty: Bool)] = [:]
+        var sequence: UInt64 = 0
+        for _ in 0..<20_000 {
+            let key = Int.random(in: 0..<300, using: &generator)
+            let size = Int.random(in: 0..<300, using: &generator)
+            switch Int.random(in: 0..<12, using: &generator) {
+            case 0..<3:
+                table.keep("\(key)", Self.record(size))
+                if model[key] == nil { model[key] = (size, false) }
+            case 3..<6:
+                sequence += 1
+                table.put("\(key)", Self.record(size), sequence: sequence)
+                model[key] = (size, true)
+            case 6:
+                sequence += 1
+                table.remove("\(key)", sequence: sequence)
+                model[key] = (nil, true)
+            case 7..<10:
+                let entry = table.entry("\(key)")
+                #expect((entry == nil) == (model[key] == nil))
+                #expect(table.payloadCount("\(key)") == model[key]?.size)
+                if let entry { table.table.touch(entry) }
+            case 10:
+                table.checkpoint(upTo: sequence)
+                for key in model.keys { model[key]?.isDirty = false }
+            default:
+                if table.table.evict() {
+                    let gone = model.keys.filter { table.entry("\($0)") == nil }
+                    #expect(gone.count == 1)
+                    for key in gone {
+                        #expect(model[key]?.isDirty == false)
+                        model[key] = nil
+                    }
+                }
+            }
+            #expect(table.table.count == model.count)
+            #expect(table.table.dirtyCount == model.values.count { $0.isDirty })
+            #expect(table.table.byteCount == table.table.cleanByteCount + table.table.dirtyByteCount)
+        }
+        for key in 0..<300 { #expect(table.payloadCount("\(key)") == model[key]?.size ?? nil) }
+    }
+
+    /// Keys whose hashes are the same, or nearly, are told apart and found after others were taken out.
+    @Test func collidingHashes() {
+        let table = EntryTable()
+        func bytes(_ number: Int) -> [UInt8] { Array("k\(number)".utf8) }
+        for number in 0..<100 {
+            bytes(number).withUnsafeBytes { key in
+                Self.record(number).withUnsafeBytes { table.keep(key, hash: number % 3 << 4, $0) }
+            }
+        }
+        for number in stride(from: 0, to: 100, by: 2) {
+            bytes(number).withUnsafeBytes { key in
+                if let entry = table.find(key, hash: number % 3 << 4) { table.forget(entry) }
+            }
+        }
+        for number in 0..<100 {
+            let found = bytes(number).withUnsafeBytes { table.find($0, hash: number % 3 << 4)?.record?.count }
+            #expect(found == (number % 2 == 0 ? nil : number + 16))
+        }
+    }
+}
+
+/// A table that is used with texts as keys.
+private struct TestTable {
+    let table = EntryTable()
+
+    func entry(_ key: String) -> EntryPointer? {
+        let key = Key(key)
+        return key.withBytes { table.find($0, hash: key.hash) }
+    }
+
+    func payloadCount(_ key: String) -> Int? { entry(key)?.record.map { $0.count - 16 } }
+
+    func keep(_ key: String, _ record: [UInt8]) {
+        let key = Key(key)
+        key.withBytes { bytes in record.withUnsafeBytes { table.keep(bytes, hash: key.hash, $0) } }
+    }
+
+    func put(_ key: String, _ record: [UInt8], sequence: UInt64) {
+        let key = Key(key)
+        key.withBytes { bytes in
+            _ = table.put(bytes, hash: key.hash, count: record.count, stamp: sequence) { place in
+                record.withUnsafeBytes { source in
+                    if let start = source.baseAddress { place.copyMemory(from: start, byteCount: source.count) }
+                }
+            }
+        }
+    }
+
+    func remove(_ key: String, sequence: UInt64) {
+        let key = Key(key)
+        key.withBytes { table.remove($0, hash: key.hash, stamp: sequence) }
+    }
+
+    func checkpoint(upTo sequence: UInt64) {
+        table.freeze()
+        while table.takeFrozen(upTo: sequence, most: 7, { _ in }, left: { _ in }) {}
+        while table.finishWritten(upTo: sequence, most: 7, keeps: { _ in true }) {}
+    }
+}
+
+extension EntryPointer {
+    fileprivate var text: String { String(decoding: key, as: UTF8.self) }
+}

@@ -1,0 +1,167 @@
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+
+/// Calls that fail: what was acknowledged is there, and nothing else.
+@Suite struct JournalFaultTests {
+    /// Counts the calls, and lets some fail.
+    private final class Script: Sendable {
+        private let state = Mutexed((count: 0, faults: [Int: JournalFault](), calls: [JournalCall]()))
+
+        init(_ faults: [Int: JournalFault] = [:]) { state.with { $0.faults = faults } }
+
+        /// Nothing fails any more.
+        func end() { state.with { $0.faults = [:] } }
+
+        var calls: [JournalCall] { state.current.calls }
+
+        var hook: JournalFaults {
+            JournalFaults { call, _ in
+                self.state.with { state in
+                    state.calls.append(call)
+                    state.count += 1
+                    return state.faults[state.count - 1]
+                }
+            }
+        }
+    }
+
+    /// Appends, syncs, rotates, removes; whatever fails. Checks after each failure that exactly what was acknowledged
+    /// is there, for the journal itself and for a process that comes after it.
+    private func run(_ script: Script, _ what: Comment) throws {
+        let history = try JournalHistory()
+        let journal = try history.open(segmentBytes: 700, faults: script.hook)
+        var acknowledged: UInt64 = 0
+        func check() throws {
+            for journal in [journal, try history.open()] {
+                let (count, report) = try history.prefix(journal)
+                #expect(count == history.groups.count, what)
+                #expect(report.damage == nil, what)
+            }
+        }
+        for step in 0..<24 {
+            let group = history.makeGroup(count: 6)
+            do throws(FileError) {
+                try journal.append(group)
+                history.groups.append(group)
+                acknowledged = group.last
+            } catch {
+                try check()
+            }
+            if step % 5 == 4 {
+                do throws(FileError) {
+                    try journal.sync()
+                    #expect(journal.lock.withLock { journal.syncedSequence } == acknowledged, what)
+                } catch {
+                    try check()
+                    // Until the segments are gone nothing is promised again.
+                    #expect(throws: FileError.self, what) { try journal.sync() }
+                }
+            }
+            if step % 8 == 7, let number = journal.rotate() {
+                // As after a checkpoint: what is in these segments is elsewhere, whether or not they can be removed.
+                do throws(FileError) {
+                    try journal.removeSegments(upTo: number)
+                    history.groups = []
+                } catch {
+                    let left = try journal.groups().groups.count
+                    #expect(left <= history.groups.count, what)
+                    history.groups.removeFirst(history.groups.count - left)
+                    try check()
+                }
+            }
+        }
+        try check()
+        // When the disk is well again, so is the journal.
+        script.end()
+        if let number = journal.rotate() { try journal.removeSegments(upTo: number) }
+        history.groups = []
+        try history.append(3, to: journal)
+        try journal.sync()
+        try check()
+    }
+
+    @Test func everyCallOfARunFails() throws {
+        let quiet = Script()
+        try run(quiet, "without faults")
+        let calls = quiet.calls
+        #expect(calls.contains(.fsync) && calls.contains(.unlink) && calls.contains(.fsyncDirectory))
+        for index in calls.indices {
+            for number in [EIO, ENOSPC, EINTR] {
+                try run(Script([index: .fail(number)]), "call \(index), \(calls[index]), errno \(number)")
+            }
+            // And the call that comes after it, which is often the one that was to mend it.
+            try run(Script([index: .fail(EIO), index + 1: .fail(EIO)]), "calls \(index) and next, \(calls[index])")
+            guard case .write(let count) = calls[index] else { continue }
+            for shorter in [1, 5, count / 2, count - 1] {
+                try run(Script([index: .shorten(shorter)]), "call \(index) writes \(shorter)")
+                let torn: [Int: JournalFault] = [index: .shorten(shorter), index + 1: .fail(ENOSPC)]
+                try run(Script(torn), "call \(index) writes \(shorter), then fails")
+                // The rest of the frame stays in the file: the segment is given up.
+                var stuck = torn
+                stuck[index + 2] = .fail(EIO)
+                try run(Script(stuck), "call \(index) writes \(shorter), then fails, and ftruncate too")
+            }
+        }
+    }
+
+    @Test func aTornFrameThatCannotBeTakenBackDoesNotCount() throws {
+        let script = Script([4: .shorten(30), 5: .fail(ENOSPC), 6: .fail(EIO)])
+        let history = try JournalHistory()
+        let journal = try history.open(faults: script.hook)
+        try history.append(1, to: journal)
+        let failed = history.makeGroup()
+        #expect(throws: FileError.self) { try journal.append(failed) }
+        #expect(script.calls.last == .ftruncate(journal.liveByteCount) && journal.activeNumber == nil)
+        try history.append(2, to: journal)
+        #expect(journal.activeNumber == 2)
+        let (count, report) = try history.prefix(try history.open())
+        #expect(count == 3 && report.damage == nil && report.cut == nil)
+    }
+
+    @Test func oneWritePerGroup() throws {
+        let script = Script()
+        let history = try JournalHistory()
+        let journal = try history.open(faults: script.hook)
+        try history.append(1, to: journal)
+        let first = script.calls.count
+        try history.append(10, to: journal)
+        #expect(script.calls.count == first + 10)
+        try journal.sync()
+        #expect(script.calls.suffix(2) == [.fsync, .fsyncDirectory])
+        // Nothing new: nothing to do.
+        try journal.sync()
+        #expect(script.calls.count == first + 12)
+        try history.append(1, to: journal)
+        try journal.sync()
+        #expect(script.calls.suffix(2).last == .fsync)
+    }
+
+    /// What earlier processes left unsynced is synced before anything later counts as on the disk.
+    @Test func foundSegmentsAreSyncedToo() throws {
+        let history = try JournalHistory.threeSegments()
+        let script = Script()
+        let journal = try history.open(faults: script.hook)
+        try history.append(1, to: journal)
+        try journal.sync()
+        #expect(script.calls.filter { $0 == .fsync }.count == 4)
+    }
+
+    /// A failed fsync stays a failure until the segment is gone: later frames stand on the earlier ones.
+    @Test func afterAFailedSyncNothingIsPromised() throws {
+        let script = Script([4: .fail(EIO)])
+        let history = try JournalHistory()
+        let journal = try history.open(faults: script.hook)
+        try history.append(1, to: journal)
+        #expect(throws: FileError.self) { try journal.sync() }
+        #expect(journal.activeNumber == nil)
+        try history.append(1, to: journal)
+        #expect(journal.activeNumber == 2)
+        #expect(throws: FileError.self) { try journal.sync() }
+        try journal.removeSegments(upTo: 1)
+        try journal.sync()
+        history.groups.removeFirst()
+        #expect(try history.prefix(try history.open()).count == 1)
+    }
+}

@@ -1,0 +1,145 @@
+import TestSupport
+
+@testable import LarderEngine
+
+/// One operation, as a test remembers it.
+struct JournalEntry: Hashable {
+    var database = "0"
+    var epoch: UInt64 = 1
+    var key: [UInt8]
+    /// nil: removed.
+    var record: [UInt8]?
+}
+
+/// One commit group, as a test remembers it.
+struct JournalGroup: Hashable {
+    var first: UInt64
+    var last: UInt64
+    var entries: [JournalEntry]
+
+    /// A group of its own for every sequence: up to `count` operations on some databases.
+    static func random(_ sequence: UInt64, count: Int = 4, using random: inout SeededGenerator) -> JournalGroup {
+        let entries = (0..<Int.random(in: 1...count, using: &random)).map { _ in
+            JournalEntry(
+                database: ["0", "books", "a.long-name_0"].randomElement(using: &random) ?? "0",
+                epoch: UInt64.random(in: 1...2, using: &random),
+                key: random.bytes(count: Int.random(in: 0...20, using: &random)),
+                record: random.oneIn(4) ? nil : random.bytes(count: Int.random(in: 1...60, using: &random)))
+        }
+        return JournalGroup(first: sequence, last: sequence + UInt64(entries.count) - 1, entries: entries)
+    }
+}
+
+extension JournalBatch {
+    /// Takes the place of what was in the batch.
+    func fill(_ group: JournalGroup) {
+        clear()
+        for (index, entry) in group.entries.enumerated() {
+            let sequence = min(group.first + UInt64(index), group.last)
+            select(
+                database: entry.database, number: entry.database.hashValue ^ Int(entry.epoch), epoch: entry.epoch)
+            entry.key.withUnsafeBytes { key in
+                if let record = entry.record {
+                    record.withUnsafeBytes { put(key: key, record: $0, sequence: sequence) }
+                } else {
+                    remove(key: key, sequence: sequence)
+                }
+            }
+        }
+    }
+}
+
+extension Journal {
+    func append(_ group: JournalGroup) throws(FileError) {
+        let batch = JournalBatch()
+        batch.fill(group)
+        try append(batch)
+    }
+
+    /// The groups that count, told apart by their last sequence.
+    func groups(known: UInt64 = .max) throws -> (
+        groups: [(last: UInt64, entries: [JournalEntry])], report: JournalReport
+    ) {
+        var groups: [(last: UInt64, entries: [JournalEntry])] = []
+        func add(_ entry: JournalEntry, _ sequence: UInt64) {
+            if groups.last?.last == sequence {
+                groups[groups.count - 1].entries.append(entry)
+            } else {
+                groups.append((sequence, [entry]))
+            }
+        }
+        let report = try replay(known: known) { operation in
+            switch operation {
+            case .put(let database, let epoch, let key, let record, let sequence):
+                add(
+                    JournalEntry(database: database, epoch: epoch, key: [UInt8](key), record: [UInt8](record)), sequence
+                )
+            case .remove(let database, let epoch, let key, let sequence):
+                add(JournalEntry(database: database, epoch: epoch, key: [UInt8](key), record: nil), sequence)
+            }
+        }
+        return (groups, report)
+    }
+}
+
+/// A journal's directory in memory, and what was appended to it.
+final class JournalHistory {
+    let directory: TemporaryDirectory
+    var groups: [JournalGroup] = []
+    var random: SeededGenerator
+    var nextSequence: UInt64 = 1
+
+    init(seed: UInt64 = 1) throws {
+        directory = try TemporaryDirectory(inMemory: true)
+        random = SeededGenerator(seed: seed)
+    }
+
+    var path: String { directory.path + "/JOURNAL" }
+
+    func open(
+        segmentBytes: Int = 1 << 20, faults: JournalFaults? = nil, readAheadBytes: Int = 1 << 20
+    ) throws -> Journal {
+        try Journal(directory: path, segmentBytes: segmentBytes, faults: faults, readAheadBytes: readAheadBytes)
+    }
+
+    /// The next group, which is not remembered yet.
+    func makeGroup(count: Int = 4) -> JournalGroup {
+        let group = JournalGroup.random(nextSequence, count: count, using: &random)
+        // Control units take sequences and write nothing.
+        nextSequence = group.last + UInt64.random(in: 1...3, using: &random)
+        return group
+    }
+
+    func append(_ count: Int, to journal: Journal) throws {
+        for _ in 0..<count {
+            let group = makeGroup()
+            try journal.append(group)
+            groups.append(group)
+        }
+    }
+
+    /// Three segments of some groups each, none of them synced.
+    static func threeSegments(seed: UInt64 = 1) throws -> JournalHistory {
+        let history = try JournalHistory(seed: seed)
+        let journal = try history.open()
+        for _ in 0..<3 {
+            try history.append(4, to: journal)
+            _ = journal.rotate()
+        }
+        journal.close()
+        return history
+    }
+
+    /// The paths of the segments, the oldest first.
+    func segments() throws -> [String] { try Files.names(in: path, endingWith: ".log").map { path + "/" + $0 } }
+
+    /// How many groups, counted from the first, a new journal over these files finds.
+    /// - Returns: nil when it finds anything else than a beginning of what was appended.
+    func prefix(_ journal: Journal) throws -> (count: Int?, report: JournalReport) {
+        let (found, report) = try journal.groups()
+        let isPrefix =
+            found.count <= groups.count
+            && zip(found, groups).allSatisfy { $0.last == $1.last && $0.entries == $1.entries }
+        return (isPrefix ? found.count : nil, report)
+    }
+}

@@ -1,0 +1,115 @@
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+
+/// Failures of the machine: what was not synced may be there, in part, or not.
+@Suite struct JournalPowerTests {
+    /// What is certainly on the disk, told by the calls.
+    private final class Disk: Sendable {
+        struct State {
+            /// The bytes of each file that are on the disk, by name.
+            var synced: [String: Int] = [:]
+            /// The names that are on the disk.
+            var names: Set<String> = []
+            /// Removed files that may come back.
+            var removed: [String: [UInt8]] = [:]
+        }
+        let state = Mutexed(State())
+
+        static func name(_ path: String) -> String { String(path.dropFirst(FileSystem.parent(path).count + 1)) }
+
+        /// Told before the call; none fails, so that it will have been done.
+        var hook: JournalFaults {
+            JournalFaults { call, path in
+                self.state.with { state in
+                    switch call {
+                    case .fsync: state.synced[Self.name(path)] = FileSystem.size(path)
+                    case .fsyncDirectory:
+                        state.names = Set((try? FileSystem.list(path)) ?? [])
+                        state.removed = [:]
+                    case .unlink:
+                        if state.names.contains(Self.name(path)) {
+                            state.removed[Self.name(path)] = (try? Files.read(path)) ?? []
+                        }
+                    default: break
+                    }
+                }
+                return nil
+            }
+        }
+
+        /// The directory after a failure: one of the many that are possible.
+        func fail(_ directory: String, to image: String, using random: inout SeededGenerator) throws {
+            let state = state.current
+            try FileSystem.makeDirectory(image)
+            for name in try FileSystem.list(directory) where state.names.contains(name) || random.oneIn(2) {
+                let bytes = try Files.read(directory + "/" + name)
+                try Files.write(image + "/" + name, tear(bytes, state.synced[name] ?? 0, using: &random))
+            }
+            for (name, bytes) in state.removed where random.oneIn(2) {
+                try Files.write(image + "/" + name, tear(bytes, state.synced[name] ?? 0, using: &random))
+            }
+        }
+
+        private func tear(_ bytes: [UInt8], _ synced: Int, using random: inout SeededGenerator) -> [UInt8] {
+            switch Int.random(in: 0..<4, using: &random) {
+            case 0: return bytes
+            case 1: return Array(bytes[..<Int.random(in: min(synced, bytes.count)...bytes.count, using: &random)])
+            default:
+                var bytes = bytes
+                // Blocks that were not written, in any order.
+                for block in stride(from: 0, to: bytes.count, by: 64) where random.oneIn(4) {
+                    for offset in block..<min(block + 64, bytes.count) where offset >= synced { bytes[offset] = 0 }
+                }
+                return bytes
+            }
+        }
+    }
+
+    @Test func whatWasSyncedSurvivesAFailureOfTheMachine() throws {
+        var random = SeededGenerator(seed: testSeed())
+        for round in 0..<150 {
+            let disk = Disk()
+            let history = try JournalHistory(seed: random.next())
+            var journal = try history.open(segmentBytes: 900, faults: disk.hook)
+            /// How many groups are certainly on the disk, and how many were removed.
+            var synced = 0
+            var removed = 0
+            for _ in 0..<Int.random(in: 1...40, using: &random) {
+                switch Int.random(in: 0..<12, using: &random) {
+                case 0:
+                    try journal.sync()
+                    synced = history.groups.count
+                case 1:
+                    let upTo = history.groups.count
+                    if random.oneIn(2), let number = journal.rotate() {
+                        try journal.removeSegments(upTo: number)
+                        removed = upTo
+                        synced = max(synced, upTo)
+                    }
+                case 2:
+                    // The process ends, and another one begins.
+                    journal.close()
+                    journal = try history.open(segmentBytes: 900, faults: disk.hook)
+                default: try history.append(1, to: journal)
+                }
+            }
+            for attempt in 0..<8 {
+                let image = history.directory.path + "/image-\(attempt)"
+                try disk.fail(history.path, to: image, using: &random)
+                let after = try Journal(directory: image, segmentBytes: 900)
+                let (found, report) = try after.groups(
+                    known: removed == 0 ? 0 : history.groups[removed - 1].last)
+                // What was removed may be back; what counts is one stretch of the history without a gap.
+                let start = history.groups.firstIndex { $0.last == found.first?.last } ?? removed
+                let stretch = history.groups[start...].prefix(found.count)
+                #expect(start <= removed, "round \(round)")
+                #expect(stretch.map(\.last) == found.map(\.last), "round \(round)")
+                #expect(stretch.map(\.entries) == found.map(\.entries), "round \(round)")
+                #expect(start + found.count >= synced, "round \(round)")
+                #expect(report.damage?.concernsSynced != true, "round \(round): \(String(describing: report.damage))")
+            }
+        }
+    }
+}
