@@ -60,8 +60,9 @@ let package = Package(
         .executableTarget(
             name: "larderctl", dependencies: ["LarderClient", "LarderServer", "RESP"], swiftSettings: settings),
         .executableTarget(
-            name: "larderbench", dependencies: ["CLevelDB", "Larder", "LarderEngine", "LevelDB", "RESP"],
-            swiftSettings: settings),
+            name: "larderbench",
+            dependencies: ["CLevelDB", "CUV", "Larder", "LarderEngine", "LevelDB", "RESP", "Threading"],
+            swiftSettings: settings, linkerSettings: homebrewLink),
 
         .target(name: "TestSupport", dependencies: ["Threading"], path: "Tests/TestSupport", swiftSettings: settings),
         .testTarget(
@@ -83,6 +84,9 @@ let package = Package(
                 "Larder", "LarderClient", "LarderEngine", "LarderServer", "larderctl", "larderd", "RESP", "TestSupport",
                 "Threading",
             ],
+            swiftSettings: settings),
+        .testTarget(
+            name: "LarderBenchTests", dependencies: ["larderbench", "larderd", "TestSupport", "Threading"],
             swiftSettings: settings),
         .testTarget(
             name: "SystemTests",

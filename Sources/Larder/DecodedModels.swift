@@ -27,7 +27,7 @@ class DecodedModel {
     }
 
     /// The model in an attached object, if it is of this very type and was decoded by this codec. The generic subclass is not
-    /// mentioned: to find its metadata would cost more than all the rest.
+    /// mentioned: to look its metadata up takes longer than the comparison.
     @inline(__always) static func model<Model>(_ type: Model.Type, in object: AnyObject, _ identity: AnyObject?)
         -> Model?
     {
@@ -141,7 +141,7 @@ extension CacheSource {
         try engine.pipeline.wait(for: ticket)
         guard let found else { return nil }
         let model = try decode(type, found, key)
-        if let model, DecodedSharing.isAllowed(type) {
+        if let model, version != 0, DecodedSharing.isAllowed(type) {
             let bytes = DecodedSharing.bytes(payloadCount: found.payloadCount)
             let box = DecodedBox(model, codec.identity)
             key.withBytes { database.attach(box, to: $0, version: version, bytes: bytes) }

@@ -67,7 +67,6 @@ final class CheckpointPass {
             expired.entries += 1
             expired.bytes += entry.key.count + record.count - header.byteCount
             _ = entry.reserve(0)
-            database.shard(Shard.index(entry.head.pointee.hash)).table.attach(nil, to: entry)
             database.context.statistics.expiredSwept.add()
             return run.add(removal: entry)
         }

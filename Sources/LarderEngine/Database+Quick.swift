@@ -20,12 +20,11 @@ extension Database {
         _ key: UnsafeRawBufferPointer, now: Int64, ticket: inout CommitTicket,
         _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) throws(LarderError) -> QuickRead {
-        try readQuickly(key, now: now, ticket: &ticket) { header, payload, _ in body(header, payload) }
+        try readQuickly(key, now: now, ticket: &ticket) { (header, payload, _) in body(header, payload) }
     }
 
-    /// As ``readQuickly(_:now:ticket:_:)``, and tells `body` the entry's version, which
-    /// ``attach(_:to:version:bytes:)`` takes.
-    @inline(__always)
+    /// As ``readQuickly(_:now:ticket:_:)``, and tells `body` the version of the entry, by which an object can be attached
+    /// to it; 0 where none can be.
     package func readQuickly(
         _ key: UnsafeRawBufferPointer, now: Int64, ticket: inout CommitTicket,
         _ body: (RecordHeader, UnsafeRawBufferPointer, _ version: UInt64) -> Void

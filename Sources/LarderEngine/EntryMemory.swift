@@ -30,7 +30,7 @@ struct EntryHead {
     var newer: EntryPointer?
     var older: EntryPointer?
     /// What a reader has left here to find again: a decoded model. Gone with the next change.
-    var attachment: Unmanaged<Attachment>?
+    var attachment: Unmanaged<AnyObject>?
     /// The time and kind of the index key that LevelDB is known to have for the entry; 0 for none. See ``ExpiryIndex``.
     var indexed: UInt64
     let keyCount: UInt32
@@ -122,51 +122,22 @@ struct EntryPointer: Equatable {
         return memcmp(bytes, start, other.count) == 0
     }
 
-    /// Lets go of the attachment, and of its bytes in ``byteCount``: an entry in a table is detached by the table.
-    fileprivate func detach() {
+    /// Lets go of the attachment. For the table, which counts its bytes.
+    func detach() {
         guard let attachment = head.pointee.attachment else { return }
         head.pointee.attachment = nil
         attachment.release()
     }
 
-    /// Bytes that count against the memory budget, the attachment's with them.
+    /// Bytes that count against the memory budget. An attachment counts as much as the record that it was made of, and a
+    /// little: nobody knows what it takes.
     var byteCount: Int {
-        let own = Self.overheadBytes + Int(head.pointee.capacity)
-        guard let attachment = head.pointee.attachment else { return own }
-        return own + attachment._withUnsafeGuaranteedRef { $0.byteCount }
-    }
-
-    /// Puts an attachment in the place of the one that is there.
-    fileprivate func attach(_ attachment: Attachment?) {
-        detach()
-        head.pointee.attachment = attachment.map { .passRetained($0) }
+        let capacity = Int(head.pointee.capacity)
+        return Self.overheadBytes + (head.pointee.attachment == nil ? capacity : 2 * capacity + 64)
     }
     var isDirty: Bool { head.pointee.place.rawValue >= EntryHead.Place.active.rawValue }
     /// The commit unit that wrote the entry; 0 for one that came from LevelDB.
     var sequence: UInt64 { head.pointee.stamp & EntryHead.loadedBit == 0 ? head.pointee.stamp : 0 }
-}
-
-/// Something that a user of the engine keeps beside an entry in memory: a decoded model. See
-/// ``Database/attach(_:to:version:bytes:)``.
-final class Attachment {
-    let object: AnyObject
-    /// Bytes that it takes, which count against the memory budget.
-    let byteCount: Int
-
-    init(_ object: AnyObject, byteCount: Int) {
-        self.object = object
-        self.byteCount = byteCount
-    }
-}
-
-extension EntryTable {
-    /// Keeps an object beside an entry, or lets go of the one there is.
-    func attach(_ attachment: Attachment?, to entry: EntryPointer) {
-        if attachment == nil, entry.head.pointee.attachment == nil { return }
-        let before = entry.byteCount
-        entry.attach(attachment)
-        resized(entry, by: entry.byteCount - before)
-    }
 }
 
 /// Entries in a row, the newest at one end. Each entry is in one list at most.
@@ -206,8 +177,8 @@ struct EntryList {
         byteCount -= entry.byteCount
     }
 
-    /// Notes that an entry of the list takes more or fewer bytes.
-    mutating func resized(by bytes: Int) { byteCount += bytes }
+    /// An entry of this list takes more bytes than before.
+    mutating func grew(by bytes: Int) { byteCount += bytes }
 
     /// Puts `new` in the place of `old`, with other memory.
     mutating func replace(_ old: EntryPointer, _ new: EntryPointer) {

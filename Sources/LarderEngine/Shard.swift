@@ -108,6 +108,18 @@ final class Shard: @unchecked Sendable {
         publish()
     }
 
+    // MARK: Attachments
+
+    /// Keeps an object beside an entry that is still in the state that `version` stands for.
+    /// - Parameter bytes: what the object takes, as far as anybody knows.
+    func attach(_ object: AnyObject, to entry: EntryPointer, version: UInt64, bytes: Int) {
+        guard budget.isOn, entry.head.pointee.stamp == version, entry.head.pointee.recordCount > 0,
+            bytes >= 0, budget.admits(bytes)
+        else { return }
+        table.attach(object, to: entry)
+        makeRoom()
+    }
+
     // MARK: Memory
 
     /// Whether clean entries are kept at all.
@@ -144,16 +156,6 @@ final class Shard: @unchecked Sendable {
     func publish() {
         budget.changed(by: table.byteCount - publishedBytes)
         publishedBytes = table.byteCount
-    }
-
-    /// Keeps an object beside the entry of a key, if that is still as it was at `version` and the object is no longer than
-    /// a record may be.
-    func attach(_ attachment: Attachment, to key: UnsafeRawBufferPointer, _ hash: Int, version: UInt64) {
-        guard budget.isOn, budget.admits(attachment.byteCount), let entry = table.find(key, hash: hash),
-            entry.head.pointee.stamp == version, entry.record != nil
-        else { return }
-        table.attach(attachment, to: entry)
-        makeRoom()
     }
 
     // MARK: Cold reads
