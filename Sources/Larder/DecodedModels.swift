@@ -13,23 +13,47 @@
 public protocol DecodedEachTime {}
 
 /// A decoded model, as it is attached to an entry. What is in it never changes.
-final class DecodedBox<Model> {
-    let model: Model
+class DecodedModel {
+    private let type: ObjectIdentifier
     /// Of the codec that decoded it. Held, so that no other object gets its address.
     private let identity: AnyObject?
+    /// To a value of that type.
+    private let value: UnsafeRawPointer
 
-    init(_ model: Model, _ identity: AnyObject?) {
-        self.model = model
+    fileprivate init(_ type: Any.Type, _ identity: AnyObject?, _ value: UnsafeRawPointer) {
+        self.type = ObjectIdentifier(type)
         self.identity = identity
+        self.value = value
     }
 
-    /// The model in an attached object, if that is a box of this very type and codec.
-    @inline(__always) static func model(in object: AnyObject, _ identity: AnyObject?) -> Model? {
-        // One comparison of addresses; a dynamic cast costs ten times as much. The downcast is safe after it: `type(of:)` of
-        // a class instance is its exact class.
-        guard ObjectIdentifier(type(of: object)) == ObjectIdentifier(DecodedBox<Model>.self) else { return nil }
-        let box = unsafeDowncast(object, to: DecodedBox<Model>.self)
-        return box.identity === identity ? box.model : nil
+    /// The model in an attached object, if it is of this very type and was decoded by this codec. The generic subclass is not
+    /// mentioned: to look its metadata up takes longer than the comparison.
+    @inline(__always) static func model<Model>(_ type: Model.Type, in object: AnyObject, _ identity: AnyObject?)
+        -> Model?
+    {
+        guard let found = object as? DecodedModel, found.type == ObjectIdentifier(type), found.identity === identity
+        else {
+            return nil
+        }
+        // The type was compared, and the value lives as long as the object that holds it.
+        return withExtendedLifetime(found) { found.value.assumingMemoryBound(to: Model.self).pointee }
+    }
+}
+
+/// Owns the value of a ``DecodedModel``.
+final class DecodedBox<Model>: DecodedModel {
+    private let model: UnsafeMutablePointer<Model>
+
+    init(_ model: Model, _ identity: AnyObject?) {
+        let place = UnsafeMutablePointer<Model>.allocate(capacity: 1)
+        place.initialize(to: model)
+        self.model = place
+        super.init(Model.self, identity, UnsafeRawPointer(place))
+    }
+
+    deinit {
+        model.deinitialize(count: 1)
+        model.deallocate()
     }
 }
 
@@ -80,7 +104,7 @@ extension CacheSource {
         let attached = key.withKeyBytes { bytes in
             bytes.count <= Key.bytesMax ? database.readAttached(bytes, now: now, ticket: &ticket) : nil
         }
-        if let attached, let model = DecodedBox<Value>.model(in: attached, codec.identity) {
+        if let attached, let model = DecodedModel.model(type, in: attached, codec.identity) {
             try engine.pipeline.wait(for: ticket)
             return model
         }
@@ -118,19 +142,10 @@ extension CacheSource {
         guard let found else { return nil }
         let model = try decode(type, found, key)
         if let model, version != 0, DecodedSharing.isAllowed(type) {
+            let bytes = DecodedSharing.bytes(payloadCount: found.payloadCount)
             let box = DecodedBox(model, codec.identity)
-            key.withBytes {
-                database.attach(
-                    box, to: $0, version: version, bytes: DecodedSharing.bytes(payloadCount: found.payloadCount))
-            }
+            key.withBytes { database.attach(box, to: $0, version: version, bytes: bytes) }
         }
         return model
-    }
-}
-
-extension Key {
-    /// Calls `body` with the bytes the user gave.
-    fileprivate func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
-        bytes.withUnsafeBytes { body($0) }
     }
 }

@@ -59,7 +59,7 @@ package struct Key: Hashable, Sendable {
     package var bytes: ArraySlice<UInt8> { stored.dropFirst() }
 
     /// Runs `body` on the bytes the user gave, without copying them.
-    func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+    package func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         stored.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0.dropFirst())) }
     }
 
