@@ -44,7 +44,7 @@ extension Database {
     }
 
     /// One command, as the engine runs it.
-    private struct Request {
+    struct Request {
         let keys: [Key]
         let loading: Loading
         let now: Int64
@@ -52,10 +52,13 @@ extension Database {
         /// Whether the body must not run while the database's files are not open.
         let needsFiles: Bool
         var fillCache = true
+        /// Whether nothing is to be done when the disk would have to be asked.
+        var onlyIfHot = false
     }
 
-    /// - Returns: nil when the files that the request needs are not open; then nothing was done.
-    private func run(
+    /// - Returns: nil when the files that the request needs are not open, or the disk that it must not ask is needed; then
+    ///   nothing was done.
+    func run(
         _ request: Request, _ body: (inout Update) throws(LarderError) -> Void
     ) throws(LarderError) -> CommitTicket? {
         try ForkGuard.check("update")
@@ -66,7 +69,9 @@ extension Database {
         var attempt = 0
         while true {
             attempt += 1
-            if request.loading != .none { try readCold(keys, request.loading, &cold, attempt: attempt) }
+            if request.loading != .none, !request.onlyIfHot {
+                try readCold(keys, request.loading, &cold, attempt: attempt)
+            }
             lock(shards)
             defer { unlock(shards) }
 
@@ -76,6 +81,7 @@ extension Database {
             var loaded: [ColdReads.Value] = []
             if request.loading != .none {
                 guard let found = try gather(keys, request.loading, &cold, attempt: attempt, ticket: &ticket) else {
+                    if request.onlyIfHot { return nil }
                     continue
                 }
                 loaded = found
@@ -97,14 +103,14 @@ extension Database {
     }
 
     /// The shards of `keys`, one bit for each. A set of bits, because a command of one key should not allocate for it.
-    private func shardSet(_ keys: [Key]) -> UInt32 {
+    func shardSet(_ keys: [Key]) -> UInt32 {
         // The database's state is read with at least one lock held.
         if keys.isEmpty { return 1 }
         return keys.reduce(0) { $0 | 1 << UInt32(shardIndex($1)) }
     }
 
     /// Takes the locks in the order of the shards' indices.
-    private func lock(_ shards: UInt32) {
+    func lock(_ shards: UInt32) {
         var rest = shards
         while rest != 0 {
             shard(rest.trailingZeroBitCount).lock.lock()
@@ -112,7 +118,7 @@ extension Database {
         }
     }
 
-    private func unlock(_ shards: UInt32) {
+    func unlock(_ shards: UInt32) {
         var rest = shards
         while rest != 0 {
             shard(rest.trailingZeroBitCount).lock.unlock()

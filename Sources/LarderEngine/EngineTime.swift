@@ -1,20 +1,20 @@
-import Threading
+import Synchronization
 
 /// The engine's time: the wall clock that never runs back.
 ///
 /// While the wall clock keeps up with the monotonic clock, it is followed. When it was set back, time goes on from the
 /// highest time reached, at the rate of the monotonic clock, until somebody sets the wall clock that far forward.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the state is read and written with the lock held.
-package final class EngineTime: @unchecked Sendable {
+/// Thread-safe, and without a lock, because every event loop asks for every batch of commands: two numbers that only grow.
+package final class EngineTime: Sendable {
     /// The year 5138; later times are clamped to it, so that no sum of a time and an interval overflows.
     package static let latestMilliseconds: Int64 = 100_000_000_000_000
 
     private let source: any TimeSource
-    private let lock = Lock()
-    private var highWater: Int64 = 0
-    private var monotonicAtHighWater: Int64 = 0
-    private var offset: Int64 = 0
+    /// How far the wall clock was ahead of the monotonic clock at most.
+    private let lead = Atomic<Int64>(.min / 2)
+    /// The highest time that was handed out.
+    private let highWater = Atomic<Int64>(0)
 
     package init(_ source: any TimeSource) {
         self.source = source
@@ -22,29 +22,30 @@ package final class EngineTime: @unchecked Sendable {
     }
 
     /// The time for one command or call, in milliseconds since 1970.
-    package func now() -> Int64 {
-        lock.withLock {
-            let wall = min(max(source.wallMilliseconds(), 0), Self.latestMilliseconds)
-            let monotonic = min(max(source.monotonicMilliseconds(), 0), Self.latestMilliseconds)
-            // Where the high-water mark has got to at the monotonic rate, however long ago it was last looked at. The two
-            // clocks tick at different moments: one millisecond is no step back.
-            let projected = highWater + max(0, monotonic - monotonicAtHighWater)
-            if highWater == 0 || wall >= projected - 1 {
-                highWater = max(highWater, wall)
-                offset = 0
-            } else {
-                highWater = min(projected, Self.latestMilliseconds)
-                offset = highWater - wall
-            }
-            monotonicAtHighWater = monotonic
-            return highWater
-        }
+    package func now() -> Int64 { read().time }
+
+    private func read() -> (time: Int64, wall: Int64) {
+        // The wall clock first: who is interrupted between the two finds it less far ahead, and nothing comes of it.
+        let wall = min(max(source.wallMilliseconds(), 0), Self.latestMilliseconds)
+        let monotonic = min(max(source.monotonicMilliseconds(), 0), Self.latestMilliseconds)
+        let lead = Self.raise(lead, to: wall - monotonic)
+        // Where the highest time has got to at the monotonic rate. The two clocks tick at different moments: one
+        // millisecond is no step back.
+        let projected = min(monotonic + lead, Self.latestMilliseconds)
+        return (Self.raise(highWater, to: wall >= projected - 1 ? wall : projected), wall)
+    }
+
+    /// - Returns: the new value: `value`, or the old one if that is higher.
+    private static func raise(_ number: borrowing Atomic<Int64>, to value: Int64) -> Int64 {
+        let old = number.load(ordering: .relaxed)
+        if old >= value { return old }
+        return number.max(value, ordering: .relaxed).newValue
     }
 
     /// How far the engine's time is ahead of the wall clock, in milliseconds: 0 unless the wall clock was set back.
     package var offsetMilliseconds: Int64 {
-        _ = now()
-        return lock.withLock { offset }
+        let (time, wall) = read()
+        return time - wall > 1 ? time - wall : 0
     }
 
     /// For timers: never runs back, unrelated to the wall clock.

@@ -10,13 +10,19 @@ struct Call {
     let server: ServerState
     /// The command's one time, in milliseconds since 1970.
     let now: Int64
+    /// Whether the command may wait for the disk: it does not run on an event loop.
+    let mayBlock: Bool
     /// What the reply has to wait for.
     private(set) var ticket = CommitTicket.none
+    /// Whether the command found that it must wait for the disk, and may not. Then nothing was done, and it runs again
+    /// from its beginning where it may.
+    private(set) var isCold = false
 
-    init(_ session: Session, _ server: ServerState, now: Int64) {
+    init(_ session: Session, _ server: ServerState, now: Int64, mayBlock: Bool) {
         self.session = session
         self.server = server
         self.now = now
+        self.mayBlock = mayBlock
     }
 
     mutating func depends(on other: CommitTicket) { if other > ticket { ticket = other } }
@@ -68,9 +74,58 @@ struct Call {
 
     var database: Database { session.database }
 
-    /// The fresh entry of a key, from the connection's snapshot if it has one open.
-    mutating func read(_ key: Key) throws(CommandError) -> Record? {
+    /// Ends a command that would have to wait for the disk.
+    private mutating func cold() -> CommandError {
+        isCold = true
+        return CommandError("ERR the entry is not in memory")
+    }
+
+    /// What is known of an entry without its payload.
+    struct Facts {
+        let header: RecordHeader
+        let payloadCount: Int
+    }
+
+    /// What is known of the fresh entry of a key.
+    mutating func facts(_ index: Int) throws(CommandError) -> Facts? {
+        var facts: Facts?
+        try read(index) { header, payload in facts = Facts(header: header, payloadCount: payload.count) }
+        return facts
+    }
+
+    /// Replies with the payload of the fresh entry of a key, or null.
+    mutating func replyWithValue(_ index: Int) throws(CommandError) {
+        let replies = session.replyMemory
+        if try !read(index, { _, payload in replies.pointee.bulk(payload) }) { replies.pointee.null() }
+    }
+
+    /// Reads the key that is the word at `index`, from the connection's snapshot if it has one open.
+    /// - Parameter body: called with the fresh entry, if there is one. Copies what it needs, and calls nothing.
+    /// - Returns: whether there is one.
+    @discardableResult
+    private mutating func read(_ index: Int, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void)
+        throws(CommandError) -> Bool
+    {
+        let key = try key(index)
         let open = try session.snapshot()
+        guard mayBlock else {
+            if open != nil { throw cold() }
+            var found = QuickRead.cold
+            do throws(LarderError) {
+                found = try database.readQuickly(bytes(index), now: now, ticket: &ticket, body)
+            } catch {
+                throw CommandError(error)
+            }
+            if found == .cold { throw cold() }
+            return found == .hit
+        }
+        guard let record = try read(key, open) else { return false }
+        record.withPayload { body(record.header, $0) }
+        return true
+    }
+
+    /// The fresh entry of a key, where the command may block.
+    private mutating func read(_ key: Key, _ open: OpenSnapshot?) throws(CommandError) -> Record? {
         do throws(LarderError) {
             if let open { return try open.snapshot.get(key) }
             let result = try database.read(key, now: now)
@@ -81,32 +136,75 @@ struct Call {
         }
     }
 
-    /// The fresh entries of several keys at one instant.
+    /// The fresh entries of several keys at one instant, if their values are not longer than one reply may be.
     mutating func read(_ keys: [Key]) throws(CommandError) -> [Record?] {
         let open = try session.snapshot()
-        if keys.count == 1 || open != nil {
+        var room = server.limits.replyBytesMax
+        if mayBlock {
+            // One after the other, so that nothing is loaded that the reply has no room for.
             var records: [Record?] = []
-            for key in keys { records.append(try read(key)) }
-            return records
+            for key in keys {
+                let record = try read(key, open)
+                try take(record, from: &room)
+                if open != nil { records.append(record) }
+            }
+            if open != nil { return records }
+        } else if open != nil {
+            throw cold()
         }
-        return try update(keys, loading: true) { update in keys.indices.map { update.current($0) } }
+        // Together now: the most of them are in memory.
+        let records = try update(keys, loading: true) { update in keys.indices.map { update.current($0) } }
+        room = server.limits.replyBytesMax
+        for record in records { try take(record, from: &room) }
+        return records
+    }
+
+    private func take(_ record: Record?, from room: inout Int) throws(CommandError) {
+        room -= record?.payloadCount ?? 0
+        if room < 0 { throw .tooLongReply(server.limits) }
+    }
+
+    /// How many of the keys have a fresh entry, one named twice counting twice.
+    mutating func countFresh(_ keys: [Key]) throws(CommandError) -> Int {
+        if let open = try session.snapshot() {
+            guard mayBlock else { throw cold() }
+            var count = 0
+            for key in keys where try read(key, open) != nil { count += 1 }
+            return count
+        }
+        return try update(keys, loading: true, headersOnly: true) { update in
+            keys.indices.count { update.current($0) != nil }
+        }
     }
 
     /// Runs one change of entries; the reply waits until it is committed.
+    /// - Parameter headersOnly: whether the body looks at no payload, so that none need be loaded.
     mutating func update<Result>(
-        _ keys: [Key], loading: Bool, _ body: (inout Update) throws(LarderError) -> Result
+        _ keys: [Key], loading: Bool, headersOnly: Bool = false, _ body: (inout Update) throws(LarderError) -> Result
     ) throws(CommandError) -> Result {
         do throws(LarderError) {
             var result: Result?
-            let ticket = try database.perform(keys, loading: loading, now: now) { (update) throws(LarderError) in
+            let ticket = try perform(keys, loading: loading, headersOnly: headersOnly) { (update) throws(LarderError) in
                 result = try body(&update)
             }
-            depends(on: ticket)
-            guard let result else { preconditionFailure("the body of an update was not called") }
-            return result
+            if let ticket {
+                depends(on: ticket)
+                guard let result else { preconditionFailure("the body of an update was not called") }
+                return result
+            }
         } catch {
             throw CommandError(error)
         }
+        throw cold()
+    }
+
+    /// - Returns: nil when it would have to block, and may not.
+    private func perform(
+        _ keys: [Key], loading: Bool, headersOnly: Bool, _ body: (inout Update) throws(LarderError) -> Void
+    ) throws(LarderError) -> CommitTicket? {
+        guard mayBlock else { return try database.performIfHot(keys, loading: loading, now: now, body) }
+        if headersOnly { return try database.performOnHeaders(keys, now: now, body) }
+        return try database.perform(keys, loading: loading, now: now, body)
     }
 }
 

@@ -8,6 +8,8 @@ import RESP
 package final class CommandSpec: Sendable {
     /// Lower case, as Redis reports it.
     package let name: String
+    /// The name, for finding it in a request.
+    let word: ShortWord
     /// How many words a call has, the name included; negative: at least so many.
     package let arity: Int
     package let flags: CommandFlags
@@ -32,6 +34,8 @@ package final class CommandSpec: Sendable {
         complexity: String, syntax: String = "", summary: String, reply: String, run: @escaping Handler
     ) {
         self.name = name
+        word = ShortWord(name)
+        precondition(name.utf8.count <= ShortWord.lengthMax, "a command's name is too long for the table")
         self.arity = arity
         self.flags = flags
         self.keys = keys
@@ -117,6 +121,12 @@ struct CommandError: Error, Equatable {
 
     static let syntax = CommandError("ERR syntax error")
     static let notAnInteger = CommandError("ERR value is not an integer or out of range")
+
+    static func tooLongReply(_ limits: Limits) -> CommandError {
+        CommandError(
+            "ERR the values are longer than \(limits.replyBytesMax) bytes together, the most in one reply (--max-reply)"
+        )
+    }
 
     static func arity(_ name: String) -> CommandError {
         CommandError("ERR wrong number of arguments for '\(name)' command")

@@ -121,12 +121,12 @@ enum ExpiryCommands {
     static func deadline(_ call: inout Call, _ answer: (_ deadline: Int64, _ now: Int64) -> Int64)
         throws(CommandError) -> Outcome
     {
-        guard let record = try call.read(try call.key(1)) else {
+        guard let facts = try call.facts(1) else {
             call.session.replies.integer(-2)
             return .done
         }
         // Never negative: the policy may have become another one since the entry was found fresh.
-        let deadline = call.database.rules.deadline(record.header).map { max($0, call.now) }
+        let deadline = call.database.rules.deadline(facts.header).map { max($0, call.now) }
         call.session.replies.integer(deadline.map { answer($0, call.now) } ?? -1)
         return .done
     }

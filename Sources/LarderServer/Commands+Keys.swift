@@ -43,7 +43,7 @@ extension CommandTable {
 enum KeyCommands {
     @Sendable static func remove(_ call: inout Call) throws(CommandError) -> Outcome {
         let keys = try call.keys(from: 1)
-        let removed = try call.update(keys, loading: true) { update -> Int in
+        let removed = try call.update(keys, loading: true, headersOnly: true) { update -> Int in
             var removed = 0
             for index in keys.indices where update.isStored(index) {
                 if update.current(index) != nil { removed += 1 }
@@ -56,14 +56,14 @@ enum KeyCommands {
     }
 
     @Sendable static func exists(_ call: inout Call) throws(CommandError) -> Outcome {
-        let records = try call.read(try call.keys(from: 1))
-        call.session.replies.integer(records.count { $0 != nil })
+        let count = try call.countFresh(try call.keys(from: 1))
+        call.session.replies.integer(count)
         return .done
     }
 
     @Sendable static func type(_ call: inout Call) throws(CommandError) -> Outcome {
-        let record = try call.read(try call.key(1))
-        call.session.replies.simple(record == nil ? "none" : "string")
+        let facts = try call.facts(1)
+        call.session.replies.simple(facts == nil ? "none" : "string")
         return .done
     }
 

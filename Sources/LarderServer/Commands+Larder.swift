@@ -38,12 +38,11 @@ enum LarderCommands {
     static let badPolicy = CommandError("ERR invalid policy: it is one of \(UpdatePolicy.syntax)")
 
     @Sendable static func meta(_ call: inout Call) throws(CommandError) -> Outcome {
-        let record = try call.read(try call.key(1))
-        guard let record else {
+        guard let facts = try call.facts(1) else {
             call.session.replies.null()
             return .done
         }
-        let header = record.header
+        let header = facts.header
         let rules = call.database.rules
         let deadline = rules.deadline(header)
         let session = call.session
@@ -61,7 +60,7 @@ enum LarderCommands {
         session.replies.bulk("policy")
         session.replies.bulk(rules.policy.description)
         session.replies.bulk("size")
-        session.replies.integer(record.payloadCount)
+        session.replies.integer(facts.payloadCount)
         session.replies.bulk("codec")
         session.replies.bulk(header.codec.description)
         session.replies.bulk("state")

@@ -34,8 +34,7 @@ extension CommandTable {
 
 enum StringCommands {
     @Sendable static func get(_ call: inout Call) throws(CommandError) -> Outcome {
-        let record = try call.read(try call.key(1))
-        call.session.reply(record)
+        try call.replyWithValue(1)
         return .done
     }
 
@@ -68,8 +67,8 @@ enum StringCommands {
     }
 
     @Sendable static func strlen(_ call: inout Call) throws(CommandError) -> Outcome {
-        let record = try call.read(try call.key(1))
-        call.session.replies.integer(record?.payloadCount ?? 0)
+        let facts = try call.facts(1)
+        call.session.replies.integer(facts?.payloadCount ?? 0)
         return .done
     }
 

@@ -14,6 +14,8 @@ final class Connection {
         case running
         /// The next one waits for another thread.
         case working
+        /// They run on another thread, which has the session: nothing here touches it.
+        case away
         /// The next one waits until less waits to be committed.
         case congested
         /// The next one waits until the client has taken its replies.
@@ -23,9 +25,17 @@ final class Connection {
     }
 
     let session: Session
-    private unowned let eventLoop: EventLoop
+    /// Unsafe, because counting the references would be a good part of what a small request costs. The loop outlives its
+    /// connections: it ends when the last one is closed, and the server keeps it for longer.
+    private unowned(unsafe) let eventLoop: EventLoop
     private let pipe: UnsafeMutablePointer<uv_pipe_t>
+    /// The socket, which the handle owns.
+    private var descriptor: Int32 = -1
     private var progress = Progress.idle
+    /// What the loop's lists of connections know: see ``EventLoop/note(_:)``.
+    var isListedAsHolding = false
+    var isListedAsUnsent = false
+    var isListedAsCongested = false
     private var isReading = false
     private var isWriting = false
     private var isClosed = false
@@ -51,10 +61,16 @@ final class Connection {
 
     deinit { pipe.deallocate() }
 
-    /// libuv gives the context back as a pointer; the retain taken in `open` keeps it valid until the close callback.
-    private static func from(_ data: UnsafeMutableRawPointer?) -> Connection? {
-        data.map { Unmanaged<Connection>.fromOpaque($0).takeUnretainedValue() }
+    /// Runs `body` on the connection that is the context of a handle. libuv gives it back as a pointer; the retain taken in
+    /// `open` keeps it valid until the close callback, so that nothing is counted here.
+    private static func with<Handle>(_ handle: UnsafeMutablePointer<Handle>?, _ body: (Connection) -> Void) {
+        guard let handle, let data = asHandle(handle).pointee.data else { return }
+        Unmanaged<Connection>.fromOpaque(data)._withUnsafeGuaranteedRef(body)
     }
+
+    private var isAway: Bool { progress == .away }
+
+    var hasHeldReplies: Bool { !isAway && session.hasHeldReplies }
 
     private var stream: UnsafeMutablePointer<uv_stream_t> {
         UnsafeMutableRawPointer(pipe).assumingMemoryBound(to: uv_stream_t.self)
@@ -65,12 +81,13 @@ final class Connection {
     func open(_ descriptor: Int32) {
         uv_pipe_init(eventLoop.loop, pipe, 0)
         pipe.pointee.data = Unmanaged.passRetained(self).toOpaque()
-        lastProgress = eventLoop.server.engine.monotonic()
+        lastProgress = eventLoop.time
         let status = uv_pipe_open(pipe, descriptor)
         guard status == 0 else {
             closeDescriptor(descriptor)
             return close("uv_pipe_open: \(errorText(status))")
         }
+        self.descriptor = descriptor
         startReading()
     }
 
@@ -80,7 +97,7 @@ final class Connection {
         guard !isClosed else { return }
         isClosed = true
         if let reason { eventLoop.log.info("client \(session.id) disconnected: \(reason)") }
-        session.end()
+        if !isAway { session.end() }
         uv_close(asHandle(pipe)) { handle in
             guard let data = handle?.pointee.data else { return }
             Unmanaged<Connection>.fromOpaque(data).release()
@@ -104,7 +121,7 @@ final class Connection {
             switch progress {
             case .idle: true
             case .full: session.parser.bufferedBytes < eventLoop.server.limits.inputBytesPause
-            case .running, .working, .congested, .closing: false
+            case .running, .working, .away, .congested, .closing: false
             }
         if isWanted, !isClosed, !hasEnded, !isFinishing { startReading() } else { stopReading() }
     }
@@ -114,8 +131,8 @@ final class Connection {
         isReading = true
         uv_read_start(
             stream,
-            { handle, _, buffer in Connection.from(handle?.pointee.data)?.provide(buffer) },
-            { handle, count, buffer in Connection.from(handle?.pointee.data)?.didRead(count, buffer?.pointee) })
+            { handle, _, buffer in Connection.with(handle) { $0.provide(buffer) } },
+            { handle, count, buffer in Connection.with(handle) { $0.didRead(count, buffer?.pointee) } })
     }
 
     private func stopReading() {
@@ -138,8 +155,8 @@ final class Connection {
             hasEnded = true
             if count != Int(UV_EOF.rawValue) { return close(nil) }
         } else {
-            // `count` bytes of the loop's buffer were just written by libuv.
-            session.parser.append(UnsafeRawBufferPointer(start: buffer?.base, count: count))
+            // `count` bytes of the loop's buffer were just written by libuv. They stay there until this call is over.
+            session.parser.borrow(UnsafeMutableRawBufferPointer(start: buffer?.base, count: count))
         }
         advance()
     }
@@ -147,20 +164,32 @@ final class Connection {
     // MARK: Commands
 
     /// Runs what can be run and sends what can be sent.
-    func advance() {
-        guard !isClosed, progress != .working else { return }
+    func advance() { advance(nil) }
+
+    /// - Parameter pause: why the session paused before it came back from another thread.
+    private func advance(_ pause: Session.Pause?) {
+        guard !isClosed, progress != .working, progress != .away else { return }
         progress = .running
-        progress = runCommands()
-        eventLoop.note(self, holds: session.hasHeldReplies, isCongested: progress == .congested)
-        flush()
+        let next = runCommands(pause)
+        // What is left must not stay in the loop's buffer.
+        session.parser.endBorrowing()
+        guard !isClosed else { return eventLoop.noteWrites() }
+        progress = next == .away ? .running : next
+        eventLoop.note(self, isCongested: progress == .congested)
+        if next == .away {
+            flush()
+            guard !isClosed else { return }
+            handOver()
+        }
         adjustReading()
     }
 
-    private func runCommands() -> Progress {
+    private func runCommands(_ first: Session.Pause?) -> Progress {
         let outputMax = eventLoop.server.limits.outputBytesPause
         var limit = min(outputMax, Self.flushBytes)
+        var pause = first ?? session.run(outputBytesMax: limit)
         while true {
-            switch session.run(outputBytesMax: limit) {
+            switch pause {
             case .needsInput: return .idle
             case .work(let work):
                 submit(work)
@@ -168,15 +197,40 @@ final class Connection {
             case .prepare(let database, let forWriting):
                 prepare(database, forWriting)
                 return .working
+            case .cold: return .away
             case .congested: return .congested
             case .closing: return .closing
+            case .sliceEnded: break
             case .outputFull:
                 flush()
                 if isClosed { return .closing }
                 if session.pendingOutput > outputMax { return .full }
                 limit = min(outputMax, session.pendingOutput + Self.flushBytes)
             }
+            pause = session.run(outputBytesMax: limit)
         }
+    }
+
+    /// Gives the session to a thread that may block, until ``takeBack(_:)``.
+    private func handOver() {
+        progress = .away
+        let limits = eventLoop.server.limits
+        let outputMax = session.pendingOutput + Self.flushBytes
+        eventLoop.coldWorkers.submit { [eventLoop, session] in
+            session.server.beforeColdSlice?()
+            let until = session.server.engine.monotonic() + limits.coldSliceMilliseconds
+            let pause = session.runBlocking(
+                outputBytesMax: outputMax, slice: Session.Slice(commandsMax: limits.coldSliceCommands, until: until))
+            eventLoop.send(.returned(session.id, pause))
+        }
+    }
+
+    /// The session is back from the thread that may block.
+    func takeBack(_ pause: Session.Pause) {
+        progress = .running
+        // What was decided meanwhile was not told to it.
+        session.settle()
+        advance(pause)
     }
 
     private func submit(_ work: @escaping DeferredWork) {
@@ -206,17 +260,19 @@ final class Connection {
         advance()
     }
 
-    func commitsDecided(_ sequences: ClosedRange<UInt64>, failure: LarderError?) {
-        session.commitsDecided(sequences, failure: failure)
-        flush()
+    /// Looks at what is decided by now, and sends what waited for it.
+    func settle() {
+        guard !isClosed, !isAway else { return }
+        session.settle()
+        eventLoop.sendAtEndOfTurn(self)
         if progress == .full { advance() }
     }
 
     // MARK: Writing
 
     /// Sends what may be sent, as much as the socket takes; the rest follows when it is writable.
-    private func flush() {
-        guard !isClosed, !isWriting else { return }
+    func flush() {
+        guard !isClosed, !isWriting, !isAway else { return }
         while session.sendableCount > 0 {
             let sent = trySend(session.sendableCount)
             if sent < 0 { return close(nil) }
@@ -225,23 +281,31 @@ final class Connection {
         closeIfDone()
     }
 
+    /// Sends directly, which costs less than by way of libuv; nothing is queued there meanwhile.
     /// - Returns: bytes sent, 0 when the socket is full, negative when it is broken.
     private func trySend(_ most: Int) -> Int {
-        let status = session.replies.withBytes { bytes -> Int32 in
-            // libuv only reads from the buffer, during the call.
-            let start = UnsafeMutableRawPointer(mutating: bytes.baseAddress)?.assumingMemoryBound(to: CChar.self)
-            var buffer = uv_buf_init(start, UInt32(clamping: min(most, bytes.count)))
-            return uv_try_write(stream, &buffer, 1)
+        let sent = session.replies.withBytes { bytes -> Int in
+            var sent = 0
+            repeat {
+                sent = send(descriptor, bytes.baseAddress, min(most, bytes.count), Self.sendFlags)
+            } while sent < 0 && errno == EINTR
+            return sent
         }
-        if status == UV_EAGAIN.rawValue { return 0 }
-        guard status > 0 else { return -1 }
-        didSend(Int(status))
-        return Int(status)
+        if sent < 0 { return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1 }
+        didSend(sent)
+        return sent
     }
+
+    // The process ignores SIGPIPE; where the system can spare it, it is not even raised.
+    #if canImport(Darwin)
+        private static let sendFlags = Int32(MSG_DONTWAIT)
+    #else
+        private static let sendFlags = Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL)
+    #endif
 
     private func didSend(_ count: Int) {
         session.didSend(count)
-        lastProgress = eventLoop.server.engine.monotonic()
+        lastProgress = eventLoop.time
     }
 
     /// A write request with a copy of the bytes it sends, which must stay where they are until libuv calls back.
@@ -264,9 +328,9 @@ final class Connection {
         session.didSend(count)
         let status = uv_write(request, stream, &buffer, 1) { request, status in
             guard let request else { return }
-            let connection = Connection.from(request.pointee.handle?.pointee.data)
+            let handle = request.pointee.handle
             Connection.release(request)
-            connection?.didWriteLater(status)
+            Connection.with(handle) { $0.didWriteLater(status) }
         }
         if status != 0 {
             Self.release(request)
@@ -286,30 +350,35 @@ final class Connection {
         isWriting = false
         guard !isClosed else { return }
         guard status == 0 else { return close(nil) }
-        lastProgress = eventLoop.server.engine.monotonic()
+        lastProgress = eventLoop.time
         flush()
         if progress == .full { advance() }
     }
 
     /// Closes a connection that has nothing more to say or hear.
     private func closeIfDone() {
+        guard !isAway else { return }
         let isOver = progress == .closing || progress == .idle && (hasEnded || isFinishing)
         if isOver, !isWriting, session.pendingOutput == 0, !session.hasHeldReplies { close(nil) }
     }
 
     // MARK: Time
 
-    func tick(_ monotonic: Int64) {
+    /// - Parameters:
+    ///   - time: the loop's.
+    ///   - monotonic: the engine's time for timers.
+    func tick(_ time: Int64, monotonic: Int64) {
+        guard !isAway else { return }
         session.expireSnapshot(monotonic: monotonic)
         quietTicks += 1
         if quietTicks == Self.ticksUntilReclaim, progress == .idle { session.reclaim() }
         let limits = eventLoop.server.limits
         // Replies that wait for a commit are not the client's fault.
         let isStalled = isWriting || session.sendableCount > 0
-        if isStalled, monotonic - lastProgress > limits.outputStallMilliseconds {
+        if isStalled, time - lastProgress > limits.outputStallMilliseconds {
             close("it left \(session.pendingOutput) bytes of replies unread for \(limits.outputStallMilliseconds) ms")
         } else if !isStalled {
-            lastProgress = monotonic
+            lastProgress = time
         }
     }
 }

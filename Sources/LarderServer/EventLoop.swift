@@ -1,6 +1,7 @@
 import CUV
 import LarderEngine
 import RESP
+import Synchronization
 import Threading
 
 /// One libuv loop with its connections, on one thread.
@@ -13,12 +14,17 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         case accept(descriptor: Int32)
         case finished(Int64, Session.WorkResult)
         case prepared(Int64, LarderError?)
-        case decided(UInt64, LarderError?)
+        case returned(Int64, Session.Pause)
+        /// Commits were decided.
+        case decided
         case stop
     }
 
     let server: ServerState
+    /// For what may take long.
     let workers: WorkerPool
+    /// For commands that must read the disk.
+    let coldWorkers: WorkerPool
     let log: Log
     let loop: UnsafeMutablePointer<uv_loop_t>
     private let wakeUp: UnsafeMutablePointer<uv_async_t>
@@ -33,14 +39,19 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     /// The loop reads no more mail.
     private var isOver = false
 
+    private let commandCounter: CommandCounts.Counter
     private var connections: [Int64: Connection] = [:]
     /// Connections whose commands wait because too much waits to be committed.
-    private var congested: Set<Int64> = []
-    /// Connections with replies that wait for a commit.
-    private var holding: Set<Int64> = []
+    private var congested: [Connection] = []
+    /// Connections with replies that wait for a commit. Those whose replies are gone leave the list when it is gone
+    /// through.
+    private var holding: [Connection] = []
+    /// Connections that may have replies to send when the turn ends, and room for the next list.
+    private var unsent: [Connection] = []
+    private var spareList: [Connection] = []
     private var hasNewWrites = false
-    /// Commits up to this sequence are decided, as far as this loop was told.
-    private var lastDecided: UInt64 = 0
+    /// Whether this loop wants to be told when commits are decided.
+    private let awaitsDecisions = Atomic<Bool>(false)
     private var isStopping = false
     private var stopDeadline: Int64 = 0
     /// Called on every tick of the first loop.
@@ -50,10 +61,12 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
 
     private static let tickMilliseconds: UInt64 = 100
 
-    init(server: ServerState, workers: WorkerPool, log: Log) {
+    init(server: ServerState, workers: WorkerPool, coldWorkers: WorkerPool, log: Log) {
         self.server = server
         self.workers = workers
+        self.coldWorkers = coldWorkers
         self.log = log
+        commandCounter = server.commands.newCounter()
         loop = .allocate(capacity: 1)
         wakeUp = .allocate(capacity: 1)
         afterPolling = .allocate(capacity: 1)
@@ -88,7 +101,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         uv_check_init(loop, afterPolling)
         afterPolling.pointee.data = context
         uv_check_start(afterPolling) { handle in
-            EventLoop.from(handle?.pointee.data)?.polled()
+            EventLoop.from(handle?.pointee.data)?.endTurn()
         }
         uv_timer_init(loop, ticker)
         ticker.pointee.data = context
@@ -110,8 +123,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     func send(_ message: Message) {
         let isDropped = mailLock.withLock {
             if isOver { return true }
-            // Decisions without failure that follow each other say no more than the last.
-            if case .decided(_, nil) = message, case .decided(_, nil) = mail.last { mail.removeLast() }
+            if case .decided = message, case .decided = mail.last { return false }
             mail.append(message)
             // With the lock held, because the handle is closed with the lock held.
             uv_async_send(wakeUp)
@@ -127,7 +139,12 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         server.clients.add(-1)
     }
 
-    func commitsDecided(upTo sequence: UInt64, failure: LarderError?) { send(.decided(sequence, failure)) }
+    /// Wakes the loop if it waits for commits.
+    func commitsDecided(upTo sequence: UInt64, failure: LarderError?) {
+        // Against the fence in `commitWrites`: either this sees that the loop waits, or the loop sees the decision.
+        atomicMemoryFence(ordering: .sequentiallyConsistent)
+        if awaitsDecisions.load(ordering: .relaxed) { send(.decided) }
+    }
 
     private func readMail() {
         let messages = mailLock.withLock {
@@ -139,19 +156,25 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             case .accept(let descriptor): accept(descriptor)
             case .finished(let id, let result): connections[id]?.finish(result)
             case .prepared(let id, let error): connections[id]?.finishPreparing(error)
-            case .decided(let sequence, let failure): decided(sequence, failure)
+            case .returned(let id, let pause):
+                // Where the connection is gone, what it wrote is committed all the same.
+                if let connection = connections[id] { connection.takeBack(pause) } else { noteWrites() }
+            case .decided: settle()
             case .stop: beginStopping()
             }
         }
-        wakeCommits()
     }
 
-    private func decided(_ sequence: UInt64, _ failure: LarderError?) {
-        guard sequence > lastDecided else { return }
-        let sequences = lastDecided + 1...sequence
-        lastDecided = sequence
-        for id in holding { connections[id]?.commitsDecided(sequences, failure: failure) }
-        holding = holding.filter { connections[$0]?.session.hasHeldReplies == true }
+    /// Looks at which of the replies that wait are decided, and sends those.
+    private func settle() {
+        let waiting = holding
+        holding = []
+        for connection in waiting {
+            connection.isListedAsHolding = false
+            connection.settle()
+            list(connection)
+        }
+        if holding.isEmpty { awaitsDecisions.store(false, ordering: .relaxed) }
         resumeCongested()
     }
 
@@ -159,33 +182,63 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         guard !congested.isEmpty, !server.engine.pipeline.isCongested else { return }
         let waiting = congested
         congested = []
-        for id in waiting { connections[id]?.advance() }
+        for connection in waiting {
+            connection.isListedAsCongested = false
+            connection.advance()
+        }
     }
 
     // MARK: Turns of the loop
 
-    private func polled() { wakeCommits() }
+    /// When this turn began, in milliseconds of the monotonic clock. Costs nothing.
+    var time: Int64 { Int64(truncatingIfNeeded: uv_now(loop)) }
 
-    /// Has everything committed that the commands of this turn wrote, as one group.
-    private func wakeCommits() {
+    /// Ends a turn: everything that was readable has been handled. Has what was written committed, and sends the replies:
+    /// so clients that are answered at once also ask again at once, and the next turn has more to do in one go.
+    private func endTurn() {
+        commitWrites()
+        guard !unsent.isEmpty else { return }
+        swap(&unsent, &spareList)
+        for index in spareList.indices {
+            spareList[index].isListedAsUnsent = false
+            spareList[index].flush()
+        }
+        spareList.removeAll(keepingCapacity: true)
+    }
+
+    /// Has a connection's replies sent when the turn ends.
+    func sendAtEndOfTurn(_ connection: Connection) {
+        guard !connection.isListedAsUnsent else { return }
+        connection.isListedAsUnsent = true
+        unsent.append(connection)
+    }
+
+    /// Has everything committed that the commands of this turn wrote, as one group, and sends what waited for it if it is
+    /// decided already.
+    private func commitWrites() {
         guard hasNewWrites else { return }
         hasNewWrites = false
-        server.engine.pipeline.wake()
+        if !holding.isEmpty, !awaitsDecisions.load(ordering: .relaxed) {
+            awaitsDecisions.store(true, ordering: .relaxed)
+            atomicMemoryFence(ordering: .sequentiallyConsistent)
+        }
+        server.engine.pipeline.commitNow()
+        settle()
     }
 
     private func tick() {
         onTick?()
         let now = server.engine.monotonic()
-        for connection in Array(connections.values) { connection.tick(now) }
+        for connection in Array(connections.values) { connection.tick(time, monotonic: now) }
         resumeCongested()
-        // The loop polls before it comes to the check that wakes commits otherwise.
-        wakeCommits()
         if isStopping {
             if now >= stopDeadline {
                 for connection in Array(connections.values) { connection.close("the daemon is stopping") }
             }
             endIfIdle()
         }
+        // The loop polls before it comes to the end of its turn.
+        endTurn()
     }
 
     // MARK: Connections
@@ -193,7 +246,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     /// Takes over a connected socket, which the listener has counted.
     private func accept(_ descriptor: Int32) {
         guard !isStopping else { return drop(.accept(descriptor: descriptor)) }
-        let session = Session(id: server.newClientID(), server: server)
+        let session = Session(id: server.newClientID(), server: server, counter: commandCounter)
         let connection = Connection(session, self)
         connections[session.id] = connection
         connection.open(descriptor)
@@ -202,22 +255,35 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     func closed(_ connection: Connection) {
         let id = connection.session.id
         guard connections.removeValue(forKey: id) != nil else { return }
-        congested.remove(id)
-        holding.remove(id)
+        if connection.isListedAsCongested { congested.removeAll { $0 === connection } }
+        if connection.isListedAsHolding { holding.removeAll { $0 === connection } }
         server.clients.add(-1)
         if isStopping { endIfIdle() }
     }
 
-    /// Notes that a connection's commands wrote, or that its replies wait.
-    func note(_ connection: Connection, holds: Bool, isCongested: Bool) {
-        if holds {
+    /// Takes a connection whose commands have run into the lists of what is to be done when the turn ends.
+    func note(_ connection: Connection, isCongested: Bool) {
+        sendAtEndOfTurn(connection)
+        if connection.hasHeldReplies {
             hasNewWrites = true
-            holding.insert(connection.session.id)
+            list(connection)
         }
         if isCongested {
             hasNewWrites = true
-            congested.insert(connection.session.id)
+            if !connection.isListedAsCongested {
+                connection.isListedAsCongested = true
+                congested.append(connection)
+            }
         }
+    }
+
+    /// Notes that there may be writes that nobody has had committed.
+    func noteWrites() { hasNewWrites = true }
+
+    private func list(_ connection: Connection) {
+        guard !connection.isListedAsHolding, connection.hasHeldReplies else { return }
+        connection.isListedAsHolding = true
+        holding.append(connection)
     }
 
     // MARK: Stopping

@@ -11,7 +11,15 @@ struct HeldReplies {
     private struct Entry {
         var start: Int
         var end: Int
-        let ticket: CommitTicket
+        /// None once it is decided and only its place in the line keeps it.
+        var ticket: CommitTicket
+    }
+
+    /// What became of a ticket.
+    enum Decision {
+        case open
+        case committed
+        case failed(CommandError)
     }
 
     private var entries: [Entry] = []
@@ -27,9 +35,25 @@ struct HeldReplies {
         entries.append(Entry(start: start, end: end, ticket: ticket))
     }
 
-    /// Everything up to `sequence` is decided: releases the replies at the front that wait for no more than that.
-    mutating func release(upTo sequence: UInt64) {
-        while first < entries.count, entries[first].ticket.sequence <= sequence { first += 1 }
+    /// Releases the replies at the front that are decided; those that failed become errors first.
+    ///
+    /// A reply behind one that is still open is not looked at, except when another one fails: then all are, in one pass
+    /// over the bytes however many replies fail.
+    /// - Parameters:
+    ///   - sent: bytes that were taken from the front of `replies` since the connection's beginning.
+    ///   - decision: what became of a ticket.
+    mutating func settle(in replies: inout ReplyBuffer, sent: Int, _ decision: (CommitTicket) -> Decision) {
+        scan: while first < entries.count {
+            let ticket = entries[first].ticket
+            if ticket != .none {
+                switch decision(ticket) {
+                case .open: break scan
+                case .committed: break
+                case .failed: replaceFailed(in: &replies, sent, decision)
+                }
+            }
+            first += 1
+        }
         if isEmpty {
             entries.removeAll(keepingCapacity: entries.capacity <= 4096)
             first = 0
@@ -39,21 +63,19 @@ struct HeldReplies {
         }
     }
 
-    /// Puts an error in the place of every held reply that depends on one of `sequences`, and moves what follows. One
-    /// pass over the bytes, however many replies fail.
-    /// - Parameter sent: bytes that were taken from the front of `replies` since the connection's beginning.
-    mutating func fail(
-        _ sequences: ClosedRange<UInt64>, _ error: CommandError, in replies: inout ReplyBuffer, sent: Int
+    /// Puts errors in the place of all replies that failed, and moves what follows.
+    private mutating func replaceFailed(
+        in replies: inout ReplyBuffer, _ sent: Int, _ decision: (CommitTicket) -> Decision
     ) {
-        guard entries[first...].contains(where: { sequences.contains($0.ticket.sequence) }) else { return }
         let old = replies.take()
         var copied = 0
         for index in first..<entries.count {
             let entry = entries[index]
             replies.raw(old[copied..<(entry.start - sent)])
             let start = sent + replies.count
-            if sequences.contains(entry.ticket.sequence) {
+            if entry.ticket != .none, case .failed(let error) = decision(entry.ticket) {
                 replies.error(error.bytes)
+                entries[index].ticket = .none
             } else {
                 replies.raw(old[(entry.start - sent)..<(entry.end - sent)])
             }

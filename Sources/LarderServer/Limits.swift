@@ -9,6 +9,8 @@ package struct Limits: Sendable {
     /// Bytes of requests that are taken from such a client before it is no longer read from: 64 MiB. Many clients send
     /// all their requests before they read the first reply.
     package var inputBytesPause = 64 << 20
+    /// Bytes that the values of one MGET may have together (`--max-reply`): 512 MiB, as the longest value.
+    package var replyBytesMax = 512 << 20
     /// How long a client may leave replies unread, without taking any, before it is disconnected, in milliseconds:
     /// 1 minute.
     package var outputStallMilliseconds: Int64 = 60_000
@@ -20,6 +22,13 @@ package struct Limits: Sendable {
     package var databasesOpenedAtStart = 64
     /// Cursors of SCAN that are remembered.
     package var scanCursorsMax = 4096
+    /// Threads that run commands which must read the disk.
+    package var coldThreads = 4
+    /// The most commands that a connection runs on such a thread before it goes back to its event loop.
+    package var coldSliceCommands = 1024
+    /// How long a connection runs commands on such a thread before it goes back, in milliseconds: no further command
+    /// begins then.
+    package var coldSliceMilliseconds: Int64 = 10
     /// How long a stop waits for clients to take their replies, in milliseconds.
     package var stopMilliseconds: Int64 = 5_000
     /// Lengths of requests.

@@ -75,6 +75,7 @@ package enum ProtocolPage {
             ("a key", "\(Key.bytesMax) bytes"),
             ("connections", "\(limits.clientsMax) (`--max-clients`)"),
             ("databases", "\(EngineOptions().databasesMax) (`--max-databases`)"),
+            ("the values of one `MGET` together", "\(limits.replyBytesMax) bytes (`--max-reply`), then an error"),
             (
                 "unread replies of a client",
                 "\(limits.outputBytesPause) bytes, then it is no longer read from; disconnected after "

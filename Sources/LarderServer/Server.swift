@@ -13,6 +13,8 @@ package enum Server {
         package var threads = 1
         /// Whether SIGTERM and SIGINT stop the server.
         package var handlesSignals = true
+        /// Called before a thread that may block runs a connection's commands. For tests, which make it wait.
+        package var beforeColdSlice: (@Sendable () -> Void)?
 
         /// Descriptors for all clients, the files that the databases may keep open, and some for everything else.
         var descriptorsWanted: Int { limits.clientsMax + engine.openFilesMax + 256 }
@@ -95,13 +97,15 @@ package enum Server {
         do throws(LarderError) {
             state = try ServerState(
                 engine: engine, limits: configuration.limits, socketPath: configuration.socketPath,
-                threadCount: configuration.threads, onStopRequest: { stopper.stop($0) })
+                threadCount: configuration.threads, beforeColdSlice: configuration.beforeColdSlice,
+                onStopRequest: { stopper.stop($0) })
         } catch {
             throw .larder(error)
         }
-        let workers = WorkerPool(threads: 2)
+        let workers = WorkerPool(name: "larder-work", threads: 2)
+        let coldWorkers = WorkerPool(name: "larder-cold", threads: max(1, configuration.limits.coldThreads))
         let loops = (0..<max(1, min(64, configuration.threads))).map { _ in
-            EventLoop(server: state, workers: workers, log: log)
+            EventLoop(server: state, workers: workers, coldWorkers: coldWorkers, log: log)
         }
         let listener = Listener(descriptor, loops: loops, server: state, log: log)
         if configuration.handlesSignals { ProcessSettings.unblockStopSignals() }
@@ -126,6 +130,7 @@ package enum Server {
         loops[0].run()
         for thread in threads { thread.join() }
         workers.stop()
+        coldWorkers.stop()
         withExtendedLifetime((listener, signals, loops)) {}
     }
 

@@ -72,7 +72,7 @@ struct ServerInfo {
         let statistics = server.engine.statistics
         return [
             ("total_connections_received", "\(server.clientsSeen.read())"),
-            ("total_commands_processed", "\(server.commandsProcessed.read())"),
+            ("total_commands_processed", "\(server.commands.total)"),
             ("rejected_connections", "\(server.clientsRefused.read())"),
             ("keyspace_hits", "\(statistics.hits.read())"), ("keyspace_misses", "\(statistics.misses.read())"),
             ("expired_keys", "\(statistics.expiredSwept.read())"), ("evicted_keys", "0"),

@@ -6,10 +6,12 @@ import RESP
 /// - Replies leave in the order of the requests.
 /// - A reply that depends on what is not yet committed is held, and all that come after it wait behind it. When the
 ///   commit fails, the held replies that depend on it become errors.
-/// - A command that may block is handed out as work; until its answer is here no further command runs.
+/// - On an event loop no command waits for the disk: one that has to is handed, with the session and the commands behind
+///   it, to a thread that may block.
+/// - A command on whole databases is handed out as work; until its answer is here no further command runs.
 ///
-/// Confined to one event loop (or one test). `@unchecked Sendable`, because deferred work hands the session back to its
-/// loop as a value; nothing of it is touched by other threads.
+/// Has one owner at a time: its event loop, a thread that runs it for the loop, or a test. `@unchecked Sendable`, because
+/// it is handed from one to the other as a value; who gave it away touches nothing of it until it is back.
 package final class Session: @unchecked Sendable {
     /// Why ``run(outputBytesMax:)`` returned.
     enum Pause {
@@ -19,6 +21,10 @@ package final class Session: @unchecked Sendable {
         case work(DeferredWork)
         /// Files are to be opened, created or reopened for the current command; then ``finishPreparing(_:)``.
         case prepare(Database, forWriting: Bool)
+        /// The current command must read the disk: ``runBlocking(outputBytesMax:slice:)`` on a thread that may block.
+        case cold
+        /// The slice is used up; run again.
+        case sliceEnded
         /// Too much waits to be committed; run again later.
         case congested
         /// Too many reply bytes are unread; run again when they are sent.
@@ -27,42 +33,103 @@ package final class Session: @unchecked Sendable {
         case closing
     }
 
+    /// How much a session may do in one go on a thread that may block.
+    struct Slice {
+        var commandsMax: Int
+        /// No further command begins from this instant of the monotonic clock on.
+        var until: Int64
+    }
+
     package let id: Int64
     let server: ServerState
-    package var parser: RequestParser
-    var replies = ReplyBuffer()
+    let pipeline: CommitPipeline
+    private let clock: EngineTime
+    private let counter: CommandCounts.Counter
+    // Reached through pointers, because each access to a stored property of a class is checked for exclusiveness at run
+    // time. Allocated and freed with the session, whose owner is the only one to use them.
+    let parserMemory = UnsafeMutablePointer<RequestParser>.allocate(capacity: 1)
+    let replyMemory = UnsafeMutablePointer<ReplyBuffer>.allocate(capacity: 1)
     private var held = HeldReplies()
     /// Bytes of replies that were taken away to be sent, since the beginning.
-    private var sentBytes = 0
+    private(set) var sentBytes = 0
     private var isWaiting = false
     private(set) var isClosing = false
-    /// A parsed command that has not run yet, because files had to be opened or commits had to catch up.
+    /// A parsed command that has not run yet, because files had to be opened, the disk to be read, or commits had to
+    /// catch up.
     private var hasCommand = false
     private var lastSpec: CommandSpec?
 
-    private(set) var database: Database
-    private(set) var view = ReadingView.current
+    private(set) var database: Database {
+        didSet { quickDatabase = Unmanaged.passUnretained(database) }
+    }
+    /// ``database``, for commands that take so little that counting a reference would be felt: all loops would write to
+    /// the same count. Valid as long as ``database`` stays what it is, which a command that uses it does not change.
+    private(set) var quickDatabase: Unmanaged<Database>
+    private(set) var view = ReadingView.current {
+        didSet { if case .current = view { seesCurrent = true } else { seesCurrent = false } }
+    }
+    /// Whether reads see the database as it is.
+    private(set) var seesCurrent = true
+    /// Whether the commonest commands may take their short ways; tests compare both.
+    var allowsQuickCommands = true
     var name = ""
     var libraryName = ""
     var libraryVersion = ""
 
-    package init(id: Int64, server: ServerState) {
+    /// - Parameter counter: of the commands of this session's loop; nil for a session without one.
+    init(id: Int64, server: ServerState, counter: CommandCounts.Counter? = nil) {
         self.id = id
         self.server = server
+        self.counter = counter ?? server.commands.newCounter()
+        pipeline = server.engine.pipeline
+        clock = server.engine.clock
         database = server.standardDatabase
-        parser = RequestParser(limits: server.limits.requests)
+        quickDatabase = Unmanaged.passUnretained(server.standardDatabase)
+        parserMemory.initialize(to: RequestParser(limits: server.limits.requests))
+        replyMemory.initialize(to: ReplyBuffer())
+    }
+
+    deinit {
+        parserMemory.deinitialize(count: 1)
+        parserMemory.deallocate()
+        replyMemory.deinitialize(count: 1)
+        replyMemory.deallocate()
+    }
+
+    package var parser: RequestParser {
+        _read { yield parserMemory.pointee }
+        _modify { yield &parserMemory.pointee }
+    }
+
+    var replies: ReplyBuffer {
+        _read { yield replyMemory.pointee }
+        _modify { yield &replyMemory.pointee }
     }
 
     // MARK: Running commands
 
-    /// Runs the commands that are complete, until one of the reasons to pause.
+    /// Runs the commands that are complete, until one of the reasons to pause. Never waits for the disk.
     /// - Parameter outputBytesMax: no further command begins while more bytes of replies than these are not yet taken.
-    func run(outputBytesMax: Int) -> Pause {
+    func run(outputBytesMax: Int) -> Pause { run(outputBytesMax, nil) }
+
+    /// As ``run(outputBytesMax:)`` on a thread that may block, for at most a slice: the current command first, if there is
+    /// one.
+    func runBlocking(outputBytesMax: Int, slice: Slice) -> Pause { run(outputBytesMax, slice) }
+
+    private func run(_ outputBytesMax: Int, _ slice: Slice?) -> Pause {
+        // The commands of one call share one time, taken after their bytes arrived. A thread that may block takes it anew
+        // for each, since the one before may have taken long.
+        var now: Int64?
+        var count = 0
+        defer { if count > 0 { counter.value.add(count) } }
         while !isClosing, !isWaiting {
             if !hasCommand {
+                if let slice, count >= slice.commandsMax || clock.monotonic() >= slice.until {
+                    return .sliceEnded
+                }
                 if pendingOutput > outputBytesMax { return .outputFull }
                 do throws(ProtocolError) {
-                    guard try parser.next() else { return .needsInput }
+                    guard try parserMemory.pointee.next() else { return .needsInput }
                 } catch {
                     // Where the stream is broken nothing more can be understood.
                     replies.error("ERR \(error.message)")
@@ -71,20 +138,27 @@ package final class Session: @unchecked Sendable {
                 }
                 hasCommand = true
             }
-            if let pause = runCommand() { return pause }
+            let time = now ?? clock.now()
+            now = slice == nil ? time : nil
+            if allowsQuickCommands, runQuickly(now: time) {
+                hasCommand = false
+            } else if let pause = runCommand(now: time, mayBlock: slice != nil) {
+                if case .work = pause { count += 1 }
+                return pause
+            }
+            count += 1
         }
         return isClosing ? .closing : .needsInput
     }
 
     /// Runs the parsed command, or says what has to happen first.
-    private func runCommand() -> Pause? {
+    private func runCommand(now: Int64, mayBlock: Bool) -> Pause? {
         let start = sentBytes + replies.count
-        var call = Call(self, server, now: server.engine.now())
+        var call = Call(self, server, now: now, mayBlock: mayBlock)
         do throws(CommandError) {
             let spec = try findCommand()
             if let pause = obstacle(spec) { return pause }
             hasCommand = false
-            server.commandsProcessed.add()
             switch try spec.run(&call) {
             case .done: break
             case .close: isClosing = true
@@ -93,6 +167,11 @@ package final class Session: @unchecked Sendable {
                 return .work(work)
             }
         } catch {
+            if call.isCold {
+                // Nothing was done: it begins anew where it may block.
+                hasCommand = true
+                return .cold
+            }
             hasCommand = false
             replies.error(error.bytes)
         }
@@ -101,12 +180,12 @@ package final class Session: @unchecked Sendable {
     }
 
     private func findCommand() throws(CommandError) -> CommandSpec {
-        let name = parser.argument(0)
+        let word = ShortWord(parser.argument(0))
         let spec: CommandSpec
-        if let lastSpec, equalsIgnoringCase(name, lowercase: lastSpec.name) {
+        if let lastSpec, lastSpec.word == word {
             spec = lastSpec
         } else {
-            guard let found = CommandTable.find(name) else { throw unknownCommand() }
+            guard let found = CommandTable.find(word) else { throw unknownCommand() }
             spec = found
             lastSpec = found
         }
@@ -185,18 +264,12 @@ package final class Session: @unchecked Sendable {
     var hasHeldReplies: Bool { !held.isEmpty }
 
     /// Holds the reply that begins at `start` until its ticket is decided.
-    private func hold(from start: Int, _ ticket: CommitTicket) {
+    func hold(from start: Int, _ ticket: CommitTicket) {
         guard ticket != .none else { return }
-        let pipeline = server.engine.pipeline
-        let end = sentBytes + replies.count
-        guard pipeline.isDecided(ticket) else {
-            // The decision reaches this loop after this command, and finds the reply held.
-            return held.add(start: start, end: end, ticket)
-        }
-        guard let failure = pipeline.failure(of: ticket) else { return }
-        var failed = HeldReplies()
-        failed.add(start: start, end: end, ticket)
-        failed.fail(ticket.sequence...ticket.sequence, CommandError(failure), in: &replies, sent: sentBytes)
+        // Whoever decides later wakes the loop, which finds the reply held.
+        if pipeline.isDecided(ticket), pipeline.failure(of: ticket) == nil { return }
+        held.add(start: start, end: sentBytes + replies.count, ticket)
+        if pipeline.isDecided(ticket) { settle() }
     }
 
     /// How many bytes may be sent now: everything before the first held reply.
@@ -208,11 +281,14 @@ package final class Session: @unchecked Sendable {
         sentBytes += count
     }
 
-    /// `sequences` are decided now, and everything before them was: replies that waited for them become sendable, or
-    /// errors.
-    func commitsDecided(_ sequences: ClosedRange<UInt64>, failure: LarderError?) {
-        if let failure { held.fail(sequences, CommandError(failure), in: &replies, sent: sentBytes) }
-        held.release(upTo: sequences.upperBound)
+    /// Looks at what is decided by now: replies that waited for it become sendable, or errors.
+    func settle() {
+        guard !held.isEmpty else { return }
+        held.settle(in: &replyMemory.pointee, sent: sentBytes) { ticket in
+            guard pipeline.isDecided(ticket) else { return .open }
+            guard let failure = pipeline.failure(of: ticket) else { return .committed }
+            return .failed(CommandError(failure))
+        }
     }
 
     /// Gives memory back that a connection at rest does not need.
@@ -259,18 +335,4 @@ package final class Session: @unchecked Sendable {
 /// At most `most` bytes of an argument for an error's text, and none from its first NUL on.
 func shown(_ bytes: UnsafeRawBufferPointer, _ most: Int) -> [UInt8] {
     Array(bytes.prefix(most).prefix { $0 != 0 })
-}
-
-/// Whether `bytes` are `word` (given in lower case), in any case of ASCII letters.
-private func equalsIgnoringCase(_ bytes: UnsafeRawBufferPointer, lowercase word: String) -> Bool {
-    var word = word
-    return word.withUTF8 { expected in
-        guard bytes.count == expected.count else { return false }
-        for index in 0..<bytes.count {
-            let byte = bytes[index]
-            let lower = byte >= 0x41 && byte <= 0x5A ? byte + 0x20 : byte
-            if lower != expected[index] { return false }
-        }
-        return true
-    }
 }

@@ -1,6 +1,7 @@
 import Threading
 
-/// Threads for what may block: cold scans, counting, purging, opening files.
+/// Threads for what may block. The server has two pools: one for what may take long (scans, counting, purging, opening
+/// files), and one for commands that must read an entry from the disk, which do not wait behind those.
 ///
 /// The queue is bounded by the number of connections, since each has at most one piece of work under way.
 ///
@@ -13,9 +14,9 @@ final class WorkerPool: @unchecked Sendable {
     private var isStopping = false
     private var threads: [WorkThread] = []
 
-    init(threads count: Int) {
+    init(name: String, threads count: Int) {
         lock.withLock {
-            threads = (0..<count).map { index in WorkThread(name: "larder-work-\(index)") { [self] in run() } }
+            threads = (0..<count).map { index in WorkThread(name: "\(name)-\(index)") { [self] in run() } }
         }
     }
 

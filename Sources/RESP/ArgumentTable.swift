@@ -4,10 +4,10 @@
 ///
 /// Memory grows with the arguments that arrived. Positions are kept in 32 bits, which halves the table's size;
 /// ``RESPLimits`` keeps requests below that.
-struct ArgumentTable: ~Copyable {
-    struct Slice {
-        var offset: UInt32
-        var length: UInt32
+@usableFromInline struct ArgumentTable: ~Copyable {
+    @usableFromInline struct Slice {
+        @usableFromInline var offset: UInt32
+        @usableFromInline var length: UInt32
     }
 
     private var slices: UnsafeMutablePointer<Slice>
@@ -29,6 +29,9 @@ struct ArgumentTable: ~Copyable {
         precondition(index >= 0 && index < count, "no such argument")
         return slices[index]
     }
+
+    /// The first of the positions. Valid until the next mutating call.
+    var start: UnsafePointer<Slice> { UnsafePointer(slices) }
 
     mutating func append(offset: Int, length: Int) {
         if count == capacity { move(toCapacity: max(Self.keptCapacity, capacity * 2)) }

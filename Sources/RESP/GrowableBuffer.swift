@@ -14,6 +14,8 @@ struct GrowableBuffer: ~Copyable {
     private(set) var capacity = 0
     private var head = 0
     private var tail = 0
+    /// Its own memory, while it works on somebody else's.
+    private var own: (base: UnsafeMutableRawPointer, capacity: Int)?
     /// Bytes that were copied to make room, over the life of the buffer. Lets tests see that the work is linear.
     private(set) var bytesMoved = 0
 
@@ -25,7 +27,7 @@ struct GrowableBuffer: ~Copyable {
     }
 
     deinit {
-        base.deallocate()
+        (own?.base ?? base).deallocate()
     }
 
     private static var alignment: Int { MemoryLayout<UInt>.alignment }
@@ -56,6 +58,7 @@ struct GrowableBuffer: ~Copyable {
     }
 
     private mutating func relocate(_ room: Int, expected: Int) {
+        precondition(own == nil, "borrowed memory cannot grow")
         let live = count
         let needed = live + room
         if live == 0, capacity > Self.keptBytesMax, needed <= Self.keptBytesMax {
@@ -101,6 +104,12 @@ struct GrowableBuffer: ~Copyable {
         }
     }
 
+    /// Drops the last `count` live bytes.
+    mutating func removeLast(_ count: Int) {
+        precondition(count >= 0 && count <= self.count, "more bytes dropped than there are")
+        tail -= count
+    }
+
     mutating func append(_ bytes: UnsafeRawBufferPointer, expected: Int = 0) {
         guard let source = bytes.baseAddress, bytes.count > 0 else { return }
         reserve(bytes.count, expected: expected)
@@ -110,6 +119,35 @@ struct GrowableBuffer: ~Copyable {
 
     /// Keeps the live bytes and gives back all other memory.
     mutating func shrink() {
-        if capacity > count { move(toCapacity: count) }
+        if own == nil, capacity > count { move(toCapacity: count) }
+    }
+
+    // MARK: Borrowing
+
+    /// Takes `bytes` as its live bytes where they lie, instead of copying them. There must be no live bytes; until
+    /// ``endBorrowing(expected:)`` they may be consumed and changed in place, and nothing may be appended.
+    ///
+    /// The lender keeps the memory valid, and touches it no more, until then.
+    mutating func beginBorrowing(_ bytes: UnsafeMutableRawBufferPointer) {
+        precondition(count == 0 && own == nil, "memory is borrowed only by an empty buffer")
+        guard let start = bytes.baseAddress else { return }
+        own = (base, capacity)
+        base = start
+        capacity = bytes.count
+        head = 0
+        tail = bytes.count
+    }
+
+    /// Copies what is left of the borrowed bytes into its own memory, and gives the borrowed memory back. Does nothing
+    /// when none is borrowed.
+    mutating func endBorrowing(expected: Int = 0) {
+        guard let own else { return }
+        let rest = UnsafeRawBufferPointer(start: base + head, count: count)
+        self.own = nil
+        base = own.base
+        capacity = own.capacity
+        head = 0
+        tail = 0
+        append(rest, expected: expected)
     }
 }

@@ -45,6 +45,23 @@ struct IncomingBytes: ~Copyable {
         buffer.append(bytes, expected: expected)
     }
 
+    /// See ``GrowableBuffer/beginBorrowing(_:)``. Takes a copy where there are bytes already.
+    mutating func borrow(_ bytes: UnsafeMutableRawBufferPointer, expected: Int) {
+        if buffer.count == 0 {
+            buffer.beginBorrowing(bytes)
+        } else {
+            buffer.append(UnsafeRawBufferPointer(bytes), expected: expected)
+        }
+    }
+
+    /// See ``GrowableBuffer/endBorrowing(expected:)``. Positions stay what they are: they count from the first live byte.
+    mutating func endBorrowing(expected: Int) {
+        buffer.endBorrowing(expected: expected)
+    }
+
+    /// Counts bytes that a parser looked at itself.
+    mutating func noteExamined(_ count: Int) { bytesExamined &+= count }
+
     /// Moves the cursor `count` bytes on.
     mutating func advance(_ count: Int) {
         cursor += count

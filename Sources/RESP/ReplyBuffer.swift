@@ -44,6 +44,11 @@ package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
         buffer.consume(count)
     }
 
+    /// Takes the last `count` bytes back: what was written last is not to be sent.
+    package mutating func removeLast(_ count: Int) {
+        buffer.removeLast(count)
+    }
+
     /// Forgets all bytes and keeps the memory.
     package mutating func clear() {
         buffer.consume(buffer.count)

@@ -65,6 +65,18 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         bytes.withUnsafeBytes { append($0) }
     }
 
+    /// Takes `bytes` as arrived, where possible without copying them. The memory must stay as it is, and nothing else may
+    /// be fed, until ``endBorrowing()``; commands found meanwhile may unescape their words in it.
+    package mutating func borrow(_ bytes: UnsafeMutableRawBufferPointer) {
+        input.borrow(bytes, expected: requestEnd)
+    }
+
+    /// Copies what was not used up of the bytes that ``borrow(_:)`` lent, the current command included, whose arguments
+    /// move. Does nothing when nothing is lent.
+    package mutating func endBorrowing() {
+        input.endBorrowing(expected: requestEnd)
+    }
+
     /// Where the bulk string that is being read will end, 0 when there is none.
     private var requestEnd: Int {
         phase == .bulkBody ? input.cursor + bulkLength + 2 : 0
@@ -80,6 +92,14 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         precondition(phase == .complete, "there is no current command")
         let slice = arguments[index]
         return UnsafeRawBufferPointer(start: input.buffer.start + Int(slice.offset), count: Int(slice.length))
+    }
+
+    /// All arguments of the current command; there must be one. Changes nothing: it is mutating because the compiler copies
+    /// the whole parser to call what is not.
+    package mutating func currentArguments() -> RequestArguments {
+        precondition(phase == .complete, "there is no current command")
+        return RequestArguments(
+            start: UnsafeRawPointer(input.buffer.start), slices: arguments.start, count: arguments.count)
     }
 
     /// Goes on to the next command.
@@ -133,7 +153,7 @@ extension RequestParser {
                 finish()
                 advanced = true
             case .start:
-                advanced = start()
+                advanced = parseUsual() || start()
             case .inline:
                 advanced = try parseInline()
             case .countHeader:
@@ -153,6 +173,67 @@ extension RequestParser {
         input.dropUnderstood()
         arguments.removeAll()
         phase = .start
+    }
+
+    /// Reads an array of bulk strings in one go, as far as it is there and looks as usual.
+    ///
+    /// What is unusual, wrong or incomplete is left to the phases, from the first argument that is concerned: nothing is
+    /// parsed twice.
+    /// - Returns: whether anything was read.
+    private mutating func parseUsual() -> Bool {
+        let text = UnsafeRawPointer(input.current)
+        let end = input.available
+        guard end > 0, text.load(as: UInt8.self) == UInt8(ascii: "*") else { return false }
+        var at = 1
+        let count = Self.usualNumber(text, &at, end)
+        guard count > 0, count <= limits.argumentsMax else { return false }
+        let first = input.cursor
+        var left = count
+        var examined = at
+        while left > 0 {
+            var next = at + 1
+            guard at < end, text.load(fromByteOffset: at, as: UInt8.self) == UInt8(ascii: "$") else { break }
+            let length = Self.usualNumber(text, &next, end)
+            examined += next - at
+            // Both are below 10^18: the sum does not overflow.
+            guard length >= 0, length <= limits.bulkBytesMax, first + next + length + 2 <= limits.requestBytesMax,
+                end - next >= length + 2,
+                text.loadUnaligned(fromByteOffset: next + length, as: UInt16.self) == Self.lineEnd
+            else { break }
+            arguments.append(offset: first + next, length: length)
+            at = next + length + 2
+            left -= 1
+        }
+        input.noteExamined(examined)
+        input.advance(at)
+        bulksLeft = left
+        phase = left == 0 ? .complete : .bulkHeader
+        return true
+    }
+
+    /// CR LF as a number of the machine's byte order.
+    private static var lineEnd: UInt16 {
+        UInt16(littleEndian: UInt16(ASCII.lineFeed) << 8 | UInt16(ASCII.carriageReturn))
+    }
+
+    /// Reads digits CR LF from `at`, which moves behind them, if they are there before `end` and look as usual: at most
+    /// 18 digits, none of them a leading zero. Else -1, and `at` is where reading stopped.
+    @inline(__always)
+    private static func usualNumber(_ text: UnsafeRawPointer, _ at: inout Int, _ end: Int) -> Int {
+        let start = at
+        let stop = min(end, start + 18)
+        var value = 0
+        while at < stop {
+            let digit = text.load(fromByteOffset: at, as: UInt8.self) &- ASCII.zero
+            if digit > 9 { break }
+            value = value &* 10 &+ Int(digit)
+            at += 1
+        }
+        guard at > start, end - at >= 2, text.loadUnaligned(fromByteOffset: at, as: UInt16.self) == lineEnd,
+            at - start == 1 || text.load(fromByteOffset: start, as: UInt8.self) != ASCII.zero
+        else { return -1 }
+        at += 2
+        return value
     }
 
     private mutating func start() -> Bool {

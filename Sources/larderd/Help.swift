@@ -26,6 +26,7 @@ enum Help {
           --threads N        event loops, 1 to 64 (default: 1)
           --max-clients N    connections at a time (default: 10000)
           --max-databases N  databases in the larder (default: 64)
+          --max-reply BYTES  the values of one MGET together (default: 512M)
           --log-level LEVEL  debug, info, warning or error; one line per event on standard error
                              (default: info)
 

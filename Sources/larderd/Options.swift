@@ -66,7 +66,7 @@ struct Options {
     private mutating func takeValue(_ name: String, _ inline: String?) throws(Failure) {
         let known = [
             "--dir", "--socket", "--policy", "--durability", "--threads", "--log-level", "--max-clients",
-            "--max-databases", "--memory",
+            "--max-databases", "--max-reply", "--memory",
         ]
         guard known.contains(name) else {
             throw Failure(
@@ -95,17 +95,20 @@ struct Options {
                 throw Failure(description: "--log-level \(value): it is one of debug, info, warning, error")
             }
             logLevel = level
-        case "--memory":
-            guard let bytes = Self.bytes(value) else {
-                throw Failure(
-                    description: "--memory \(value): it is a number of bytes, or one with K, M or G behind it, up to 1T"
-                )
-            }
-            configuration.engine.memoryBytes = bytes
+        case "--memory": configuration.engine.memoryBytes = try byteCount(name, value)
+        case "--max-reply": configuration.limits.replyBytesMax = try byteCount(name, value)
         case "--threads": configuration.threads = try number(name, value, 1...64)
         case "--max-clients": configuration.limits.clientsMax = try number(name, value, 1...1_000_000)
         default: configuration.engine.databasesMax = try number(name, value, 1...10_000)
         }
+    }
+
+    private func byteCount(_ name: String, _ value: String) throws(Failure) -> Int {
+        guard let bytes = Self.bytes(value) else {
+            throw Failure(
+                description: "\(name) \(value): it is a number of bytes, or one with K, M or G behind it, up to 1T")
+        }
+        return bytes
     }
 
     /// A number of bytes: `67108864`, `64M`, `1g`.

@@ -1,8 +1,9 @@
-import LarderEngine
+import RESP
 import Synchronization
 import TestSupport
 import Testing
 
+@testable import LarderEngine
 @testable import LarderServer
 
 @Suite struct HeldReplyTests {
@@ -72,27 +73,29 @@ import Testing
     }
 
     /// A reply behind a failing one, whose own commit was durable before, stays what it is.
-    @Test func anEarlierDurableCommitIsNotTakenForAFailure() throws {
-        let switchOn = Switch()
-        let server = try TestServer { $0.beforeCommit = failing(switchOn) }
-        let one = server.connect()
-        let two = server.connect()
-        #expect(one("MSET a 1 b 2") == Wire.ok)
-        // `two` reads what `one` wrote; both are applied, neither is committed.
-        one.feed(encodeRequest("SET a committed"))
-        let ticket = server.engine.pipeline.everythingApplied
-        two.feed(encodeRequest("SET b 3"))
-        two.feed(encodeRequest("GET a"))
-        // The first commit succeeds, and the news of it reaches the sessions before the second fails.
-        #expect(ticket.sequence > 0)
-        let sequence = ticket.sequence
-        two.session.commitsDecided(1...sequence, failure: nil)
-        one.session.commitsDecided(1...sequence, failure: nil)
-        #expect(one.takeSendable() == Wire.ok)
-        #expect(two.takeSendable() == "")
-        let failure = LarderError(.commitFailed, "no more room", operation: "commit", database: "0")
-        two.session.commitsDecided(sequence + 1...sequence + 1, failure: failure)
-        #expect(two.takeSendable() == Wire.error("ERR commit in database '0': no more room") + Wire.bulk("committed"))
+    @Test func anEarlierDurableCommitIsNotTakenForAFailure() {
+        var replies = ReplyBuffer()
+        var held = HeldReplies()
+        func add(_ text: String, _ sequence: UInt64) {
+            let start = replies.count
+            replies.bulk(text)
+            held.add(start: start, end: replies.count, CommitTicket(sequence: sequence))
+        }
+        add("two", 2)
+        replies.bulk("free")
+        add("one", 1)
+        add("three", 3)
+        add("open", 4)
+        held.settle(in: &replies, sent: 0) { ticket in
+            switch ticket.sequence {
+            case 1: .committed
+            case 4: .open
+            default: .failed(CommandError("ERR \(ticket.sequence)"))
+            }
+        }
+        let expected = Wire.error("ERR 2") + Wire.bulk("free") + Wire.bulk("one") + Wire.error("ERR 3")
+        #expect(held.firstStart == expected.utf8.count)
+        #expect(String(decoding: replies.take(), as: UTF8.self) == expected + Wire.bulk("open"))
     }
 
     @Test func manyFailedRepliesAreReplacedInOrder() throws {

@@ -26,7 +26,10 @@ final class RunningServer: @unchecked Sendable {
     private var hasEnded = false
     private var thread: WorkThread?
 
-    init(threads: Int = 1, limits: Limits = Limits(), configure: (inout EngineOptions) -> Void = { _ in }) throws {
+    init(
+        threads: Int = 1, limits: Limits = Limits(), configure: (inout EngineOptions) -> Void = { _ in },
+        beforeColdSlice: (@Sendable () -> Void)? = nil
+    ) throws {
         directory = try TemporaryDirectory(inMemory: true)
         socketPath = directory.path + "/socket"
         logLines = try LogReader()
@@ -34,6 +37,7 @@ final class RunningServer: @unchecked Sendable {
         configuration.threads = threads
         configuration.limits = limits
         configuration.handlesSignals = false
+        configuration.beforeColdSlice = beforeColdSlice
         configure(&configuration.engine)
         let log = Log(least: .debug, descriptor: logLines.writeEnd)
         thread = WorkThread(name: "server") { [self, configuration] in run(configuration, log) }

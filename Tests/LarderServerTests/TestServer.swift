@@ -13,7 +13,6 @@ final class TestServer {
     let engine: Engine
     let state: ServerState
     let stopReasons = Mailbox<String>()
-    private let decisions = Decisions()
     private var clients: [TestClient] = []
 
     /// - Parameter policy: of new databases.
@@ -42,7 +41,6 @@ final class TestServer {
         let stopReasons = stopReasons
         state = try ServerState(
             engine: engine, limits: limits, socketPath: "/a/socket", onStopRequest: { stopReasons.add($0) })
-        engine.pipeline.add(observer: decisions)
     }
 
     deinit { engine.shutdown() }
@@ -59,33 +57,9 @@ final class TestServer {
         deliver()
     }
 
-    /// Tells the sessions what was decided, as an event loop does.
+    /// Has the sessions look at what was decided, as an event loop does.
     func deliver() {
-        for (sequences, failure) in decisions.take() {
-            for client in clients { client.session.commitsDecided(sequences, failure: failure) }
-        }
-    }
-
-    /// Decisions as they come from the pipeline.
-    private final class Decisions: CommitObserver, @unchecked Sendable {
-        private let lock = Lock()
-        private var last: UInt64 = 0
-        private var list: [(ClosedRange<UInt64>, LarderError?)] = []
-
-        func commitsDecided(upTo sequence: UInt64, failure: LarderError?) {
-            lock.withLock {
-                guard sequence > last else { return }
-                list.append((last + 1...sequence, failure))
-                last = sequence
-            }
-        }
-
-        func take() -> [(ClosedRange<UInt64>, LarderError?)] {
-            lock.withLock {
-                defer { list = [] }
-                return list
-            }
-        }
+        for client in clients { client.session.settle() }
     }
 }
 
@@ -103,6 +77,8 @@ final class TestClient {
     let session: Session
     private let server: TestServer
     private(set) var pauses: [String] = []
+    /// How often a command had to go where it may read the disk.
+    private(set) var colds = 0
 
     init(_ session: Session, _ server: TestServer) {
         self.session = session
@@ -118,7 +94,16 @@ final class TestClient {
     /// Runs the session; what would go to other threads is done here and now.
     func run() {
         while true {
-            switch session.run(outputBytesMax: server.state.limits.outputBytesPause) {
+            var pause = session.run(outputBytesMax: server.state.limits.outputBytesPause)
+            if case .cold = pause {
+                colds += 1
+                pause = session.runBlocking(
+                    outputBytesMax: server.state.limits.outputBytesPause,
+                    slice: Session.Slice(commandsMax: 2, until: .max))
+            }
+            switch pause {
+            case .cold: preconditionFailure("a session that may block is never cold")
+            case .sliceEnded: break
             case .needsInput, .closing, .outputFull: return
             case .work(let work):
                 pauses.append("work")

@@ -94,6 +94,16 @@ private func written(_ version: RESPVersion, _ body: (inout ReplyBuffer) -> Void
         #expect(written(.three) { $0.double(value) } == ",\(text)\r\n")
     }
 
+    @Test func whatWasWrittenLastCanBeTakenBack() {
+        var replies = ReplyBuffer()
+        replies.bulk("stays")
+        let before = replies.count
+        replies.bulk("goes")
+        replies.removeLast(replies.count - before)
+        replies.null()
+        #expect(String(decoding: replies.take(), as: UTF8.self) == "$5\r\nstays\r\n$-1\r\n")
+    }
+
     @Test func bytesLeaveFromTheFront() {
         var buffer = ReplyBuffer()
         #expect(buffer.isEmpty == true)

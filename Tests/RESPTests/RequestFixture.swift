@@ -40,22 +40,59 @@ func currentCommand(_ parser: borrowing RequestParser) -> [[UInt8]] {
 }
 
 /// Feeds `pieces` one after the other and takes every command as soon as it is there. Goes on after an error, to see
-/// that it stays.
+/// that it stays. Does so twice, the second time lending the bytes instead of copying them, with the same outcome.
 func parse(_ pieces: [some Collection<UInt8>], limits: RESPLimits = RESPLimits()) -> RequestOutcome {
-    var parser = RequestParser(limits: limits)
-    var outcome = RequestOutcome()
-    for (index, piece) in pieces.enumerated() {
-        if index.isMultiple(of: 2) {
-            parser.append(Array(piece))
-        } else {
+    var outcome = parse(pieces, limits) { (parser, piece, isOdd, outcome) throws(ProtocolError) in
+        if isOdd {
             let space = parser.writableSpace(atLeast: piece.count)
             space.copyBytes(from: piece)
             parser.didWrite(piece.count)
+        } else {
+            parser.append(piece)
         }
-        do {
-            while try parser.next() { outcome.commands.append(currentCommand(parser)) }
+        try takeCommands(&parser, &outcome)
+    }
+    let borrowed = parse(pieces, limits) { (parser, piece, isOdd, outcome) throws(ProtocolError) in
+        let lent = UnsafeMutableRawBufferPointer.allocate(byteCount: piece.count, alignment: 1)
+        lent.copyBytes(from: piece)
+        defer { lent.deallocate() }
+        func takeBack() {
+            parser.endBorrowing()
+            // Who still looks there sees it.
+            for index in lent.indices { lent[index] = 0x58 }
+        }
+        parser.borrow(lent)
+        defer { takeBack() }
+        guard isOdd else { return try takeCommands(&parser, &outcome) }
+        // The memory goes back with a command in it whose arguments are still needed.
+        guard try parser.next() else { return }
+        takeBack()
+        outcome.commands.append(currentCommand(parser))
+        try takeCommands(&parser, &outcome)
+    }
+    if borrowed != outcome { outcome.error = ProtocolError("lent bytes mean something else: \(borrowed)") }
+    return outcome
+}
+
+private func takeCommands(_ parser: inout RequestParser, _ outcome: inout RequestOutcome) throws(ProtocolError) {
+    while try parser.next() { outcome.commands.append(currentCommand(parser)) }
+}
+
+private func parse(
+    _ pieces: [some Collection<UInt8>], _ limits: RESPLimits,
+    _ feed: (inout RequestParser, [UInt8], Bool, inout RequestOutcome) throws(ProtocolError) -> Void
+) -> RequestOutcome {
+    var parser = RequestParser(limits: limits)
+    var outcome = RequestOutcome()
+    for (index, piece) in pieces.enumerated() {
+        let before = outcome.commands.count
+        do throws(ProtocolError) {
+            try feed(&parser, Array(piece), !index.isMultiple(of: 2), &outcome)
             if outcome.error != nil { outcome.error = ProtocolError("the parser went on after an error") }
         } catch {
+            if outcome.error != nil, outcome.commands.count > before {
+                outcome.error = ProtocolError("the parser went on after an error")
+            }
             outcome.error = outcome.error ?? error
         }
     }

@@ -26,6 +26,7 @@ import Testing
           --threads N        event loops, 1 to 64 (default: 1)
           --max-clients N    connections at a time (default: 10000)
           --max-databases N  databases in the larder (default: 64)
+          --max-reply BYTES  the values of one MGET together (default: 512M)
           --log-level LEVEL  debug, info, warning or error; one line per event on standard error
                              (default: info)
 
@@ -79,6 +80,10 @@ import Testing
         (
             ["--memory=8192G"],
             "--memory 8192G: it is a number of bytes, or one with K, M or G behind it, up to 1T"
+        ),
+        (
+            ["--max-reply", "1.5G"],
+            "--max-reply 1.5G: it is a number of bytes, or one with K, M or G behind it, up to 1T"
         ),
         (["--max-databases", "0"], "--max-databases 0: it is a number from 1 to 10000"),
         (["--log-level", "loud"], "--log-level loud: it is one of debug, info, warning, error"),

@@ -1,0 +1,159 @@
+import LarderEngine
+import RESP
+
+/// The commonest commands in their usual form, without what the general way through the command table costs: no `Call`,
+/// no `Key`, no allocation. What they answer is what their handlers in the table answer; whatever is unusual, needs the
+/// disk or goes wrong is left to those, before anything was done.
+extension Session {
+    /// Runs the current command if it is one of these.
+    /// - Returns: false when nothing was done, and the command has to go the general way.
+    @inline(__always)
+    func runQuickly(now: Int64) -> Bool {
+        let arguments = parserMemory.pointee.currentArguments()
+        let count = arguments.count
+        let word = ShortWord(arguments[0])
+        if word == .get { return count == 2 && getQuickly(arguments, now) }
+        if word == .set { return count >= 3 && setQuickly(arguments, now) }
+        if word == .ping {
+            guard count == 1 else { return false }
+            replyMemory.pointee.raw("+PONG\r\n")
+            return true
+        }
+        if word == .mget { return count >= 2 && mgetQuickly(arguments, now) }
+        if word == .exists { return count == 2 && existsQuickly(arguments, now) }
+        return false
+    }
+
+    /// What a read without the disk came to.
+    private enum Found {
+        case hit, miss
+        /// The disk is needed, or the read failed: the general way says which.
+        case unknown
+
+        init(_ read: QuickRead) {
+            switch read {
+            case .hit: self = .hit
+            case .miss: self = .miss
+            case .cold: self = .unknown
+            }
+        }
+    }
+
+    /// Reads the key that is the argument at 1.
+    @inline(__always)
+    private func readQuickly(
+        _ arguments: RequestArguments, _ now: Int64, _ ticket: inout CommitTicket,
+        _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
+    ) -> Found {
+        let key = arguments[1]
+        guard seesCurrent, key.count <= Key.bytesMax else { return .unknown }
+        return quickDatabase._withUnsafeGuaranteedRef { database in
+            do throws(LarderError) {
+                return Found(try database.readQuickly(key, now: now, ticket: &ticket, body))
+            } catch {
+                return .unknown
+            }
+        }
+    }
+
+    private func getQuickly(_ arguments: RequestArguments, _ now: Int64) -> Bool {
+        let replies = replyMemory
+        let start = sentBytes + replies.pointee.count
+        var ticket = CommitTicket.none
+        switch readQuickly(arguments, now, &ticket, { _, payload in replies.pointee.bulk(payload) }) {
+        case .hit: break
+        case .miss: replies.pointee.null()
+        case .unknown: return false
+        }
+        hold(from: start, ticket)
+        return true
+    }
+
+    private func existsQuickly(_ arguments: RequestArguments, _ now: Int64) -> Bool {
+        let start = sentBytes + replyMemory.pointee.count
+        var ticket = CommitTicket.none
+        switch readQuickly(arguments, now, &ticket, { _, _ in }) {
+        case .hit: replyMemory.pointee.integer(1)
+        case .miss: replyMemory.pointee.integer(0)
+        case .unknown: return false
+        }
+        hold(from: start, ticket)
+        return true
+    }
+
+    private func mgetQuickly(_ arguments: RequestArguments, _ now: Int64) -> Bool {
+        guard seesCurrent else { return false }
+        let count = arguments.count - 1
+        for index in 1...count where arguments[index].count > Key.bytesMax { return false }
+        let replies = replyMemory
+        let start = sentBytes + replies.pointee.count
+        var ticket = CommitTicket.none
+        var room = server.limits.replyBytesMax
+        let found = quickDatabase._withUnsafeGuaranteedRef { database -> Found in
+            do throws(LarderError) {
+                let read = try database.readQuickly(
+                    count: count, key: { arguments[$0 + 1] }, now: now, ticket: &ticket,
+                    { index, entry in
+                        if index == 0 { replies.pointee.array(count: count) }
+                        guard let entry else { return replies.pointee.null() }
+                        room -= min(entry.payload.count, room + 1)
+                        if room >= 0 { replies.pointee.bulk(entry.payload) }
+                    })
+                return Found(read)
+            } catch {
+                return .unknown
+            }
+        }
+        if case .unknown = found { return false }
+        if room < 0 {
+            replies.pointee.removeLast(sentBytes + replies.pointee.count - start)
+            replies.pointee.error(CommandError.tooLongReply(server.limits).bytes)
+        }
+        hold(from: start, ticket)
+        return true
+    }
+
+    /// `SET key value`, alone or with one of `EX seconds` and `PX milliseconds`.
+    private func setQuickly(_ arguments: RequestArguments, _ now: Int64) -> Bool {
+        let key = arguments[1]
+        let value = arguments[2]
+        guard key.count <= Key.bytesMax, !pipeline.isCongested else { return false }
+        var rule = DeadlineRule.governed
+        if arguments.count > 3 {
+            guard let deadline = quickDeadline(arguments, now) else { return false }
+            rule = .own(deadline)
+        }
+        let start = sentBytes + replyMemory.pointee.count
+        let stored = quickDatabase._withUnsafeGuaranteedRef { database -> CommitTicket? in
+            do throws(LarderError) {
+                // Where files are not open, or take no writes, this throws before anything is done.
+                return try database.setBlindly(key, payload: value, rule: rule, now: now)
+            } catch {
+                return nil
+            }
+        }
+        guard let ticket = stored else { return false }
+        replyMemory.pointee.raw("+OK\r\n")
+        hold(from: start, ticket)
+        return true
+    }
+
+    private func quickDeadline(_ arguments: RequestArguments, _ now: Int64) -> Int64? {
+        guard arguments.count == 5 else { return nil }
+        let word = ShortWord(arguments[3])
+        guard word == .ex || word == .px, let value = parseInteger(arguments[4]), value > 0, value <= Int64.max / 2000
+        else { return nil }
+        return now + (word == .ex ? value * 1000 : value)
+    }
+}
+
+/// The words that every command is compared with.
+extension ShortWord {
+    static var get: ShortWord { ShortWord(constant: 0x74_65_67, length: 3) }
+    static var set: ShortWord { ShortWord(constant: 0x74_65_73, length: 3) }
+    static var ping: ShortWord { ShortWord(constant: 0x67_6E_69_70, length: 4) }
+    static var mget: ShortWord { ShortWord(constant: 0x74_65_67_6D, length: 4) }
+    static var exists: ShortWord { ShortWord(constant: 0x73_74_73_69_78_65, length: 6) }
+    static var ex: ShortWord { ShortWord(constant: 0x78_65, length: 2) }
+    static var px: ShortWord { ShortWord(constant: 0x78_70, length: 2) }
+}

@@ -1,0 +1,78 @@
+// Names of commands and options, compared as numbers.
+
+/// A word of up to 15 bytes in lower case, zero-padded, with its length: equal for words that differ in the case of ASCII
+/// letters only. All longer words are the same one, ``other``, which is no name.
+@usableFromInline package struct ShortWord: Hashable, Sendable {
+    /// The first eight bytes, the first one lowest.
+    @usableFromInline let low: UInt64
+    /// The next seven bytes; the length in the highest byte.
+    @usableFromInline let high: UInt64
+
+    package static let lengthMax = 15
+    package static var other: ShortWord { ShortWord(low: .max, high: .max) }
+
+    @usableFromInline init(low: UInt64, high: UInt64) {
+        self.low = low
+        self.high = high
+    }
+
+    /// A word of up to eight lower-case letters, given as a number: its bytes, the first one lowest, and their count.
+    /// What is compared in every command is written so, because a constant costs nothing.
+    @inlinable package init(constant low: UInt64, length: UInt64) {
+        self.init(low: low, high: length << 56)
+    }
+
+    package init(_ bytes: UnsafeRawBufferPointer) {
+        guard let start = bytes.baseAddress, bytes.count <= Self.lengthMax else {
+            self = bytes.isEmpty ? ShortWord(low: 0, high: 0) : .other
+            return
+        }
+        let count = bytes.count
+        // No load reaches beyond the word: where it is shorter than a load, two loads overlap.
+        var low: UInt64 = 0
+        var high: UInt64 = 0
+        if count >= 8 {
+            low = Self.load8(start)
+            if count > 8 { high = Self.load8(start + (count - 8)) >> UInt64(8 * (16 - count)) }
+        } else if count >= 4 {
+            low = Self.load4(start) | Self.load4(start + (count - 4)) << UInt64(8 * (count - 4))
+        } else if count > 0 {
+            low =
+                UInt64(bytes[0]) | UInt64(bytes[count >> 1]) << UInt64(8 * (count >> 1))
+                | UInt64(bytes[count - 1]) << UInt64(8 * (count - 1))
+        }
+        self.init(low: Self.lowercase(low), high: Self.lowercase(high) | UInt64(count) << 56)
+    }
+
+    package init(_ text: String) {
+        var text = text
+        self = text.withUTF8 { ShortWord(UnsafeRawBufferPointer($0)) }
+    }
+
+    // Written out, so that other modules inline it.
+    @inlinable package static func == (left: ShortWord, right: ShortWord) -> Bool {
+        left.low == right.low && left.high == right.high
+    }
+
+    @inline(__always)
+    private static func load8(_ start: UnsafeRawPointer) -> UInt64 {
+        UInt64(littleEndian: start.loadUnaligned(as: UInt64.self))
+    }
+
+    @inline(__always)
+    private static func load4(_ start: UnsafeRawPointer) -> UInt64 {
+        UInt64(UInt32(littleEndian: start.loadUnaligned(as: UInt32.self)))
+    }
+
+    /// Eight bytes at a time: sets the bit that tells `a` from `A` in those that are `A` to `Z`.
+    @inline(__always)
+    private static func lowercase(_ word: UInt64) -> UInt64 {
+        let each: UInt64 = 0x0101_0101_0101_0101
+        let low7 = word & (0x7F * each)
+        // Bit 7 of each byte: it is at least `A`; it is above `Z`. Neither sum carries into the next byte.
+        let fromA = low7 + (0x80 - 0x41) * each
+        let aboveZ = low7 + (0x80 - 0x5B) * each
+        let isUpper = (fromA ^ aboveZ) & ~word & (0x80 * each)
+        return word | isUpper >> 2
+    }
+}

@@ -1,0 +1,248 @@
+import LarderEngine
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import LarderServer
+
+/// Commands that must read the disk run on threads that may block; their loop, and everybody else on it, goes on. Without
+/// memory for entries every committed one is on the disk only.
+@Suite(.serialized) struct ColdCommandTests {
+    /// Counts the slices, and makes them wait at a gate.
+    private final class Slices: Sendable {
+        let gate = Gate()
+        private let number = Atomic<Int>(0)
+        var count: Int { number.load(ordering: .relaxed) }
+
+        func begin() {
+            number.wrappingAdd(1, ordering: .relaxed)
+            gate.pass()
+        }
+    }
+
+    private func server(
+        threads: Int = 1, _ slices: Slices, limits: Limits = Limits(),
+        configure: (inout EngineOptions) -> Void = { _ in }
+    ) throws -> RunningServer {
+        try RunningServer(
+            threads: threads, limits: limits,
+            configure: {
+                $0.memoryBytes = 0
+                configure(&$0)
+            }, beforeColdSlice: { slices.begin() })
+    }
+
+    /// A slice that does not end for lack of time, however slow the machine.
+    private var patient: Limits {
+        var limits = Limits()
+        limits.coldSliceMilliseconds = 3_600_000
+        return limits
+    }
+
+    @Test func aColdPipelineIsHandedOverOnce() throws {
+        let slices = Slices()
+        let server = try server(slices, limits: patient)
+        defer { server.stop() }
+        let client = try server.connect()
+        for index in 0..<64 { #expect(try client.call("SET k\(index) \(index)") == Wire.ok) }
+        let before = slices.count
+        try client.send((0..<64).flatMap { encodeRequest("GET k\($0)") })
+        for index in 0..<64 { #expect(try client.receive() == Array(Wire.bulk("\(index)").utf8)) }
+        #expect(slices.count == before + 1)
+        #expect(try client.call("PING") == "+PONG\r\n")
+        #expect(try client.call("SET k0 x") == Wire.ok)
+        #expect(slices.count == before + 1, "what needs no disk stays on the loop")
+    }
+
+    @Test(arguments: [1, 2]) func repliesKeepTheirOrder(_ threads: Int) throws {
+        let slices = Slices()
+        var limits = patient
+        limits.coldSliceCommands = 3
+        let server = try server(threads: threads, slices, limits: limits)
+        defer { server.stop() }
+        let clients = try (0..<4).map { _ in try server.connect() }
+        var requests: [UInt8] = []
+        var expected = ""
+        for index in 0..<300 {
+            requests += encodeRequest("ECHO \(index)") + encodeRequest("GET c\(index % 10)")
+            expected += Wire.bulk("\(index)") + Wire.bulk("cold")
+            if index % 50 == 7 {
+                requests += encodeRequest("SET own\(index) \(index)") + encodeRequest("GET own\(index)")
+                requests += encodeRequest("GETDEL own\(index)") + encodeRequest("EXISTS own\(index) c1 c1")
+                expected += Wire.ok + Wire.bulk("\(index)") + Wire.bulk("\(index)") + Wire.int(2)
+            }
+            if index % 100 == 9 {
+                requests += encodeRequest("KEYS c3") + encodeRequest("MGET c1 nothing c2")
+                expected += Wire.bulks("c3") + Wire.array(Wire.bulk("cold"), Wire.null, Wire.bulk("cold"))
+            }
+        }
+        for index in 0..<10 { #expect(try clients[0].call("SET c\(index) cold") == Wire.ok) }
+        for client in clients {
+            try client.send(requests)
+            client.endSending()
+            let replies = String(decoding: try client.receiveToEnd(), as: UTF8.self)
+            #expect(replies == expected)
+        }
+        #expect(slices.count > 100)
+    }
+
+    @Test func othersGoOnWhileTheDiskIsWaitedFor() throws {
+        let slices = Slices()
+        let server = try server(slices, limits: patient)
+        defer { server.stop() }
+        let other = try server.connect()
+        #expect(try other.call("SET k v") == Wire.ok)
+        slices.gate.close()
+        // More than there are threads for them.
+        let waiting = try (0..<Limits().coldThreads + 3).map { _ in try server.connect() }
+        for client in waiting { try client.send(encodeRequest("GET k") + encodeRequest("PING behind")) }
+        slices.gate.waitUntilSomebodyWaits()
+        #expect(try other.call("PING") == "+PONG\r\n")
+        #expect(try other.call("SET k w") == Wire.ok)
+        #expect(try other.call("DBSIZE") == Wire.int(1), "whole databases have threads of their own")
+        slices.gate.open()
+        for client in waiting {
+            // Written before the slices went on, and read after.
+            #expect(try client.receive() == Array(Wire.bulk("w").utf8))
+            #expect(try client.receive() == Array(Wire.bulk("behind").utf8))
+        }
+    }
+
+    @Test func repliesThatAreDecidedWhileTheSessionIsAway() throws {
+        let slices = Slices()
+        let fails = Switch()
+        let server = try server(slices, limits: patient) { $0.beforeCommit = failing(fails) }
+        defer { server.stop() }
+        let client = try server.connect()
+        let other = try server.connect()
+        #expect(try other.call("MSET k v seen 0") == Wire.ok)
+        for isFailing in [false, true] {
+            slices.gate.close()
+            fails.isOn = isFailing
+            try client.send(encodeRequest("SET mine 1") + encodeRequest("GET k") + encodeRequest("PING"))
+            slices.gate.waitUntilSomebodyWaits()
+            // Committed behind the other client's write, so that one is decided as well.
+            let reply = try other.call("SET seen 1")
+            #expect(reply.hasPrefix(isFailing ? "-ERR" : "+OK"))
+            fails.isOn = false
+            slices.gate.open()
+            let replies = try client.receive(3).map { String(decoding: $0, as: UTF8.self) }
+            #expect(replies[0].hasPrefix(isFailing ? "-ERR commit" : "+OK"))
+            #expect(replies[1] == Wire.bulk("v"))
+            #expect(replies[2] == "+PONG\r\n")
+        }
+    }
+
+    /// What a session wrote on another thread is committed and acknowledged although its loop slept meanwhile.
+    @Test func writesOfAColdSliceAreAcknowledged() throws {
+        let slices = Slices()
+        let server = try server(slices, limits: patient)
+        defer { server.stop() }
+        let client = try server.connect()
+        #expect(try client.call("SET k v") == Wire.ok)
+        try client.send(
+            encodeRequest("GETDEL k") + encodeRequest("SET k w NX GET") + encodeRequest("SET a b")
+                + encodeRequest("EXPIRE k 100"))
+        let replies = try client.receive(4).map { String(decoding: $0, as: UTF8.self) }
+        #expect(replies == [Wire.bulk("v"), Wire.null, Wire.ok, Wire.int(1)])
+    }
+
+    @Test(arguments: [1, 2]) func clientsThatVanishWhileTheirSessionIsAway(_ threads: Int) throws {
+        let slices = Slices()
+        let server = try server(threads: threads, slices, limits: patient)
+        defer { server.stop() }
+        let other = try server.connect()
+        #expect(try other.call("SET k v") == Wire.ok)
+        slices.gate.close()
+        for _ in 0..<8 {
+            let client = try server.connect()
+            try client.send(encodeRequest("GET k") + encodeRequest("SET written 1"))
+            client.close()
+        }
+        slices.gate.waitUntilSomebodyWaits()
+        slices.gate.open()
+        while try server.connectedClients() > 2 {}
+        #expect(try other.call("GET written") == Wire.bulk("1"))
+    }
+
+    /// Connections are closed at the end of the patience, with their sessions still away; those come back to nobody.
+    @Test(arguments: [1, 2]) func stoppingWhileSessionsAreAway(_ threads: Int) throws {
+        let slices = Slices()
+        var limits = patient
+        limits.stopMilliseconds = 1
+        let server = try server(threads: threads, slices, limits: limits)
+        let clients = try (0..<6).map { _ in try server.connect() }
+        #expect(try clients[0].call("SET k v") == Wire.ok)
+        slices.gate.close()
+        for client in clients { try client.send(encodeRequest("GET k") + encodeRequest("SET late 1")) }
+        slices.gate.waitUntilSomebodyWaits()
+        server.beginStopping()
+        for client in clients { #expect(try client.receiveToEnd().isEmpty) }
+        slices.gate.open()
+        server.stop()
+        #expect(server.logLines.line(containing: "the daemon is stopping") != nil)
+    }
+
+    /// A stop with patience lets them finish.
+    @Test func stoppingFinishesColdCommands() throws {
+        let slices = Slices()
+        let server = try server(slices, limits: patient)
+        let client = try server.connect()
+        #expect(try client.call("SET k v") == Wire.ok)
+        slices.gate.close()
+        try client.send(encodeRequest("GET k") + encodeRequest("GET k"))
+        slices.gate.waitUntilSomebodyWaits()
+        server.beginStopping()
+        slices.gate.open()
+        #expect(try client.receiveToEnd() == Array((Wire.bulk("v") + Wire.bulk("v")).utf8))
+        server.stop()
+    }
+
+    /// Without a loop: which commands leave it, and that a slice ends.
+    @Test func commandsThatNeedTheDisk() throws {
+        let server = try TestServer { $0.memoryBytes = 0 }
+        let client = server.connect()
+        #expect(client("SET k v") == Wire.ok)
+        for line in [
+            "GET k", "MGET k", "MGET k x", "STRLEN k", "TTL k", "TYPE k", "META k", "EXISTS k", "EXISTS k x",
+            "EXPIRE k 100", "PERSIST k", "SET k v NX", "SET k v GET", "SET k v KEEPTTL", "GETDEL k", "DEL k",
+        ] {
+            #expect(client("SET k v").hasPrefix("+OK"))
+            let before = client.colds
+            _ = client(line)
+            #expect(client.colds == before + 1, "\(line)")
+        }
+        let before = client.colds
+        for line in ["PING", "SET k v", "SET k v EX 5", "MSET a 1 b 2", "ECHO x", "SELECT 1", "SELECT 0"] {
+            _ = client(line)
+        }
+        #expect(client.colds == before)
+        client.feed((0..<5).flatMap { _ in encodeRequest("GET k") })
+        #expect(client.takeSendable() == String(repeating: Wire.bulk("v"), count: 5))
+        #expect(client.colds == before + 3, "slices of two commands each")
+    }
+
+    /// Hot, cold and from a snapshot: values that are longer together than one reply may be are an error, and nothing of
+    /// them is sent.
+    @Test(arguments: [0, 1 << 20]) func valuesOfOneReplyAreBounded(_ memoryBytes: Int) throws {
+        var limits = Limits()
+        limits.replyBytesMax = 100
+        let server = try TestServer(limits: limits) { $0.memoryBytes = memoryBytes }
+        let client = server.connect()
+        let (half, longer) = (String(repeating: "h", count: 50), String(repeating: "l", count: 51))
+        #expect(client(["MSET", "half", half, "longer", longer]) == Wire.ok)
+        let error = Wire.error("ERR the values are longer than 100 bytes together, the most in one reply (--max-reply)")
+        for view in ["PING", "SNAPSHOT OPEN"] {
+            _ = client(view)
+            #expect(client("MGET half half nothing") == Wire.array(Wire.bulk(half), Wire.bulk(half), Wire.null))
+            #expect(client("MGET half longer") == error)
+            #expect(client("MGET longer half half half half") == error)
+            #expect(client("GET longer") == Wire.bulk(longer))
+            #expect(client("EXISTS half longer longer nothing") == Wire.int(3))
+            client.feed(encodeRequest("PING a") + encodeRequest("MGET longer longer") + encodeRequest("PING b"))
+            #expect(client.takeSendable() == Wire.bulk("a") + error + Wire.bulk("b"))
+        }
+        _ = client("SNAPSHOT CLOSE")
+        #expect(client("DEL half longer longer nothing") == Wire.int(2))
+    }
+}
