@@ -95,18 +95,21 @@ final class RunningServer {
         let count = Double(report.requests)
         figures[.processor] = processor * 1e6 / count
         if load.setPercent > 0 {
-            let (_, putOff) = try processorSeconds { () throws(BenchError) in try writeOut() }
+            let putOff =
+                putsOff ? try processorSeconds { () throws(BenchError) in try writeOut() }.1 : 0
             figures[.processorAtRest] = figures[.processor]
             figures[.processor] = (processor + putOff) * 1e6 / count
         }
         return figures
     }
 
+    private var putsOff: Bool { contender.program == .larderd }
+
     /// Has the server do what it may have put off although it rests: larderd puts into LevelDB what is only in its journal
     /// and in memory when there is enough of it, or after half a minute, or for a snapshot, which is what it is asked for
     /// here. The others put nothing off.
     func writeOut() throws(BenchError) {
-        guard contender.program == .larderd else { return }
+        guard putsOff else { return }
         let client = try SocketClient(path: socket)
         for word in ["OPEN", "CLOSE"] {
             let answer = try client.ask(["SNAPSHOT", word])
@@ -118,8 +121,10 @@ final class RunningServer {
     func fill(count: Int, valueBytes: Int, firstKey: Int = 0) throws(BenchError) {
         guard contender.program != .null else { return }
         try LoadGenerator.run(.fill(count, valueBytes: valueBytes, firstKey: firstKey), self).check()
-        settle(quiet: 0.1)
-        try writeOut()
+        if putsOff {
+            settle(quiet: 0.1)
+            try writeOut()
+        }
         settle()
     }
 
