@@ -31,5 +31,8 @@ final class CacheStore: EmbeddedStore {
 
     func getAbsent(_ index: Int) throws -> Bool { try cache.bytes(forKey: entries.absentTextKeys[index]) != nil }
 
+    /// A snapshot reads LevelDB, and so has everything put there.
+    func writeOut() throws { try cache.snapshot().close() }
+
     func close() throws { cache.close() }
 }

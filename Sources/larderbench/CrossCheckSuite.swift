@@ -32,7 +32,9 @@ final class CrossCheckSuite: Suite {
         // About as many requests as fit into the same time.
         let requests = Int(max((ours[.rate] ?? 0) * options.secondsPerRun, 5000))
         let (report, processor) = try server.processorSeconds { () throws(BenchError) in
-            try RedisBenchmark.run(options, load, socket: server.socket, requests: requests)
+            let report = try RedisBenchmark.run(options, load, socket: server.socket, requests: requests)
+            if load.setPercent > 0 { try server.writeOut() }
+            return report
         }
         results.add(
             Self.table(load), "\(server.contender.name), redis-benchmark",

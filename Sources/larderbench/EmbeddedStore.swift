@@ -10,7 +10,13 @@ protocol EmbeddedStore: AnyObject {
     func get(_ index: Int) throws -> Bool
     /// - Returns: whether the key, which was never stored, was there.
     func getAbsent(_ index: Int) throws -> Bool
+    /// Does what it has put off although its writes have returned.
+    func writeOut() throws
     func close() throws
+}
+
+extension EmbeddedStore {
+    func writeOut() throws {}
 }
 
 /// The same keys and values for every store.

@@ -83,7 +83,7 @@ final class EmbeddedSuite: Suite {
             try measure(operation, name, store, valueBytes, into: results)
         }
         if let engine = store as? EngineStore {
-            let figures = try Stopwatch.measure(operations: order.count) {
+            let figures = try Stopwatch.measure(operations: order.count, writeOut: engine.writeOut) {
                 for indices in order.chunks(of: 1000) { try engine.putGroup(indices) }
             }
             results.add(Self.table(.batch1000, valueBytes), Self.grouped(name), figures)
@@ -104,7 +104,9 @@ final class EmbeddedSuite: Suite {
         _ operation: Operation, _ name: String, _ store: any EmbeddedStore, _ valueBytes: Int, into results: Results
     ) throws {
         try Interruption.check()
-        let figures = try Stopwatch.measure(operations: order.count) { try run(operation, store) }
+        let figures = try Stopwatch.measure(operations: order.count, writeOut: store.writeOut) {
+            try run(operation, store)
+        }
         results.add(Self.table(operation, valueBytes), name, figures)
     }
 

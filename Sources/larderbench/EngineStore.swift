@@ -44,5 +44,8 @@ final class EngineStore: EmbeddedStore {
 
     func getAbsent(_ index: Int) throws -> Bool { try database.get(Key(entries.absentKeys[index])) != nil }
 
+    /// A snapshot reads LevelDB, and so has everything put there.
+    func writeOut() throws { _ = try database.cursor() }
+
     func close() throws { engine.shutdown() }
 }

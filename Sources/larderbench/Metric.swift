@@ -1,6 +1,7 @@
 /// A figure that is measured. The raw value is its name in the JSON.
 enum Metric: String, CaseIterable {
     case processor = "cpuMicrosecondsPerOperation"
+    case processorAtRest = "cpuAtRestMicrosecondsPerOperation"
     case wall = "wallMicrosecondsPerOperation"
     case rate = "operationsPerSecond"
     case p50 = "p50Milliseconds"
@@ -23,6 +24,7 @@ enum Metric: String, CaseIterable {
     var title: String {
         switch self {
         case .processor: "CPU µs/op"
+        case .processorAtRest: "at rest µs/op"
         case .wall: "wall µs/op"
         case .rate: "1000 op/s"
         case .p50: "p50 ms"
@@ -47,7 +49,7 @@ enum Metric: String, CaseIterable {
     func text(_ value: Double) -> String {
         switch self {
         case .rate, .writeRate: Decimal.text(value / 1000, digits: value < 10_000 ? 2 : 0)
-        case .processor, .wall, .p50, .p99, .p999, .loadProcessor, .hitRatio:
+        case .processor, .processorAtRest, .wall, .p50, .p99, .p999, .loadProcessor, .hitRatio:
             Decimal.text(value, digits: value < 100 ? 2 : 0)
         case .entries: Decimal.text(value, digits: 0)
         case .longest, .reclaimBegin, .reclaim, .start, .firstRead, .startProcessor, .resident, .disk:

@@ -30,7 +30,7 @@ final class MixedSuite: Suite {
         let writer = LoadTask(writes, server)
         // A start for the writer, so that the readers meet it at work.
         Clocks.sleep(0.5)
-        var reads = Load.get(clients: 20).lasting(options.isQuick ? 3 : 10)
+        var reads = Load.get(clients: 20).lasting(options.isQuick ? 2 : 10)
         reads.pacePerSecond = 5000
         let reading = Result { () throws(BenchError) in try LoadGenerator.run(reads, server) }
         let written = try writer.finish(now: true)

@@ -115,7 +115,7 @@ final class ModelSuite: Suite {
         let cache = try CacheStore.open(directory)
         results.add(
             Self.putTable, Self.cache,
-            try Stopwatch.measure(operations: order.count) {
+            try Stopwatch.measure(operations: order.count, writeOut: { try cache.snapshot().close() }) {
                 for index in order { try cache.set(models[index], forKey: keys[index]) }
             })
         for table in [Self.getTable, Self.hotTable] {

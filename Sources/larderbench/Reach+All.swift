@@ -30,6 +30,7 @@ extension Reach {
             let name = "SET everysecond P\(pipeline)"
             return [
                 Reach("\(name), CPU per op / \(redis)", table, ours, redis, .processor, .most(1)),
+                Reach("\(name), CPU per op until at rest / \(redis)", table, ours, redis, .processorAtRest, .none),
                 Reach(
                     "\(name), throughput / \(redis)", table, ours, redis, .rate, pipeline == 1 ? .none : .least(1.3)),
             ]

@@ -10,7 +10,9 @@ struct Report {
         for (name, value) in facts { text += "  " + name.padded(to: width) + "  " + value + "\n" }
         text +=
             "\nMedians (minimum to maximum) over the rounds. CPU is the processor time of all threads of the server,\n"
-        text += "or of this process, user and system, with the work that the operations left behind.\n"
+        text +=
+            "or of this process, user and system, with the work that the operations left behind and that they put off;\n"
+        text += "\"at rest\" is the same until the server came to rest, without what it had put off.\n"
         for table in results.tables { text += "\n" + render(table) }
         text += renderReaches()
         if !results.failures.isEmpty {

@@ -76,7 +76,8 @@ final class SocketSuite: Suite {
             for contender in contenders.rotated(by: round) {
                 guard let server = running[contender.name] else { continue }
                 try results.attempt("\(contender.name), \(load.title)") { () throws(BenchError) in
-                    var load = load.lasting(options.secondsPerRun)
+                    // SET for longer, where there is time: what is put off must be seen to happen.
+                    var load = load.lasting(options.secondsPerRun * (load.setPercent > 0 && !options.isQuick ? 2 : 1))
                     load.seed = UInt64(round + 1)
                     results.add(load.title, contender.name, try server.measure(load))
                 }

@@ -41,7 +41,8 @@ import class TestSupport.TemporaryDirectory
         mixed.setPercent = 30
         mixed.limit = .requests(3000)
         let figures = try server.measure(mixed)
-        #expect((figures[.processor] ?? 0) > 0 && (figures[.rate] ?? 0) > 0)
+        let atRest = try #require(figures[.processorAtRest])
+        #expect(try atRest > 0 && #require(figures[.processor]) >= atRest && #require(figures[.rate]) > 0)
         #expect((server.residentMiB ?? 0) > 1)
         var more = Load.get(100, clients: 1, keys: 4000, order: .sequential)
         more.limit = .requests(4000)

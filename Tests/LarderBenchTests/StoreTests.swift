@@ -13,6 +13,7 @@ import class TestSupport.TemporaryDirectory
         #expect(try !store.get(0))
         for index in 0..<10 { try store.put(index) }
         try store.putBatch(Array(10..<Self.count)[...])
+        try store.writeOut()
         for index in 0..<Self.count { #expect(try store.get(index)) }
         #expect(try !store.get(Self.count))
         #expect(try !store.getAbsent(5))
