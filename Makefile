@@ -3,7 +3,9 @@
 #   make run          install what is missing, build, and show the main job step by step
 #   make serve        build and leave a daemon running to play with; make stop ends it
 #   make test         install what is missing and run every test
-#   make bench        measure, side by side with redis-server and raw LevelDB; make bench-quick is shorter
+#   make bench        measure, side by side with redis-server, memcached, raw LevelDB, SQLite and diskcache: over an hour;
+#                     make bench-quick takes some three minutes; SUITES=socket,hits measures only these
+#   make bench-page   as make bench, and writes the tables into docs/Benchmarks.md
 #   make install      install larderd and larderctl below PREFIX (/usr/local)
 #   make format       format the sources and check their style
 #   make docs         write the generated documentation anew
@@ -23,7 +25,7 @@ export LARDER_STRICT = 1
 BUILD_PACKAGES = libleveldb-dev libsnappy-dev libuv1-dev
 TOUR_PACKAGES = netcat-openbsd redis-tools python3 gcc libc6-dev
 TEST_PACKAGES = $(TOUR_PACKAGES) redis-server python3-venv
-BENCH_PACKAGES = redis-server redis-tools
+BENCH_PACKAGES = redis-server redis-tools memcached libsqlite3-0 python3-venv
 
 SUDO = $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 # Installs what is missing of the packages named after it, and nothing where all are there.
@@ -33,7 +35,7 @@ INSTALL = install_missing() { missing=""; for p in "$$@"; do \
   $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi; }; \
   install_missing
 
-.PHONY: deps build release run serve stop test bench bench-quick install format lint docs tsan asan fuzz kill clean
+.PHONY: deps build release run serve stop test bench bench-quick bench-page install format lint docs tsan asan fuzz kill clean
 
 deps:
 	@$(INSTALL) $(BUILD_PACKAGES)
@@ -75,15 +77,25 @@ test: test-deps
 	$(SWIFT) build --build-tests
 	$(SWIFT) test --skip-build --disable-xctest
 
-bench: deps
+.PHONY: bench-deps
+bench-deps: deps
 	@$(INSTALL) $(BENCH_PACKAGES)
-	$(SWIFT) build -c release
-	.build/release/larderbench
+	@$(MAKE) --no-print-directory $(VENV)/bin/python
+	@$(VENV)/bin/python -c 'import diskcache' 2>/dev/null || $(VENV)/bin/python -m pip install -q diskcache || \
+	  echo "diskcache cannot be installed: its rows will be missing"
+	$(SWIFT) build -c release --product larderd
+	$(SWIFT) build -c release --product larderbench
 
-bench-quick: deps
-	@$(INSTALL) $(BENCH_PACKAGES)
-	$(SWIFT) build -c release
-	.build/release/larderbench --quick
+BENCH = .build/release/larderbench --json .build/bench.json $(if $(SUITES),--only $(SUITES))
+
+bench: bench-deps
+	$(BENCH)
+
+bench-quick: bench-deps
+	$(BENCH) --quick
+
+bench-page: bench-deps
+	$(BENCH) --page docs/Benchmarks.md
 
 install: deps
 	$(SWIFT) build -c release --static-swift-stdlib --scratch-path .build/install --product larderd

@@ -46,20 +46,23 @@ let package = Package(
         .target(
             name: "LarderEngine", dependencies: ["CCRC32C", "LevelDB", "LarderVocabulary", "Threading"],
             swiftSettings: settings),
-        .target(name: "Larder", dependencies: ["LarderEngine", "Threading"], swiftSettings: settings),
+        .target(name: "JSONCoding", swiftSettings: settings),
+        .target(name: "Larder", dependencies: ["JSONCoding", "LarderEngine", "Threading"], swiftSettings: settings),
         .target(name: "RESP", swiftSettings: settings),
         .target(
             name: "LarderServer", dependencies: ["LarderEngine", "RESP", "Threading", "CUV"],
             swiftSettings: settings, linkerSettings: homebrewLink),
         .target(
-            name: "LarderClient", dependencies: ["RESP", "LarderVocabulary", "Threading"], swiftSettings: settings),
+            name: "LarderClient", dependencies: ["JSONCoding", "RESP", "LarderVocabulary", "Threading"],
+            swiftSettings: settings),
         .executableTarget(
             name: "larderd", dependencies: ["LarderServer", "LarderEngine", "RESP"], swiftSettings: settings),
         .executableTarget(
             name: "larderctl", dependencies: ["LarderClient", "LarderServer", "RESP"], swiftSettings: settings),
         .executableTarget(
-            name: "larderbench", dependencies: ["CLevelDB", "Larder", "LarderEngine", "LevelDB", "RESP"],
-            swiftSettings: settings),
+            name: "larderbench",
+            dependencies: ["CLevelDB", "CUV", "Larder", "LarderEngine", "LevelDB", "RESP", "Threading"],
+            swiftSettings: settings, linkerSettings: homebrewLink),
 
         .target(name: "TestSupport", dependencies: ["Threading"], path: "Tests/TestSupport", swiftSettings: settings),
         .testTarget(
@@ -70,6 +73,7 @@ let package = Package(
         .testTarget(
             name: "LarderTests", dependencies: ["Larder", "LarderEngine", "TestSupport", "Threading"],
             swiftSettings: settings),
+        .testTarget(name: "JSONCodingTests", dependencies: ["JSONCoding", "TestSupport"], swiftSettings: settings),
         .testTarget(name: "RESPTests", dependencies: ["RESP", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "LarderServerTests", dependencies: ["LarderServer", "LarderEngine", "RESP", "TestSupport"],
@@ -80,6 +84,9 @@ let package = Package(
                 "Larder", "LarderClient", "LarderEngine", "LarderServer", "larderctl", "larderd", "RESP", "TestSupport",
                 "Threading",
             ],
+            swiftSettings: settings),
+        .testTarget(
+            name: "LarderBenchTests", dependencies: ["larderbench", "larderd", "TestSupport", "Threading"],
             swiftSettings: settings),
         .testTarget(
             name: "SystemTests",

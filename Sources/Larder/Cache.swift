@@ -81,7 +81,9 @@ public final class Cache: CacheReading {
             // Now rather than at the first read, so that damage shows where errors are expected.
             try database.prepare(forWriting: false)
         }
-        source = CacheSource(engine, database, codec: options.codec, onDecodingFailure: options.onDecodingFailure)
+        source = CacheSource(
+            engine, database, codec: options.codec, onDecodingFailure: options.onDecodingFailure,
+            keepsDecoded: options.decodedModels)
         durability = options.durability
         self.directory = engine.directory
     }

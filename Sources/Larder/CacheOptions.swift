@@ -10,6 +10,11 @@ public struct CacheOptions: Sendable {
     public var codec: ModelCodec = .json
     /// What happens when a stored value is not the model that is asked for. The default is an error.
     public var onDecodingFailure: DecodingFailureAction = .throwError
+    /// Whether the decoded models of hot entries are kept beside their bytes, within ``memoryBytes``, so that to read one
+    /// again costs a lookup and no decoding. The default is true. Any write to the entry from anywhere in the process drops
+    /// them, as do its expiry and eviction. Classes are always decoded anew, so that no two readers share an object; so are
+    /// models that are ``DecodedEachTime``. False where decoding must happen with every read.
+    public var decodedModels = true
 
     /// Memory for uncompressed blocks read from tables, shared by all databases, in bytes. The default is 32 MiB, the
     /// range 0 to 1 TiB.

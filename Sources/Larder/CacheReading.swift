@@ -23,6 +23,9 @@ extension CacheReading {
     // MARK: One entry
 
     /// The model stored under a key; nil when there is none or it expired.
+    ///
+    /// Of a hot entry the decoded model is kept, and another read of it costs a lookup: see
+    /// ``CacheOptions/decodedModels``.
     /// - Parameters:
     ///   - type: what to decode. May be left out where the context says it.
     ///   - fillCache: whether what is read from the disk stays in the block cache. Off for data that is read once.
@@ -33,10 +36,7 @@ extension CacheReading {
     public func value<Value: Decodable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, fillCache: Bool = true
     ) throws(LarderError) -> Value? {
-        let source = source
-        let key = try source.key(key, "get")
-        guard let record = try source.record(key, fillCache: fillCache) else { return nil }
-        return try source.decode(type, record, key)
+        try source.model(type, key, fillCache: fillCache)
     }
 
     /// As ``value(_:forKey:fillCache:)``: `try cache["reader", as: Reader.self]`. There is no setter: in Swift it could

@@ -11,18 +11,21 @@ public final class CacheSource: @unchecked Sendable {
     let snapshot: Snapshot?
     let codec: ModelCodec
     let onDecodingFailure: DecodingFailureAction
+    /// Whether decoded models are kept beside hot entries. A snapshot's are not: it reads beside the memory tier.
+    let keepsDecoded: Bool
     private let lock = Lock()
     private var engine: Engine?
 
     init(
         _ engine: Engine, _ database: Database, snapshot: Snapshot? = nil, codec: ModelCodec,
-        onDecodingFailure: DecodingFailureAction
+        onDecodingFailure: DecodingFailureAction, keepsDecoded: Bool = false
     ) {
         self.engine = engine
         self.database = database
         self.snapshot = snapshot
         self.codec = codec
         self.onDecodingFailure = onDecodingFailure
+        self.keepsDecoded = keepsDecoded
     }
 
     /// The engine, which stays open for as long as the caller holds it.

@@ -1,25 +1,15 @@
-// Codable models. The only file of the client that needs Foundation, and only the essentials of it.
+// Codable models.
 
+import JSONCoding
 import RESP
-
-#if canImport(FoundationEssentials)
-    internal import FoundationEssentials
-#else
-    internal import Foundation
-#endif
 
 /// JSON as Larder stores it.
 enum ModelCoding {
-    private static let encoder: JSONEncoder = {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = .withoutEscapingSlashes
-        return encoder
-    }()
-    private static let decoder = JSONDecoder()
+    private static let coder = JSONCoder()
 
     static func encode(_ model: some Encodable, key: String) throws(LarderClientError) -> [UInt8] {
         do {
-            return Array(try encoder.encode(model))
+            return try coder.encode(model)
         } catch {
             throw LarderClientError(
                 .encode, "a model of type \(type(of: model)) could not be written as JSON: \(reason(error))",
@@ -31,7 +21,7 @@ enum ModelCoding {
         throws(LarderClientError) -> Model
     {
         do {
-            return try decoder.decode(type, from: Data(bytes))
+            return try coder.decode(type, from: bytes)
         } catch {
             throw LarderClientError(
                 .decode, "the stored value is not a \(type) in JSON: \(reason(error))",

@@ -67,7 +67,6 @@ final class CheckpointPass {
             expired.entries += 1
             expired.bytes += entry.key.count + record.count - header.byteCount
             _ = entry.reserve(0)
-            entry.detach()
             database.context.statistics.expiredSwept.add()
             return run.add(removal: entry)
         }

@@ -135,7 +135,6 @@ final class Checkpointer: @unchecked Sendable {
     /// How many failed commits were taken back. With a shard lock held it stands still.
     var takenBack: UInt64 { keeper.takenBack }
 
-
     /// - Returns: nil when there is nothing to write.
     private func pass(_ database: Database, upTo sequence: UInt64) throws(LarderError) -> CheckpointPass? {
         guard database.dirtyCount > 0 else { return nil }

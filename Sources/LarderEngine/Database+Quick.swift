@@ -20,6 +20,15 @@ extension Database {
         _ key: UnsafeRawBufferPointer, now: Int64, ticket: inout CommitTicket,
         _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) throws(LarderError) -> QuickRead {
+        try readQuickly(key, now: now, ticket: &ticket) { (header, payload, _) in body(header, payload) }
+    }
+
+    /// As ``readQuickly(_:now:ticket:_:)``, and tells `body` the version of the entry, by which an object can be attached
+    /// to it; 0 where none can be.
+    package func readQuickly(
+        _ key: UnsafeRawBufferPointer, now: Int64, ticket: inout CommitTicket,
+        _ body: (RecordHeader, UnsafeRawBufferPointer, _ version: UInt64) -> Void
+    ) throws(LarderError) -> QuickRead {
         try ForkGuard.check("get")
         let hash = Key.hash(key)
         let shard = shard(Shard.index(hash))
@@ -46,7 +55,7 @@ extension Database {
         }
         shard.table.touch(entry)
         shard.counters.hits += 1
-        body(header, UnsafeRawBufferPointer(rebasing: record.dropFirst(header.byteCount)))
+        body(header, UnsafeRawBufferPointer(rebasing: record.dropFirst(header.byteCount)), entry.head.pointee.stamp)
         return .hit
     }
 

@@ -122,15 +122,19 @@ struct EntryPointer: Equatable {
         return memcmp(bytes, start, other.count) == 0
     }
 
-    /// Lets go of the attachment.
+    /// Lets go of the attachment. For the table, which counts its bytes.
     func detach() {
         guard let attachment = head.pointee.attachment else { return }
         head.pointee.attachment = nil
         attachment.release()
     }
 
-    /// Bytes that count against the memory budget.
-    var byteCount: Int { Self.overheadBytes + Int(head.pointee.capacity) }
+    /// Bytes that count against the memory budget. An attachment counts as much as the record that it was made of, and a
+    /// little: nobody knows what it takes.
+    var byteCount: Int {
+        let capacity = Int(head.pointee.capacity)
+        return Self.overheadBytes + (head.pointee.attachment == nil ? capacity : 2 * capacity + 64)
+    }
     var isDirty: Bool { head.pointee.place.rawValue >= EntryHead.Place.active.rawValue }
     /// The commit unit that wrote the entry; 0 for one that came from LevelDB.
     var sequence: UInt64 { head.pointee.stamp & EntryHead.loadedBit == 0 ? head.pointee.stamp : 0 }
@@ -172,6 +176,9 @@ struct EntryList {
         count -= 1
         byteCount -= entry.byteCount
     }
+
+    /// An entry of this list takes more bytes than before.
+    mutating func grew(by bytes: Int) { byteCount += bytes }
 
     /// Puts `new` in the place of `old`, with other memory.
     mutating func replace(_ old: EntryPointer, _ new: EntryPointer) {

@@ -64,6 +64,7 @@ extension EntryTable {
             if entry.sequence > sequence {
                 active.push(entry, .active)
             } else if keeps(entry) {
+                detachIfEmpty(entry)
                 entry.head.pointee.isAbsentBelow = entry.head.pointee.recordCount == 0
                 admit(entry)
             } else {

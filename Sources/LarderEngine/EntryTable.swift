@@ -133,6 +133,38 @@ final class EntryTable {
         ghosts = GhostTable()
     }
 
+    // MARK: Attachments
+
+    /// Keeps an object beside an entry, until the entry changes.
+    func attach(_ object: AnyObject, to entry: EntryPointer) {
+        detach(entry)
+        changeSize(entry) { entry.head.pointee.attachment = Unmanaged.passRetained(object) }
+    }
+
+    private func detach(_ entry: EntryPointer) {
+        if entry.head.pointee.attachment != nil { changeSize(entry) { entry.detach() } }
+    }
+
+    private func changeSize(_ entry: EntryPointer, _ body: () -> Void) {
+        let before = entry.byteCount
+        body()
+        let change = entry.byteCount - before
+        byteCount += change
+        switch entry.head.pointee.place {
+        case .small: small.grew(by: change)
+        case .main: main.grew(by: change)
+        case .active: active.grew(by: change)
+        case .frozen: frozen.grew(by: change)
+        case .written: written.grew(by: change)
+        case .nowhere: break
+        }
+    }
+
+    /// What became of an entry that was expired: it has no record, and nothing that belonged to one.
+    func detachIfEmpty(_ entry: EntryPointer) {
+        if entry.head.pointee.recordCount == 0 { detach(entry) }
+    }
+
     // MARK: Memory
 
     /// The entry of a key, in one of the dirty lists, without attachment, with room for a record of `recordCount` bytes.
@@ -143,7 +175,7 @@ final class EntryTable {
             active.push(entry, .active)
             return entry
         }
-        found.detach()
+        detach(found)
         var entry = found
         if !found.fits(recordCount) { entry = exchange(found, recordCount: recordCount) }
         switch entry.head.pointee.place {

@@ -164,7 +164,10 @@ package final class EntryCursor: @unchecked Sendable {
 
     /// The current entry's key.
     package func key() throws(LarderError) -> Key {
-        guard source == .below else { return run.key(place) }
+        guard source == .below else {
+            if let error = store.endingError("enumerate") { throw error }
+            return run.key(place)
+        }
         return Key(stored: try access { (cursor) throws(LevelDBError) in try cursor.withKey { [UInt8]($0) } })
     }
 

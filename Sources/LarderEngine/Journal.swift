@@ -196,7 +196,10 @@ final class Journal: @unchecked Sendable {
                 }
             }
             let (unsynced, sequence) = lock.withLock {
-                (segments.filter { $0.number > number && !$0.isSynced }.map { ($0, $0.liveBytes, $0.isNameSynced) }, lastSequence)
+                (
+                    segments.filter { $0.number > number && !$0.isSynced }.map { ($0, $0.liveBytes, $0.isNameSynced) },
+                    lastSequence
+                )
             }
             for (segment, bytes, _) in unsynced where segment.syncedBytes < bytes {
                 try giveUpOnFailure([segment]) { () throws(FileError) in try sync(segment) }

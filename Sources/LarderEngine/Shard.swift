@@ -108,6 +108,18 @@ final class Shard: @unchecked Sendable {
         publish()
     }
 
+    // MARK: Attachments
+
+    /// Keeps an object beside an entry that is still in the state that `version` stands for.
+    /// - Parameter bytes: what the object takes, as far as anybody knows.
+    func attach(_ object: AnyObject, to entry: EntryPointer, version: UInt64, bytes: Int) {
+        guard budget.isOn, entry.head.pointee.stamp == version, entry.head.pointee.recordCount > 0,
+            bytes >= 0, budget.admits(bytes)
+        else { return }
+        table.attach(object, to: entry)
+        makeRoom()
+    }
+
     // MARK: Memory
 
     /// Whether clean entries are kept at all.

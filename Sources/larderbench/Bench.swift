@@ -19,6 +19,7 @@ enum Bench {
             print(BenchOptions.help, terminator: "")
             return ExitCode.done
         }
+        if let socket = options.nullServerSocket { return NullServer.serve(socket) }
         Interruption.watch()
         do throws(BenchError) {
             return try run(options)
@@ -29,16 +30,17 @@ enum Bench {
     }
 
     private static func run(_ options: BenchOptions) throws(BenchError) -> Int32 {
+        try checkOutputs(options)
         let tree = try TemporaryTree(in: options.directory)
         defer { withExtendedLifetime(tree) {} }
+        let begin = Clocks.monotonic()
         let facts = Machine.facts(options, tree)
         let results = Results()
-        let suites = suites(options, tree)
-        for round in 0..<options.roundCount {
-            Progress.note("round \(round + 1) of \(options.roundCount)")
-            for suite in suites { try suite.runRound(round, into: results) }
-        }
-        let report = Report(facts: facts, results: results, reaches: Reach.all(quick: options.isQuick))
+        let isWhole = measure(suites(options, tree), options, into: results)
+        let minutes = Decimal.text((Clocks.monotonic() - begin) / 60, digits: 1)
+        let report = Report(
+            facts: facts + [("load after", Machine.loadAverage), ("took", "\(minutes) minutes")], results: results,
+            reaches: Reach.all(options))
         print(report.text, terminator: "")
         if let path = options.jsonPath {
             do {
@@ -47,17 +49,54 @@ enum Bench {
                 throw BenchError("\(error)")
             }
         }
-        return results.failures.isEmpty ? ExitCode.done : ExitCode.incomplete
+        if let path = options.pagePath { try ReportPage.write(report.text, into: path) }
+        return isWhole && results.failures.isEmpty ? ExitCode.done : ExitCode.incomplete
     }
 
-    private static func suites(_ options: BenchOptions, _ tree: TemporaryTree) -> [any Suite] {
-        BenchOptions.SuiteName.allCases.filter(options.suites.contains).map { name in
-            switch name {
-            case .embedded: EmbeddedSuite(options, tree)
-            case .socket: SocketSuite(options, tree)
-            case .mixed: MixedSuite(options, tree)
-            case .start: StartSuite(options, tree)
+    /// Finds out before the run, which may take an hour, whether its results can be written.
+    private static func checkOutputs(_ options: BenchOptions) throws(BenchError) {
+        if let path = options.jsonPath { try TextFile.write("", to: path) }
+        guard let path = options.pagePath else { return }
+        guard let page = TextFile.read(path) else { throw .system("cannot read \(path)") }
+        _ = try ReportPage.replacing(in: page, with: "")
+    }
+
+    /// Measures round by round.
+    /// - Returns: false when the user interrupted; what was measured until then counts.
+    private static func measure(
+        _ suites: [(BenchOptions.SuiteName, any Suite)], _ options: BenchOptions, into results: Results
+    ) -> Bool {
+        for round in 0..<options.roundCount {
+            Progress.note("round \(round + 1) of \(options.roundCount)")
+            for (name, suite) in suites where round < options.roundCount(of: name) {
+                do throws(BenchError) {
+                    try suite.runRound(round, into: results)
+                } catch {
+                    results.fail(Interruption.isRequested ? "the rest" : "\(name)", error)
+                    if Interruption.isRequested { return false }
+                }
             }
+        }
+        return true
+    }
+
+    private static func suites(_ options: BenchOptions, _ tree: TemporaryTree) -> [(BenchOptions.SuiteName, any Suite)]
+    {
+        BenchOptions.SuiteName.allCases.filter(options.suites.contains).map { name in
+            let suite: any Suite =
+                switch name {
+                case .socket: SocketSuite(options, tree)
+                case .crosscheck: CrossCheckSuite(options, tree)
+                case .mixed: MixedSuite(options, tree)
+                case .start: StartSuite(options, tree)
+                case .memory: MemorySuite(options, tree)
+                case .expiry: ExpirySuite(options, tree)
+                case .large: LargeSuite(options, tree)
+                case .embedded: EmbeddedSuite(options, tree)
+                case .models: ModelSuite(options, tree)
+                case .hits: HitRatioSuite(options, tree)
+                }
+            return (name, suite)
         }
     }
 }

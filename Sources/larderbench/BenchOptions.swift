@@ -1,20 +1,29 @@
 /// What stands on the command line.
 struct BenchOptions {
-    enum SuiteName: String, CaseIterable { case embedded, socket, mixed, start }
+    enum SuiteName: String, CaseIterable {
+        case socket, crosscheck, mixed, start, memory, expiry, large, embedded, models, hits
+    }
 
     static let help = """
         Usage: larderbench [OPTIONS]
-        Measures Larder next to raw LevelDB and redis-server, in one run, and prints medians with minimum and maximum.
+        Measures Larder next to redis-server, memcached, raw LevelDB, SQLite and diskcache, in one run, and prints medians
+        with minimum and maximum.
 
-          --quick              3 shorter rounds and fewer rows: a couple of minutes
-          --rounds N           how often every row is measured (default 5, with --quick 3)
-          --seconds S          how long one measurement over a socket takes, about (default 1.5, with --quick 0.6)
-          --only LIST          of: embedded, socket, mixed, start; separated by commas (default: all)
+          --quick              3 shorter rounds and fewer rows: some three minutes
+          --rounds N           how often every row is measured (default 5, with --quick 3); the suites start, memory,
+                               expiry, large and hits at most 3 times, with --quick all but socket once
+          --seconds S          how long one measurement over a socket takes, about (default 1.5, with --quick 0.3)
+          --only LIST          of: socket, crosscheck, mixed, start, memory, expiry, large, embedded, models, hits;
+                               separated by commas (default: all; with --quick all but crosscheck, expiry and large)
+          --large N            the number of entries of the suite large (default 10000000)
           --json FILE          also write every sample as JSON
+          --page FILE          also write the report into a page, between its lines 'run: begin' and 'run: end'
           --dir DIR            where databases and sockets are put, on a real disk (default /var/tmp)
           --larderd PATH       the daemon to measure (default: beside this program)
           --redis-server PATH  (default: redis-server, found in PATH)
           --redis-benchmark PATH
+          --memcached PATH
+          --python PATH        a Python that has diskcache (default: .build/venv/bin/python if it is there, else python3)
           --help
 
         Exit codes: 0 all was measured, 1 something could not be measured, 2 usage.
@@ -24,16 +33,40 @@ struct BenchOptions {
     var isQuick = false
     var rounds: Int?
     var seconds: Double?
-    var suites = Set(SuiteName.allCases)
+    var only: Set<SuiteName>?
+    var largeCount = 10_000_000
     var jsonPath: String?
+    var pagePath: String?
     var directory = "/var/tmp"
     var larderd = ProgramPaths.beside("larderd")
     var redisServer = "redis-server"
     var redisBenchmark = "redis-benchmark"
+    var memcached = "memcached"
+    var python = BenchOptions.defaultPython
     var showsHelp = false
+    /// This program, which is also the null server.
+    var program = ProgramPaths.own
+    /// The socket to serve as the null server instead of measuring: how the program starts itself.
+    var nullServerSocket: String?
 
     var roundCount: Int { rounds ?? (isQuick ? 3 : 5) }
-    var secondsPerRun: Double { seconds ?? (isQuick ? 0.6 : 1.5) }
+    /// How often a suite is run.
+    func roundCount(of suite: SuiteName) -> Int {
+        switch suite {
+        case .socket, .crosscheck: roundCount
+        case .mixed, .embedded, .models: isQuick ? 1 : roundCount
+        case .start, .memory, .expiry, .large, .hits: min(roundCount, isQuick ? 1 : 3)
+        }
+    }
+
+    var secondsPerRun: Double { seconds ?? (isQuick ? 0.3 : 1.5) }
+    var suites: Set<SuiteName> {
+        only ?? Set(SuiteName.allCases).subtracting(isQuick ? [.crosscheck, .expiry, .large] : [])
+    }
+
+    private static var defaultPython: String {
+        access(".build/venv/bin/python", X_OK) == 0 ? ".build/venv/bin/python" : "python3"
+    }
 
     init(_ words: [String]) throws(BenchError) {
         var rest = words[...]
@@ -41,42 +74,57 @@ struct BenchOptions {
             switch word {
             case "--quick": isQuick = true
             case "--help", "-h": showsHelp = true
-            default: try take(word, &rest)
+            default:
+                guard Self.valued.contains(word) else { throw BenchError("unknown option \(word)") }
+                guard let value = rest.popFirst(), !value.isEmpty else { throw BenchError("\(word) needs a value") }
+                try take(word, value)
             }
         }
     }
 
-    private mutating func take(_ name: String, _ rest: inout ArraySlice<String>) throws(BenchError) {
-        let known = [
-            "--rounds", "--seconds", "--only", "--json", "--dir", "--larderd", "--redis-server", "--redis-benchmark",
-        ]
-        guard known.contains(name) else { throw BenchError("unknown option \(name)") }
-        guard let value = rest.popFirst(), !value.isEmpty else { throw BenchError("\(name) needs a value") }
+    private static let valued: Set = [
+        "--rounds", "--seconds", "--only", "--large", "--json", "--page", "--dir", "--larderd", "--redis-server",
+        "--redis-benchmark", "--memcached", "--python", "--null-server",
+    ]
+
+    private mutating func take(_ name: String, _ value: String) throws(BenchError) {
         switch name {
-        case "--rounds":
-            guard let number = Int(value), (1...1000).contains(number) else {
-                throw BenchError("--rounds \(value): it is a number from 1 to 1000")
-            }
-            rounds = number
+        case "--rounds": rounds = try Self.number(name, value, 1...1000)
+        case "--large": largeCount = try Self.number(name, value, 1000...1_000_000_000)
         case "--seconds":
             guard let number = Double(value), number >= 0.05, number <= 60 else {
                 throw BenchError("--seconds \(value): it is a number from 0.05 to 60")
             }
             seconds = number
-        case "--only":
-            suites = []
-            for part in value.split(separator: ",") {
-                guard let suite = SuiteName(rawValue: String(part)) else {
-                    let all = SuiteName.allCases.map(\.rawValue).joined(separator: ", ")
-                    throw BenchError("--only \(value): '\(part)' is none of \(all)")
-                }
-                suites.insert(suite)
-            }
+        case "--only": only = try Self.suites(value)
         case "--json": jsonPath = value
+        case "--page": pagePath = value
         case "--dir": directory = value
         case "--larderd": larderd = value
         case "--redis-server": redisServer = value
+        case "--memcached": memcached = value
+        case "--python": python = value
+        case "--null-server": nullServerSocket = value
         default: redisBenchmark = value
         }
+    }
+
+    private static func suites(_ list: String) throws(BenchError) -> Set<SuiteName> {
+        var result: Set<SuiteName> = []
+        for part in list.split(separator: ",", omittingEmptySubsequences: false) {
+            guard let suite = SuiteName(rawValue: String(part)) else {
+                let all = SuiteName.allCases.map(\.rawValue).joined(separator: ", ")
+                throw BenchError("--only \(list): '\(part)' is none of \(all)")
+            }
+            result.insert(suite)
+        }
+        return result
+    }
+
+    private static func number(_ name: String, _ value: String, _ range: ClosedRange<Int>) throws(BenchError) -> Int {
+        guard let number = Int(value), range.contains(number) else {
+            throw BenchError("\(name) \(value): it is a number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return number
     }
 }

@@ -6,9 +6,13 @@ final class ChildProcess {
 
     /// Starts a program.
     /// - Parameter words: its path, or its name if it is to be found in PATH, and its arguments.
+    ///
+    /// It ends with this process, however that ends, where the system can see to it: `setpriv`, which is part of every
+    /// Debian, asks the kernel for it and becomes the program.
     init(_ words: [String], outputPath: String) throws(BenchError) {
         self.outputPath = outputPath
-        var actions = posix_spawn_file_actions_t()
+        let words = Self.canEndWithParent ? [Self.setpriv, "--pdeathsig", "KILL"] + words : words
+        var actions = posix_spawn_file_actions_t.empty
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
@@ -16,11 +20,22 @@ final class ChildProcess {
         posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO)
         var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
         defer { for argument in arguments { free(argument) } }
+        // A process begins with the signals blocked that its starter blocks, and could not be asked to end.
+        var attributes = posix_spawnattr_t.empty
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var mask = sigset_t()
+        sigemptyset(&mask)
+        posix_spawnattr_setsigmask(&attributes, &mask)
+        posix_spawnattr_setflags(&attributes, Int16(truncatingIfNeeded: POSIX_SPAWN_SETSIGMASK))
         var child = pid_t()
-        let status = posix_spawnp(&child, words[0], &actions, nil, &arguments, environ)
+        let status = posix_spawnp(&child, words[0], &actions, &attributes, &arguments, environ)
         guard status == 0 else { throw BenchError("cannot start \(words[0]): \(String(cString: strerror(status)))") }
         pid = child
     }
+
+    private static let setpriv = "/usr/bin/setpriv"
+    private static let canEndWithParent = access(setpriv, X_OK) == 0
 
     deinit {
         guard !hasEnded else { return }
@@ -61,13 +76,20 @@ final class ChildProcess {
         }
     }
 
+    /// Ends the process without warning, as a crash would.
+    func crash() {
+        guard !hasEnded else { return }
+        kill(pid, SIGKILL)
+        wait()
+    }
+
     /// What it wrote.
     var output: String { TextFile.read(outputPath) ?? "" }
 
     /// The last lines it wrote, for messages.
-    var lastWords: String {
-        output.split(separator: "\n").suffix(3).joined(separator: " | ")
-    }
+    var lastWords: String { lastWordsOf(output) }
+
+    func lastWordsOf(_ text: String) -> String { text.split(separator: "\n").suffix(3).joined(separator: " | ") }
 
     /// Memory that it holds, in MiB.
     var residentMiB: Double? {
@@ -80,40 +102,24 @@ final class ChildProcess {
     }
 }
 
-enum TextFile {
-    /// All of a file as text; nil if it cannot be read.
-    static func read(_ path: String) -> String? {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return nil }
-        defer { close(descriptor) }
-        var bytes: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 65_536)
-        while true {
-            let count = chunk.withUnsafeMutableBytes { unistdRead(descriptor, $0) }
-            guard count > 0 else { break }
-            bytes += chunk[..<count]
-        }
-        return String(decoding: bytes, as: UTF8.self)
-    }
+// What the `init` functions of both take: a struct on Linux, a pointer on macOS.
 
-    static func write(_ text: String, to path: String) throws(BenchError) {
-        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
-        guard descriptor >= 0 else { throw .system("cannot write \(path)") }
-        defer { close(descriptor) }
-        var rest = Array(text.utf8)[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { unistdWrite(descriptor, $0) }
-            guard count > 0 else { throw .system("cannot write \(path)") }
-            rest = rest.dropFirst(count)
-        }
+extension posix_spawn_file_actions_t {
+    fileprivate static var empty: Self {
+        #if canImport(Darwin)
+            nil
+        #else
+            posix_spawn_file_actions_t()
+        #endif
     }
 }
 
-/// `read` and `write` of the C library, whose names are hidden inside types that have their own.
-func unistdRead(_ descriptor: Int32, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
-    read(descriptor, buffer.baseAddress, buffer.count)
-}
-
-func unistdWrite(_ descriptor: Int32, _ buffer: UnsafeRawBufferPointer) -> Int {
-    write(descriptor, buffer.baseAddress, buffer.count)
+extension posix_spawnattr_t {
+    fileprivate static var empty: Self {
+        #if canImport(Darwin)
+            nil
+        #else
+            posix_spawnattr_t()
+        #endif
+    }
 }

@@ -7,6 +7,27 @@ enum Clocks {
         return seconds(time)
     }
 
+    /// Seconds since 1970.
+    static func wall() -> Double {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return seconds(time)
+    }
+
+    /// Nanoseconds from some fixed instant.
+    static func nanoseconds() -> UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+    }
+
+    /// Processor seconds of the calling thread, user and system.
+    static func ownThread() -> Double {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return seconds(time)
+    }
+
     /// Processor seconds of all threads of this process, those that ended included, user and system.
     static func ownProcessor() -> Double {
         var usage = rusage()
@@ -39,18 +60,24 @@ enum Clocks {
     }
 
     /// Waits until a process has come to rest, so that the work that an operation left behind (compactions, mostly) is
-    /// counted with it and does not disturb the next measurement.
-    /// - Parameter processor: the processor seconds of the process.
-    static func settle(most limit: Double = 10, _ processor: () -> Double?) {
-        let step = 0.03
+    /// counted with it and does not disturb the next measurement: until it took less than a fiftieth of a processor for
+    /// `quiet` seconds on end.
+    /// - Parameters:
+    ///   - quiet: longer than the intervals at which servers look for work of their own, which are a tenth and a quarter
+    ///     of a second.
+    ///   - limit: gives up after so many seconds.
+    ///   - processor: the processor seconds of the process.
+    static func settle(quiet: Double = 0.3, most limit: Double = 120, _ processor: () -> Double?) {
+        let step = 0.05
         let end = monotonic() + limit
-        var before = processor()
-        var quiet = 0
-        while quiet < 2, monotonic() < end, !Interruption.isRequested {
+        guard var before = processor() else { return }
+        var quietSince = monotonic()
+        while monotonic() < end, !Interruption.isRequested {
             sleep(step)
-            guard let start = before, let now = processor() else { return }
-            // Timers and idle loops take far less than a hundredth of a processor.
-            quiet = now - start < step * 0.02 ? quiet + 1 : 0
+            guard let now = processor() else { return }
+            let time = monotonic()
+            if now - before > step * 0.02 { quietSince = time }
+            if time - quietSince >= quiet { return }
             before = now
         }
     }

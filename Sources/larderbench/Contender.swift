@@ -1,26 +1,36 @@
 /// A server that is measured: which program, with which settings.
 struct Contender {
-    enum Program { case larderd, redis }
+    enum Program { case larderd, redis, memcached, null }
 
     let name: String
     let program: Program
     let settings: [String]
 
-    private static func larderd(
-        _ durability: String, _ policy: String?, _ note: String? = nil, _ more: [String] = []
-    ) -> Contender {
-        Contender(
-            name: "larderd \(durability), \(policy ?? "default policy")" + (note.map { ", \($0)" } ?? ""),
-            program: .larderd,
-            settings: ["--durability", durability] + (policy.map { ["--policy", $0] } ?? []) + more)
+    var dialect: Dialect {
+        switch program {
+        case .larderd, .redis: .resp
+        case .memcached: .memcached
+        case .null: .null
+        }
     }
 
-    static let larderOS = larderd("os", "never")
-    static let larderEverySecond = larderd("everysecond", "never")
-    static let larderDefault = larderd("everysecond", nil)
-    static let larderAlways = larderd("always", "never")
-    static let larderCold = larderd("everysecond", "never", "no memory tier", ["--memory", "0"])
-    static let larderThreads = larderd("everysecond", "never", "4 threads", ["--threads", "4"])
+    private static func larderd(_ durability: String, _ note: String? = nil, _ more: [String] = []) -> Contender {
+        let policy = more.contains("--policy") ? [] : ["--policy", "never"]
+        return Contender(
+            name: "larderd \(durability)" + (note.map { ", \($0)" } ?? ""), program: .larderd,
+            settings: ["--durability", durability] + policy + more)
+    }
+
+    static let larderOS = larderd("os")
+    static let larderEverySecond = larderd("everysecond")
+    static let larderAlways = larderd("always")
+    static let larderDefault = larderd("everysecond", "entries expire after 7 days", ["--policy", "lowest"])
+    static let larderCold = larderd("everysecond", "no memory tier", ["--memory", "0"])
+    static let larderThreads = larderd("everysecond", "4 threads", ["--threads", "4"])
+
+    static func larder(memory: String) -> Contender {
+        larderd("everysecond", "\(memory)iB memory tier", ["--memory", memory])
+    }
 
     private static func redis(_ name: String, _ settings: [String]) -> Contender {
         Contender(name: "redis \(name)", program: .redis, settings: settings)
@@ -30,18 +40,26 @@ struct Contender {
     static let redisEverySecond = redis("AOF everysec", ["--appendonly", "yes", "--appendfsync", "everysec"])
     static let redisAlways = redis("AOF always", ["--appendonly", "yes", "--appendfsync", "always"])
 
+    static let memcached = Contender(name: "memcached", program: .memcached, settings: ["-t", "1", "-m", "4096"])
+    static let null = Contender(name: "null server", program: .null, settings: [])
+
     /// The command line for a data directory and a socket.
     func words(_ options: BenchOptions, directory: String, socket: String) -> [String] {
         switch program {
         case .larderd:
-            [options.larderd, "--dir", directory, "--socket", socket, "--log-level", "warning"] + settings
+            return [options.larderd, "--dir", directory, "--socket", socket, "--log-level", "warning"] + settings
         case .redis:
             // No TCP port and no snapshots; the append-only file is never rewritten, because a rewriting child's
             // processor time would depend on when it happens to start.
-            [
+            return [
                 options.redisServer, "--port", "0", "--unixsocket", socket, "--dir", directory, "--save", "",
                 "--daemonize", "no", "--loglevel", "warning", "--auto-aof-rewrite-percentage", "0",
             ] + settings
+        case .memcached:
+            // It refuses to run as root without being told to.
+            return [options.memcached, "-s", socket, "-a", "0600", "-U", "0"] + settings
+                + (getuid() == 0 ? ["-u", "root"] : [])
+        case .null: return [options.program, "--null-server", socket]
         }
     }
 }

@@ -9,18 +9,34 @@ enum Keys {
 }
 
 /// Values of one size that snappy makes about half as large, as real ones often are. The same in every run.
-struct Values {
-    private let pool: [[UInt8]]
+final class Values: Sendable {
+    private static let poolCount = 512
+
+    let byteCount: Int
+    private let pool: [UInt8]
 
     init(bytes: Int) {
         var generator = SplitMix(seed: 42)
-        pool = (0..<512).map { _ in
+        byteCount = bytes
+        var pool: [UInt8] = []
+        for _ in 0..<Self.poolCount {
             let random = (0..<(bytes + 1) / 2).map { _ in UInt8(truncatingIfNeeded: generator.next()) }
-            return Array((random + random).prefix(bytes))
+            pool += (random + random).prefix(bytes)
         }
+        self.pool = pool
     }
 
-    subscript(index: Int) -> [UInt8] { pool[index & 511] }
+    subscript(index: Int) -> [UInt8] { withValue(index) { [UInt8]($0) } }
+
+    func withValue<Result>(_ index: Int, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+        let start = (index & (Self.poolCount - 1)) * byteCount
+        return try pool.withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[start..<start + byteCount])) }
+    }
+
+    /// Copies a value to `place`, where the caller has room for `byteCount` bytes.
+    func copy(_ index: Int, to place: UnsafeMutableRawPointer) {
+        withValue(index) { if let start = $0.baseAddress { place.copyMemory(from: start, byteCount: $0.count) } }
+    }
 }
 
 /// A small generator whose numbers are the same in every run. SplitMix64: Steele, Lea, Flood, "Fast splittable

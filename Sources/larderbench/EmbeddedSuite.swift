@@ -1,10 +1,15 @@
-/// Put and get inside one process: LevelDB's C functions, and the layers of Larder above them one by one.
+/// Put and get inside one process: LevelDB's C functions, the layers of Larder above them one by one, SQLite, and
+/// diskcache in a Python of its own.
+///
+/// Stores are closed and opened again between writing and reading, so that the first time everything comes from tables,
+/// and the second time from whatever the store keeps in memory.
 final class EmbeddedSuite: Suite {
     enum Operation: String, CaseIterable {
         case put = "put one by one"
         case batch100 = "put in batches of 100"
         case batch1000 = "put in batches of 1000"
-        case get = "get"
+        case firstGet = "get, first time after opening"
+        case get = "get, second time"
         case getAbsent = "get of absent keys"
     }
 
@@ -13,6 +18,9 @@ final class EmbeddedSuite: Suite {
     static let cold = "LarderEngine without memory tier"
     static let engine = "LarderEngine with memory tier"
     static let cache = "Larder Cache, bytes, memory tier"
+    static let sqlite = "SQLite, WAL, synchronous=NORMAL"
+
+    static func sizes(_ options: BenchOptions) -> [Int] { options.isQuick ? [100] : [100, 1024] }
 
     /// Writes of their own that are committed as one group.
     static func grouped(_ subject: String) -> String { subject + ", single writes, grouped" }
@@ -33,7 +41,7 @@ final class EmbeddedSuite: Suite {
     }
 
     func runRound(_ round: Int, into results: Results) throws(BenchError) {
-        for valueBytes in options.isQuick ? [100] : [64, 100, 1024] {
+        for valueBytes in Self.sizes(options) {
             Progress.note("  embedded, \(valueBytes) B")
             let entries = Entries(valueBytes: valueBytes)
             let makers: [(String, (String) throws -> any EmbeddedStore)] = [
@@ -42,36 +50,62 @@ final class EmbeddedSuite: Suite {
                 (Self.cold, { try EngineStore($0, entries, memoryBytes: 0) }),
                 (Self.engine, { try EngineStore($0, entries, memoryBytes: StoreOptions.memoryBytes) }),
                 (Self.cache, { try CacheStore($0, entries) }),
+                (Self.sqlite, { try SQLiteStore($0, entries) }),
             ]
-            let shift = round % makers.count
-            for (name, make) in makers[shift...] + makers[..<shift] {
-                try Interruption.check()
-                do {
+            for (name, make) in makers.rotated(by: round) {
+                try results.attempt("\(name), \(valueBytes) B") { () throws(BenchError) in
                     let directory = try tree.makeDirectory("embedded")
                     defer { TemporaryTree.remove(directory) }
-                    try measure(name, try make(directory), valueBytes, into: results)
-                } catch {
-                    try Interruption.check()
-                    results.fail("\(name), \(valueBytes) B", error)
+                    do {
+                        try measureWriting(name, try make(directory), valueBytes, into: results)
+                        try measureReading(name, try make(directory), valueBytes, into: results)
+                    } catch {
+                        throw BenchError("\(error)")
+                    }
+                }
+            }
+            try results.attempt("\(Diskcache.name), \(valueBytes) B") { () throws(BenchError) in
+                let directory = try tree.makeDirectory("diskcache")
+                defer { TemporaryTree.remove(directory) }
+                for (operation, figures) in try Diskcache.measure(
+                    options, directory: directory, valueBytes: valueBytes)
+                {
+                    results.add(Self.table(operation, valueBytes), Diskcache.name, figures)
                 }
             }
         }
-        try ModelSuite.runRound(tree, order, into: results)
     }
 
-    private func measure(_ name: String, _ store: any EmbeddedStore, _ valueBytes: Int, into results: Results) throws {
-        for operation in Operation.allCases {
-            try Interruption.check()
-            let figures = try Stopwatch.measure(operations: order.count) { try run(operation, store) }
-            results.add(Self.table(operation, valueBytes), name, figures)
-            if operation == .batch1000, let engine = store as? EngineStore {
-                let figures = try Stopwatch.measure(operations: order.count) {
-                    for indices in order.chunks(of: 1000) { try engine.putGroup(indices) }
-                }
-                results.add(Self.table(operation, valueBytes), Self.grouped(name), figures)
+    private func measureWriting(
+        _ name: String, _ store: any EmbeddedStore, _ valueBytes: Int, into results: Results
+    ) throws {
+        for operation in [Operation.put, .batch100, .batch1000] {
+            try measure(operation, name, store, valueBytes, into: results)
+        }
+        if let engine = store as? EngineStore {
+            let figures = try Stopwatch.measure(operations: order.count) {
+                for indices in order.chunks(of: 1000) { try engine.putGroup(indices) }
             }
+            results.add(Self.table(.batch1000, valueBytes), Self.grouped(name), figures)
         }
         try store.close()
+    }
+
+    private func measureReading(
+        _ name: String, _ store: any EmbeddedStore, _ valueBytes: Int, into results: Results
+    ) throws {
+        for operation in [Operation.firstGet, .get, .getAbsent] {
+            try measure(operation, name, store, valueBytes, into: results)
+        }
+        try store.close()
+    }
+
+    private func measure(
+        _ operation: Operation, _ name: String, _ store: any EmbeddedStore, _ valueBytes: Int, into results: Results
+    ) throws {
+        try Interruption.check()
+        let figures = try Stopwatch.measure(operations: order.count) { try run(operation, store) }
+        results.add(Self.table(operation, valueBytes), name, figures)
     }
 
     private func run(_ operation: Operation, _ store: any EmbeddedStore) throws {
@@ -79,7 +113,7 @@ final class EmbeddedSuite: Suite {
         case .put: for index in order { try store.put(index) }
         case .batch100: for indices in order.chunks(of: 100) { try store.putBatch(indices) }
         case .batch1000: for indices in order.chunks(of: 1000) { try store.putBatch(indices) }
-        case .get:
+        case .firstGet, .get:
             for index in order {
                 guard try store.get(index) else { throw BenchError("the entry \(Keys.text(index)) is not there") }
             }

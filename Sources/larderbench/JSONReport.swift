@@ -23,18 +23,18 @@ struct JSONReport: Encodable {
         let rows: [Row]
     }
 
-    struct Ratio: Encodable {
+    struct Reached: Encodable {
         let what: String
-        let ratio: Double
-        let aim: Double
-        let isMost: Bool
-        let isReached: Bool
+        let value: Double
+        let reach: String
+        /// Nil where there is no limit.
+        let isMet: Bool?
     }
 
-    let format = 1
+    let format = 2
     let facts: [String: String]
     let tables: [Table]
-    let ratios: [Ratio]
+    let reaches: [Reached]
     let failures: [String]
 
     init(_ report: Report) {
@@ -56,10 +56,9 @@ struct JSONReport: Encodable {
                     return Row(subject: row.subject, figures: Dictionary(uniqueKeysWithValues: named))
                 })
         }
-        ratios = report.reaches.compactMap { reach in
-            reach.ratio(report.results).map {
-                Ratio(
-                    what: reach.what, ratio: $0, aim: reach.aim, isMost: reach.isMost, isReached: reach.isReached($0))
+        reaches = report.reaches.compactMap { reach in
+            reach.value(report.results).map {
+                Reached(what: reach.what, value: $0, reach: reach.aimText, isMet: reach.isMet($0))
             }
         }
         failures = report.results.failures

@@ -14,15 +14,27 @@ enum Machine {
             ("LevelDB", "\(leveldb_major_version()).\(leveldb_minor_version())"),
             ("larderd", firstLine([options.larderd, "--version"], tree)),
             ("redis-server", firstLine([options.redisServer, "--version"], tree)),
+            ("memcached", firstLine([options.memcached, "--version"], tree)),
+            ("SQLite", sqliteVersion),
+            ("diskcache", Diskcache.version(options, tree)),
             ("redis-benchmark", firstLine([options.redisBenchmark, "--version"], tree)),
             ("rounds", "\(options.roundCount), about \(Decimal.text(options.secondsPerRun, digits: 2)) s per run"),
             ("embedded stores", StoreOptions.summary),
             ("redis settings", "no TCP, no snapshots, append-only file never rewritten, one thread, as noted per row"),
+            ("memcached settings", "one thread, 4 GiB, no persistence (it has none)"),
             (
                 "larderd settings",
-                "one event loop, memory tier of the default size (a 16th of memory); as noted per row"
+                "one event loop, memory tier of the default size (a 16th of memory), policy never; as noted per row"
             ),
+            ("null server", "libuv, one loop, counts bytes and sends fixed answers: the floor for any server on libuv"),
         ]
+    }
+
+    private static var sqliteVersion: String {
+        switch SQLiteLibrary.shared {
+        case .success(let library): library.version
+        case .failure(let error): error.description
+        }
     }
 
     private static var build: String {
@@ -55,7 +67,7 @@ enum Machine {
         return "\(text(name.sysname)) \(text(name.release)) \(text(name.machine))"
     }
 
-    private static var loadAverage: String {
+    static var loadAverage: String {
         let text = TextFile.read("/proc/loadavg") ?? ""
         let numbers = text.split(separator: " ").prefix(3).joined(separator: " ")
         return numbers.isEmpty ? "unknown" : numbers

@@ -5,7 +5,14 @@ enum Metric: String, CaseIterable {
     case rate = "operationsPerSecond"
     case p50 = "p50Milliseconds"
     case p99 = "p99Milliseconds"
+    case p999 = "p999Milliseconds"
     case longest = "maxMilliseconds"
+    case loadProcessor = "loadCPUMicrosecondsPerOperation"
+    case hitRatio = "hitPercent"
+    case entries = "entriesHeld"
+    case writeRate = "writesPerSecond"
+    case reclaimBegin = "reclaimBeginSeconds"
+    case reclaim = "reclaimSeconds"
     case start = "startMilliseconds"
     case firstRead = "firstReadMilliseconds"
     case startProcessor = "startCPUMilliseconds"
@@ -20,7 +27,14 @@ enum Metric: String, CaseIterable {
         case .rate: "1000 op/s"
         case .p50: "p50 ms"
         case .p99: "p99 ms"
+        case .p999: "p99.9 ms"
         case .longest: "max ms"
+        case .loadProcessor: "load µs/op"
+        case .hitRatio: "hits %"
+        case .entries: "entries"
+        case .writeRate: "1000 writes/s"
+        case .reclaimBegin: "begun s"
+        case .reclaim: "reclaimed s"
         case .start: "start ms"
         case .firstRead: "first GET ms"
         case .startProcessor: "CPU ms"
@@ -32,9 +46,11 @@ enum Metric: String, CaseIterable {
     /// How it is shown in a column.
     func text(_ value: Double) -> String {
         switch self {
-        case .rate: Decimal.text(value / 1000, digits: value < 10_000 ? 2 : 0)
-        case .processor, .wall, .p50, .p99: Decimal.text(value, digits: value < 100 ? 2 : 0)
-        case .longest, .start, .firstRead, .startProcessor, .resident, .disk:
+        case .rate, .writeRate: Decimal.text(value / 1000, digits: value < 10_000 ? 2 : 0)
+        case .processor, .wall, .p50, .p99, .p999, .loadProcessor, .hitRatio:
+            Decimal.text(value, digits: value < 100 ? 2 : 0)
+        case .entries: Decimal.text(value, digits: 0)
+        case .longest, .reclaimBegin, .reclaim, .start, .firstRead, .startProcessor, .resident, .disk:
             Decimal.text(value, digits: value < 100 ? 1 : 0)
         }
     }

@@ -1,7 +1,7 @@
 /// How long readers wait while another client writes at full speed, through LevelDB's compactions.
 final class MixedSuite: Suite {
-    static let table = "GET, 50 clients, pipeline 1, while another client writes 1 KiB values (pipeline 16)"
-    private static let contenders: [Contender] = [.larderEverySecond, .redisOff, .redisEverySecond]
+    static let table = "GET, 20 clients, 5000 a second, while another client writes 1 KiB values (pipeline 16)"
+    private static let contenders: [Contender] = [.larderEverySecond, .redisEverySecond, .redisOff]
 
     private let options: BenchOptions
     private let tree: TemporaryTree
@@ -13,35 +13,34 @@ final class MixedSuite: Suite {
 
     func runRound(_ round: Int, into results: Results) throws(BenchError) {
         Progress.note("  \(Self.table)")
-        for contender in Self.contenders {
-            try Interruption.check()
-            do throws(BenchError) {
+        for contender in Self.contenders.rotated(by: round) {
+            try results.attempt("\(contender.name), mixed") { () throws(BenchError) in
                 let server = try RunningServer(contender, options, directory: try tree.makeDirectory("m"))
                 defer { server.stopAndRemove() }
-                try server.fill(count: RedisBenchmark.keyCount, valueBytes: 64)
+                try server.fill(count: Load.keyCount, valueBytes: 64)
                 results.add(Self.table, contender.name, try measure(server))
-            } catch {
-                try Interruption.check()
-                results.fail("\(contender.name), mixed", error)
             }
         }
     }
 
     private func measure(_ server: RunningServer) throws(BenchError) -> [Metric: Double] {
-        let writes = RedisBenchmark.Load(command: .set, valueBytes: 1024, clients: 1, pipeline: 16)
-        // More requests than it can make in the time: it is stopped when the readers are done.
-        let writer = try ChildProcess(
-            RedisBenchmark.words(options, writes, socket: server.socket, requests: 1_000_000_000),
-            outputPath: server.directory + ".writer")
-        defer {
-            writer.stop()
-            unlink(writer.outputPath)
-        }
-        let reads = RedisBenchmark.Load(command: .get)
-        let rate = try RedisBenchmark.run(options, reads, socket: server.socket, requests: 5_000).rate
-        let requests = Int(max(rate * options.secondsPerRun * 2, 5_000))
-        let report = try RedisBenchmark.run(options, reads, socket: server.socket, requests: requests)
-        guard !writer.hasEnded else { throw BenchError("the writing client ended: \(writer.lastWords)") }
-        return [.rate: report.rate, .p50: report.p50, .p99: report.p99, .longest: report.longest]
+        // Keys of their own, so that the readers' values keep their size.
+        var writes = Load.set(1024, clients: 1, pipeline: 16, keys: 200_000, order: .scattered)
+        writes.firstKey = 1_000_000
+        let writer = LoadTask(writes, server)
+        // A start for the writer, so that the readers meet it at work.
+        Clocks.sleep(0.5)
+        var reads = Load.get(clients: 20).lasting(options.isQuick ? 3 : 10)
+        reads.pacePerSecond = 5000
+        let reading = Result { () throws(BenchError) in try LoadGenerator.run(reads, server) }
+        let written = try writer.finish(now: true)
+        let report = try reading.get()
+        try written.check()
+        try report.check()
+        var figures = report.figures
+        figures[.loadProcessor] = nil
+        figures[.rate] = nil
+        figures[.writeRate] = written.rate
+        return figures
     }
 }

@@ -7,7 +7,7 @@ import Larder
 #endif
 
 /// Codable models, stored and read: the JSON coders alone, with LevelDB's C functions, and Larder's typed cache.
-enum ModelSuite {
+final class ModelSuite: Suite {
     /// About 100 bytes of JSON.
     struct Package: Codable, Equatable {
         var name: String
@@ -26,12 +26,22 @@ enum ModelSuite {
     }
 
     static let putTable = "Embedded: put of a Codable model, about 100 B of JSON"
-    static let getTable = "Embedded: get of a Codable model, about 100 B of JSON"
+    static let getTable = "Embedded: get of a Codable model, about 100 B of JSON, first time"
+    static let hotTable = "Embedded: get of a Codable model, about 100 B of JSON, second time"
     static let coders = "JSONEncoder and JSONDecoder alone"
     static let raw = "LevelDB C with the JSON coders"
     static let cache = "Larder Cache, models, memory tier"
 
-    static func runRound(_ tree: TemporaryTree, _ order: [Int], into results: Results) throws(BenchError) {
+    private let tree: TemporaryTree
+    private let order: [Int]
+
+    init(_ options: BenchOptions, _ tree: TemporaryTree) {
+        self.tree = tree
+        var generator = SplitMix(seed: 7)
+        order = (0..<Entries.count).shuffled(using: &generator)
+    }
+
+    func runRound(_ round: Int, into results: Results) throws(BenchError) {
         Progress.note("  embedded, models")
         let models = order.indices.map(Package.init)
         let keys = order.indices.map(Keys.text)
@@ -47,24 +57,28 @@ enum ModelSuite {
         }
     }
 
-    private static func measureCoders(_ models: [Package], _ order: [Int], into results: Results) throws {
+    private func measureCoders(_ models: [Package], _ order: [Int], into results: Results) throws {
         let encoder = JSONEncoder()
         let decoder = JSONDecoder()
         var encoded: [Data] = []
         encoded.reserveCapacity(models.count)
         results.add(
-            putTable, coders,
+            Self.putTable, Self.coders,
             try Stopwatch.measure(operations: order.count) {
                 for model in models { encoded.append(try encoder.encode(model)) }
             })
-        results.add(
-            getTable, coders,
-            try Stopwatch.measure(operations: order.count) {
-                for index in order { try check(try decoder.decode(Package.self, from: encoded[index]), models[index]) }
-            })
+        for table in [Self.getTable, Self.hotTable] {
+            results.add(
+                table, Self.coders,
+                try Stopwatch.measure(operations: order.count) {
+                    for index in order {
+                        try check(try decoder.decode(Package.self, from: encoded[index]), models[index])
+                    }
+                })
+        }
     }
 
-    private static func measureRaw(
+    private func measureRaw(
         _ tree: TemporaryTree, _ models: [Package], _ order: [Int], into results: Results
     ) throws {
         let directory = try tree.makeDirectory("embedded")
@@ -74,44 +88,50 @@ enum ModelSuite {
         let encoder = JSONEncoder()
         let decoder = JSONDecoder()
         results.add(
-            putTable, raw,
+            Self.putTable, Self.raw,
             try Stopwatch.measure(operations: order.count) {
                 for index in order { try store.put(entries.keys[index], [UInt8](try encoder.encode(models[index]))) }
             })
-        results.add(
-            getTable, raw,
-            try Stopwatch.measure(operations: order.count) {
-                for index in order {
-                    let model = try store.withValue(entries.keys[index]) { bytes in
-                        try bytes.map { try decoder.decode(Package.self, from: Data($0)) }
+        for table in [Self.getTable, Self.hotTable] {
+            results.add(
+                table, Self.raw,
+                try Stopwatch.measure(operations: order.count) {
+                    for index in order {
+                        let model = try store.withValue(entries.keys[index]) { bytes in
+                            try bytes.map { try decoder.decode(Package.self, from: Data($0)) }
+                        }
+                        try check(model, models[index])
                     }
-                    try check(model, models[index])
-                }
-            })
+                })
+        }
         try store.close()
     }
 
-    private static func measureCache(
+    private func measureCache(
         _ tree: TemporaryTree, _ models: [Package], _ keys: [String], _ order: [Int], into results: Results
     ) throws {
         let directory = try tree.makeDirectory("embedded")
         defer { TemporaryTree.remove(directory) }
         let cache = try CacheStore.open(directory)
         results.add(
-            putTable, Self.cache,
+            Self.putTable, Self.cache,
             try Stopwatch.measure(operations: order.count) {
                 for index in order { try cache.set(models[index], forKey: keys[index]) }
             })
-        results.add(
-            getTable, Self.cache,
-            try Stopwatch.measure(operations: order.count) {
-                for index in order { try check(try cache.value(Package.self, forKey: keys[index]), models[index]) }
-            })
+        for table in [Self.getTable, Self.hotTable] {
+            results.add(
+                table, Self.cache,
+                try Stopwatch.measure(operations: order.count) {
+                    for index in order {
+                        try check(try cache.value(Package.self, forKey: keys[index]), models[index])
+                    }
+                })
+        }
         cache.close()
     }
 
     /// What was read must be what was stored; compared by one field, which costs next to nothing.
-    private static func check(_ model: Package?, _ expected: Package) throws(BenchError) {
+    private func check(_ model: Package?, _ expected: Package) throws(BenchError) {
         guard model?.installedSize == expected.installedSize else { throw BenchError("a model was read wrong") }
     }
 }

@@ -2,12 +2,12 @@
 enum ProgramPaths {
     /// The path of a program in the directory of this one.
     static func beside(_ name: String) -> String {
-        let own = ownPath
         guard let slash = own.lastIndex(of: "/") else { return name }
         return own[...slash] + name
     }
 
-    private static var ownPath: String {
+    /// This program.
+    static var own: String {
         #if os(Linux)
             var buffer = [CChar](repeating: 0, count: 4096)
             let count = readlink("/proc/self/exe", &buffer, buffer.count)

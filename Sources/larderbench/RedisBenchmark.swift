@@ -1,22 +1,5 @@
-/// redis-benchmark as the load: what it is told, and what it prints.
+/// redis-benchmark as the load, to check this program's own: what it is told, and what it prints.
 struct RedisBenchmark {
-    enum Command: String {
-        case get = "GET"
-        case set = "SET"
-    }
-
-    /// What one run sends.
-    struct Load: Hashable {
-        let command: Command
-        var valueBytes = 64
-        var clients = 50
-        var pipeline = 1
-
-        var title: String {
-            "\(command.rawValue) over the socket, \(valueBytes) B, \(clients) clients, pipeline \(pipeline)"
-        }
-    }
-
     struct Report {
         let rate: Double
         let p50: Double
@@ -24,12 +7,12 @@ struct RedisBenchmark {
         let longest: Double
     }
 
-    static let keyCount = 100_000
+    private static func command(_ load: Load) -> String { load.setPercent > 0 ? "SET" : "GET" }
 
     static func words(_ options: BenchOptions, _ load: Load, socket: String, requests: Int) -> [String] {
         [
-            options.redisBenchmark, "-s", socket, "-c", "\(load.clients)", "-n", "\(requests)", "-r", "\(keyCount)",
-            "-d", "\(load.valueBytes)", "-P", "\(load.pipeline)", "-t", load.command.rawValue.lowercased(),
+            options.redisBenchmark, "-s", socket, "-c", "\(load.clients)", "-n", "\(requests)", "-r", "\(load.keys)",
+            "-d", "\(load.valueBytes)", "-P", "\(load.pipeline)", "-t", command(load).lowercased(),
             "--precision", "3", "--csv",
         ]
     }
@@ -47,17 +30,17 @@ struct RedisBenchmark {
         let status = process.wait()
         let output = process.output
         unlink(process.outputPath)
-        guard status == 0, !output.contains("Error from server"), let report = parse(output, load.command) else {
+        guard status == 0, !output.contains("Error from server"), let report = parse(output, command(load)) else {
             throw BenchError("redis-benchmark failed (status \(status)): \(output.suffix(300))")
         }
         return report
     }
 
     /// Reads the line `"GET","rps","avg","min","p50","p95","p99","max"`.
-    private static func parse(_ output: String, _ command: Command) -> Report? {
+    static func parse(_ output: String, _ command: String) -> Report? {
         for line in output.split(whereSeparator: { $0 == "\n" || $0 == "\r" }) {
             let fields = line.split(separator: ",").map { $0.filter { $0 != "\"" } }
-            guard fields.count == 8, fields[0] == command.rawValue else { continue }
+            guard fields.count == 8, fields[0] == command else { continue }
             let numbers = fields.dropFirst().compactMap { Double($0) }
             guard numbers.count == 7 else { continue }
             return Report(rate: numbers[0], p50: numbers[3], p99: numbers[5], longest: numbers[6])

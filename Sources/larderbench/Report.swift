@@ -12,7 +12,7 @@ struct Report {
             "\nMedians (minimum to maximum) over the rounds. CPU is the processor time of all threads of the server,\n"
         text += "or of this process, user and system, with the work that the operations left behind.\n"
         for table in results.tables { text += "\n" + render(table) }
-        text += renderRatios()
+        text += renderReaches()
         if !results.failures.isEmpty {
             text += "\nNOT MEASURED\n"
             for failure in results.failures { text += "  \(failure)\n" }
@@ -36,17 +36,14 @@ struct Report {
         return "\(metric.text(median)) (\(metric.text(least)) to \(metric.text(most)))"
     }
 
-    private func renderRatios() -> String {
-        var lines = [["", "ratio", "aim", ""]]
+    private func renderReaches() -> String {
+        var lines = [["", "measured", "reach", ""]]
         for reach in reaches {
-            guard let ratio = reach.ratio(results) else { continue }
-            lines.append([
-                reach.what, Decimal.text(ratio, digits: 2),
-                (reach.isMost ? "at most " : "at least ") + Decimal.text(reach.aim, digits: 2),
-                reach.isReached(ratio) ? "reached" : "not reached",
-            ])
+            guard let value = reach.value(results) else { continue }
+            let verdict = reach.isMet(value).map { $0 ? "met" : "not met" } ?? "-"
+            lines.append([reach.what, Decimal.text(value, digits: 2), reach.aimText, verdict])
         }
-        return lines.count > 1 ? "\nRatios of medians, larder / the other\n" + Self.columns(lines) : ""
+        return lines.count > 1 ? "\nReach: ratios of medians, larder / the other\n" + Self.columns(lines) : ""
     }
 
     /// Columns of equal width; the first to the left, the others to the right.

@@ -49,6 +49,18 @@ final class Results {
         }
     }
 
+    /// Runs one measurement. If it fails, that is noted and the others go on.
+    /// - Throws: when the user interrupts.
+    func attempt(_ what: String, _ body: () throws(BenchError) -> Void) throws(BenchError) {
+        try Interruption.check()
+        do throws(BenchError) {
+            try body()
+        } catch {
+            try Interruption.check()
+            fail(what, error)
+        }
+    }
+
     /// Notes what could not be measured. The same trouble in a later round is not repeated.
     func fail(_ what: String, _ error: any Error) {
         let text = "\(what): \(error)"

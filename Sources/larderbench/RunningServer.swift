@@ -22,9 +22,7 @@ final class RunningServer {
         process = try ChildProcess(
             contender.words(options, directory: directory, socket: socket), outputPath: directory + ".log")
         while true {
-            if let client = try? SocketClient(path: socket), case .simpleString("PONG")? = try? client.ask(["PING"]) {
-                break
-            }
+            if Self.answers(contender, socket) { break }
             try Interruption.check()
             guard !process.hasEnded else { throw BenchError("did not start: \(process.lastWords)") }
             guard Clocks.monotonic() - start < patience else {
@@ -33,6 +31,13 @@ final class RunningServer {
             Clocks.sleep(0.0005)
         }
         startMilliseconds = (Clocks.monotonic() - start) * 1000
+    }
+
+    private static func answers(_ contender: Contender, _ socket: String) -> Bool {
+        guard let client = try? SocketClient(path: socket) else { return false }
+        guard contender.dialect == .resp else { return true }
+        guard case .simpleString("PONG")? = try? client.ask(["PING"]) else { return false }
+        return true
     }
 
     deinit { stop() }
@@ -48,6 +53,9 @@ final class RunningServer {
     /// Ends the server as an operator would; the files stay.
     func stop() { process.stop() }
 
+    /// Ends the server without warning; the files stay.
+    func crash() { process.crash() }
+
     /// Ends the server and removes its files.
     func stopAndRemove() {
         stop()
@@ -59,16 +67,46 @@ final class RunningServer {
     /// Processor seconds that the server has used, all threads counted.
     var processorSeconds: Double? { Clocks.processor(of: process.pid) }
 
-    func settle() { Clocks.settle { processorSeconds } }
+    /// Waits until the server rests.
+    /// - Parameter quiet: for so many seconds.
+    func settle(quiet: Double = 0.3) { Clocks.settle(quiet: quiet) { processorSeconds } }
 
     var residentMiB: Double? { process.residentMiB }
 
     var diskMiB: Double { Double(TemporaryTree.diskBytes(directory)) / 1_048_576 }
 
-    func fill(count: Int, valueBytes: Int) throws(BenchError) {
-        let client = try SocketClient(path: socket)
-        try client.fill(count: count, valueBytes: valueBytes)
-        try client.checkCount(count)
+    /// Processor seconds of the server in `body` and until it rests after it: what the load left behind counts.
+    func processorSeconds<Result>(of body: () throws(BenchError) -> Result) throws(BenchError) -> (Result, Double) {
+        // It rested after what came before; only a short look whether it still does.
+        settle(quiet: 0.1)
+        guard let before = processorSeconds else { throw BenchError("the server is gone: \(process.lastWords)") }
+        let result = try body()
         settle()
+        guard let after = processorSeconds else { throw BenchError("the server is gone: \(process.lastWords)") }
+        return (result, after - before)
+    }
+
+    /// Runs a load, whose answers must all be good.
+    func measure(_ load: Load) throws(BenchError) -> [Metric: Double] {
+        let (report, processor) = try processorSeconds { () throws(BenchError) in try LoadGenerator.run(load, self) }
+        try report.check()
+        var figures = report.figures
+        figures[.processor] = processor * 1e6 / Double(report.requests)
+        return figures
+    }
+
+    /// Stores entries and waits until the server rests. Does nothing for the null server.
+    func fill(count: Int, valueBytes: Int, firstKey: Int = 0) throws(BenchError) {
+        guard contender.program != .null else { return }
+        try LoadGenerator.run(.fill(count, valueBytes: valueBytes, firstKey: firstKey), self).check()
+        settle()
+    }
+
+    func entryCount() throws(BenchError) -> Int { try SocketClient(path: socket).entryCount() }
+
+    /// Checks that the server has `count` entries: GETs that find nothing would be measured as something else.
+    func checkCount(_ count: Int) throws(BenchError) {
+        guard contender.dialect == .resp else { return }
+        try SocketClient(path: socket).checkCount(count)
     }
 }

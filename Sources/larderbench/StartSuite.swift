@@ -1,54 +1,49 @@
-/// How long a server with many entries takes from its start to its first PONG and to the first value, and what it holds.
+/// How long a server with a million entries takes from its start to its first PONG and to the first value, after it was
+/// stopped and after it was killed while the last writes were fresh.
 final class StartSuite: Suite {
+    enum Ending: String, CaseIterable {
+        case crash = "after kill -9"
+        case stop = "after a clean stop"
+    }
+
+    static let table = "Start with 1,000,000 entries of 100 B, until the first PONG and the first value"
     private static let contenders: [Contender] = [.larderEverySecond, .redisEverySecond]
+    private static let count = 1_000_000
 
     private let options: BenchOptions
     private let tree: TemporaryTree
-    private let entries: Int
-    private var directories: [String: String] = [:]
 
     init(_ options: BenchOptions, _ tree: TemporaryTree) {
         self.options = options
         self.tree = tree
-        entries = options.isQuick ? 200_000 : 1_000_000
     }
 
-    static func table(quick: Bool) -> String {
-        "Start with \(quick ? "200,000" : "1,000,000") entries of 100 B, until the first PONG and the first value"
-    }
+    static func row(_ contender: Contender, _ ending: Ending) -> String { "\(contender.name), \(ending.rawValue)" }
 
     func runRound(_ round: Int, into results: Results) throws(BenchError) {
-        let table = Self.table(quick: options.isQuick)
-        Progress.note("  \(table)")
-        for (position, contender) in Self.contenders.enumerated() {
-            do throws(BenchError) {
-                let directory = try filled(contender, position)
-                let server = try RunningServer(contender, options, directory: directory)
-                let firstRead = try server.readAfterStart()
-                let processor = server.processorSeconds ?? .nan
-                server.settle()
-                results.add(
-                    table, contender.name,
-                    [
-                        .start: server.startMilliseconds, .firstRead: firstRead, .startProcessor: processor * 1000,
-                        .resident: server.residentMiB ?? .nan, .disk: server.diskMiB,
-                    ])
-                server.stop()
-            } catch {
-                try Interruption.check()
-                results.fail("\(contender.name), start", error)
+        Progress.note("  \(Self.table)")
+        for contender in Self.contenders.rotated(by: round) {
+            try results.attempt("\(contender.name), start") { () throws(BenchError) in
+                let directory = try tree.makeDirectory("start")
+                defer { TemporaryTree.remove(directory) }
+                let first = try RunningServer(contender, options, directory: directory)
+                try LoadGenerator.run(.fill(Self.count, valueBytes: 100), first).check()
+                first.crash()
+                // Each start ends in the way whose cost the next one shows.
+                for ending in [Ending.crash, .stop] {
+                    let server = try RunningServer(contender, options, directory: directory)
+                    let firstRead = try server.readAfterStart()
+                    let processor = server.processorSeconds ?? .nan
+                    server.settle()
+                    results.add(
+                        Self.table, Self.row(contender, ending),
+                        [
+                            .start: server.startMilliseconds, .firstRead: firstRead, .startProcessor: processor * 1000,
+                            .disk: server.diskMiB, .entries: Double(try server.entryCount()),
+                        ])
+                    server.stop()
+                }
             }
         }
-    }
-
-    /// The directory of a server that was filled once, in the first round, and stopped.
-    private func filled(_ contender: Contender, _ position: Int) throws(BenchError) -> String {
-        if let directory = directories[contender.name] { return directory }
-        let directory = try tree.makeDirectory("start\(position)")
-        let server = try RunningServer(contender, options, directory: directory)
-        try server.fill(count: entries, valueBytes: 100)
-        server.stop()
-        directories[contender.name] = directory
-        return directory
     }
 }

@@ -2,7 +2,7 @@
 /// which the work left behind included.
 enum Stopwatch {
     static func measure(operations: Int, _ body: () throws -> Void) rethrows -> [Metric: Double] {
-        Clocks.settle { Clocks.ownProcessor() }
+        Clocks.settle(quiet: 0.1) { Clocks.ownProcessor() }
         let processorStart = Clocks.ownProcessor()
         let start = Clocks.monotonic()
         try body()

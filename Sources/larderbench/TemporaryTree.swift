@@ -39,7 +39,8 @@ final class TemporaryTree {
         }
     }
 
-    private static func names(in path: String) -> [String] {
+    /// The names of what is in a directory.
+    static func names(in path: String) -> [String] {
         guard let stream = opendir(path) else { return [] }
         defer { closedir(stream) }
         var names: [String] = []

@@ -86,7 +86,7 @@ import Testing
         func attach(_ key: String) {
             let new = Model()
             model = new
-            table.entry(key)?.head.pointee.attachment = Unmanaged.passRetained(new)
+            if let entry = table.entry(key) { table.table.attach(new, to: entry) }
         }
         table.keep("a", Self.record(10))
         attach("a")

@@ -303,9 +303,8 @@ final class ModelRun {
         note("purge \(name) expired")
         noteSweep()
         _ = try database.purgeExpired()
-        guard let model = models[name] else { return }
-        let now = try now()
-        for (key, entry) in model.entries where model.isExpired(entry, now) { models[name]?.entries[key] = nil }
+        // What expired before it was in LevelDB may come back from the journal, expired as it is: it counts, and nothing
+        // else shows it.
     }
 
     private func delete(_ name: String) throws {

@@ -1,0 +1,186 @@
+/// Where in a document a decoder or container stands, for coding paths.
+struct Place {
+    /// How many steps of ``DecodingCore/steps`` lead there.
+    var depth: UInt16
+    /// If not 0, the last of these steps was made by a nested container, and others may have been made since: see
+    /// ``DecodingCore/nested``.
+    var nested: UInt16 = 0
+}
+
+/// A document that is being read.
+///
+/// Single owner: one document at a time, on one thread. Decoders and containers that a model keeps beyond its
+/// `init(from:)` find no nodes when the document is closed, and read null.
+final class DecodingState {
+    /// Behind a pointer, so that access costs no runtime exclusivity check. No function of it calls a model.
+    let core: UnsafeMutablePointer<DecodingCore>
+    let types = TypeTable<any DirectlyDecodable.Type>()
+    private(set) var userInfo: [CodingUserInfoKey: any Sendable] = [:]
+
+    init() {
+        core = .allocate(capacity: 1)
+        core.initialize(to: DecodingCore())
+    }
+
+    deinit {
+        core.pointee.free()
+        core.deinitialize(count: 1)
+        core.deallocate()
+        types.free()
+    }
+
+    /// - Parameter text: must stay valid until ``close()``.
+    /// - Returns: false when the text is not what ``DocumentIndex`` accepts.
+    func open(_ text: UnsafeRawBufferPointer, _ userInfo: [CodingUserInfoKey: any Sendable]) -> Bool {
+        self.userInfo = userInfo
+        return core.pointee.open(text)
+    }
+
+    func close() { core.pointee.close() }
+
+    func isNull(_ node: Int) -> Bool { core.pointee.node(node).kind == .null }
+
+    // MARK: Values
+
+    /// The value at a node.
+    /// - Parameters:
+    ///   - place: of the container that asks.
+    ///   - step: from there to the value; nil where the container's place is the value's.
+    func value<Value: Decodable>(_ node: Int, _ type: Value.Type, _ place: Place, _ step: @autoclosure () -> PathStep?)
+        throws -> Value
+    {
+        let entry = types.entry(type) { $0 as? any DirectlyDecodable.Type }
+        switch entry.kind {
+        case .model:
+            let inner = core.pointee.enter(place, step())
+            let nested = core.pointee.nested.count
+            defer { core.pointee.leave(nested) }
+            return try Value(from: ValueReader(self, node, inner))
+        case .direct:
+            guard let direct = entry.direct else { throw corrupted("unreadable", place, step()) }
+            return try self.direct(direct, node, type, place, step())
+        case .bool: return unsafeBitCast(try bool(node, place, step()), to: type)
+        case .string: return unsafeBitCast(try string(node, place, step()), to: type)
+        case .double: return unsafeBitCast(try double(node, Double.self, place, step()), to: type)
+        case .float: return unsafeBitCast(try float(node, place, step()), to: type)
+        case .int: return unsafeBitCast(try integer(node, Int.self, place, step()), to: type)
+        case .int8: return unsafeBitCast(try integer(node, Int8.self, place, step()), to: type)
+        case .int16: return unsafeBitCast(try integer(node, Int16.self, place, step()), to: type)
+        case .int32: return unsafeBitCast(try integer(node, Int32.self, place, step()), to: type)
+        case .int64: return unsafeBitCast(try integer(node, Int64.self, place, step()), to: type)
+        case .int128: return unsafeBitCast(try integer(node, Int128.self, place, step()), to: type)
+        case .uint: return unsafeBitCast(try integer(node, UInt.self, place, step()), to: type)
+        case .uint8: return unsafeBitCast(try integer(node, UInt8.self, place, step()), to: type)
+        case .uint16: return unsafeBitCast(try integer(node, UInt16.self, place, step()), to: type)
+        case .uint32: return unsafeBitCast(try integer(node, UInt32.self, place, step()), to: type)
+        case .uint64: return unsafeBitCast(try integer(node, UInt64.self, place, step()), to: type)
+        case .uint128: return unsafeBitCast(try integer(node, UInt128.self, place, step()), to: type)
+        case .date: return try date(node, type, place, step())
+        case .data: return try data(node, type, place, step())
+        case .url: return try url(node, type, place, step())
+        case .decimal: return try decimal(node, type, place, step())
+        case .uuid: return try uuid(node, type, place, step())
+        }
+    }
+
+    /// `direct` and `type` are the same type.
+    @inline(__always) private func direct<Direct: DirectlyDecodable, Value>(
+        _ direct: Direct.Type, _ node: Int, _ type: Value.Type, _ place: Place, _ step: PathStep?
+    ) throws -> Value {
+        unsafeBitCast(try direct.decode(node, self, place, step), to: type)
+    }
+
+    func bool(_ node: Int, _ place: Place, _ step: @autoclosure () -> PathStep?) throws -> Bool {
+        switch core.pointee.node(node).kind {
+        case .yes: return true
+        case .no: return false
+        // Of null too: Foundation knows no absent truth value.
+        default: throw typeMismatch(Bool.self, node, place, step())
+        }
+    }
+
+    func string(_ node: Int, _ place: Place, _ step: @autoclosure () -> PathStep?) throws -> String {
+        guard core.pointee.node(node).kind == .string else { throw mismatch(String.self, node, place, step()) }
+        return core.pointee.string(node)
+    }
+
+    func double(_ node: Int, _ type: Double.Type, _ place: Place, _ step: @autoclosure () -> PathStep?) throws -> Double
+    {
+        let found = core.pointee.node(node)
+        guard found.kind == .number else { throw mismatch(type, node, place, step()) }
+        guard let value = NumberText.double(core.pointee.bytes(found)) else { throw outOfRange(type, place, step()) }
+        return value
+    }
+
+    func float(_ node: Int, _ place: Place, _ step: @autoclosure () -> PathStep?) throws -> Float {
+        let found = core.pointee.node(node)
+        guard found.kind == .number else { throw mismatch(Float.self, node, place, step()) }
+        guard let value = NumberText.float(core.pointee.bytes(found)) else {
+            throw outOfRange(Float.self, place, step())
+        }
+        return value
+    }
+
+    @inline(__always) func integer<Value: FixedWidthInteger & Decodable>(
+        _ node: Int, _ type: Value.Type, _ place: Place, _ step: @autoclosure () -> PathStep?
+    ) throws -> Value {
+        let found = core.pointee.node(node)
+        guard found.kind == .number else { throw mismatch(type, node, place, step()) }
+        let text = core.pointee.bytes(found)
+        let value =
+            found.isPlain ? NumberText.integer(text, type) : foundationInteger(type, UnsafeRawBufferPointer(text))
+        guard let value else { throw outOfRange(type, place, step()) }
+        return value
+    }
+
+    /// A number as it is written.
+    func numberText(_ node: Int, _ type: Any.Type, _ place: Place, _ step: @autoclosure () -> PathStep?) throws
+        -> UnsafeRawBufferPointer
+    {
+        let found = core.pointee.node(node)
+        guard found.kind == .number else { throw mismatch(type, node, place, step()) }
+        return UnsafeRawBufferPointer(core.pointee.bytes(found))
+    }
+
+    // MARK: Errors
+
+    @inline(never) func mismatch(_ type: Any.Type, _ node: Int, _ place: Place, _ step: PathStep?) -> DecodingError {
+        isNull(node) ? nullFound(type, place, step) : typeMismatch(type, node, place, step)
+    }
+
+    @inline(never) private func typeMismatch(_ type: Any.Type, _ node: Int, _ place: Place, _ step: PathStep?)
+        -> DecodingError
+    {
+        .typeMismatch(
+            type, context("\(type) was expected, and \(core.pointee.node(node).kind.inWords) is there", place, step))
+    }
+
+    @inline(never) func nullFound(_ type: Any.Type, _ place: Place, _ step: PathStep?) -> DecodingError {
+        .valueNotFound(type, context("\(type) was expected, and null is there", place, step))
+    }
+
+    @inline(never) func outOfRange(_ type: Any.Type, _ place: Place, _ step: PathStep?) -> DecodingError {
+        corrupted("the number does not fit in \(type)", place, step)
+    }
+
+    func corrupted(_ text: String, _ place: Place, _ step: PathStep?) -> DecodingError {
+        .dataCorrupted(context(text, place, step))
+    }
+
+    func context(_ text: String, _ place: Place, _ step: PathStep?) -> DecodingError.Context {
+        DecodingError.Context(codingPath: core.pointee.path(place, step), debugDescription: text)
+    }
+}
+
+extension DocumentIndex.Node.Kind {
+    var inWords: String {
+        switch self {
+        case .null: "null"
+        case .no, .yes: "a truth value"
+        case .number: "a number"
+        case .string: "a string"
+        case .object: "an object"
+        case .array: "an array"
+        }
+    }
+}

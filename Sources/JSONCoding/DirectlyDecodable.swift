@@ -1,0 +1,47 @@
+/// A type of the standard library that is read without the detour over its `init(from:)`, with the same result.
+protocol DirectlyDecodable {
+    /// Reads the value at a node. Place and step as for ``DecodingState/value(_:_:_:_:)``.
+    static func decode(_ node: Int, _ state: DecodingState, _ place: Place, _ step: PathStep?) throws -> Self
+}
+
+extension Array: DirectlyDecodable where Element: Decodable {
+    static func decode(_ node: Int, _ state: DecodingState, _ place: Place, _ step: PathStep?) throws -> Self {
+        let found = state.core.pointee.node(node)
+        guard found.kind == .array else { throw state.mismatch([Any].self, node, place, step) }
+        let inner = state.core.pointee.enter(place, step)
+        var elements: [Element] = []
+        elements.reserveCapacity(Int(found.end))
+        var element = node &+ 1
+        for index in 0..<Int(found.end) {
+            elements.append(try state.value(element, Element.self, inner, PathStep(index: index)))
+            element = Int(state.core.pointee.node(element).next)
+        }
+        return elements
+    }
+}
+
+extension Dictionary: DirectlyDecodable where Key == String, Value: Decodable {
+    static func decode(_ node: Int, _ state: DecodingState, _ place: Place, _ step: PathStep?) throws -> Self {
+        let found = state.core.pointee.node(node)
+        guard found.kind == .object else { throw state.mismatch([String: Any].self, node, place, step) }
+        let inner = state.core.pointee.enter(place, step)
+        var fields: [String: Value] = [:]
+        fields.reserveCapacity(Int(found.end))
+        var key = node &+ 1
+        for _ in 0..<Int(found.end) {
+            let name = state.core.pointee.string(key)
+            // The first of several fields of one name counts; the others are not even read.
+            if fields.index(forKey: name) == nil {
+                fields[name] = try state.value(key &+ 1, Value.self, inner, PathStep(PlainKey(stringValue: name)))
+            }
+            key = Int(state.core.pointee.node(key &+ 1).next)
+        }
+        return fields
+    }
+}
+
+extension Optional: DirectlyDecodable where Wrapped: Decodable {
+    static func decode(_ node: Int, _ state: DecodingState, _ place: Place, _ step: PathStep?) throws -> Self {
+        state.isNull(node) ? nil : try state.value(node, Wrapped.self, place, step)
+    }
+}

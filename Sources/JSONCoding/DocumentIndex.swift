@@ -1,0 +1,182 @@
+/// Where the values of a JSON text are: one node for each value and each key, in the order of the text.
+///
+/// ```
+/// {"a":[1,"x"],"b":null}
+///
+/// node  0       1        2     3       4        5          6     7
+///       (null)  object   "a"   array   number   string     "b"   null
+///       spare   count 2        count 2 1        x
+///       next 1  next 8   n. 3  next 6  next 5   next 6     n. 7  next 8
+/// ```
+///
+/// Node 0 is a null of its own, for what is absent; the document is node 1. An object's nodes are followed by key, value,
+/// key, value; `next` is the first node behind a value and all that is in it, so the next key is `next` of the value.
+///
+/// ``build(_:)`` accepts the UTF-8 and the JSON of RFC 8259, up to 512 levels and 1 GiB, and nothing else; whoever reads
+/// the nodes may rely on it: strings and numbers are well-formed.
+///
+/// Single owner. Reads stay inside the text: words of eight bytes are read only where eight bytes are left.
+struct DocumentIndex {
+    struct Node {
+        enum Kind: UInt8 { case null, no, yes, number, string, object, array }
+
+        /// Of a number or string: its first byte in the text, quotes left out. Of an object: the key to try first.
+        var start: UInt32 = 0
+        /// Of a number or string: the byte behind its last. Of objects and arrays: how many fields or elements.
+        var end: UInt32 = 0
+        var next: UInt32 = 0
+        var kind = Kind.null
+        /// Of a string: whether it is ASCII. Of a number: whether it is only digits and a sign.
+        var isPlain = true
+        /// Of a string: whether it has escapes.
+        var hasEscapes = false
+        /// Of an object: what is known of its keys.
+        var keys = Keys.unknown
+    }
+
+    /// What is known of an object's keys.
+    enum Keys: UInt8 {
+        case unknown
+        /// Plain ASCII without escapes, and each there once.
+        case distinct
+        /// Found by a dictionary.
+        case indexed
+    }
+
+    static let root = 1
+    static let depthMax = 512
+    static let bytesMax = 1 << 30
+    /// An index that grew beyond this many nodes is not kept for the next document.
+    private static let keptNodesMax = 1 << 16
+
+    private(set) var nodes: UnsafeMutablePointer<Node>
+    private(set) var capacity = 256
+    private(set) var count = 0
+
+    init() { nodes = .allocate(capacity: capacity) }
+
+    func free() { nodes.deallocate() }
+
+    mutating func reset() {
+        count = 0
+        guard capacity > Self.keptNodesMax else { return }
+        nodes.deallocate()
+        capacity = 256
+        nodes = .allocate(capacity: capacity)
+    }
+
+    @inline(__always) private mutating func add(_ kind: Node.Kind, _ start: Int, _ end: Int, _ isPlain: Bool) {
+        if count == capacity { grow() }
+        // Positions are below 1 GiB, and there are no more nodes than bytes: all fit.
+        nodes[count] = Node(
+            start: UInt32(truncatingIfNeeded: start), end: UInt32(truncatingIfNeeded: end),
+            next: UInt32(truncatingIfNeeded: count &+ 1), kind: kind, isPlain: isPlain)
+        count &+= 1
+    }
+
+    @inline(never) private mutating func grow() {
+        let moved = UnsafeMutablePointer<Node>.allocate(capacity: capacity * 2)
+        moved.update(from: nodes, count: count)
+        nodes.deallocate()
+        nodes = moved
+        capacity *= 2
+    }
+
+    // MARK: Building
+
+    /// - Returns: whether the text is what this index accepts.
+    mutating func build(_ text: UnsafeRawBufferPointer) -> Bool {
+        count = 0
+        add(.null, 0, 0, true)
+        guard let base = text.baseAddress?.assumingMemoryBound(to: UInt8.self), text.count <= Self.bytesMax else {
+            return false
+        }
+        var scanner = JSONScanner(base, text.count)
+        guard buildValue(&scanner) else { return false }
+        scanner.skipSpace()
+        return scanner.isAtEnd
+    }
+
+    /// A value and all that is in it. While an object or array is open, its `next` is the node of the one around it.
+    private mutating func buildValue(_ scanner: inout JSONScanner) -> Bool {
+        var open = 0
+        var depth = 0
+        while true {
+            // Here a value is expected.
+            scanner.skipSpace()
+            switch scanner.next() {
+            case UInt8(ascii: "\""):
+                guard addString(&scanner) else { return false }
+            case UInt8(ascii: "{"), UInt8(ascii: "["):
+                let isObject = scanner.taken == UInt8(ascii: "{")
+                depth &+= 1
+                guard depth <= Self.depthMax else { return false }
+                let node = count
+                add(isObject ? .object : .array, 0, 0, true)
+                nodes[node].next = UInt32(truncatingIfNeeded: open)
+                open = node
+                scanner.skipSpace()
+                if scanner.skip(isObject ? UInt8(ascii: "}") : UInt8(ascii: "]")) {
+                    close(&open, &depth)
+                } else {
+                    if isObject, !addKey(&scanner) { return false }
+                    continue
+                }
+            case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
+                let start = scanner.position &- 1
+                guard let isInteger = scanner.skipNumber() else { return false }
+                add(.number, start, scanner.position, isInteger)
+            case UInt8(ascii: "t"):
+                guard scanner.skip(rest: "rue") else { return false }
+                add(.yes, 0, 0, true)
+            case UInt8(ascii: "f"):
+                guard scanner.skip(rest: "alse") else { return false }
+                add(.no, 0, 0, true)
+            case UInt8(ascii: "n"):
+                guard scanner.skip(rest: "ull") else { return false }
+                add(.null, 0, 0, true)
+            default: return false
+            }
+            // Here a value has ended.
+            while true {
+                if open == 0 { return true }
+                nodes[open].end &+= 1
+                let isObject = nodes[open].kind == .object
+                scanner.skipSpace()
+                if scanner.skip(UInt8(ascii: ",")) {
+                    if isObject {
+                        scanner.skipSpace()
+                        guard addKey(&scanner) else { return false }
+                    }
+                    break
+                }
+                guard scanner.skip(isObject ? UInt8(ascii: "}") : UInt8(ascii: "]")) else { return false }
+                close(&open, &depth)
+            }
+        }
+    }
+
+    private func close(_ open: inout Int, _ depth: inout Int) {
+        let around = Int(nodes[open].next)
+        nodes[open].next = UInt32(truncatingIfNeeded: count)
+        nodes[open].start = UInt32(truncatingIfNeeded: open &+ 1)
+        open = around
+        depth &-= 1
+    }
+
+    /// A key, its colon, and the quote before it.
+    private mutating func addKey(_ scanner: inout JSONScanner) -> Bool {
+        guard scanner.skip(UInt8(ascii: "\"")), addString(&scanner) else { return false }
+        scanner.skipSpace()
+        return scanner.skip(UInt8(ascii: ":"))
+    }
+
+    /// A string whose opening quote was taken.
+    private mutating func addString(_ scanner: inout JSONScanner) -> Bool {
+        let start = scanner.position
+        guard let string = scanner.skipString() else { return false }
+        add(.string, start, scanner.position &- 1, string.isASCII)
+        nodes[count &- 1].hasEscapes = string.hasEscapes
+        return true
+    }
+}

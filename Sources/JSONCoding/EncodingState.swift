@@ -1,0 +1,289 @@
+/// One value that is being written: an object, an array, or something that the model has not decided yet.
+struct Level {
+    enum Kind: UInt8 {
+        /// Nothing was written yet; a `{}` if it stays so.
+        case undecided
+        case object
+        case array
+        /// A number, a string or the like: complete.
+        case scalar
+    }
+
+    /// Unlike that of every other level that is or was open: containers know theirs by it.
+    var serial: UInt64 = 0
+    var kind = Kind.undecided
+    /// Whether a model's `encode(to:)` is running for it; otherwise it was asked for as a nested container and ends when
+    /// the container around it goes on.
+    var isScope = false
+    /// Fields or elements so far.
+    var count = 0
+    var names = WrittenNames()
+    /// How it is called in the level around it.
+    var step: PathStep?
+}
+
+/// A document that is being written.
+///
+/// Text is written straight into the buffer in the order in which the model encodes. That suits every model that finishes
+/// one nested container before it goes on with the one around it, and writes each key once: synthesized ones, subclasses,
+/// enums with payloads. A model that does otherwise makes the document *irregular*: nothing more is written, and
+/// ``JSONCoder`` has Foundation encode the model from the start.
+///
+/// Single owner: one document at a time, on one thread. Containers that a model keeps beyond its `encode(to:)` find their
+/// level gone, by its serial number, and do nothing.
+final class EncodingState {
+    /// Levels of a document; deeper ones are irregular, and Foundation refuses those beyond its own limit, which is 511.
+    static let depthMax = 510
+
+    /// Behind a pointer, so that access costs no runtime exclusivity check. No function of it calls a model.
+    let core: UnsafeMutablePointer<EncodingCore>
+    let types = TypeTable<any DirectlyEncodable.Type>()
+    var userInfo: [CodingUserInfoKey: any Sendable] = [:]
+
+    init() {
+        core = .allocate(capacity: 1)
+        core.initialize(to: EncodingCore())
+    }
+
+    deinit {
+        core.pointee.free()
+        core.deinitialize(count: 1)
+        core.deallocate()
+        types.free()
+    }
+
+    /// Writes a value at the end of the text, where a value is expected.
+    /// - Parameter step: how it is called in the level on top; nil where it is that level's whole value.
+    func encode<Value: Encodable>(_ value: Value, _ step: @autoclosure () -> PathStep?) throws {
+        let entry = types.entry(Value.self) { $0 as? any DirectlyEncodable.Type }
+        switch entry.kind {
+        case .model:
+            let serial = try core.pointee.push(.undecided, isScope: true, step())
+            try value.encode(to: ValueWriter(self, core.pointee.top, serial))
+            try core.pointee.pop(serial)
+        case .direct:
+            try withUnsafePointer(to: value) {
+                try entry.direct?.encode(UnsafeRawPointer($0), self, step())
+            }
+        case .bool: core.pointee.text.append(isTrue: unsafeBitCast(value, to: Bool.self))
+        case .string: core.pointee.text.append(quoting: unsafeBitCast(value, to: String.self))
+        case .double: try encode(unsafeBitCast(value, to: Double.self), step())
+        case .float: try encode(unsafeBitCast(value, to: Float.self), step())
+        case .int: core.pointee.text.append(Int64(unsafeBitCast(value, to: Int.self)))
+        case .int8: core.pointee.text.append(Int64(unsafeBitCast(value, to: Int8.self)))
+        case .int16: core.pointee.text.append(Int64(unsafeBitCast(value, to: Int16.self)))
+        case .int32: core.pointee.text.append(Int64(unsafeBitCast(value, to: Int32.self)))
+        case .int64: core.pointee.text.append(unsafeBitCast(value, to: Int64.self))
+        case .int128: core.pointee.text.append(number: unsafeBitCast(value, to: Int128.self).description)
+        case .uint: core.pointee.text.append(UInt64(unsafeBitCast(value, to: UInt.self)))
+        case .uint8: core.pointee.text.append(UInt64(unsafeBitCast(value, to: UInt8.self)))
+        case .uint16: core.pointee.text.append(UInt64(unsafeBitCast(value, to: UInt16.self)))
+        case .uint32: core.pointee.text.append(UInt64(unsafeBitCast(value, to: UInt32.self)))
+        case .uint64: core.pointee.text.append(unsafeBitCast(value, to: UInt64.self))
+        case .uint128: core.pointee.text.append(number: unsafeBitCast(value, to: UInt128.self).description)
+        case .date: try encode(date: value, step())
+        case .data: core.pointee.text.append(data: value)
+        case .url: core.pointee.text.append(url: value)
+        case .decimal: core.pointee.text.append(decimal: value)
+        case .uuid: core.pointee.text.append(uuid: value)
+        }
+    }
+
+    func encode(_ value: Double, _ step: @autoclosure () -> PathStep?) throws {
+        guard value.isFinite else { throw notFinite(value, step()) }
+        core.pointee.text.append(value)
+    }
+
+    func encode(_ value: Float, _ step: @autoclosure () -> PathStep?) throws {
+        guard value.isFinite else { throw notFinite(value, step()) }
+        core.pointee.text.append(value)
+    }
+
+    private func notFinite(_ value: some BinaryFloatingPoint & Encodable, _ step: PathStep?) -> EncodingError {
+        var path = core.pointee.path(upTo: core.pointee.top)
+        if let step { path.append(step.codingKey) }
+        return .invalidValue(
+            value, EncodingError.Context(codingPath: path, debugDescription: "JSON has no number \(value)"))
+    }
+}
+
+/// The model used its encoder in a way that text cannot be written one piece after another. Never seen outside.
+struct Irregular: Error {}
+
+/// The state of ``EncodingState``, and everything done to it that calls no model.
+struct EncodingCore {
+    var text = TextWriter()
+    /// The open level that is written to; -1 when there is none, and after an irregularity.
+    private(set) var top = -1
+    private(set) var isIrregular = false
+    private var levels: UnsafeMutablePointer<Level>
+    private var capacity = 16
+    private var lastSerial: UInt64 = 0
+
+    init() {
+        levels = .allocate(capacity: capacity)
+        levels.initialize(repeating: Level(), count: capacity)
+    }
+
+    func free() {
+        text.free()
+        levels.deinitialize(count: capacity)
+        levels.deallocate()
+    }
+
+    /// Makes ready for another document. Serial numbers go on, so that containers of former documents stay dead.
+    mutating func reset() {
+        text.reset()
+        clearLevels()
+        isIrregular = false
+    }
+
+    private mutating func clearLevels() {
+        while top >= 0 { dropTop() }
+        top = -1
+    }
+
+    mutating func becomeIrregular() -> Irregular {
+        isIrregular = true
+        clearLevels()
+        return Irregular()
+    }
+
+    // MARK: Levels
+
+    mutating func push(_ kind: Level.Kind, isScope: Bool, _ step: PathStep?) throws -> UInt64 {
+        if isIrregular || top &+ 1 >= EncodingState.depthMax { throw becomeIrregular() }
+        top &+= 1
+        if top == capacity { growLevels() }
+        lastSerial &+= 1
+        let level = levels + top
+        level.pointee.serial = lastSerial
+        level.pointee.kind = kind
+        level.pointee.isScope = isScope
+        level.pointee.count = 0
+        level.pointee.step = step
+        if kind == .object { text.append(UInt8(ascii: "{")) }
+        if kind == .array { text.append(UInt8(ascii: "[")) }
+        return lastSerial
+    }
+
+    private mutating func growLevels() {
+        let moved = UnsafeMutablePointer<Level>.allocate(capacity: capacity * 2)
+        moved.moveInitialize(from: levels, count: capacity)
+        (moved + capacity).initialize(repeating: Level(), count: capacity)
+        levels.deallocate()
+        levels = moved
+        capacity *= 2
+    }
+
+    private mutating func dropTop() {
+        levels[top].serial = 0
+        levels[top].names.removeAll()
+        levels[top].step = nil
+        top &-= 1
+    }
+
+    /// Writes the end of the level on top and leaves it.
+    private mutating func closeTop() {
+        switch levels[top].kind {
+        case .undecided: text.append("{}")
+        case .object: text.append(UInt8(ascii: "}"))
+        case .array: text.append(UInt8(ascii: "]"))
+        case .scalar: break
+        }
+        dropTop()
+    }
+
+    /// Ends the level of a model's `encode(to:)` and the nested containers in it.
+    mutating func pop(_ serial: UInt64) throws {
+        if isIrregular { throw Irregular() }
+        while top >= 0 {
+            let isLast = levels[top].serial == serial
+            // A whole document of nothing is an error, which Foundation words.
+            if top == 0, levels[top].kind == .undecided { throw becomeIrregular() }
+            closeTop()
+            if isLast { return }
+        }
+        throw becomeIrregular()
+    }
+
+    /// Makes a level the one on top: nested containers in it are ended.
+    @inline(__always) mutating func enter(_ depth: Int, _ serial: UInt64) throws {
+        if top == depth, levels[top].serial == serial { return }
+        try leaveNested(depth, serial)
+    }
+
+    @inline(never) private mutating func leaveNested(_ depth: Int, _ serial: UInt64) throws {
+        guard !isIrregular, depth >= 0, depth < top, levels[depth].serial == serial else { throw becomeIrregular() }
+        while top > depth {
+            if levels[top].isScope { throw becomeIrregular() }
+            closeTop()
+        }
+    }
+
+    /// Decides what an undecided level is. To ask for the same kind of container again is to go on with the first.
+    mutating func decide(_ depth: Int, _ serial: UInt64, _ kind: Level.Kind) throws {
+        try enter(depth, serial)
+        if levels[depth].kind == kind, kind != .scalar { return }
+        guard levels[depth].kind == .undecided else { throw becomeIrregular() }
+        levels[depth].kind = kind
+        if kind == .object { text.append(UInt8(ascii: "{")) }
+        if kind == .array { text.append(UInt8(ascii: "[")) }
+    }
+
+    /// Takes back what was written since `mark` for a field, an element or a scalar that failed: a model may go on.
+    mutating func takeBack(_ depth: Int, _ serial: UInt64, to mark: Int) {
+        guard !isIrregular, top >= depth, depth >= 0, levels[depth].serial == serial else { return }
+        while top > depth { dropTop() }
+        text.count = mark
+        switch levels[depth].kind {
+        case .object:
+            levels[depth].count &-= 1
+            levels[depth].names.removeLast()
+        case .array: levels[depth].count &-= 1
+        case .scalar: levels[depth].kind = .undecided
+        case .undecided: break
+        }
+    }
+
+    // MARK: Fields and elements
+
+    /// Writes what stands before a field's value.
+    mutating func beginField(_ name: String, _ depth: Int, _ serial: UInt64) throws {
+        try enter(depth, serial)
+        if levels[depth].count > 0 { text.append(UInt8(ascii: ",")) }
+        levels[depth].count &+= 1
+        let start = text.count &+ 1
+        text.append(quoting: name)
+        guard levels[depth].names.insert(name, start: start, end: text.count &- 1, in: text.bytes) else {
+            throw becomeIrregular()
+        }
+        text.append(UInt8(ascii: ":"))
+    }
+
+    /// As ``beginField(_:_:_:)``, for names that are known to differ.
+    mutating func beginDistinctField(_ name: String, isFirst: Bool) {
+        if !isFirst { text.append(UInt8(ascii: ",")) }
+        text.append(quoting: name)
+        text.append(UInt8(ascii: ":"))
+    }
+
+    /// Writes what stands before an array's next element.
+    mutating func beginElement(_ depth: Int, _ serial: UInt64) throws {
+        try enter(depth, serial)
+        if levels[depth].count > 0 { text.append(UInt8(ascii: ",")) }
+        levels[depth].count &+= 1
+    }
+
+    func count(_ depth: Int, _ serial: UInt64) -> Int {
+        depth >= 0 && depth <= top && levels[depth].serial == serial ? levels[depth].count : 0
+    }
+
+    // MARK: Paths
+
+    /// The steps from the top of the document to a level.
+    func path(upTo depth: Int) -> [any CodingKey] {
+        guard depth >= 1, depth <= top else { return [] }
+        return (1...depth).compactMap { levels[$0].step?.codingKey }
+    }
+}

@@ -1,0 +1,174 @@
+// The only file of this module that knows Foundation: its types that JSON has a form of its own for, and its coders, which
+// do what is too rare to be done fast.
+
+#if canImport(FoundationEssentials)
+    internal import FoundationEssentials
+#else
+    internal import Foundation
+#endif
+
+enum FoundationTypes {
+    static let kinds: [ObjectIdentifier: TypeKind] = [
+        ObjectIdentifier(Date.self): .date, ObjectIdentifier(Data.self): .data, ObjectIdentifier(URL.self): .url,
+        ObjectIdentifier(Decimal.self): .decimal, ObjectIdentifier(UUID.self): .uuid,
+    ]
+}
+
+// MARK: Writing
+
+extension TextWriter {
+    /// Base64.
+    mutating func append<Value>(data value: Value) {
+        append(quoting: unsafeBitCast(value, to: Data.self).base64EncodedString())
+    }
+
+    mutating func append<Value>(url value: Value) {
+        append(quoting: unsafeBitCast(value, to: URL.self).absoluteString)
+    }
+
+    mutating func append<Value>(decimal value: Value) {
+        append(number: unsafeBitCast(value, to: Decimal.self).description)
+    }
+
+    mutating func append<Value>(uuid value: Value) {
+        reserve(38)
+        append(UInt8(ascii: "\""))
+        withUnsafeBytes(of: unsafeBitCast(value, to: UUID.self).uuid) { bytes in
+            for (index, byte) in bytes.enumerated() {
+                if index == 4 || index == 6 || index == 8 || index == 10 { append(UInt8(ascii: "-")) }
+                append(HexDigits.upper(byte >> 4))
+                append(HexDigits.upper(byte & 15))
+            }
+        }
+        append(UInt8(ascii: "\""))
+    }
+}
+
+extension EncodingState {
+    /// Seconds since 2001.
+    func encode<Value>(date value: Value, _ step: @autoclosure () -> PathStep?) throws {
+        try encode(unsafeBitCast(value, to: Date.self).timeIntervalSinceReferenceDate, step())
+    }
+}
+
+/// What Foundation writes, where a model uses its encoder in a way that text cannot be written one piece after another.
+func foundationEncode<Value: Encodable>(_ value: Value, userInfo: [CodingUserInfoKey: any Sendable]) throws -> [UInt8] {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = .withoutEscapingSlashes
+    encoder.userInfo = userInfo
+    return Array(try encoder.encode(value))
+}
+
+// MARK: Reading
+
+extension DecodingState {
+    func date<Value>(_ node: Int, _ type: Value.Type, _ place: Place, _ step: @autoclosure () -> PathStep?) throws
+        -> Value
+    {
+        if isNull(node) { throw nullFound(type, place, step()) }
+        let seconds = try double(node, Double.self, place, step())
+        return unsafeBitCast(Date(timeIntervalSinceReferenceDate: seconds), to: type)
+    }
+
+    func data<Value>(_ node: Int, _ type: Value.Type, _ place: Place, _ step: @autoclosure () -> PathStep?) throws
+        -> Value
+    {
+        if isNull(node) { throw nullFound(type, place, step()) }
+        guard let data = Data(base64Encoded: try string(node, place, step())) else {
+            throw corrupted("base64 was expected", place, step())
+        }
+        return unsafeBitCast(data, to: type)
+    }
+
+    func url<Value>(_ node: Int, _ type: Value.Type, _ place: Place, _ step: @autoclosure () -> PathStep?) throws
+        -> Value
+    {
+        if isNull(node) { throw nullFound(type, place, step()) }
+        guard let url = URL(string: try string(node, place, step())) else {
+            throw corrupted("a URL was expected", place, step())
+        }
+        return unsafeBitCast(url, to: type)
+    }
+
+    func decimal<Value>(_ node: Int, _ type: Value.Type, _ place: Place, _ step: @autoclosure () -> PathStep?) throws
+        -> Value
+    {
+        let text = try numberText(node, type, place, step())
+        guard let value = try? JSONDecoder().decode(Decimal.self, from: Data(text)) else {
+            throw corrupted("the number does not fit in a Decimal", place, step())
+        }
+        return unsafeBitCast(value, to: type)
+    }
+}
+
+extension DecodingState {
+    func uuid<Value>(_ node: Int, _ type: Value.Type, _ place: Place, _ step: @autoclosure () -> PathStep?) throws
+        -> Value
+    {
+        let found = core.pointee.node(node)
+        guard found.kind == .string else { throw mismatch(String.self, node, place, step()) }
+        let uuid = Self.uuid(core.pointee.bytes(found)) ?? UUID(uuidString: core.pointee.string(node))
+        guard let uuid else { throw corrupted("a UUID was expected", place, step()) }
+        return unsafeBitCast(uuid, to: type)
+    }
+
+    /// A UUID in its usual form.
+    private static func uuid(_ text: UnsafeBufferPointer<UInt8>) -> UUID? {
+        guard text.count == 36 else { return nil }
+        var uuid: uuid_t = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+        let isUsual = withUnsafeMutableBytes(of: &uuid) { bytes in
+            var index = 0
+            for byte in 0..<16 {
+                if byte == 4 || byte == 6 || byte == 8 || byte == 10 {
+                    guard text[index] == UInt8(ascii: "-") else { return false }
+                    index &+= 1
+                }
+                guard let high = HexDigits.value(text[index]), let low = HexDigits.value(text[index &+ 1]) else {
+                    return false
+                }
+                bytes[byte] = high << 4 | low
+                index &+= 2
+            }
+            return true
+        }
+        return isUsual ? UUID(uuid: uuid) : nil
+    }
+}
+
+/// A whole number that is written with a fraction or an exponent, as Foundation takes it; nil when it is no such number or
+/// does not fit.
+func foundationInteger<Value: FixedWidthInteger & Decodable>(_ type: Value.Type, _ text: UnsafeRawBufferPointer)
+    -> Value?
+{
+    try? JSONDecoder().decode(type, from: Data(text))
+}
+
+/// What Foundation reads, or how it refuses, where a text is not the UTF-8 and the JSON of RFC 8259: it decides what is
+/// tolerated. Only texts that nest too deeply are refused here: Foundation traps on some of them (Swift 6.3).
+func foundationDecode<Value: Decodable>(
+    _ type: Value.Type, _ text: UnsafeRawBufferPointer, userInfo: [CodingUserInfoKey: any Sendable]
+) throws -> Value {
+    let data = Data(text)
+    if UnreadableDepth.isReached(in: text) || text.contains(0) && UnreadableDepth.isReached(inWideText: data) {
+        throw DecodingError.dataCorrupted(
+            DecodingError.Context(
+                codingPath: [],
+                debugDescription: "the text nests more than \(DocumentIndex.depthMax) objects and arrays"))
+    }
+    let decoder = JSONDecoder()
+    decoder.userInfo = userInfo
+    return try decoder.decode(type, from: data)
+}
+
+extension UnreadableDepth {
+    /// As ``isReached(in:)``, for a text that may be UTF-16 or UTF-32.
+    fileprivate static func isReached(inWideText data: Data) -> Bool {
+        let encodings: [String.Encoding] = [
+            .utf16BigEndian, .utf16LittleEndian, .utf32BigEndian, .utf32LittleEndian,
+        ]
+        return encodings.contains { encoding in
+            guard var text = String(data: data, encoding: encoding) else { return false }
+            return text.withUTF8 { isReached(in: UnsafeRawBufferPointer($0)) }
+        }
+    }
+}

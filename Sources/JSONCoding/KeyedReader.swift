@@ -1,0 +1,202 @@
+/// The fields of an object, as a model reads them.
+struct KeyedReader<Key: CodingKey>: KeyedDecodingContainerProtocol {
+    private let state: DecodingState
+    private let object: Int
+    private let place: Place
+
+    /// - Parameters:
+    ///   - node: what should be an object.
+    ///   - place, step: where it is; a container that takes a step is a nested one.
+    init(_ state: DecodingState, _ node: Int, _ place: Place, _ step: PathStep?) throws {
+        guard state.core.pointee.node(node).kind == .object else {
+            throw state.mismatch([String: Any].self, node, place, step)
+        }
+        self.state = state
+        object = node
+        self.place = step.map { state.core.pointee.enterNested(place, $0) } ?? place
+        state.core.pointee.prepare(node)
+    }
+
+    var codingPath: [any CodingKey] { state.core.pointee.path(place) }
+    var allKeys: [Key] { state.core.pointee.names(of: object).compactMap { Key(stringValue: $0) } }
+    func contains(_ key: Key) -> Bool { state.core.pointee.field(key.stringValue, of: object) != nil }
+
+    /// The node of a field's value.
+    @inline(__always) private func find(_ key: Key) throws -> Int {
+        guard let node = state.core.pointee.field(key.stringValue, of: object) else { throw missing(key) }
+        return node
+    }
+
+    /// The node of a field's value, if there is one and it is not null.
+    @inline(__always) private func findPresent(_ key: Key) -> Int? {
+        guard let node = state.core.pointee.field(key.stringValue, of: object), !state.isNull(node) else { return nil }
+        return node
+    }
+
+    @inline(never) private func missing(_ key: Key) -> DecodingError {
+        .keyNotFound(key, state.context("there is no field '\(key.stringValue)'", place, nil))
+    }
+
+    func decodeNil(forKey key: Key) throws -> Bool { state.isNull(try find(key)) }
+
+    func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value {
+        try state.value(try find(key), type, place, PathStep(key))
+    }
+
+    func decodeIfPresent<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value? {
+        guard let node = findPresent(key) else { return nil }
+        return try state.value(node, type, place, PathStep(key))
+    }
+
+    // MARK: Nested
+
+    func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type, forKey key: Key) throws
+        -> KeyedDecodingContainer<Nested>
+    {
+        KeyedDecodingContainer(try KeyedReader<Nested>(state, try find(key), place, PathStep(key)))
+    }
+
+    func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
+        try UnkeyedReader(state, try find(key), place, PathStep(key))
+    }
+
+    func superDecoder() -> any Decoder { superDecoder(PlainKey.superclass) }
+    func superDecoder(forKey key: Key) -> any Decoder { superDecoder(key) }
+
+    /// Where there is no such field, the decoder reads null.
+    private func superDecoder(_ key: some CodingKey) -> any Decoder {
+        let node = state.core.pointee.field(key.stringValue, of: object) ?? 0
+        return ValueReader(state, node, state.core.pointee.enterNested(place, PathStep(key)))
+    }
+
+    // MARK: Fields of simple types
+
+    func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool {
+        let node = try find(key)
+        return try state.bool(node, place, PathStep(key))
+    }
+    func decode(_ type: String.Type, forKey key: Key) throws -> String {
+        let node = try find(key)
+        return try state.string(node, place, PathStep(key))
+    }
+    func decode(_ type: Double.Type, forKey key: Key) throws -> Double {
+        let node = try find(key)
+        return try state.double(node, type, place, PathStep(key))
+    }
+    func decode(_ type: Float.Type, forKey key: Key) throws -> Float {
+        let node = try find(key)
+        return try state.float(node, place, PathStep(key))
+    }
+    func decode(_ type: Int.Type, forKey key: Key) throws -> Int {
+        let node = try find(key)
+        return try state.integer(node, type, place, PathStep(key))
+    }
+    func decode(_ type: Int8.Type, forKey key: Key) throws -> Int8 {
+        let node = try find(key)
+        return try state.integer(node, type, place, PathStep(key))
+    }
+    func decode(_ type: Int16.Type, forKey key: Key) throws -> Int16 {
+        let node = try find(key)
+        return try state.integer(node, type, place, PathStep(key))
+    }
+    func decode(_ type: Int32.Type, forKey key: Key) throws -> Int32 {
+        let node = try find(key)
+        return try state.integer(node, type, place, PathStep(key))
+    }
+    func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 {
+        let node = try find(key)
+        return try state.integer(node, type, place, PathStep(key))
+    }
+    func decode(_ type: Int128.Type, forKey key: Key) throws -> Int128 {
+        let node = try find(key)
+        return try state.integer(node, type, place, PathStep(key))
+    }
+    func decode(_ type: UInt.Type, forKey key: Key) throws -> UInt {
+        let node = try find(key)
+        return try state.integer(node, type, place, PathStep(key))
+    }
+    func decode(_ type: UInt8.Type, forKey key: Key) throws -> UInt8 {
+        let node = try find(key)
+        return try state.integer(node, type, place, PathStep(key))
+    }
+    func decode(_ type: UInt16.Type, forKey key: Key) throws -> UInt16 {
+        let node = try find(key)
+        return try state.integer(node, type, place, PathStep(key))
+    }
+    func decode(_ type: UInt32.Type, forKey key: Key) throws -> UInt32 {
+        let node = try find(key)
+        return try state.integer(node, type, place, PathStep(key))
+    }
+    func decode(_ type: UInt64.Type, forKey key: Key) throws -> UInt64 {
+        let node = try find(key)
+        return try state.integer(node, type, place, PathStep(key))
+    }
+    func decode(_ type: UInt128.Type, forKey key: Key) throws -> UInt128 {
+        let node = try find(key)
+        return try state.integer(node, type, place, PathStep(key))
+    }
+    func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? {
+        guard let node = findPresent(key) else { return nil }
+        return try state.bool(node, place, PathStep(key))
+    }
+    func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? {
+        guard let node = findPresent(key) else { return nil }
+        return try state.string(node, place, PathStep(key))
+    }
+    func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? {
+        guard let node = findPresent(key) else { return nil }
+        return try state.double(node, type, place, PathStep(key))
+    }
+    func decodeIfPresent(_ type: Float.Type, forKey key: Key) throws -> Float? {
+        guard let node = findPresent(key) else { return nil }
+        return try state.float(node, place, PathStep(key))
+    }
+    func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? {
+        guard let node = findPresent(key) else { return nil }
+        return try state.integer(node, type, place, PathStep(key))
+    }
+    func decodeIfPresent(_ type: Int8.Type, forKey key: Key) throws -> Int8? {
+        guard let node = findPresent(key) else { return nil }
+        return try state.integer(node, type, place, PathStep(key))
+    }
+    func decodeIfPresent(_ type: Int16.Type, forKey key: Key) throws -> Int16? {
+        guard let node = findPresent(key) else { return nil }
+        return try state.integer(node, type, place, PathStep(key))
+    }
+    func decodeIfPresent(_ type: Int32.Type, forKey key: Key) throws -> Int32? {
+        guard let node = findPresent(key) else { return nil }
+        return try state.integer(node, type, place, PathStep(key))
+    }
+    func decodeIfPresent(_ type: Int64.Type, forKey key: Key) throws -> Int64? {
+        guard let node = findPresent(key) else { return nil }
+        return try state.integer(node, type, place, PathStep(key))
+    }
+    func decodeIfPresent(_ type: Int128.Type, forKey key: Key) throws -> Int128? {
+        guard let node = findPresent(key) else { return nil }
+        return try state.integer(node, type, place, PathStep(key))
+    }
+    func decodeIfPresent(_ type: UInt.Type, forKey key: Key) throws -> UInt? {
+        guard let node = findPresent(key) else { return nil }
+        return try state.integer(node, type, place, PathStep(key))
+    }
+    func decodeIfPresent(_ type: UInt8.Type, forKey key: Key) throws -> UInt8? {
+        guard let node = findPresent(key) else { return nil }
+        return try state.integer(node, type, place, PathStep(key))
+    }
+    func decodeIfPresent(_ type: UInt16.Type, forKey key: Key) throws -> UInt16? {
+        guard let node = findPresent(key) else { return nil }
+        return try state.integer(node, type, place, PathStep(key))
+    }
+    func decodeIfPresent(_ type: UInt32.Type, forKey key: Key) throws -> UInt32? {
+        guard let node = findPresent(key) else { return nil }
+        return try state.integer(node, type, place, PathStep(key))
+    }
+    func decodeIfPresent(_ type: UInt64.Type, forKey key: Key) throws -> UInt64? {
+        guard let node = findPresent(key) else { return nil }
+        return try state.integer(node, type, place, PathStep(key))
+    }
+    func decodeIfPresent(_ type: UInt128.Type, forKey key: Key) throws -> UInt128? {
+        guard let node = findPresent(key) else { return nil }
+        return try state.integer(node, type, place, PathStep(key))
+    }
+}

@@ -1,0 +1,90 @@
+/// The fields of an object, as a model writes them.
+struct KeyedWriter<Key: CodingKey>: KeyedEncodingContainerProtocol {
+    private let state: EncodingState
+    private let depth: Int
+    private let serial: UInt64
+
+    init(_ state: EncodingState, _ depth: Int, _ serial: UInt64) {
+        self.state = state
+        self.depth = depth
+        self.serial = serial
+    }
+
+    var codingPath: [any CodingKey] { state.core.pointee.path(upTo: depth) }
+
+    /// Writes a field whose value cannot fail.
+    @inline(__always) private func write(_ key: Key, _ body: (inout EncodingCore) -> Void) throws {
+        try state.core.pointee.beginField(key.stringValue, depth, serial)
+        body(&state.core.pointee)
+    }
+
+    func encodeNil(forKey key: Key) throws { try write(key) { $0.text.append("null") } }
+    func encode(_ value: Bool, forKey key: Key) throws { try write(key) { $0.text.append(isTrue: value) } }
+    func encode(_ value: String, forKey key: Key) throws { try write(key) { $0.text.append(quoting: value) } }
+    func encode(_ value: Double, forKey key: Key) throws { try encodeValue(value, key) }
+    func encode(_ value: Float, forKey key: Key) throws { try encodeValue(value, key) }
+    func encode(_ value: Int, forKey key: Key) throws { try write(key) { $0.text.append(Int64(value)) } }
+    func encode(_ value: Int8, forKey key: Key) throws { try write(key) { $0.text.append(Int64(value)) } }
+    func encode(_ value: Int16, forKey key: Key) throws { try write(key) { $0.text.append(Int64(value)) } }
+    func encode(_ value: Int32, forKey key: Key) throws { try write(key) { $0.text.append(Int64(value)) } }
+    func encode(_ value: Int64, forKey key: Key) throws { try write(key) { $0.text.append(Int64(value)) } }
+    func encode(_ value: UInt, forKey key: Key) throws { try write(key) { $0.text.append(UInt64(value)) } }
+    func encode(_ value: UInt8, forKey key: Key) throws { try write(key) { $0.text.append(UInt64(value)) } }
+    func encode(_ value: UInt16, forKey key: Key) throws { try write(key) { $0.text.append(UInt64(value)) } }
+    func encode(_ value: UInt32, forKey key: Key) throws { try write(key) { $0.text.append(UInt64(value)) } }
+    func encode(_ value: UInt64, forKey key: Key) throws { try write(key) { $0.text.append(UInt64(value)) } }
+    func encode(_ value: Int128, forKey key: Key) throws {
+        try write(key) { $0.text.append(number: value.description) }
+    }
+    func encode(_ value: UInt128, forKey key: Key) throws {
+        try write(key) { $0.text.append(number: value.description) }
+    }
+    func encode<Value: Encodable>(_ value: Value, forKey key: Key) throws { try encodeValue(value, key) }
+
+    private func encodeValue<Value: Encodable>(_ value: Value, _ key: Key) throws {
+        try state.core.pointee.enter(depth, serial)
+        let mark = state.core.pointee.text.count
+        try state.core.pointee.beginField(key.stringValue, depth, serial)
+        do {
+            try state.encode(value, PathStep(key))
+        } catch {
+            state.core.pointee.takeBack(depth, serial, to: mark)
+            throw error
+        }
+    }
+
+    // MARK: Nested
+
+    func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type, forKey key: Key) -> KeyedEncodingContainer<
+        Nested
+    > {
+        let nested = nest(.object, key)
+        return KeyedEncodingContainer(KeyedWriter<Nested>(state, nested.depth, nested.serial))
+    }
+
+    func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer {
+        let nested = nest(.array, key)
+        return UnkeyedWriter(state, nested.depth, nested.serial)
+    }
+
+    func superEncoder() -> any Encoder {
+        let nested = nest(.undecided, PlainKey.superclass)
+        return ValueWriter(state, nested.depth, nested.serial)
+    }
+
+    func superEncoder(forKey key: Key) -> any Encoder {
+        let nested = nest(.undecided, key)
+        return ValueWriter(state, nested.depth, nested.serial)
+    }
+
+    /// Begins a level that ends when this one goes on. After an irregularity, one that does not exist.
+    private func nest(_ kind: Level.Kind, _ key: some CodingKey) -> (depth: Int, serial: UInt64) {
+        do {
+            try state.core.pointee.beginField(key.stringValue, depth, serial)
+            let serial = try state.core.pointee.push(kind, isScope: false, PathStep(key))
+            return (state.core.pointee.top, serial)
+        } catch {
+            return (-2, 0)
+        }
+    }
+}

@@ -1,0 +1,102 @@
+/// The numbers of a text that ``DocumentIndex`` accepted.
+enum NumberText {
+    /// A number of digits and a sign; nil when it does not fit.
+    @inline(__always) static func integer<Value: FixedWidthInteger>(
+        _ text: UnsafeBufferPointer<UInt8>, _ type: Value.Type
+    ) -> Value? {
+        let isNegative = text[0] == UInt8(ascii: "-")
+        let first = isNegative ? 1 : 0
+        guard text.count &- first <= 18 else { return Value(Substring(StringText.plain(text)), radix: 10) }
+        var magnitude: Int64 = 0
+        for index in first..<text.count { magnitude = magnitude &* 10 &+ Int64(text[index] &- 0x30) }
+        return Value(exactly: isNegative ? -magnitude : magnitude)
+    }
+
+    /// The nearest number; nil when it is too large, or so small that nothing of it would be left.
+    static func double(_ text: UnsafeBufferPointer<UInt8>) -> Double? {
+        let decimal = Decimal(text)
+        // Whole numbers up to 2^53 and powers of ten up to 10^22 are exact, so one operation rounds once (Clinger 1990).
+        if decimal.isExact, decimal.digits <= 1 << 53, abs(decimal.exponent) <= 22 {
+            let power = Powers.double[abs(decimal.exponent)]
+            let whole = Double(decimal.digits)
+            let value = decimal.exponent < 0 ? whole / power : whole * power
+            return decimal.isNegative ? -value : value
+        }
+        guard let value = Double(StringText.plain(text)), value.isFinite, value != 0 || decimal.digits == 0 else {
+            return nil
+        }
+        return value
+    }
+
+    /// As for `Double`.
+    static func float(_ text: UnsafeBufferPointer<UInt8>) -> Float? {
+        let decimal = Decimal(text)
+        if decimal.isExact, decimal.digits <= 1 << 24, abs(decimal.exponent) <= 10 {
+            let power = Powers.float[abs(decimal.exponent)]
+            let whole = Float(decimal.digits)
+            let value = decimal.exponent < 0 ? whole / power : whole * power
+            return decimal.isNegative ? -value : value
+        }
+        guard let value = Float(StringText.plain(text)), value.isFinite, value != 0 || decimal.digits == 0 else {
+            return nil
+        }
+        return value
+    }
+
+    /// A number as digits × 10^exponent.
+    private struct Decimal {
+        var digits: UInt64 = 0
+        var exponent = 0
+        var isNegative = false
+        /// Whether `digits` and `exponent` are all of it: at most 19 digits, an exponent that is not absurd.
+        var isExact = true
+
+        init(_ text: UnsafeBufferPointer<UInt8>) {
+            var index = 0
+            var used = 0
+            var isFraction = false
+            if text[0] == UInt8(ascii: "-") {
+                isNegative = true
+                index = 1
+            }
+            while index < text.count {
+                let byte = text[index]
+                index &+= 1
+                if byte &- 0x30 < 10 {
+                    if used == 19 {
+                        isExact = false
+                        return
+                    }
+                    digits = digits &* 10 &+ UInt64(byte &- 0x30)
+                    if digits != 0 { used &+= 1 }
+                    if isFraction { exponent &-= 1 }
+                } else if byte == UInt8(ascii: ".") {
+                    isFraction = true
+                } else {
+                    readExponent(text, index)
+                    return
+                }
+            }
+        }
+
+        private mutating func readExponent(_ text: UnsafeBufferPointer<UInt8>, _ start: Int) {
+            var index = start
+            let isDown = text[index] == UInt8(ascii: "-")
+            if isDown || text[index] == UInt8(ascii: "+") { index &+= 1 }
+            var power = 0
+            while index < text.count {
+                power = min(power &* 10 &+ Int(text[index] &- 0x30), 100_000)
+                index &+= 1
+            }
+            exponent &+= isDown ? -power : power
+        }
+    }
+
+    private enum Powers {
+        static let double: [Double] = [
+            1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,
+            1e19, 1e20, 1e21, 1e22,
+        ]
+        static let float: [Float] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10]
+    }
+}

@@ -1,0 +1,37 @@
+import Synchronization
+
+/// Objects that are kept for the next use, because to make one costs more than to use it. Holds a few; what does not fit is
+/// freed.
+///
+/// Thread-safe: a place is taken and filled by one atomic exchange each, so an object is in one place or in one hand.
+struct StatePool<State: AnyObject>: ~Copyable, Sendable {
+    private let places: (Place, Place, Place, Place)
+
+    private final class Place: Sendable {
+        /// The address of a retained `State`, or 0. Only an exchange touches it: who gets one out owns its reference.
+        let address = Atomic<UInt>(0)
+    }
+
+    init() { places = (Place(), Place(), Place(), Place()) }
+
+    func take() -> State? { take(places.0) ?? take(places.1) ?? take(places.2) ?? take(places.3) }
+
+    private func take(_ place: Place) -> State? {
+        guard place.address.load(ordering: .relaxed) != 0,
+            let pointer = UnsafeRawPointer(bitPattern: place.address.exchange(0, ordering: .acquiring))
+        else { return nil }
+        return Unmanaged<State>.fromOpaque(pointer).takeRetainedValue()
+    }
+
+    func put(_ state: State) {
+        let pointer = Unmanaged.passRetained(state).toOpaque()
+        if put(pointer, places.0) || put(pointer, places.1) || put(pointer, places.2) || put(pointer, places.3) {
+            return
+        }
+        Unmanaged<State>.fromOpaque(pointer).release()
+    }
+
+    private func put(_ pointer: UnsafeMutableRawPointer, _ place: Place) -> Bool {
+        place.address.compareExchange(expected: 0, desired: UInt(bitPattern: pointer), ordering: .releasing).exchanged
+    }
+}

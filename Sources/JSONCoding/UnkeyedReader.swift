@@ -1,0 +1,147 @@
+/// The elements of an array, as a model reads them.
+///
+/// No larger than three words, so that `any UnkeyedDecodingContainer` holds it without an allocation.
+struct UnkeyedReader: UnkeyedDecodingContainer {
+    private let state: DecodingState
+    private let array: UInt32
+    /// The next element's node.
+    private var next: UInt32
+    private var index: UInt32 = 0
+    private let place: Place
+
+    /// Parameters as for ``KeyedReader/init(_:_:_:_:)``.
+    init(_ state: DecodingState, _ node: Int, _ place: Place, _ step: PathStep?) throws {
+        guard state.core.pointee.node(node).kind == .array else { throw state.mismatch([Any].self, node, place, step) }
+        self.state = state
+        array = UInt32(truncatingIfNeeded: node)
+        next = array + 1
+        self.place = step.map { state.core.pointee.enterNested(place, $0) } ?? place
+    }
+
+    var codingPath: [any CodingKey] { state.core.pointee.path(place) }
+    var count: Int? { Int(state.core.pointee.node(Int(array)).end) }
+    var currentIndex: Int { Int(index) }
+    var isAtEnd: Bool { index >= state.core.pointee.node(Int(array)).end }
+
+    private var step: PathStep { PathStep(index: Int(index)) }
+
+    /// Reads the next element, and passes it unless that fails.
+    @inline(__always) private mutating func take<Value>(_ type: Value.Type, _ read: (Int) throws -> Value) throws
+        -> Value
+    {
+        guard !isAtEnd else { throw endReached(type) }
+        let value = try read(Int(next))
+        pass()
+        return value
+    }
+
+    private mutating func pass() {
+        next = state.core.pointee.node(Int(next)).next
+        index &+= 1
+    }
+
+    private func endReached(_ type: Any.Type) -> DecodingError {
+        .valueNotFound(type, state.context("\(type) was expected, and the array is at its end", place, step))
+    }
+
+    mutating func decodeNil() throws -> Bool {
+        guard !isAtEnd else { throw endReached(Never.self) }
+        guard state.isNull(Int(next)) else { return false }
+        pass()
+        return true
+    }
+
+    mutating func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
+        let (state, place, step) = (state, place, step)
+        return try take(type) { node in try state.value(node, type, place, step) }
+    }
+
+    // MARK: Nested
+
+    mutating func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type) throws -> KeyedDecodingContainer<Nested>
+    {
+        let (state, place, step) = (state, place, step)
+        return try take(KeyedDecodingContainer<Nested>.self) { node in
+            KeyedDecodingContainer(try KeyedReader<Nested>(state, node, place, step))
+        }
+    }
+
+    mutating func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer {
+        let (state, place, step) = (state, place, step)
+        return try take((any UnkeyedDecodingContainer).self) { node in try UnkeyedReader(state, node, place, step) }
+    }
+
+    mutating func superDecoder() throws -> any Decoder {
+        let (state, place, step) = (state, place, step)
+        return try take((any Decoder).self) { node in
+            ValueReader(state, node, state.core.pointee.enterNested(place, step))
+        }
+    }
+
+    // MARK: Elements of simple types
+
+    mutating func decode(_ type: Bool.Type) throws -> Bool {
+        let (state, place, step) = (state, place, step)
+        return try take(type) { node in try state.bool(node, place, step) }
+    }
+    mutating func decode(_ type: String.Type) throws -> String {
+        let (state, place, step) = (state, place, step)
+        return try take(type) { node in try state.string(node, place, step) }
+    }
+    mutating func decode(_ type: Double.Type) throws -> Double {
+        let (state, place, step) = (state, place, step)
+        return try take(type) { node in try state.double(node, type, place, step) }
+    }
+    mutating func decode(_ type: Float.Type) throws -> Float {
+        let (state, place, step) = (state, place, step)
+        return try take(type) { node in try state.float(node, place, step) }
+    }
+    mutating func decode(_ type: Int.Type) throws -> Int {
+        let (state, place, step) = (state, place, step)
+        return try take(type) { node in try state.integer(node, type, place, step) }
+    }
+    mutating func decode(_ type: Int8.Type) throws -> Int8 {
+        let (state, place, step) = (state, place, step)
+        return try take(type) { node in try state.integer(node, type, place, step) }
+    }
+    mutating func decode(_ type: Int16.Type) throws -> Int16 {
+        let (state, place, step) = (state, place, step)
+        return try take(type) { node in try state.integer(node, type, place, step) }
+    }
+    mutating func decode(_ type: Int32.Type) throws -> Int32 {
+        let (state, place, step) = (state, place, step)
+        return try take(type) { node in try state.integer(node, type, place, step) }
+    }
+    mutating func decode(_ type: Int64.Type) throws -> Int64 {
+        let (state, place, step) = (state, place, step)
+        return try take(type) { node in try state.integer(node, type, place, step) }
+    }
+    mutating func decode(_ type: Int128.Type) throws -> Int128 {
+        let (state, place, step) = (state, place, step)
+        return try take(type) { node in try state.integer(node, type, place, step) }
+    }
+    mutating func decode(_ type: UInt.Type) throws -> UInt {
+        let (state, place, step) = (state, place, step)
+        return try take(type) { node in try state.integer(node, type, place, step) }
+    }
+    mutating func decode(_ type: UInt8.Type) throws -> UInt8 {
+        let (state, place, step) = (state, place, step)
+        return try take(type) { node in try state.integer(node, type, place, step) }
+    }
+    mutating func decode(_ type: UInt16.Type) throws -> UInt16 {
+        let (state, place, step) = (state, place, step)
+        return try take(type) { node in try state.integer(node, type, place, step) }
+    }
+    mutating func decode(_ type: UInt32.Type) throws -> UInt32 {
+        let (state, place, step) = (state, place, step)
+        return try take(type) { node in try state.integer(node, type, place, step) }
+    }
+    mutating func decode(_ type: UInt64.Type) throws -> UInt64 {
+        let (state, place, step) = (state, place, step)
+        return try take(type) { node in try state.integer(node, type, place, step) }
+    }
+    mutating func decode(_ type: UInt128.Type) throws -> UInt128 {
+        let (state, place, step) = (state, place, step)
+        return try take(type) { node in try state.integer(node, type, place, step) }
+    }
+}

@@ -1,0 +1,82 @@
+/// The elements of an array, as a model writes them.
+struct UnkeyedWriter: UnkeyedEncodingContainer {
+    private let state: EncodingState
+    private let depth: Int
+    private let serial: UInt64
+
+    init(_ state: EncodingState, _ depth: Int, _ serial: UInt64) {
+        self.state = state
+        self.depth = depth
+        self.serial = serial
+    }
+
+    var codingPath: [any CodingKey] { state.core.pointee.path(upTo: depth) }
+    var count: Int { state.core.pointee.count(depth, serial) }
+
+    /// Writes an element that cannot fail.
+    @inline(__always) private func write(_ body: (inout EncodingCore) -> Void) throws {
+        try state.core.pointee.beginElement(depth, serial)
+        body(&state.core.pointee)
+    }
+
+    func encodeNil() throws { try write { $0.text.append("null") } }
+    func encode(_ value: Bool) throws { try write { $0.text.append(isTrue: value) } }
+    func encode(_ value: String) throws { try write { $0.text.append(quoting: value) } }
+    func encode(_ value: Double) throws { try encodeValue(value) }
+    func encode(_ value: Float) throws { try encodeValue(value) }
+    func encode(_ value: Int) throws { try write { $0.text.append(Int64(value)) } }
+    func encode(_ value: Int8) throws { try write { $0.text.append(Int64(value)) } }
+    func encode(_ value: Int16) throws { try write { $0.text.append(Int64(value)) } }
+    func encode(_ value: Int32) throws { try write { $0.text.append(Int64(value)) } }
+    func encode(_ value: Int64) throws { try write { $0.text.append(Int64(value)) } }
+    func encode(_ value: UInt) throws { try write { $0.text.append(UInt64(value)) } }
+    func encode(_ value: UInt8) throws { try write { $0.text.append(UInt64(value)) } }
+    func encode(_ value: UInt16) throws { try write { $0.text.append(UInt64(value)) } }
+    func encode(_ value: UInt32) throws { try write { $0.text.append(UInt64(value)) } }
+    func encode(_ value: UInt64) throws { try write { $0.text.append(UInt64(value)) } }
+    func encode(_ value: Int128) throws { try write { $0.text.append(number: value.description) } }
+    func encode(_ value: UInt128) throws { try write { $0.text.append(number: value.description) } }
+    func encode<Value: Encodable>(_ value: Value) throws { try encodeValue(value) }
+
+    private func encodeValue<Value: Encodable>(_ value: Value) throws {
+        try state.core.pointee.enter(depth, serial)
+        let mark = state.core.pointee.text.count
+        let index = count
+        try state.core.pointee.beginElement(depth, serial)
+        do {
+            try state.encode(value, PathStep(index: index))
+        } catch {
+            state.core.pointee.takeBack(depth, serial, to: mark)
+            throw error
+        }
+    }
+
+    // MARK: Nested
+
+    func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type) -> KeyedEncodingContainer<Nested> {
+        let nested = nest(.object)
+        return KeyedEncodingContainer(KeyedWriter<Nested>(state, nested.depth, nested.serial))
+    }
+
+    func nestedUnkeyedContainer() -> any UnkeyedEncodingContainer {
+        let nested = nest(.array)
+        return UnkeyedWriter(state, nested.depth, nested.serial)
+    }
+
+    func superEncoder() -> any Encoder {
+        let nested = nest(.undecided)
+        return ValueWriter(state, nested.depth, nested.serial)
+    }
+
+    /// Begins a level that ends when this one goes on. After an irregularity, one that does not exist.
+    private func nest(_ kind: Level.Kind) -> (depth: Int, serial: UInt64) {
+        do {
+            let index = count
+            try state.core.pointee.beginElement(depth, serial)
+            let serial = try state.core.pointee.push(kind, isScope: false, PathStep(index: index))
+            return (state.core.pointee.top, serial)
+        } catch {
+            return (-2, 0)
+        }
+    }
+}

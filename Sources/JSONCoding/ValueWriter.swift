@@ -1,0 +1,67 @@
+/// The encoder that a model gets.
+struct ValueWriter: Encoder {
+    let state: EncodingState
+    private let depth: Int32
+    private let serial: UInt64
+
+    init(_ state: EncodingState, _ depth: Int, _ serial: UInt64) {
+        self.state = state
+        self.depth = Int32(truncatingIfNeeded: depth)
+        self.serial = serial
+    }
+
+    var codingPath: [any CodingKey] { state.core.pointee.path(upTo: Int(depth)) }
+    var userInfo: [CodingUserInfoKey: Any] { state.userInfo }
+
+    // An irregularity shows when the document is finished: these functions cannot throw.
+
+    func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
+        try? state.core.pointee.decide(Int(depth), serial, .object)
+        return KeyedEncodingContainer(KeyedWriter<Key>(state, Int(depth), serial))
+    }
+
+    func unkeyedContainer() -> any UnkeyedEncodingContainer {
+        try? state.core.pointee.decide(Int(depth), serial, .array)
+        return UnkeyedWriter(state, Int(depth), serial)
+    }
+
+    func singleValueContainer() -> any SingleValueEncodingContainer { self }
+
+    /// Writes the one value that this level is.
+    @inline(__always) private func write(_ body: (inout EncodingCore) -> Void) throws {
+        try state.core.pointee.decide(Int(depth), serial, .scalar)
+        body(&state.core.pointee)
+    }
+}
+
+extension ValueWriter: SingleValueEncodingContainer {
+    func encodeNil() throws { try write { $0.text.append("null") } }
+    func encode(_ value: Bool) throws { try write { $0.text.append(isTrue: value) } }
+    func encode(_ value: String) throws { try write { $0.text.append(quoting: value) } }
+    func encode(_ value: Double) throws { try encodeValue(value) }
+    func encode(_ value: Float) throws { try encodeValue(value) }
+    func encode(_ value: Int) throws { try write { $0.text.append(Int64(value)) } }
+    func encode(_ value: Int8) throws { try write { $0.text.append(Int64(value)) } }
+    func encode(_ value: Int16) throws { try write { $0.text.append(Int64(value)) } }
+    func encode(_ value: Int32) throws { try write { $0.text.append(Int64(value)) } }
+    func encode(_ value: Int64) throws { try write { $0.text.append(Int64(value)) } }
+    func encode(_ value: UInt) throws { try write { $0.text.append(UInt64(value)) } }
+    func encode(_ value: UInt8) throws { try write { $0.text.append(UInt64(value)) } }
+    func encode(_ value: UInt16) throws { try write { $0.text.append(UInt64(value)) } }
+    func encode(_ value: UInt32) throws { try write { $0.text.append(UInt64(value)) } }
+    func encode(_ value: UInt64) throws { try write { $0.text.append(UInt64(value)) } }
+    func encode(_ value: Int128) throws { try write { $0.text.append(number: value.description) } }
+    func encode(_ value: UInt128) throws { try write { $0.text.append(number: value.description) } }
+    func encode<Value: Encodable>(_ value: Value) throws { try encodeValue(value) }
+
+    private func encodeValue<Value: Encodable>(_ value: Value) throws {
+        try state.core.pointee.decide(Int(depth), serial, .scalar)
+        let mark = state.core.pointee.text.count
+        do {
+            try state.encode(value, nil)
+        } catch {
+            state.core.pointee.takeBack(Int(depth), serial, to: mark)
+            throw error
+        }
+    }
+}

@@ -1,0 +1,44 @@
+/// The same loads from redis-benchmark and from the load generator of this program: whether the latter can be believed.
+final class CrossCheckSuite: Suite {
+    private let options: BenchOptions
+    private let tree: TemporaryTree
+
+    init(_ options: BenchOptions, _ tree: TemporaryTree) {
+        self.options = options
+        self.tree = tree
+    }
+
+    private static let contenders: [Contender] = [.larderEverySecond, .redisOff, .redisEverySecond]
+
+    static func table(_ load: Load) -> String { "Cross-check with redis-benchmark: " + load.title }
+
+    func runRound(_ round: Int, into results: Results) throws(BenchError) {
+        for contender in Self.contenders.rotated(by: round) {
+            Progress.note("  cross-check, \(contender.name)")
+            try results.attempt("\(contender.name), cross-check") { () throws(BenchError) in
+                let server = try RunningServer(contender, options, directory: try tree.makeDirectory("check"))
+                defer { server.stopAndRemove() }
+                try server.fill(count: Load.keyCount, valueBytes: 64)
+                for load in [Load.get(), .get(pipeline: 16), .set(), .set(pipeline: 16)] {
+                    try measure(load, server, into: results)
+                }
+            }
+        }
+    }
+
+    private func measure(_ load: Load, _ server: RunningServer, into results: Results) throws(BenchError) {
+        let ours = try server.measure(load.lasting(options.secondsPerRun))
+        results.add(Self.table(load), "\(server.contender.name), larderbench", ours)
+        // About as many requests as fit into the same time.
+        let requests = Int(max((ours[.rate] ?? 0) * options.secondsPerRun, 5000))
+        let (report, processor) = try server.processorSeconds { () throws(BenchError) in
+            try RedisBenchmark.run(options, load, socket: server.socket, requests: requests)
+        }
+        results.add(
+            Self.table(load), "\(server.contender.name), redis-benchmark",
+            [
+                .processor: processor * 1e6 / Double(requests), .rate: report.rate, .p50: report.p50, .p99: report.p99,
+                .longest: report.longest,
+            ])
+    }
+}

@@ -1,0 +1,48 @@
+/// Requests for keys, made up by a rule. The same in every run with the same seed.
+struct Trace {
+    enum Kind: CaseIterable {
+        case zipf08, zipf10, scans
+
+        var title: String {
+            switch self {
+            case .zipf08: "Zipf 0.8"
+            case .zipf10: "Zipf 1.0"
+            case .scans: "Zipf 1.0, every fifth request part of a scan"
+            }
+        }
+    }
+
+    /// Keys that are asked for again and again.
+    static let keyCount = 200_000
+    /// Keys that one scan asks for, each once and never again.
+    private static let scanLength = 10_000
+
+    let keys: [Int32]
+    /// Keys are 0..<universe.
+    let universe: Int
+
+    init(keys: [Int32], universe: Int) {
+        self.keys = keys
+        self.universe = universe
+    }
+
+    init(_ kind: Kind, count: Int, seed: UInt64) {
+        var generator = SplitMix(seed: seed)
+        let sampler = ZipfSampler(count: Self.keyCount, exponent: kind == .zipf08 ? 0.8 : 1)
+        var keys: [Int32] = []
+        keys.reserveCapacity(count)
+        var scanned = Self.keyCount
+        while keys.count < count {
+            if kind == .scans, keys.count % (5 * Self.scanLength) == 4 * Self.scanLength {
+                for _ in 0..<min(Self.scanLength, count - keys.count) {
+                    keys.append(Int32(scanned))
+                    scanned += 1
+                }
+            } else {
+                keys.append(Int32(sampler.sample(&generator)))
+            }
+        }
+        self.keys = keys
+        universe = scanned
+    }
+}

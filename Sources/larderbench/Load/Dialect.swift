@@ -1,0 +1,59 @@
+/// What is spoken over a socket.
+enum Dialect {
+    /// RESP2.
+    case resp
+    /// memcached's text protocol.
+    case memcached
+    /// The null server's: RESP, behind a greeting that says how long each request is and what to answer.
+    case null
+}
+
+/// The bytes of one kind of request, with the places where key and value stand. Requests of one kind are all of one
+/// length: keys have 16 bytes, values one size.
+struct RequestTemplate {
+    let bytes: [UInt8]
+    /// Where the key's last digit stands.
+    let lastDigit: Int
+    /// Where the value starts, if there is one.
+    let value: Int?
+
+    static func get(_ dialect: Dialect) -> RequestTemplate {
+        switch dialect {
+        case .resp, .null: RequestTemplate("*2\r\n$3\r\nGET\r\n$16\r\n", "\r\n")
+        case .memcached: RequestTemplate("get ", "\r\n")
+        }
+    }
+
+    /// - Parameter words: behind the value, for RESP only.
+    static func set(_ dialect: Dialect, valueBytes: Int, words: [String] = []) -> RequestTemplate {
+        switch dialect {
+        case .resp, .null:
+            RequestTemplate(
+                "*\(3 + words.count)\r\n$3\r\nSET\r\n$16\r\n", "\r\n$\(valueBytes)\r\n", valueBytes: valueBytes,
+                "\r\n" + words.map { "$\($0.utf8.count)\r\n\($0)\r\n" }.joined())
+        case .memcached: RequestTemplate("set ", " 0 0 \(valueBytes)\r\n", valueBytes: valueBytes, "\r\n")
+        }
+    }
+
+    private init(_ head: String, _ middle: String, valueBytes: Int? = nil, _ tail: String = "") {
+        let key = Keys.text(0)
+        lastDigit = head.utf8.count + key.utf8.count - 1
+        value = valueBytes == nil ? nil : (head + key + middle).utf8.count
+        bytes = Array((head + key + middle).utf8) + [UInt8](repeating: 0x78, count: valueBytes ?? 0) + Array(tail.utf8)
+    }
+
+    /// Writes a request. The caller has room for `bytes.count` bytes at `place`, and `key` is below 10^12.
+    @inline(__always)
+    func write(key: Int, values: Values, to place: UnsafeMutableRawPointer) {
+        bytes.withUnsafeBytes { place.copyMemory(from: $0.baseAddress.unsafelyUnwrapped, byteCount: $0.count) }
+        var digit = place + lastDigit
+        var rest = UInt64(key)
+        while rest > 0 {
+            let (quotient, remainder) = rest.quotientAndRemainder(dividingBy: 10)
+            digit.storeBytes(of: 0x30 + UInt8(truncatingIfNeeded: remainder), as: UInt8.self)
+            digit -= 1
+            rest = quotient
+        }
+        if let value { values.copy(key, to: place + value) }
+    }
+}

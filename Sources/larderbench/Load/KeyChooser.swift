@@ -1,0 +1,54 @@
+/// Chooses the next key by a ``Load/KeyOrder``. The same keys in every run with the same seed.
+struct KeyChooser {
+    private enum Way {
+        case uniform
+        /// The next key is so many further on, round and round.
+        case stepping(by: Int)
+        case zipf(ZipfSampler)
+    }
+
+    private let count: Int
+    private let way: Way
+    private var generator: SplitMix
+    private var position = 0
+
+    /// - Parameter count: keys are 0..<count; at least 1.
+    init(_ order: Load.KeyOrder, count: Int, seed: UInt64) {
+        self.count = max(count, 1)
+        generator = SplitMix(seed: seed)
+        way =
+            switch order {
+            case .uniform: .uniform
+            case .sequential: .stepping(by: 1)
+            case .scattered: .stepping(by: Self.scatteringStep(self.count))
+            case .zipf(let exponent): .zipf(ZipfSampler(count: self.count, exponent: exponent))
+            }
+    }
+
+    mutating func next() -> Int {
+        switch way {
+        case .uniform:
+            // The upper half of a product: without the division of a remainder.
+            return Int(generator.next().multipliedFullWidth(by: UInt64(count)).high)
+        case .stepping(let step):
+            defer { position = (position + step) % count }
+            return position
+        case .zipf(let sampler):
+            return sampler.sample(&generator)
+        }
+    }
+
+    /// A step without a common divisor with `count`, so that every key comes once before any comes again; about the golden
+    /// section of the whole, so that neighbours in time are far apart.
+    static func scatteringStep(_ count: Int) -> Int {
+        var step = max(1, Int(Double(count) * 0.618_033_988_75))
+        while gcd(step, count) != 1 { step += 1 }
+        return step
+    }
+
+    private static func gcd(_ first: Int, _ second: Int) -> Int {
+        var (first, second) = (first, second)
+        while second != 0 { (first, second) = (second, first % second) }
+        return first
+    }
+}

@@ -1,0 +1,57 @@
+/// How often each latency was seen, in buckets whose width grows with the latency: 64 for every doubling, so that what is
+/// read back is at most 1.6 % above what was measured, from nanoseconds to over an hour, in a fixed 20 KB. The idea is
+/// HdrHistogram's.
+struct LatencyHistogram {
+    private static let linear = 128
+    private static let perDoubling = 64
+    /// Latencies in nanoseconds are cut to this.
+    private static let longest: UInt64 = (1 << 42) - 1
+
+    private var counts = [UInt64](repeating: 0, count: Self.bucket(Self.longest) + 1)
+    private(set) var count: UInt64 = 0
+    /// The greatest latency as it was measured, in nanoseconds; 0 before the first.
+    private(set) var maximum: UInt64 = 0
+
+    /// Notes one latency, in nanoseconds.
+    mutating func add(_ nanoseconds: UInt64, times: UInt64 = 1) {
+        counts[Self.bucket(min(nanoseconds, Self.longest))] += times
+        count += times
+        if nanoseconds > maximum { maximum = nanoseconds }
+    }
+
+    mutating func add(_ other: LatencyHistogram) {
+        for index in counts.indices { counts[index] += other.counts[index] }
+        count += other.count
+        maximum = max(maximum, other.maximum)
+    }
+
+    /// The latency, in nanoseconds, that `share` of all are not above: the upper end of its bucket, never above the
+    /// greatest.
+    /// - Parameter share: 0...1; 0.99 for p99.
+    /// - Returns: 0 when nothing was noted.
+    func percentile(_ share: Double) -> UInt64 {
+        guard count > 0 else { return 0 }
+        let wanted = max(1, UInt64((Double(count) * min(max(share, 0), 1)).rounded(.up)))
+        var seen: UInt64 = 0
+        for (index, times) in counts.enumerated() where times > 0 {
+            seen += times
+            if seen >= wanted { return min(Self.upperEnd(index), maximum) }
+        }
+        return maximum
+    }
+
+    /// The bucket of a latency: one for each nanosecond below 128, then 64 for each doubling.
+    static func bucket(_ nanoseconds: UInt64) -> Int {
+        guard nanoseconds >= UInt64(linear) else { return Int(nanoseconds) }
+        let shift = 57 - nanoseconds.leadingZeroBitCount
+        return linear + (shift - 1) * perDoubling + Int(nanoseconds >> UInt64(shift)) - perDoubling
+    }
+
+    /// The greatest latency that falls into a bucket.
+    static func upperEnd(_ bucket: Int) -> UInt64 {
+        guard bucket >= linear else { return UInt64(bucket) }
+        let shift = (bucket - linear) / perDoubling + 1
+        let lead = UInt64((bucket - linear) % perDoubling + perDoubling)
+        return ((lead + 1) << UInt64(shift)) - 1
+    }
+}

@@ -1,0 +1,115 @@
+/// What the load generator sends: commands, sizes, keys, how many at a time and for how long.
+struct Load: Hashable {
+    /// In what order keys are asked for or stored.
+    enum KeyOrder: Hashable {
+        /// Each as likely as any other, with repetitions.
+        case uniform
+        /// 0, 1, 2 …
+        case sequential
+        /// Every key once in an order without order, then again in the same.
+        case scattered
+        /// Key k as likely as 1 / (k + 1)^exponent.
+        case zipf(exponent: Double)
+    }
+
+    enum Limit: Hashable {
+        case seconds(Double)
+        case requests(Int)
+        /// Until it is told to stop.
+        case none
+    }
+
+    static let keyCount = 100_000
+    /// Replies must fit into the buffer that they are read into.
+    static let valueBytesMax = 65_536
+
+    /// How many of a hundred requests are SETs; the others are GETs.
+    var setPercent = 0
+    var valueBytes = 64
+    var clients = 50
+    var pipeline = 1
+    var keys = Load.keyCount
+    /// The number of the first key.
+    var firstKey = 0
+    var order = KeyOrder.uniform
+    /// Words behind each SET, such as `PXAT` and a time. For RESP only.
+    var setWords: [String] = []
+    /// Requests per second over all clients, sent when they are due, whether or not earlier ones are answered; nil to
+    /// send the next ones of a client as soon as its last are answered.
+    var pacePerSecond: Double?
+    var limit = Limit.none
+    var seed: UInt64 = 1
+
+    static func get(
+        _ valueBytes: Int = 64, clients: Int = 50, pipeline: Int = 1, keys: Int = Load.keyCount,
+        order: KeyOrder = .uniform
+    ) -> Load {
+        Load(valueBytes: valueBytes, clients: clients, pipeline: pipeline, keys: keys, order: order)
+    }
+
+    static func set(
+        _ valueBytes: Int = 64, clients: Int = 50, pipeline: Int = 1, keys: Int = Load.keyCount,
+        order: KeyOrder = .uniform
+    ) -> Load {
+        Load(setPercent: 100, valueBytes: valueBytes, clients: clients, pipeline: pipeline, keys: keys, order: order)
+    }
+
+    /// Every key stored once.
+    static func fill(_ count: Int, valueBytes: Int, firstKey: Int = 0) -> Load {
+        Load(
+            setPercent: 100, valueBytes: valueBytes, clients: 4, pipeline: 64, keys: count, firstKey: firstKey,
+            order: .sequential, limit: .requests(count))
+    }
+
+    /// The same for so many seconds.
+    func lasting(_ seconds: Double) -> Load {
+        var load = self
+        load.limit = .seconds(seconds)
+        return load
+    }
+
+    /// What it is called at the head of a table.
+    var title: String {
+        let what = setPercent == 0 ? "GET" : setPercent == 100 ? "SET" : "\(setPercent) % SET"
+        return "\(what) over the socket, \(valueBytes) B, \(clients == 1 ? "1 client" : "\(clients) clients"), "
+            + "pipeline \(pipeline)"
+    }
+}
+
+/// What came back.
+struct LoadReport {
+    /// Requests that were answered, errors and misses included.
+    var requests = 0
+    /// Answers that are errors.
+    var errors = 0
+    /// GETs that found nothing.
+    var misses = 0
+    /// What the first error said.
+    var firstError: String?
+    /// From the first request to the last answer.
+    var seconds = 0.0
+    /// Processor seconds of the generator itself.
+    var processorSeconds = 0.0
+    var latency = LatencyHistogram()
+
+    var rate: Double { seconds > 0 ? Double(requests) / seconds : 0 }
+
+    func milliseconds(_ share: Double) -> Double { Double(latency.percentile(share)) / 1e6 }
+
+    /// Throughput and latencies, and what the generator itself took.
+    var figures: [Metric: Double] {
+        [
+            .rate: rate, .p50: milliseconds(0.5), .p99: milliseconds(0.99), .p999: milliseconds(0.999),
+            .longest: Double(latency.maximum) / 1e6, .loadProcessor: processorSeconds * 1e6 / Double(max(requests, 1)),
+        ]
+    }
+
+    /// - Throws: where an answer was an error, or a key that must be there was not.
+    func check(allowingMisses: Bool = false) throws(BenchError) {
+        guard errors == 0 else {
+            throw BenchError("\(errors) of \(requests) answers are errors, the first: \(firstError ?? "?")")
+        }
+        guard allowingMisses || misses == 0 else { throw BenchError("\(misses) of \(requests) GETs found nothing") }
+        guard requests > 0 else { throw BenchError("nothing was answered") }
+    }
+}

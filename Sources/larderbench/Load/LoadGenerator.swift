@@ -1,0 +1,211 @@
+import CUV
+import Synchronization
+
+/// Sends a ``Load`` to a server over its Unix socket and measures the answers: many connections on one thread, without
+/// blocking, cheap enough that the server is what limits.
+///
+/// Latency is the time from the sending of a batch until an answer to it was read. With a pace, requests are sent when
+/// they are due even if earlier ones are unanswered, so that a server that stops for a while is charged for everyone who
+/// would have waited.
+///
+/// Used by one thread, for one run.
+final class LoadGenerator {
+    /// The run fails when nothing is answered for so long, in nanoseconds.
+    private static let patience: UInt64 = 60_000_000_000
+
+    let load: Load
+    let scanner: ReplyScanner
+    /// Sent once on each connection, before the first request.
+    let greeting: [UInt8]?
+    let requestBytesMax: Int
+    let loop: UnsafeMutablePointer<uv_loop_t>
+    private let socket: String
+    private let get: RequestTemplate
+    private let set: RequestTemplate
+    private let values: Values
+    private var keys: KeyChooser
+    private var mix: SplitMix
+    private var connections: [LoadConnection] = []
+    private var report = LoadReport()
+    private var failure: BenchError?
+    /// Requests that may still be sent.
+    private var remaining: Int
+    /// When sending began and ends, in nanoseconds.
+    private var begin: UInt64 = 0
+    private var end: UInt64 = .max
+    private var lastAnswer: UInt64 = 0
+    private var requestsAtLastLook = 0
+    private var pacedCount = 0
+    private let timer: UnsafeMutablePointer<uv_timer_t>
+    private let stop: StopFlag?
+
+    /// Asks a run on another thread to end.
+    final class StopFlag: Sendable {
+        private let flag = Atomic<Bool>(false)
+        func set() { flag.store(true, ordering: .relaxed) }
+        var isSet: Bool { flag.load(ordering: .relaxed) }
+    }
+
+    /// - Parameter stop: ends the run when it is set.
+    init(_ load: Load, socket: String, dialect: Dialect, stop: StopFlag? = nil) {
+        self.load = load
+        self.socket = socket
+        self.stop = stop
+        scanner = ReplyScanner(dialect, valueBytes: load.valueBytes)
+        get = .get(dialect)
+        set = .set(dialect, valueBytes: load.valueBytes, words: load.setWords)
+        requestBytesMax = max(get.bytes.count, set.bytes.count)
+        values = Values(bytes: load.valueBytes)
+        keys = KeyChooser(load.order, count: load.keys, seed: load.seed)
+        mix = SplitMix(seed: ~load.seed)
+        greeting =
+            dialect == .null
+            ? NullServer.greeting(
+                requestBytes: (load.setPercent > 0 ? set : get).bytes.count,
+                valueBytes: load.setPercent > 0 ? nil : load.valueBytes) : nil
+        if case .requests(let count) = load.limit { remaining = count } else { remaining = .max }
+        loop = .allocate(capacity: 1)
+        loop.initialize(to: uv_loop_t())
+        timer = .allocate(capacity: 1)
+        timer.initialize(to: uv_timer_t())
+    }
+
+    deinit {
+        timer.deallocate()
+        loop.deallocate()
+    }
+
+    static func run(_ load: Load, _ server: RunningServer, stop: StopFlag? = nil) throws(BenchError) -> LoadReport {
+        try LoadGenerator(load, socket: server.socket, dialect: server.contender.dialect, stop: stop).run()
+    }
+
+    func run() throws(BenchError) -> LoadReport {
+        guard load.valueBytes <= Load.valueBytesMax else { throw BenchError("values of the load are too long") }
+        guard uv_loop_init(loop) == 0 else { throw BenchError("uv_loop_init failed") }
+        startTimer()
+        do throws(BenchError) {
+            for _ in 0..<load.clients { connections.append(try LoadConnection(self, socket: socket)) }
+            if let greeting { for connection in connections { try connection.send(greeting) } }
+            let processor = Clocks.ownThread()
+            try start()
+            uv_run(loop, UV_RUN_DEFAULT)
+            report.seconds = Double(Clocks.nanoseconds() - begin) / 1e9
+            report.processorSeconds = Clocks.ownThread() - processor
+        } catch {
+            failure = failure ?? error
+        }
+        endLoop()
+        if let failure { throw failure }
+        return report
+    }
+
+    // MARK: The loop
+
+    private func start() throws(BenchError) {
+        begin = Clocks.nanoseconds()
+        lastAnswer = begin
+        if case .seconds(let seconds) = load.limit { end = begin + UInt64(seconds * 1e9) }
+        guard load.pacePerSecond == nil else { return }
+        for connection in connections {
+            guard try connection.sendBatch(at: Clocks.nanoseconds()) else { break }
+        }
+    }
+
+    /// Every millisecond for a paced load, otherwise only to look whether something is wrong.
+    private func startTimer() {
+        uv_timer_init(loop, timer)
+        timer.withMemoryRebound(to: uv_handle_t.self, capacity: 1) {
+            // The run outlasts the loop: `endLoop` closes the handle.
+            uv_handle_set_data($0, Unmanaged.passUnretained(self).toOpaque())
+        }
+        let interval: UInt64 = load.pacePerSecond == nil ? 20 : 1
+        uv_timer_start(
+            timer,
+            { handle in
+                guard let handle else { return }
+                let data = handle.withMemoryRebound(to: uv_handle_t.self, capacity: 1) { uv_handle_get_data($0) }
+                guard let data else { return }
+                Unmanaged<LoadGenerator>.fromOpaque(data).takeUnretainedValue().tick()
+            }, interval, interval)
+    }
+
+    private func tick() {
+        let now = Clocks.nanoseconds()
+        if report.requests != requestsAtLastLook {
+            requestsAtLastLook = report.requests
+            lastAnswer = now
+        }
+        if Interruption.isRequested { return fail(.interrupted) }
+        if stop?.isSet == true { end = min(end, now) }
+        if connections.contains(where: { $0.unanswered > 0 }), now - lastAnswer > Self.patience {
+            return fail(BenchError("the server has answered nothing for \(Self.patience / 1_000_000_000) s"))
+        }
+        guard let pace = load.pacePerSecond else { return }
+        guard now < end else { return connectionRests() }
+        let due = Int(Double(now - begin) / 1e9 * pace)
+        do throws(BenchError) {
+            while pacedCount < due {
+                try connections[pacedCount % connections.count].sendOne(at: Clocks.nanoseconds())
+                pacedCount += 1
+            }
+        } catch {
+            fail(error)
+        }
+    }
+
+    /// Ends the run if nothing is under way and nothing more is to come.
+    func connectionRests() {
+        if load.pacePerSecond != nil, Clocks.nanoseconds() < end { return }
+        if connections.allSatisfy({ $0.unanswered == 0 }) { uv_stop(loop) }
+    }
+
+    func fail(_ error: BenchError) {
+        failure = failure ?? error
+        uv_stop(loop)
+    }
+
+    private func endLoop() {
+        for connection in connections { connection.end() }
+        timer.withMemoryRebound(to: uv_handle_t.self, capacity: 1) { uv_close($0, nil) }
+        uv_run(loop, UV_RUN_DEFAULT)
+        uv_loop_close(loop)
+        connections = []
+    }
+
+    // MARK: What connections ask and tell
+
+    /// How many requests a connection may send now.
+    func takeRequests(at now: UInt64) -> Int {
+        guard now < end else { return 0 }
+        let count = min(remaining, load.pipeline)
+        remaining -= count
+        return count
+    }
+
+    /// Writes the next request to `place`, where there are `requestBytesMax` bytes of room.
+    /// - Returns: its length.
+    func writeRequest(to place: UnsafeMutableRawPointer) -> Int {
+        let key = load.firstKey + keys.next()
+        let isSet = load.setPercent == 100 || (load.setPercent > 0 && mix.next() % 100 < UInt64(load.setPercent))
+        if isSet {
+            set.write(key: key, values: values, to: place)
+            return set.bytes.count
+        }
+        get.write(key: key, values: values, to: place)
+        return get.bytes.count
+    }
+
+    func note(_ reply: ReplyScanner.Reply, _ bytes: UnsafeRawBufferPointer, nanoseconds: UInt64) {
+        report.requests += 1
+        report.latency.add(nanoseconds)
+        switch reply.kind {
+        case .stored, .found: break
+        case .missing: report.misses += 1
+        case .error:
+            report.errors += 1
+            if report.firstError == nil {
+                report.firstError = String(decoding: bytes.prefix(200), as: UTF8.self).filter { !$0.isNewline }
+            }
+        }
+    }
+}

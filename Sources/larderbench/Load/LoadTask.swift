@@ -1,0 +1,35 @@
+import Threading
+
+/// A load on a thread of its own, beside whatever else is measured.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: `outcome` is written by the thread before it ends and read after it
+/// was joined.
+final class LoadTask: @unchecked Sendable {
+    private let flag = LoadGenerator.StopFlag()
+    private var outcome: Result<LoadReport, BenchError>?
+    private var thread: WorkThread?
+
+    /// Starts a load.
+    init(_ load: Load, _ server: RunningServer) {
+        let socket = server.socket
+        let dialect = server.contender.dialect
+        thread = WorkThread(name: "load") { [self] in
+            do throws(BenchError) {
+                outcome = .success(try LoadGenerator(load, socket: socket, dialect: dialect, stop: flag).run())
+            } catch {
+                outcome = .failure(error)
+            }
+        }
+    }
+
+    /// Waits for the end of the load.
+    /// - Parameter now: whether it is asked to end now.
+    func finish(now: Bool) throws(BenchError) -> LoadReport {
+        if now { flag.set() }
+        thread?.join()
+        thread = nil
+        guard let outcome else { throw BenchError("the load was ended already") }
+        self.outcome = nil
+        return try outcome.get()
+    }
+}

@@ -1,0 +1,131 @@
+/// What the project aims at, line by line, over the rows that the suites measure.
+extension Reach {
+    static func all(_ options: BenchOptions) -> [Reach] {
+        gets + sets + threads + mixed + embedded(options) + models + start + memory + large(options) + hits
+    }
+
+    private static let ours = Contender.larderEverySecond.name
+
+    private static var gets: [Reach] {
+        let redis = Contender.redisOff.name
+        return [1, 16, 64].flatMap { pipeline in
+            let table = Load.get(pipeline: pipeline).title
+            let name = "GET P\(pipeline)"
+            return [
+                Reach(
+                    "\(name), CPU per op / \(redis)", table, ours, redis, .processor,
+                    .most(pipeline == 1 ? 0.85 : 0.45)),
+                Reach(
+                    "\(name), throughput / \(redis)", table, ours, redis, .rate, .least(pipeline == 1 ? 1 : 1.6)),
+                Reach("\(name), p99 / \(redis)", table, ours, redis, .p99, .most(1)),
+            ]
+        }
+    }
+
+    private static var sets: [Reach] {
+        let redis = Contender.redisEverySecond.name
+        let redisAlways = Contender.redisAlways.name
+        return [1, 16, 64].flatMap { pipeline in
+            let table = Load.set(pipeline: pipeline).title
+            let name = "SET everysecond P\(pipeline)"
+            return [
+                Reach("\(name), CPU per op / \(redis)", table, ours, redis, .processor, .most(1)),
+                Reach(
+                    "\(name), throughput / \(redis)", table, ours, redis, .rate, pipeline == 1 ? .none : .least(1.3)),
+            ]
+        }
+            + [1, 16, 64].map { pipeline in
+                Reach(
+                    "SET always P\(pipeline), throughput / \(redisAlways)", Load.set(pipeline: pipeline).title,
+                    Contender.larderAlways.name, redisAlways, .rate, .least(1.2))
+            }
+    }
+
+    private static var threads: [Reach] {
+        [Load.get(pipeline: 1), .get(pipeline: 16), .set(pipeline: 1), .set(pipeline: 16)].map { load in
+            Reach(
+                "\(load.setPercent > 0 ? "SET" : "GET") P\(load.pipeline), CPU per op, 4 threads / 1", load.title,
+                Contender.larderThreads.name, ours, .processor, .most(1.2))
+        }
+    }
+
+    private static var mixed: [Reach] {
+        let redis = Contender.redisEverySecond.name
+        return [
+            Reach("GET p99 under writes / \(redis)", MixedSuite.table, ours, redis, .p99, .most(1)),
+            Reach("GET longest under writes, ms", MixedSuite.table, ours, .longest, .most(20)),
+        ]
+    }
+
+    private static func embedded(_ options: BenchOptions) -> [Reach] {
+        typealias Suite = EmbeddedSuite
+        return Suite.sizes(options).flatMap { bytes in
+            [
+                Reach(
+                    "embedded cold get \(bytes) B, time / LevelDB C", Suite.table(.firstGet, bytes), Suite.engine,
+                    Suite.raw, .wall, .most(1.15)),
+                Reach(
+                    "embedded cold get \(bytes) B, CPU / LevelDB C", Suite.table(.firstGet, bytes), Suite.engine,
+                    Suite.raw, .processor, .none),
+                Reach(
+                    "embedded get \(bytes) B without memory tier, time / LevelDB C", Suite.table(.get, bytes),
+                    Suite.cold, Suite.raw, .wall, .most(1.15)),
+                Reach(
+                    "embedded batched put \(bytes) B, time / LevelDB C", Suite.table(.batch1000, bytes), Suite.engine,
+                    Suite.raw, .wall, .most(1.25)),
+                Reach(
+                    "embedded batched put \(bytes) B, CPU / LevelDB C", Suite.table(.batch1000, bytes), Suite.engine,
+                    Suite.raw, .processor, .none),
+            ]
+        }
+    }
+
+    private static var models: [Reach] {
+        [
+            Reach(
+                "typed hot read, time / decoding alone", ModelSuite.hotTable, ModelSuite.cache, ModelSuite.coders,
+                .wall, .most(0.1)),
+            Reach("typed hot read, µs", ModelSuite.hotTable, ModelSuite.cache, .wall, .most(0.5)),
+        ]
+    }
+
+    private static var start: [Reach] {
+        StartSuite.Ending.allCases.map { ending in
+            let redis = Contender.redisEverySecond
+            return Reach(
+                "start \(ending.rawValue) / \(redis.name)", StartSuite.table,
+                StartSuite.row(.larderEverySecond, ending), StartSuite.row(redis, ending), .start, .most(0.1))
+        }
+    }
+
+    private static var memory: [Reach] {
+        let larder = MemorySuite.larder
+        return [
+            Reach(
+                "resident memory after filling / \(Contender.redisOff.name)", MemorySuite.table,
+                MemorySuite.afterFilling(larder), MemorySuite.afterFilling(.redisOff), .resident, .most(1)),
+            Reach(
+                "resident memory after reading / \(Contender.redisOff.name)", MemorySuite.table,
+                MemorySuite.afterReading(larder), MemorySuite.afterReading(.redisOff), .resident, .most(1)),
+        ]
+    }
+
+    private static func large(_ options: BenchOptions) -> [Reach] {
+        let redis = Contender.redisEverySecond.name
+        let table = LargeSuite.setTable(options)
+        return [
+            Reach(
+                "SET over \(options.largeCount) keys, CPU per op / \(redis)", table, LargeSuite.larderName, redis,
+                .processor, .none),
+            Reach(
+                "SET over \(options.largeCount) keys, throughput / \(redis)", table, LargeSuite.larderName, redis,
+                .rate, .none),
+        ]
+    }
+
+    private static var hits: [Reach] {
+        HitRatioSuite.tables.map {
+            Reach("\($0) / SIEVE", $0, HitRatioSuite.tier, HitRatioSuite.sieve, .hitRatio, .least(1))
+        }
+    }
+}

@@ -1,0 +1,48 @@
+import Testing
+
+@testable import larderbench
+
+@Suite struct BenchOptionsTests {
+    @Test func defaults() throws {
+        let options = try BenchOptions([])
+        #expect(options.roundCount == 5)
+        #expect(options.roundCount(of: .socket) == 5)
+        #expect(options.roundCount(of: .large) == 3)
+        #expect(options.suites == Set(BenchOptions.SuiteName.allCases))
+        #expect(options.largeCount == 10_000_000)
+        let quick = try BenchOptions(["--quick"])
+        #expect(quick.roundCount == 3)
+        #expect(quick.roundCount(of: .socket) == 3)
+        #expect(quick.roundCount(of: .start) == 1)
+        #expect(!quick.suites.contains(.large))
+    }
+
+    @Test func values() throws {
+        let options = try BenchOptions([
+            "--only", "hits,socket", "--rounds", "2", "--seconds", "0.5", "--json", "a.json", "--page", "b.md",
+            "--memcached", "/m", "--large", "5000",
+        ])
+        #expect(options.suites == [.hits, .socket])
+        #expect(options.roundCount == 2)
+        #expect(options.roundCount(of: .large) == 2)
+        #expect(options.secondsPerRun == 0.5)
+        #expect(options.jsonPath == "a.json")
+        #expect(options.pagePath == "b.md")
+        #expect(options.memcached == "/m")
+        #expect(options.largeCount == 5000)
+    }
+
+    @Test(arguments: [
+        ["--rounds"], ["--rounds", "0"], ["--rounds", "many"], ["--seconds", "-1"], ["--seconds", "nan"],
+        ["--only", "sockets"], ["--only", ""], ["--only", "socket,"], ["--large", "1"], ["--unknown"], ["word"],
+        ["--json", ""],
+    ])
+    func mistakes(words: [String]) {
+        #expect(throws: BenchError.self) { try BenchOptions(words) }
+    }
+
+    @Test func helpNamesEverySuiteAndFitsTheScreen() {
+        for suite in BenchOptions.SuiteName.allCases { #expect(BenchOptions.help.contains(suite.rawValue)) }
+        for line in BenchOptions.help.split(separator: "\n") { #expect(line.count <= 120) }
+    }
+}

@@ -1,0 +1,115 @@
+import Testing
+
+@testable import larderbench
+
+@Suite struct CacheSimulatorTests {
+    /// Which of the requests find their key.
+    private func hits(_ simulator: some CacheSimulator, _ trace: [Int]) -> [Bool] {
+        var simulator = simulator
+        return trace.map { simulator.access($0) }
+    }
+
+    @Test func leastRecentlyUsedLeaves() {
+        // 0 is used again and stays, 1 leaves for 2.
+        let simulator = LRUSimulator(capacity: 2, universe: 3)
+        #expect(hits(simulator, [0, 1, 0, 2, 0, 1]) == [false, false, true, false, true, false])
+    }
+
+    @Test func sieveKeepsVisitedKeysWithoutMovingThem() {
+        // A hit on 0 sets its bit: 1 leaves for 3, the hand stays at 2. Then 2, unvisited, leaves for 4, not 0.
+        let simulator = SieveSimulator(capacity: 3, universe: 6)
+        #expect(
+            hits(simulator, [0, 1, 2, 0, 3, 4, 0, 3, 1, 2])
+                == [false, false, false, true, false, false, true, true, false, false])
+    }
+
+    @Test func sieveClearsBitsAsTheHandPasses() {
+        // Both visited: the hand clears both, comes round to 0 and evicts it.
+        let simulator = SieveSimulator(capacity: 2, universe: 3)
+        #expect(
+            hits(simulator, [0, 1, 0, 1, 2, 1, 0]) == [false, false, true, true, false, true, false])
+    }
+
+    @Test func s3FIFOPassesAScanThroughTheSmallQueue() {
+        var simulator = S3FIFOSimulator(capacity: 100, universe: 10_000)
+        // Ninety hot keys with hits enough to move to the main queue when they leave the small one.
+        for _ in 0..<4 { for key in 0..<90 { _ = simulator.access(key) } }
+        for key in 1000..<5000 { _ = simulator.access(key) }
+        let kept = (0..<90).filter { simulator.access($0) }.count
+        #expect(kept == 90)
+    }
+
+    @Test func s3FIFORemembersWhatLeftTheSmallQueue() {
+        var simulator = S3FIFOSimulator(capacity: 10, universe: 100)
+        for key in 0..<11 { _ = simulator.access(key) }
+        // 0 left, is a ghost, and comes back into the main queue, where a scan does not reach it.
+        let wasThere = simulator.access(0)
+        #expect(!wasThere)
+        for key in 50..<80 { _ = simulator.access(key) }
+        let isThere = simulator.access(0)
+        #expect(isThere)
+        #expect(simulator.count == 10)
+    }
+
+    @Test func optimumOfATraceDoneByHand() {
+        // Room for two. At 2 (position 2) the key asked for latest is 2 itself: it is not stored.
+        let trace: [Int32] = [0, 1, 2, 0, 1, 2]
+        let simulator = BeladySimulator(capacity: 2, universe: 3, trace: trace)
+        #expect(hits(simulator, trace.map(Int.init)) == [false, false, false, true, true, false])
+    }
+
+    @Test(arguments: Trace.Kind.allCases) func nobodyBeatsTheOptimum(kind: Trace.Kind) {
+        let trace = Trace(kind, count: 100_000, seed: 11)
+        var belady = BeladySimulator(capacity: 2000, universe: trace.universe, trace: trace.keys)
+        var lru = LRUSimulator(capacity: 2000, universe: trace.universe)
+        var sieve = SieveSimulator(capacity: 2000, universe: trace.universe)
+        var s3 = S3FIFOSimulator(capacity: 2000, universe: trace.universe)
+        let best = belady.hitRatio(trace.keys, from: 0)
+        let ratios = [
+            lru.hitRatio(trace.keys, from: 0), sieve.hitRatio(trace.keys, from: 0), s3.hitRatio(trace.keys, from: 0),
+        ]
+        #expect(ratios.allSatisfy { $0 < best }, "\(ratios) against \(best)")
+        // What the papers say of skewed traces: both are ahead of LRU.
+        #expect(ratios[1] > ratios[0] && ratios[2] > ratios[0], "\(ratios)")
+        for count in [lru.count, sieve.count, s3.count, belady.count] { #expect(count == 2000) }
+    }
+
+    /// Against the plainest way to say what the policy is.
+    @Test func lruAgreesWithAList() {
+        var generator = SplitMix(seed: 17)
+        var simulator = LRUSimulator(capacity: 5, universe: 12)
+        var list: [Int] = []
+        for _ in 0..<5000 {
+            let key = Int(generator.next() % 12)
+            let isHit = list.contains(key)
+            list.removeAll { $0 == key }
+            list.append(key)
+            if list.count > 5 { list.removeFirst() }
+            let found = simulator.access(key)
+            #expect(found == isHit)
+        }
+    }
+
+    @Test func optimumAgreesWithASearch() {
+        var generator = SplitMix(seed: 23)
+        let trace = (0..<2000).map { _ in Int32(generator.next() % 10) }
+        var simulator = BeladySimulator(capacity: 4, universe: 10, trace: trace)
+        var held: Set<Int32> = []
+        for (position, key) in trace.enumerated() {
+            let isHit = held.contains(key)
+            let found = simulator.access(Int(key))
+            #expect(found == isHit)
+            held.insert(key)
+            if held.count > 4 {
+                let last = held.max { first, second in
+                    next(trace, first, after: position) < next(trace, second, after: position)
+                }
+                if let last { held.remove(last) }
+            }
+        }
+    }
+
+    private func next(_ trace: [Int32], _ key: Int32, after position: Int) -> Int {
+        trace[(position + 1)...].firstIndex(of: key) ?? trace.count + Int(key)
+    }
+}

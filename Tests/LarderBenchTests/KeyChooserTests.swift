@@ -1,0 +1,53 @@
+import Testing
+
+@testable import larderbench
+
+@Suite struct KeyChooserTests {
+    @Test(arguments: [1, 2, 3, 10, 618, 1000, 99_991]) func scatteredKeysComeOnceEach(count: Int) {
+        var chooser = KeyChooser(.scattered, count: count, seed: 1)
+        var seen = Set<Int>()
+        for _ in 0..<count { seen.insert(chooser.next()) }
+        #expect(seen.count == count)
+        #expect(seen.allSatisfy { (0..<count).contains($0) })
+    }
+
+    @Test func sequentialKeysGoRound() {
+        var chooser = KeyChooser(.sequential, count: 3, seed: 1)
+        let keys = (0..<7).map { _ in chooser.next() }
+        #expect(keys == [0, 1, 2, 0, 1, 2, 0])
+    }
+
+    @Test func uniformKeysAreEven() {
+        var chooser = KeyChooser(.uniform, count: 10, seed: 3)
+        var counts = [Int](repeating: 0, count: 10)
+        for _ in 0..<100_000 { counts[chooser.next()] += 1 }
+        #expect(counts.allSatisfy { (9_500...10_500).contains($0) }, "\(counts)")
+    }
+
+    @Test(arguments: [0.8, 1.0, 1.2]) func zipfFollowsItsLaw(exponent: Double) {
+        let count = 1000
+        let sampler = ZipfSampler(count: count, exponent: exponent)
+        var generator = SplitMix(seed: 5)
+        let draws = 1_000_000
+        var counts = [Int](repeating: 0, count: count)
+        for _ in 0..<draws { counts[sampler.sample(&generator)] += 1 }
+        let weights = (1...count).map { rank in pow(Double(rank), -exponent) }
+        let sum = weights.reduce(0, +)
+        for rank in [1, 2, 3, 4, 5, 10, 50, 200] {
+            let expected = Double(draws) * weights[rank - 1] / sum
+            let deviation = abs(Double(counts[rank - 1]) - expected)
+            // Five standard deviations of a count.
+            #expect(deviation < 5 * expected.squareRoot(), "rank \(rank): \(counts[rank - 1]), expected \(expected)")
+        }
+        let tail = counts[500...].reduce(0, +)
+        let expectedTail = Double(draws) * weights[500...].reduce(0, +) / sum
+        #expect(abs(Double(tail) - expectedTail) < 5 * expectedTail.squareRoot())
+    }
+
+    @Test func sameSeedSameKeys() {
+        var first = KeyChooser(.zipf(exponent: 1), count: 1000, seed: 9)
+        var second = KeyChooser(.zipf(exponent: 1), count: 1000, seed: 9)
+        let same = (0..<100).allSatisfy { _ in first.next() == second.next() }
+        #expect(same)
+    }
+}

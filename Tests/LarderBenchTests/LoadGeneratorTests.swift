@@ -1,0 +1,62 @@
+import Testing
+
+import class TestSupport.TemporaryDirectory
+
+@testable import larderbench
+
+/// The generator against a server that says what it is told to say.
+@Suite struct LoadGeneratorTests {
+    /// Answers every line of a connection with the next of the given replies, over and over; serves one client.
+    private func run(_ load: Load, dialect: Dialect = .resp, replies: [String], endAfter: Int? = nil) throws
+        -> LoadReport
+    {
+        let directory = try TemporaryDirectory()
+        let server = try ScriptedServer(directory.path + "/s", replies: replies, endAfter: endAfter)
+        defer { server.join() }
+        return try LoadGenerator(load, socket: directory.path + "/s", dialect: dialect).run()
+    }
+
+    @Test func countsRequestsErrorsAndMisses() throws {
+        var load = Load.get(5, clients: 1, pipeline: 4)
+        load.limit = .requests(10)
+        // A GET in RESP has five lines: the fifth is where the request is complete.
+        let report = try run(load, replies: ["", "", "", "", "$5\r\nhello\r\n", "", "", "", "", "$-1\r\n"])
+        #expect(report.requests == 10)
+        #expect(report.misses == 5)
+        #expect(report.errors == 0)
+        #expect(report.latency.count == 10)
+        #expect(throws: BenchError.self) { try report.check() }
+        #expect(throws: Never.self) { try report.check(allowingMisses: true) }
+    }
+
+    @Test func keepsTheFirstError() throws {
+        var load = Load.get(5, clients: 1, pipeline: 1)
+        load.limit = .requests(3)
+        let report = try run(load, dialect: .memcached, replies: ["END\r\n", "SERVER_ERROR one\r\n", "ERROR\r\n"])
+        #expect(report.errors == 2)
+        #expect(report.misses == 1)
+        #expect(report.firstError == "SERVER_ERROR one")
+    }
+
+    @Test func anEndedConnectionIsAnError() {
+        var load = Load.get(5, clients: 1, pipeline: 1)
+        load.limit = .requests(100)
+        #expect(throws: BenchError.self) {
+            try run(load, dialect: .memcached, replies: ["END\r\n"], endAfter: 3)
+        }
+    }
+
+    @Test func paceSendsWhatIsDueAndNoMore() throws {
+        var load = Load.get(5, clients: 1, pipeline: 1).lasting(0.2)
+        load.pacePerSecond = 500
+        let report = try run(load, dialect: .memcached, replies: ["END\r\n"])
+        // The last may fall due behind the end; a slow machine may skip none, because what is late is sent late.
+        #expect(report.requests > 0 && report.requests <= 100)
+    }
+
+    @Test func aMissingServerIsAnError() {
+        #expect(throws: BenchError.self) {
+            try LoadGenerator(.get(), socket: "/nonexistent/socket", dialect: .resp).run()
+        }
+    }
+}

@@ -1,0 +1,224 @@
+import Foundation
+import Larder
+import Synchronization
+import Testing
+
+/// Counts how often it was decoded, and by which thread does not matter.
+private struct Counted: Codable, Equatable {
+    static let decodings = Atomic<Int>(0)
+    var number: Int
+
+    init(_ number: Int) { self.number = number }
+    init(from decoder: any Decoder) throws {
+        Self.decodings.add(1, ordering: .relaxed)
+        number = try decoder.singleValueContainer().decode(Int.self)
+    }
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(number)
+    }
+}
+
+private struct Anew: Codable, DecodedEachTime {
+    var number: Int
+    var identity = Object()
+    final class Object {}
+    enum CodingKeys: String, CodingKey { case number }
+}
+
+private final class Shared: Codable {
+    var number: Int
+    init(_ number: Int) { self.number = number }
+}
+
+/// Decoded models that are kept beside hot entries: never seen but by what they save.
+@Suite(.serialized) struct DecodedModelTests {
+    let work: Workspace
+
+    init() throws { work = try Workspace() }
+
+    /// How often `Counted` was decoded meanwhile.
+    private func decodings(_ body: () throws -> Void) rethrows -> Int {
+        let before = Counted.decodings.load(ordering: .relaxed)
+        try body()
+        return Counted.decodings.load(ordering: .relaxed) - before
+    }
+
+    @Test func aHotModelIsDecodedOnce() throws {
+        let cache = try work.cache()
+        try cache.set(Counted(1), forKey: "k")
+        let count = try decodings {
+            for _ in 0..<100 {
+                let read = try cache.value(Counted.self, forKey: "k")
+                #expect(read == Counted(1))
+            }
+        }
+        #expect(count == 1)
+    }
+
+    @Test func theOptionTurnsItOff() throws {
+        let cache = try work.cache { $0.decodedModels = false }
+        try cache.set(Counted(1), forKey: "k")
+        #expect(try decodings { for _ in 0..<10 { _ = try cache.value(Counted.self, forKey: "k") } } == 10)
+    }
+
+    @Test func withoutAMemoryTierEveryReadDecodes() throws {
+        let cache = try work.cache { $0.memoryBytes = 0 }
+        try cache.set(Counted(1), forKey: "k")
+        #expect(try decodings { for _ in 0..<10 { _ = try cache.value(Counted.self, forKey: "k") } } == 10)
+    }
+
+    /// From wherever in the process, by whatever call.
+    @Test func everyWriteShows() throws {
+        let cache = try work.cache()
+        let other = try work.cache()
+        func read() throws -> Int? { try cache.value(Counted.self, forKey: "k")?.number }
+        let writes: [(Int?, () throws -> Void)] = [
+            (1, { try cache.set(Counted(1), forKey: "k") }),
+            (2, { try other.set(Counted(2), forKey: "k") }),
+            (3, { try other.setBytes(Array("3".utf8), forKey: "k") }),
+            (4, { try other.batch { try $0.set(Counted(4), forKey: "k") } }),
+            (nil, { try other.remove("k") }),
+            (5, { try other.set(Counted(5), forKey: "k") }),
+            (nil, { try other.batch { $0.remove("k") } }),
+            (6, { try other.set(Counted(6), forKey: "k") }),
+            (nil, { try other.removeAll() }),
+            (7, { try other.set(Counted(7), forKey: "k") }),
+            (nil, { try other.remove(prefix: "k") }),
+            (8, { try other.set(Counted(8), forKey: "k") }),
+            (8, { try other.setPolicy(.never, forKey: "k") }),
+        ]
+        for (expected, write) in writes {
+            try write()
+            for _ in 0..<3 { #expect(try read() == expected) }
+        }
+    }
+
+    @Test func anExpiredModelIsNotHandedOut() throws {
+        let cache = try work.cache(policy: .high)
+        try cache.set(Counted(1), forKey: "governed")
+        try cache.set(Counted(2), forKey: "own", policy: .every(5))
+        for _ in 0..<2 {
+            #expect(try cache.value(Counted.self, forKey: "governed") != nil)
+            #expect(try cache.value(Counted.self, forKey: "own") != nil)
+        }
+        work.time.advance(milliseconds: 5000)
+        #expect(try cache.value(Counted.self, forKey: "own") == nil)
+        #expect(try cache.value(Counted.self, forKey: "governed") != nil)
+        try cache.setPolicy(.highest)
+        work.time.advance(milliseconds: 5000)
+        #expect(try cache.value(Counted.self, forKey: "governed") == nil)
+    }
+
+    @Test func anotherTypeIsDecodedForItself() throws {
+        let cache = try work.cache()
+        try cache.set(5, forKey: "k")
+        for _ in 0..<3 {
+            #expect(try cache.value(Counted.self, forKey: "k") == Counted(5))
+            #expect(try cache.value(Int.self, forKey: "k") == 5)
+            #expect(try cache.value(Double.self, forKey: "k") == 5)
+            expectError(.decoding) { _ = try cache.value(String.self, forKey: "k") }
+        }
+    }
+
+    /// Two caches on one database that read dates in ways of their own.
+    @Test func eachCodecGetsItsOwn() throws {
+        let decoder = JSONDecoder()
+        decoder.dateDecodingStrategy = .secondsSince1970
+        let standard = try work.cache()
+        let own = try work.cache { $0.codec = .json(encoder: JSONEncoder(), decoder: decoder) }
+        try standard.set(100.0, forKey: "k")
+        for _ in 0..<3 {
+            #expect(try standard.value(Date.self, forKey: "k") == Date(timeIntervalSinceReferenceDate: 100))
+            #expect(try own.value(Date.self, forKey: "k") == Date(timeIntervalSince1970: 100))
+        }
+    }
+
+    @Test func objectsAreNeverShared() throws {
+        let cache = try work.cache()
+        try cache.set(Shared(1), forKey: "one")
+        try cache.set([Shared(1)], forKey: "many")
+        try cache.set(["a": [Shared(1)]], forKey: "deep")
+        for key in ["one", "many", "deep"] {
+            func read() throws -> Shared? {
+                switch key {
+                case "one": try cache.value(Shared.self, forKey: key)
+                case "many": try cache.value([Shared?].self, forKey: key)?[0]
+                default: try cache.value([String: [Shared]].self, forKey: key)?["a"]?[0]
+                }
+            }
+            let first = try read()
+            first?.number = 2
+            let second = try read()
+            #expect(first != nil && second != nil && first !== second && second?.number == 1)
+        }
+        try cache.set(Anew(number: 1), forKey: "anew")
+        let anew = try (0..<3).map { _ in try cache.value(Anew.self, forKey: "anew")?.identity }
+        #expect(anew[0] != nil && anew[0] !== anew[1] && anew[1] !== anew[2])
+    }
+
+    @Test func snapshotsReadTheirOwnInstant() throws {
+        let cache = try work.cache()
+        try cache.set(Counted(1), forKey: "k")
+        _ = try cache.value(Counted.self, forKey: "k")
+        let snapshot = try cache.snapshot()
+        try cache.set(Counted(2), forKey: "k")
+        for _ in 0..<3 {
+            #expect(try snapshot.value(Counted.self, forKey: "k") == Counted(1))
+            #expect(try cache.value(Counted.self, forKey: "k") == Counted(2))
+        }
+    }
+
+    @Test func closedAndDeletedCachesAnswerAsEver() throws {
+        let cache = try work.cache()
+        try cache.set(Counted(1), forKey: "k")
+        _ = try cache.value(Counted.self, forKey: "k")
+        _ = try cache.value(Counted.self, forKey: "k")
+        try work.cache().delete()
+        expectError(.deleted) { _ = try cache.value(Counted.self, forKey: "k") }
+        cache.close()
+        expectError(.closed) { _ = try cache.value(Counted.self, forKey: "k") }
+        expectError(.invalidArgument) {
+            _ = try work.cache("other").value(Counted.self, forKey: String(repeating: "k", count: 65_537))
+        }
+    }
+
+    /// Models are bounded by the memory budget: many large ones do not stay, and all are right.
+    @Test func manyModelsStayWithinTheBudget() throws {
+        let cache = try work.cache { $0.memoryBytes = 200_000 }
+        let text = String(repeating: "x", count: 1000)
+        for index in 0..<500 { try cache.set([text, "\(index)"], forKey: "k\(index)") }
+        for _ in 0..<2 {
+            for index in 0..<500 { #expect(try cache.value([String].self, forKey: "k\(index)") == [text, "\(index)"]) }
+        }
+    }
+
+    private final class LastWritten: Sendable {
+        let number = Atomic<Int>(0)
+    }
+
+    /// Readers never see a model that was replaced before they asked.
+    @Test func readersAndWritersOnOneKey() async throws {
+        let cache = try work.cache()
+        let written = LastWritten()
+        try cache.set(Counted(0), forKey: "k")
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask {
+                for number in 1...300 {
+                    try? cache.set(Counted(number), forKey: "k")
+                    written.number.store(number, ordering: .releasing)
+                }
+            }
+            for _ in 0..<3 {
+                group.addTask {
+                    while true {
+                        let floor = written.number.load(ordering: .acquiring)
+                        let read = (try? cache.value(Counted.self, forKey: "k"))?.number ?? -1
+                        #expect(read >= floor)
+                        if floor == 300 || read < floor { return }
+                    }
+                }
+            }
+        }
+    }
+}
