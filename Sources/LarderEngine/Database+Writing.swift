@@ -43,37 +43,8 @@ extension Database {
         return ticket
     }
 
-    /// As ``perform(_:loading:now:durability:fillCache:_:)`` if everything the command needs to see is in memory: for event
-    /// loops.
-    /// - Returns: nil when a key must be read from the disk or files must be opened first; then nothing was done.
-    package func performIfHot(
-        _ keys: [Key], loading: Bool, now: Int64, durability: Durability? = nil,
-        _ body: (inout Update) throws(LarderError) -> Void
-    ) throws(LarderError) -> CommitTicket? {
-        var request = Request(
-            keys: keys, loading: loading ? .records : .none, now: now, durability: durability, needsFiles: false)
-        request.onlyHot = true
-        return try run(request, body)
-    }
-
-    /// As ``perform(_:loading:now:durability:fillCache:_:)`` for a body that looks at headers and never at payloads: none is
-    /// kept in memory while the others are read, however many and large the entries are. May block.
-    package func performOnHeaders(
-        _ keys: [Key], now: Int64, durability: Durability? = nil, _ body: (inout Update) throws(LarderError) -> Void
-    ) throws(LarderError) -> CommitTicket {
-        var isReadable = true
-        let request = Request(keys: keys, loading: .headers, now: now, durability: durability, needsFiles: false)
-        let ticket = try run(request) { (update) throws(LarderError) in
-            isReadable = update.unreadable.isEmpty
-            if isReadable { try body(&update) }
-        }
-        if isReadable, let ticket { return ticket }
-        // Says what cannot be read.
-        return try perform(keys, loading: true, now: now, durability: durability, body)
-    }
-
     /// One command, as the engine runs it.
-    private struct Request {
+    struct Request {
         let keys: [Key]
         let loading: Loading
         let now: Int64
@@ -81,13 +52,13 @@ extension Database {
         /// Whether the body must not run while the database's files are not open.
         let needsFiles: Bool
         var fillCache = true
-        /// Whether nothing may be read from the disk.
-        var onlyHot = false
+        /// Whether nothing is to be done when the disk would have to be asked.
+        var onlyIfHot = false
     }
 
-    /// - Returns: nil when the files that the request needs are not open, or the disk would have to be read and may not; then
+    /// - Returns: nil when the files that the request needs are not open, or the disk that it must not ask is needed; then
     ///   nothing was done.
-    private func run(
+    func run(
         _ request: Request, _ body: (inout Update) throws(LarderError) -> Void
     ) throws(LarderError) -> CommitTicket? {
         try ForkGuard.check("update")
@@ -98,7 +69,7 @@ extension Database {
         var attempt = 0
         while true {
             attempt += 1
-            if request.loading != .none, !request.onlyHot {
+            if request.loading != .none, !request.onlyIfHot {
                 try readCold(keys, request.loading, &cold, attempt: attempt)
             }
             lock(shards)
@@ -110,7 +81,7 @@ extension Database {
             var loaded: [ColdReads.Value] = []
             if request.loading != .none {
                 guard let found = try gather(keys, request.loading, &cold, attempt: attempt, ticket: &ticket) else {
-                    if request.onlyHot { return nil }
+                    if request.onlyIfHot { return nil }
                     continue
                 }
                 loaded = found
@@ -132,14 +103,14 @@ extension Database {
     }
 
     /// The shards of `keys`, one bit for each. A set of bits, because a command of one key should not allocate for it.
-    private func shardSet(_ keys: [Key]) -> UInt32 {
+    func shardSet(_ keys: [Key]) -> UInt32 {
         // The database's state is read with at least one lock held.
         if keys.isEmpty { return 1 }
         return keys.reduce(0) { $0 | 1 << UInt32(shardIndex($1)) }
     }
 
     /// Takes the locks in the order of the shards' indices.
-    private func lock(_ shards: UInt32) {
+    func lock(_ shards: UInt32) {
         var rest = shards
         while rest != 0 {
             shard(rest.trailingZeroBitCount).lock.lock()
@@ -147,7 +118,7 @@ extension Database {
         }
     }
 
-    private func unlock(_ shards: UInt32) {
+    func unlock(_ shards: UInt32) {
         var rest = shards
         while rest != 0 {
             shard(rest.trailingZeroBitCount).lock.unlock()
