@@ -59,12 +59,14 @@ final class Checkpointer: @unchecked Sendable {
                 try checkpointInTurn()
                 _ = keeper.note(failure: nil)
             }
+            pipeline.tellOfCheckpoint()
             return true
         } catch {
             // Said once, not four times a second.
             let isNew = keeper.note(failure: error)
             context.report(isNew ? .error : .debug, "a checkpoint failed, and is tried again: \(error)")
             keeper.wantCheckpoint()
+            pipeline.tellOfCheckpoint()
             return false
         }
     }

@@ -5,6 +5,12 @@ import Threading
 package protocol CommitObserver: AnyObject, Sendable {
     /// Every sequence up to `sequence` that was not decided before is now committed (`failure` is nil) or failed.
     func commitsDecided(upTo sequence: UInt64, failure: LarderError?)
+    /// There may be room again for writers that waited because of ``CommitPipeline/isCongested``, or they would be refused now.
+    func congestionMayBeOver()
+}
+
+extension CommitObserver {
+    package func congestionMayBeOver() {}
 }
 
 /// Takes applied units in order and makes them durable in groups.
@@ -177,6 +183,11 @@ package final class CommitPipeline: @unchecked Sendable {
             lead(until: lastSequence)
         }
         lock.unlock()
+    }
+
+    /// Tells observers that a checkpoint came to an end.
+    func tellOfCheckpoint() {
+        for observer in lock.withLock({ observers }) { observer.congestionMayBeOver() }
     }
 
     /// How many threads wait for a decision. For tests.

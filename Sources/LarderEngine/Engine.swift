@@ -62,13 +62,26 @@ package final class Engine: @unchecked Sendable {
         checkpointer = Checkpointer(context: context, table: table, keeper: keeper, pipeline: pipeline)
         maintenance = Maintenance(
             context: context, table: table, damage: damage, keeper: keeper, checkpointer: checkpointer)
-        try readDirectory()
-        pipeline.begin(behind: try keeper.recover(table))
+        do throws(LarderError) {
+            try readDirectory()
+            pipeline.begin(behind: try keeper.recover(table))
+        } catch {
+            giveUp()
+            throw error
+        }
         pipeline.start()
         if options.backgroundMaintenance { maintenance.start() }
     }
 
     deinit { shutdown() }
+
+    /// Leaves everything on the disk as it is, for a larder that could not be opened: `deinit` runs all the same.
+    private func giveUp() {
+        stateLock.withLock { isShutDown = true }
+        keeper.close()
+        table.removeAll()
+        stateLock.withLock { lockFile = nil }
+    }
 
     /// Finds the databases and removes what a crash left behind.
     private func readDirectory() throws(LarderError) {

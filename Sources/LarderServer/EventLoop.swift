@@ -147,6 +147,9 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         if awaitsDecisions.load(ordering: .relaxed) { send(.decided) }
     }
 
+    /// Has the connections looked at that wait for room.
+    func congestionMayBeOver() { send(.decided) }
+
     private func readMail() {
         let messages = mailLock.withLock {
             defer { mail = [] }

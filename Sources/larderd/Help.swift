@@ -23,6 +23,8 @@ enum Help {
                              (default: everysecond)
           --memory BYTES     memory for hot entries beside the disk, such as 256M; 0 for none
                              (default: a 16th of the machine's, at least 16M, at most 512M)
+          --checkpoint BYTES bytes of the journal from which entries are written to the databases, and the journal is cut;
+                             less takes less disk and memory, and costs more time (default: 64M)
           --threads N        event loops, 1 to 64 (default: 1)
           --max-clients N    connections at a time (default: 10000)
           --max-databases N  databases in the larder (default: 64)

@@ -66,7 +66,7 @@ struct Options {
     private mutating func takeValue(_ name: String, _ inline: String?) throws(Failure) {
         let known = [
             "--dir", "--socket", "--policy", "--durability", "--threads", "--log-level", "--max-clients",
-            "--max-databases", "--max-reply", "--memory",
+            "--max-databases", "--max-reply", "--memory", "--checkpoint",
         ]
         guard known.contains(name) else {
             throw Failure(
@@ -96,6 +96,12 @@ struct Options {
             }
             logLevel = level
         case "--memory": configuration.engine.memoryBytes = try byteCount(name, value)
+        case "--checkpoint":
+            let bytes = max(1024, try byteCount(name, value))
+            configuration.engine.checkpointBytes = bytes
+            // Whole files of the journal go when a checkpoint is done: a few for each.
+            configuration.engine.journalSegmentBytes = min(
+                configuration.engine.journalSegmentBytes, max(64 << 10, bytes / 4))
         case "--max-reply": configuration.limits.replyBytesMax = try byteCount(name, value)
         case "--threads": configuration.threads = try number(name, value, 1...64)
         case "--max-clients": configuration.limits.clientsMax = try number(name, value, 1...1_000_000)

@@ -55,6 +55,19 @@ import Threading
         #expect(try survivor.database().contents() == ["a": "1"])
     }
 
+    /// A larder that is refused because of a damaged journal stays as it is.
+    @Test func aJournalThatIsRefusedIsNotChanged() throws {
+        let larder = try TestLarder()
+        for number in 0..<5 { try larder.database().put("a\(number)", "1") }
+        let survivor = try larder.survivor()
+        let journal = try Files.read(survivor.journalSegments[0])
+        try Files.flip(survivor.journalSegments[0], at: journal.count / 2)
+        #expect(errorCode { _ = try survivor.engine() } == .damaged)
+        #expect(errorCode { _ = try survivor.engine() } == .damaged)
+        try Files.write(survivor.journalSegments[0], journal)
+        #expect(try survivor.database().contents().count == 5)
+    }
+
     /// A purge that is applied and not yet durable has cleared what is in memory; the journal must stay until it is.
     @Test func aPurgeThatFailsAfterACheckpointLosesNothing() throws {
         let fault = Fault()
@@ -176,6 +189,36 @@ import Threading
         #expect(!calls.current.contains(.fsync))
         try database.flush()
         #expect(calls.current.contains(.fsync))
+    }
+
+    /// Where no checkpoint succeeds, writers hear so, instead of waiting for room for ever; what is there stays readable.
+    @Test(arguments: [false, true])
+    func writersAreRefusedWhileTheJournalIsFullAndCannotBeEmptied(hasThreads: Bool) throws {
+        let isFailing = Mutexed(true)
+        let larder = try TestLarder {
+            $0.checkpointBytes = 100_000
+            $0.backgroundMaintenance = hasThreads
+            $0.maintenanceMilliseconds = 1
+            $0.journalFaults = JournalFaults { call, _ in call == .unlink && isFailing.current ? .fail(EIO) : nil }
+        }
+        let database = try larder.database()
+        let value = String(repeating: "x", count: 50_000)
+        var count = 0
+        var code: LarderError.Code?
+        while code == nil, count < 1000 {
+            code = errorCode { try database.put("k\(count)", value) }
+            if code == nil { count += 1 }
+        }
+        #expect(code == .writesSuspended)
+        #expect(count > 10)
+        #expect(try database.value("k3") == value)
+        #expect(try !larder.engine().pipeline.isCongested, "nobody makes room: loops have to hear the error too")
+        isFailing.with { $0 = false }
+        // With threads the next checkpoint may still have to come; without, the next writer writes it.
+        while try larder.engine().pipeline.refusal("test") != nil, hasThreads { sched_yield() }
+        for number in 0..<100 { try database.put("n\(number)", value) }
+        larder.close()
+        #expect(try larder.database().contents().count == count + 100)
     }
 
     /// The next start must not take for whole what the journal's damage has made a mixture of.

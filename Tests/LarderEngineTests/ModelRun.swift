@@ -39,6 +39,9 @@ final class ModelRun {
             // Without a memory tier, with one that evicts all the time, with an ample one.
             options.memoryBytes = [0, 20_000, 16 << 20].randomElement(using: &random) ?? 0
             options.durability = Durability.allCases.randomElement(using: &random) ?? .os
+            // Checkpoints and new segments of the journal now and then, or all the time.
+            options.checkpointBytes = [3000, 64 << 20].randomElement(using: &random) ?? 3000
+            options.journalSegmentBytes = [1000, 16 << 20].randomElement(using: &random) ?? 1000
             options.beforeCommit = { () throws(LarderError) in
                 if isFailing.current { throw LarderError(.io, "told to fail", operation: "test") }
             }

@@ -23,6 +23,8 @@ import Testing
                              (default: everysecond)
           --memory BYTES     memory for hot entries beside the disk, such as 256M; 0 for none
                              (default: a 16th of the machine's, at least 16M, at most 512M)
+          --checkpoint BYTES bytes of the journal from which entries are written to the databases, and the journal is cut;
+                             less takes less disk and memory, and costs more time (default: 64M)
           --threads N        event loops, 1 to 64 (default: 1)
           --max-clients N    connections at a time (default: 10000)
           --max-databases N  databases in the larder (default: 64)
@@ -76,6 +78,10 @@ import Testing
         (["--threads", "65"], "--threads 65: it is a number from 1 to 64"),
         (["--threads", "99999999999999999999"], "--threads 99999999999999999999: it is a number from 1 to 64"),
         (["--max-clients", "x"], "--max-clients x: it is a number from 1 to 1000000"),
+        (
+            ["--checkpoint", "often"],
+            "--checkpoint often: it is a number of bytes, or one with K, M or G behind it, up to 1T"
+        ),
         (["--memory", "lots"], "--memory lots: it is a number of bytes, or one with K, M or G behind it, up to 1T"),
         (
             ["--memory=8192G"],

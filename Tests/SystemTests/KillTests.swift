@@ -17,6 +17,8 @@ import Threading
 
     @Test(arguments: [
         [], ["--threads", "2"], ["--durability", "always"], ["--threads", "2", "--durability", "always"],
+        // Checkpoints all the time.
+        ["--checkpoint", "16K"], ["--threads", "2", "--checkpoint", "2K", "--memory", "0"],
     ])
     func whatWasAcknowledgedIsThere(_ options: [String]) throws {
         var generator = SeededGenerator(seed: testSeed("kill \(options)"))

@@ -1,0 +1,186 @@
+import TestSupport
+
+@testable import LarderEngine
+
+/// A random run of an engine, one acknowledged commit unit after the other, with all states it went through.
+///
+/// What the journal has after a crash must be one of those states: the same for all databases, except for what has reached
+/// the disk by another way. A database cannot fall back behind its last change as a whole (a purge, a policy, its
+/// creation).
+final class RecordedRun {
+    typealias Entries = [String: Model.Entry]
+
+    static let names = ["a", "b", "c"]
+    let larder: TestLarder
+    var random: SeededGenerator
+    /// After how many commit units the recorded run stands.
+    private(set) var unit = 0
+    /// The entries of all databases after each unit; the first is that of the empty larder.
+    private(set) var states: [[String: Entries]] = [[:]]
+    /// Policy and `deadBefore` of each database at the end.
+    private(set) var models: [String: Model] = [:]
+    /// The unit of the last change of each database as a whole.
+    private var wholeChanges: [String: Int] = [:]
+    private var counter = 0
+    /// Writes that were refused.
+    private(set) var refused = 0
+
+    init(_ random: SeededGenerator, _ configure: (inout EngineOptions) -> Void) throws {
+        self.random = random
+        larder = try TestLarder(inMemory: true, configure)
+    }
+
+    func run(steps: Int) throws {
+        for _ in 0..<steps {
+            let name = Self.names.randomElement(using: &random) ?? "a"
+            switch Int.random(in: 0..<40, using: &random) {
+            case 0..<16: try put(name, count: 1)
+            case 16..<24: try put(name, count: 4)
+            case 24..<30: try remove(name)
+            case 30..<33: larder.time.advance(milliseconds: Int64.random(in: 0...20_000, using: &random))
+            case 33..<34: try purge(name)
+            case 34..<35: try changePolicy(name)
+            case 35..<36: try deleteAndCreate(name)
+            case 36..<37: _ = try? larder.engine().database(name).flush()
+            case 37..<38: _ = try larder.engine().maintain()
+            default: try checkReads(name)
+            }
+        }
+    }
+
+    // MARK: Steps
+
+    private func database(_ name: String) throws -> Database {
+        let database = try larder.database(name)
+        if models[name] == nil {
+            models[name] = Model(policy: .lowest)
+            wholeChanges[name] = unit
+        }
+        return database
+    }
+
+    private func key() -> String { "k\(Int.random(in: 0..<12, using: &random))" }
+
+    /// - Returns: whether it was acknowledged.
+    private func attempt(_ body: () throws -> Void) throws -> Bool {
+        do {
+            try body()
+            return true
+        } catch let error as LarderError where [.commitFailed, .io, .writesSuspended].contains(error.code) {
+            refused += 1
+            return false
+        }
+    }
+
+    private func record(_ name: String) {
+        unit += 1
+        var state = states[states.count - 1]
+        state[name] = models[name]?.entries
+        states.append(state)
+    }
+
+    private func put(_ name: String, count: Int) throws {
+        let database = try database(name)
+        let now = try larder.engine().now()
+        counter += 1
+        let keys = Set((0..<count).map { _ in key() }).sorted()
+        let value = "\(counter)" + String(repeating: "x", count: random.oneIn(10) ? 900 : counter % 40)
+        let rules: [DeadlineRule] = [.governed, .governed, .ownNever, .own(now + 15_000)]
+        let rule = rules.randomElement(using: &random) ?? .governed
+        let durability = Durability.allCases.randomElement(using: &random)
+        let isDone = try attempt {
+            try database.commit(keys.map { Key($0) }, loading: false, durability: durability) { update in
+                for index in keys.indices {
+                    Array(value.utf8).withUnsafeBytes { update.put(index, payload: $0, rule: rule) }
+                }
+            }
+        }
+        guard isDone else { return }
+        for key in keys { models[name]?.entries[key] = Model.Entry(value: value, storedAt: now, rule: rule) }
+        record(name)
+    }
+
+    private func remove(_ name: String) throws {
+        let database = try database(name)
+        let key = key()
+        guard try attempt({ try database.remove(key) }) else { return }
+        models[name]?.entries[key] = nil
+        record(name)
+    }
+
+    private func purge(_ name: String) throws {
+        let database = try database(name)
+        guard try attempt({ _ = try database.purge(counting: random.oneIn(2)) }) else { return }
+        models[name]?.entries = [:]
+        models[name]?.deadBefore = 0
+        record(name)
+        wholeChanges[name] = unit
+    }
+
+    private func changePolicy(_ name: String) throws {
+        let database = try database(name)
+        let policy = [UpdatePolicy.highest, .high, .lowest, .never].randomElement(using: &random) ?? .never
+        let now = try larder.engine().now()
+        guard try attempt({ try database.setPolicy(policy) }) else { return }
+        models[name]?.change(policy, now)
+        record(name)
+    }
+
+    private func deleteAndCreate(_ name: String) throws {
+        _ = try database(name)
+        guard try attempt({ _ = try larder.engine().deleteDatabase(name) }) else { return }
+        models[name] = nil
+        record(name)
+        _ = try database(name)
+        wholeChanges[name] = unit
+    }
+
+    // MARK: What there has to be
+
+    private func visible(_ entries: Entries?, _ name: String, _ now: Int64) -> [String: String] {
+        guard let entries, let model = models[name] else { return [:] }
+        return entries.filter { model.isFresh($0.value, now) }.mapValues(\.value)
+    }
+
+    private func checkReads(_ name: String) throws {
+        let expected = visible(models[name]?.entries, name, try larder.engine().now())
+        let found = try database(name).contents()
+        guard found == expected else { throw mismatch("\(name) in the run", found, expected) }
+        let snapshot = try database(name).snapshot().contents()
+        guard snapshot == expected else { throw mismatch("a snapshot of \(name)", snapshot, expected) }
+    }
+
+    private func mismatch(_ what: String, _ found: [String: String], _ expected: [String: String]) -> ModelRun.Mismatch
+    {
+        ModelRun.Mismatch(description: "\(what): found \(found), expected \(expected)")
+    }
+
+    /// What is wrong with a larder that was left by a crash at the end; nil when it is as acknowledged.
+    func defectOfEnd(_ survivor: TestLarder) throws -> String? {
+        try defect(survivor, from: unit)
+    }
+
+    /// What is wrong with a larder whose journal was cut or damaged; nil when all databases that were not set aside are in
+    /// the state after one and the same unit.
+    /// - Parameter first: no earlier one.
+    func defect(_ survivor: TestLarder, from first: Int = 0) throws -> String? {
+        let engine = try survivor.engine()
+        let now = engine.now()
+        var found: [String: [String: String]] = [:]
+        for name in Self.names where models[name] != nil {
+            found[name] = try engine.database(name).contents()
+        }
+        let setAside = survivor.setAside
+        for (name, contents) in found where setAside.contains(where: { $0.hasSuffix("-" + name) }) {
+            if !contents.isEmpty { return "\(name) was set aside and has \(contents)" }
+            found[name] = nil
+        }
+        let fits = (first...unit).contains { number in
+            found.allSatisfy { name, contents in
+                let state = states[max(number, wholeChanges[name] ?? 0)]
+                return contents == visible(state[name], name, now)
+            }
+        }
+        return fits ? nil : "no state since unit \(first) of \(unit) has \(found); at the end \(models)"
+    }
+}

@@ -1,0 +1,158 @@
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
+/// Recorded runs of whole engines: crashes at many places, journals that are cut or damaged, disks that fail.
+@Suite struct RecordedRunTests {
+    /// `LARDER_ROUNDS`, a few if it is not set.
+    private static func rounds(_ standard: Int) -> Int {
+        getenv("LARDER_ROUNDS").flatMap { Int(String(cString: $0)) } ?? standard
+    }
+
+    /// Small enough for checkpoints and new segments all the time.
+    private static func makeSmall(_ options: inout EngineOptions, _ random: inout SeededGenerator) {
+        options.checkpointBytes = [1500, 6000, 1 << 20].randomElement(using: &random) ?? 1500
+        options.journalSegmentBytes = [500, 3000, 1 << 20].randomElement(using: &random) ?? 500
+        options.memoryBytes = [0, 3000, 16 << 20].randomElement(using: &random) ?? 0
+        options.durability = Durability.allCases.randomElement(using: &random) ?? .os
+        options.checkpointMilliseconds = [1000, 1_000_000].randomElement(using: &random) ?? 1000
+    }
+
+    @Test func aCrashAfterAnyNumberOfStepsLosesNothing() throws {
+        let base = testSeed()
+        for round in 0..<Self.rounds(6) {
+            let seed = base &+ UInt64(truncatingIfNeeded: round)
+            var random = SeededGenerator(seed: seed)
+            let run = try RecordedRun(random) { Self.makeSmall(&$0, &random) }
+            for stop in 0..<12 {
+                try run.run(steps: 15)
+                let survivor = try run.larder.survivor()
+                // Sometimes nobody looks before the larder is closed again, or checkpoints.
+                if stop % 3 == 0 { _ = try survivor.engine() }
+                if stop % 3 == 0 { survivor.close() }
+                if stop % 3 == 1 { _ = try survivor.engine().maintain() }
+                let defect = try run.defectOfEnd(survivor)
+                #expect(defect == nil, "LARDER_SEED=\(seed) LARDER_ROUNDS=1, stop \(stop)")
+                survivor.close()
+                let again = try run.defectOfEnd(survivor)
+                #expect(again == nil, "LARDER_SEED=\(seed) LARDER_ROUNDS=1, stop \(stop), opened again")
+                if defect != nil || again != nil { return }
+            }
+        }
+    }
+
+    @Test func aJournalThatIsCutOrDamagedGivesABeginningOrAReport() throws {
+        let base = testSeed()
+        var refused = 0
+        var asides = 0
+        for round in 0..<Self.rounds(5) {
+            let seed = base &+ UInt64(truncatingIfNeeded: round)
+            var random = SeededGenerator(seed: seed)
+            let run = try RecordedRun(random) { options in
+                Self.makeSmall(&options, &random)
+                // So that there is a journal to be damaged.
+                options.checkpointBytes = [6000, 1 << 20].randomElement(using: &random) ?? 6000
+            }
+            try run.run(steps: 150)
+            let segments = run.larder.journalSegments
+            guard !segments.isEmpty else { continue }
+            for attempt in 0..<30 {
+                let setsAside = attempt % 2 == 0
+                let survivor = try run.larder.survivor { $0.onDamage = setsAside ? .setAside : .fail }
+                let segment = survivor.journalSegments[Int.random(in: 0..<segments.count, using: &random)]
+                let bytes = try Files.read(segment)
+                let offset = Int.random(in: 0..<bytes.count, using: &random)
+                switch attempt % 3 {
+                case 0: try Files.truncate(segment, to: offset)
+                case 1: try Files.flip(segment, at: offset)
+                default:
+                    // As a machine that failed leaves it: the end of the last segment is missing.
+                    let last = survivor.journalSegments[segments.count - 1]
+                    try Files.truncate(last, to: Int.random(in: 0...(try Files.read(last).count), using: &random))
+                }
+                let what: Comment = "LARDER_SEED=\(seed) LARDER_ROUNDS=1, attempt \(attempt), \(segment) at \(offset)"
+                do throws(LarderError) {
+                    _ = try Engine.open(survivor.path, options: survivor.options, time: survivor.time).shutdown()
+                } catch {
+                    #expect(error.code == .damaged && !setsAside, what)
+                    refused += 1
+                    continue
+                }
+                if !survivor.setAside.isEmpty { asides += 1 }
+                for opening in 0..<2 {
+                    let defect = try run.defect(survivor)
+                    #expect(defect == nil, "\(what), opening \(opening)")
+                    if defect != nil { return }
+                    survivor.close()
+                }
+                // It takes writes again.
+                try survivor.database("a").put("k0", "new")
+                #expect(try survivor.database("a").value("k0") == "new", what)
+            }
+        }
+        #expect(refused > 0 && asides > 0)
+    }
+
+    @Test func whateverFailsOfTheJournalAcknowledgedWritesStay() throws {
+        let base = testSeed()
+        var refused = 0
+        for round in 0..<Self.rounds(12) {
+            let seed = base &+ UInt64(truncatingIfNeeded: round)
+            var random = SeededGenerator(seed: seed)
+            let faults = RandomFaults(random, oneIn: [4, 12, 60][round % 3])
+            let run = try RecordedRun(random) { options in
+                Self.makeSmall(&options, &random)
+                options.journalFaults = faults.hook
+            }
+            for stop in 0..<6 {
+                try run.run(steps: 25)
+                let defect = try run.defectOfEnd(try run.larder.survivor())
+                #expect(defect == nil, "LARDER_SEED=\(seed) LARDER_ROUNDS=\(round + 1), stop \(stop)")
+                if defect != nil { return }
+            }
+            refused += run.refused
+            // The disk is well again: everything goes on, and nothing more is refused.
+            faults.stop()
+            _ = try run.larder.engine().maintain()
+            _ = try run.larder.engine().maintain()
+            let before = run.refused
+            try run.run(steps: 40)
+            #expect(run.refused == before, "LARDER_SEED=\(seed) LARDER_ROUNDS=\(round + 1)")
+            run.larder.close()
+            let defect = try run.defectOfEnd(run.larder)
+            #expect(defect == nil, "LARDER_SEED=\(seed) LARDER_ROUNDS=\(round + 1), the end")
+            if defect != nil { return }
+        }
+        #expect(refused > 0)
+    }
+
+    /// Some of the journal's calls fail, one way or another.
+    private final class RandomFaults: Sendable {
+        private let state: Mutexed<(random: SeededGenerator, chances: Int)>
+
+        init(_ random: SeededGenerator, oneIn chances: Int) { state = Mutexed((random, chances)) }
+
+        func stop() { state.with { $0.chances = 0 } }
+
+        var hook: JournalFaults {
+            JournalFaults { [self] call, _ in
+                state.with { state in
+                    guard state.chances > 0, state.random.oneIn(state.chances) else { return nil }
+                    switch call {
+                    case .write(let count): return state.random.oneIn(2) ? .fail(ENOSPC) : .shorten(count / 2)
+                    // What was written, could not be synced, and cannot be taken back may be there after a crash.
+                    case .ftruncate: return nil
+                    default: return .fail(EIO)
+                    }
+                }
+            }
+        }
+    }
+}
