@@ -23,7 +23,8 @@ extension Journal {
         try? files.truncate(segment.file, to: offset, path: segment.path)
         lock.withLock {
             segment.byteCount = offset
-            lastSequence = batch.firstSequence - 1
+            // Not the number before the group's first: units that failed, and changes of whole databases, leave gaps.
+            lastSequence = sequenceBefore
             segment.lastSequence = lastSequence
             segment.hasFrames = offset > JournalFormat.segmentHeaderBytes
             active = nil

@@ -36,6 +36,8 @@ final class Journal: @unchecked Sendable {
     /// Where the next frame goes, if it fits.
     var active: JournalSegment?
     var lastSequence: UInt64 = 0
+    /// ``lastSequence`` before the last group was appended.
+    var sequenceBefore: UInt64 = 0
     /// Everything up to it is on the disk.
     var syncedSequence: UInt64 = 0
     var nextNumber: UInt64 = 1
@@ -112,6 +114,7 @@ final class Journal: @unchecked Sendable {
             segment.byteCount = offset + frame.count
             segment.lastSequence = batch.lastSequence
             segment.hasFrames = true
+            sequenceBefore = lastSequence
             lastSequence = batch.lastSequence
         }
     }

@@ -68,6 +68,23 @@ import Threading
         #expect(try survivor.database().contents().count == 5)
     }
 
+    /// Changes of whole databases have numbers too, and are not in the journal.
+    @Test func aGroupThatCouldNotBeSyncedLeavesNoGap() throws {
+        let isFailing = Mutexed(false)
+        let larder = try TestLarder {
+            $0.journalFaults = JournalFaults { call, _ in call == .fsync && isFailing.current ? .fail(EIO) : nil }
+        }
+        let database = try larder.database()
+        try database.put("a", "1")
+        try database.setPolicy(.never)
+        isFailing.with { $0 = true }
+        #expect(errorCode { try database.put("a", "2", durability: .always) } == .commitFailed)
+        isFailing.with { $0 = false }
+        try database.put("b", "3")
+        let survivor = try larder.survivor()
+        #expect(try survivor.database().contents() == ["a": "1", "b": "3"])
+    }
+
     /// A purge that is applied and not yet durable has cleared what is in memory; the journal must stay until it is.
     @Test func aPurgeThatFailsAfterACheckpointLosesNothing() throws {
         let fault = Fault()
