@@ -162,7 +162,7 @@ extension Database {
         guard version <= Metadata.formatVersion else { throw newer("its entries have format \(version)") }
     }
 
-    /// Where the journal's end was lost to damage, LevelDB may have a part of what stood there.
+    /// Where the journal's end was lost, LevelDB may have a part of what stood there.
     private func checkJournal(_ store: EpochStore) throws(LarderError) {
         let end = context.journalEnd.load(ordering: .relaxed)
         guard end != .max else { return }
@@ -171,7 +171,8 @@ extension Database {
         }
         let needed = value.flatMap { $0.withUnsafeBytes { BigEndian.read($0, at: 0) } } ?? 0
         guard needed > end else { return }
-        throw damaged("it needs the journal up to \(needed), which was damaged behind \(end)")
+        needsMoreJournal = true
+        throw damaged("it needs the journal up to \(needed), which is lost behind \(end)")
     }
 
     private func damaged(_ why: String) -> LarderError {

@@ -77,6 +77,8 @@ package final class Database: @unchecked Sendable {
     private let shards: [Shard]
     /// Set while the files are about to be removed. See ``Checkpointer``.
     let isLosingFiles = Atomic<Bool>(false)
+    /// Whether the journal's lost end is needed. Set when the larder is opened.
+    var needsMoreJournal = false
     /// Why POINTER could not be read when the larder was opened, for a reason that may pass. Set before anybody else knows
     /// the database.
     var pointerFailure: LarderError?

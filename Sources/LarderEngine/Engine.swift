@@ -78,6 +78,7 @@ package final class Engine: @unchecked Sendable {
     /// Leaves everything on the disk as it is, for a larder that could not be opened: `deinit` runs all the same.
     private func giveUp() {
         stateLock.withLock { isShutDown = true }
+        for database in table.all { database.closeForGood() }
         keeper.close()
         table.removeAll()
         stateLock.withLock { lockFile = nil }

@@ -11,7 +11,7 @@ final class EngineContext: Sendable {
     let graveyard = Graveyard()
     let memory: MemoryBudget
     private let blockCache: BlockCache
-    /// Where the journal's damage began, when some was set aside: no commit unit behind it is there.
+    /// Where the journal's end was lost: no commit unit behind it is there.
     let journalEnd = Atomic<UInt64>(.max)
     private let lastEpoch = Atomic<UInt64>(0)
 

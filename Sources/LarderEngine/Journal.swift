@@ -82,6 +82,11 @@ final class Journal: @unchecked Sendable {
     /// The number of the segment that is being written.
     var activeNumber: UInt64? { lock.withLock { active?.number } }
 
+    /// Says that commit units up to `sequence` were elsewhere before the first segment that is made, if there is none.
+    func begin(behind sequence: UInt64) {
+        lock.withLock { if segments.isEmpty { lastSequence = max(lastSequence, sequence) } }
+    }
+
     // MARK: Appending
 
     /// Writes a commit group, with one write(2). An empty batch is nothing.

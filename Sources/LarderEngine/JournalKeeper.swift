@@ -192,7 +192,9 @@ final class JournalKeeper: @unchecked Sendable {
         }
         // Without POINTER nobody knows which of the operations count, and the next checkpoint would remove them all.
         if let unreadable { throw unreadable }
-        if let damage = report.damage { try setAside(damage, report, table) }
+        // Without a segment nobody knows how far the journal went, and nothing of it was needed any more.
+        if report.damage != nil || report.cut != nil, report.segments > 0 { try findWhoNeedsMore(report, table) }
+        if let damage = report.damage { try setAside(damage, report) }
         if let cut = report.cut {
             context.report(
                 .info, "the journal's last \(cut.bytes) bytes are what was being written at the end: \(cut.reason)")
@@ -203,31 +205,37 @@ final class JournalKeeper: @unchecked Sendable {
             requestCheckpoint()
         }
         // An empty journal does not tell how far an earlier process came; the time does, for what databases note of it.
-        lastSequence = max(report.lastSequence, UInt64(max(0, context.time.now())) << 16)
+        let behind = max(report.lastSequence, UInt64(max(0, context.time.now())) << 16)
+        journal.begin(behind: behind)
+        lastSequence = report.lastSequence
         liveBytes.store(journal.liveByteCount, ordering: .relaxed)
-        return lastSequence
+        return behind
     }
 
-    private func setAside(
-        _ damage: JournalDamage, _ report: JournalReport, _ table: DatabaseTable
-    ) throws(LarderError) {
+    /// Opens all databases, and sets those aside whose LevelDB needs a part of the journal that is lost. Now, because the
+    /// next start would not know of the loss any more.
+    private func findWhoNeedsMore(_ report: JournalReport, _ table: DatabaseTable) throws(LarderError) {
+        if report.damage != nil, context.options.onDamage == .fail { return }
+        context.journalEnd.store(report.lastSequence, ordering: .relaxed)
+        for database in table.all where database.exists {
+            do throws(LarderError) {
+                try database.prepare(forWriting: false)
+            } catch {
+                if database.needsMoreJournal { throw error }
+                context.report(
+                    .error,
+                    "database '\(database.name)' cannot be opened, so that nobody knows whether it needs the part of the "
+                        + "journal that is lost: \(error)")
+            }
+        }
+    }
+
+    private func setAside(_ damage: JournalDamage, _ report: JournalReport) throws(LarderError) {
         guard context.options.onDamage == .setAside else {
             throw LarderError(
                 .damaged,
                 "the journal is damaged: \(damage). What stands before the damage can be used; nothing was changed. "
                     + "Open with the damage set aside to go on with that", operation: "open larder")
-        }
-        context.journalEnd.store(report.lastSequence, ordering: .relaxed)
-        // Who needs what is lost is found out now: the next start would not know of the damage any more.
-        for database in table.all where database.exists {
-            do throws(LarderError) {
-                try database.prepare(forWriting: false)
-            } catch {
-                context.report(
-                    .error,
-                    "database '\(database.name)' cannot be opened, so that nobody knows whether it needs the part of "
-                        + "the journal that is damaged: \(error)")
-            }
         }
         let place = try DamagedFiles.place(for: "journal", context: context)
         do throws(FileError) {
