@@ -1,0 +1,158 @@
+import TestSupport
+import Testing
+import Threading
+
+@testable import LarderEngine
+
+/// Checkpoints all the time, beside everything else that goes on.
+@Suite struct CheckpointConcurrencyTests {
+    private static let rounds = 600
+
+    private static func number(_ text: String?) -> Int { text.flatMap { Int($0.prefix { $0 != "x" }) } ?? 0 }
+
+    /// What one thread did with a database of its own, and with a part of a shared one.
+    private struct Worker {
+        let index: Int
+        let engine: Engine
+        let errors: Mutexed<[String]>
+
+        func note(_ text: String) { errors.with { $0.append("worker \(index): \(text)") } }
+
+        /// Writes batches of growing numbers, and looks at them in every way there is.
+        func run() {
+            do {
+                let shared = try engine.openDatabase("shared", policy: .never)
+                let keys = (0..<4).map { "w\(index):\($0)" }
+                for round in 1...CheckpointConcurrencyTests.rounds {
+                    let value = "\(round)" + String(repeating: "x", count: round % 7 == 0 ? 900 : round % 50)
+                    try shared.commit(keys.map { Key($0) }, loading: round % 3 == 0) { update in
+                        for place in keys.indices {
+                            Array(value.utf8).withUnsafeBytes { update.put(place, payload: $0) }
+                        }
+                    }
+                    try look(shared, keys, round)
+                    if round % 10 == index { try own(round) }
+                    if round % 25 == 0 { try removeAndPutBack(shared, keys, value) }
+                }
+            } catch {
+                note("\(error)")
+            }
+        }
+
+        private func look(_ shared: Database, _ keys: [String], _ round: Int) throws {
+            for key in keys where try number(shared.value(key)) != round { note("\(key) is not \(round)") }
+            guard round % 5 == 0 else { return }
+            let snapshot = try shared.snapshot()
+            let entries = round % 2 == 0 ? try snapshot.contents() : try shared.contents()
+            for key in keys where number(entries[key]) != round { note("\(key) is not \(round) in a view") }
+            // The batches of the others are whole in it.
+            for other in 0..<3 {
+                let seen = Set((0..<4).map { entries["w\(other):\($0)"] })
+                if seen.count != 1 { note("half a batch of \(other): \(seen)") }
+            }
+        }
+
+        private func removeAndPutBack(_ shared: Database, _ keys: [String], _ value: String) throws {
+            try shared.commit(keys.map { Key($0) }, loading: false) { update in
+                for place in keys.indices { update.remove(place) }
+            }
+            if try shared.value(keys[0]) != nil { note("\(keys[0]) was removed") }
+            try shared.commit(keys.map { Key($0) }, loading: true) { update in
+                if update.current(0) != nil { note("\(keys[0]) was removed, and is in an update") }
+                for place in keys.indices { Array(value.utf8).withUnsafeBytes { update.put(place, payload: $0) } }
+            }
+        }
+
+        /// Purges, changes the policy of, deletes and makes again a database that nobody else uses.
+        private func own(_ round: Int) throws {
+            let name = "own\(index)"
+            let own = try engine.openDatabase(name)
+            try own.put("a", "\(round)")
+            try own.setPolicy(round % 20 < 10 ? .never : .lowest)
+            if try number(own.value("a")) != round { note("\(name) lost \(round)") }
+            if round % 30 < 10 {
+                _ = try own.purge(counting: round % 20 < 10)
+                if try own.count(includingExpired: true) != 0 { note("\(name) has entries after a purge") }
+            } else if round % 30 < 20 {
+                _ = try engine.deleteDatabase(name)
+                if try engine.openDatabase(name).value("a") != nil { note("\(name) has entries after its deletion") }
+            }
+            try engine.openDatabase(name).put("b", "\(round)")
+        }
+
+        private func number(_ text: String?) -> Int { CheckpointConcurrencyTests.number(text) }
+    }
+
+    @Test(arguments: [0, 3000, 16 << 20])
+    func everythingAgreesWhileCheckpointsGoOn(memoryBytes: Int) throws {
+        let larder = try TestLarder(inMemory: true) {
+            $0.backgroundMaintenance = true
+            $0.maintenanceMilliseconds = 1
+            $0.checkpointBytes = 4000
+            $0.journalSegmentBytes = 2000
+            $0.memoryBytes = memoryBytes
+            $0.writeBufferBytes = 64 << 10
+        }
+        let engine = try larder.engine()
+        let errors = Mutexed<[String]>([])
+        onThreads(3) { Worker(index: $0, engine: engine, errors: errors).run() }
+        #expect(errors.current.prefix(5).isEmpty, "\(errors.current.prefix(5))")
+        #expect(engine.statistics.checkpoints.read() > 0)
+        larder.close()
+        let contents = try larder.database("shared").contents()
+        for worker in 0..<3 {
+            for part in 0..<4 { #expect(Self.number(contents["w\(worker):\(part)"]) == Self.rounds) }
+        }
+    }
+
+    /// Writers wait where the journal is full, and go on.
+    @Test(arguments: [false, true])
+    func writersThatWaitForACheckpointGoOn(hasThreads: Bool) throws {
+        let larder = try TestLarder(inMemory: true) {
+            $0.backgroundMaintenance = hasThreads
+            $0.checkpointBytes = 1000
+            $0.journalSegmentBytes = 64 << 10
+        }
+        let database = try larder.database()
+        let value = String(repeating: "x", count: 30_000)
+        let errors = Mutexed<[String]>([])
+        // Four times what the journal takes before it is full.
+        onThreads(4) { thread in
+            do {
+                for number in 0..<40 { try database.put("\(thread):\(number)", value) }
+            } catch {
+                errors.with { $0.append("\(error)") }
+            }
+        }
+        #expect(errors.current.isEmpty, "\(errors.current.prefix(3))")
+        #expect(try database.count(includingExpired: true) == 160)
+        // What waits is never much more than what makes it full.
+        #expect(try larder.engine().journalByteCount < 2 << 20)
+    }
+
+    /// Loops do not write checkpoints: they are told when there is room.
+    @Test func observersHearOfRoom() throws {
+        final class Ear: CommitObserver {
+            let calls = Mutexed(0)
+            func commitsDecided(upTo sequence: UInt64, failure: LarderError?) {}
+            func congestionMayBeOver() { calls.with { $0 += 1 } }
+        }
+        let larder = try TestLarder { $0.checkpointBytes = 1000 }
+        let database = try larder.database()
+        let pipeline = try larder.engine().pipeline
+        let ear = Ear()
+        pipeline.add(observer: ear)
+        let value = String(repeating: "x", count: 300_000)
+        var count = 0
+        while !pipeline.isCongested, count < 100 {
+            try pipeline.wait(for: database.putLater("\(count)", value))
+            count += 1
+        }
+        #expect(pipeline.isCongested)
+        #expect(ear.calls.current == 0)
+        _ = try larder.engine().maintain()
+        #expect(ear.calls.current == 1)
+        #expect(!pipeline.isCongested)
+        pipeline.remove(observer: ear)
+    }
+}
