@@ -124,9 +124,13 @@ final class Checkpointer: @unchecked Sendable {
     /// - Returns: what was let go because it is expired.
     @discardableResult
     func flush(_ database: Database) throws(LarderError) -> PurgeReport {
+        if !database.isReady(forWriting: true) { try database.prepare(forWriting: false) }
         pipeline.drain()
         return try turn.withLock { () throws(LarderError) in
-            guard let pass = try pass(database, upTo: pipeline.lastDecided) else { return PurgeReport() }
+            // One that is being purged or deleted has nothing that is worth writing.
+            guard database.isReady(forWriting: false),
+                let pass = try pass(database, upTo: pipeline.lastDecided)
+            else { return PurgeReport() }
             pass.finish()
             return pass.expired
         }
