@@ -8,7 +8,7 @@ final class CheckpointPass {
     private let database: Database
     private let sequence: UInt64
     private let indexing: ExpiryIndex.Rules
-    private let freshness: FreshnessRules
+    private let removal: RemovalRules
     private let now: Int64
     /// What was let go because it is expired.
     private(set) var expired = PurgeReport()
@@ -31,7 +31,7 @@ final class CheckpointPass {
         defer { database.unlockAll() }
         guard let store = database.storeOfEntries else { return nil }
         self.store = store
-        freshness = database.applied.rules
+        removal = database.removalRulesLocked
         indexing = ExpiryIndex.Rules(database.applied.rules.policy, durable: database.durable.rules.policy)
         for index in 0..<Shard.count { database.shard(index).table.freeze() }
     }
@@ -62,7 +62,7 @@ final class CheckpointPass {
         guard let record = entry.record, let header = try? RecordHeader(parsing: record) else {
             return run.add(removal: entry)
         }
-        guard freshness.freshness(header, now: now) != .expired else {
+        guard !removal.isExpired(header, now: now) else {
             // Need not reach LevelDB. What LevelDB has beneath must not come back.
             expired.entries += 1
             expired.bytes += entry.key.count + record.count - header.byteCount

@@ -17,7 +17,6 @@ final class Checkpointer: @unchecked Sendable {
     private let loop = BackgroundLoop()
     /// When the last checkpoint began, in monotonic milliseconds. Guarded by `turn`.
     private var lastBegan: Int64 = 0
-    private var lastFailure: String?
 
     /// Entries of one shard looked at with its lock held once.
     private static let sliceCount = 256
@@ -48,15 +47,25 @@ final class Checkpointer: @unchecked Sendable {
         let now = context.time.monotonic()
         let isOld = turn.withLock { now - lastBegan >= context.options.checkpointMilliseconds }
         guard keeper.isDue || isOld else { return }
+        _ = attempt { true }
+    }
+
+    /// A checkpoint if it is needed still when it can begin.
+    /// - Returns: false when it failed.
+    private func attempt(if isNeeded: () -> Bool) -> Bool {
         do throws(LarderError) {
-            try checkpoint()
-            lastFailure = nil
+            try turn.withLock { () throws(LarderError) in
+                guard isNeeded() else { return }
+                try checkpointInTurn()
+                _ = keeper.note(failure: nil)
+            }
+            return true
         } catch {
             // Said once, not four times a second.
-            let text = error.description
-            context.report(text == lastFailure ? .debug : .error, "a checkpoint failed, and is tried again: \(text)")
-            lastFailure = text
+            let isNew = keeper.note(failure: error)
+            context.report(isNew ? .error : .debug, "a checkpoint failed, and is tried again: \(error)")
             keeper.wantCheckpoint()
+            return false
         }
     }
 
@@ -67,10 +76,11 @@ final class Checkpointer: @unchecked Sendable {
     }
 
     /// For writers that find too much waiting: writes a checkpoint on this thread, or waits for the one under way.
-    func assist() {
-        guard keeper.isFull else { return }
-        checkpointIfDue()
-    }
+    /// - Returns: false when there is no room and the checkpoint failed. Then writes are refused until one succeeds.
+    func assist() -> Bool { attempt { keeper.isFull } }
+
+    /// Whether so much waits for LevelDB that writers should assist.
+    var isFull: Bool { keeper.isFull }
 
     /// Puts everything that is committed into LevelDB.
     func checkpoint() throws(LarderError) {
@@ -80,6 +90,7 @@ final class Checkpointer: @unchecked Sendable {
     /// Called with `turn` held.
     private func checkpointInTurn() throws(LarderError) {
         lastBegan = context.time.monotonic()
+        if isAnyBusy { return keeper.wantCheckpoint() }
         guard let cut = keeper.cut() else { return }
         do throws(LarderError) {
             // What LevelDB gets must not be ahead of a journal that a failing machine has lost the end of.
@@ -102,16 +113,16 @@ final class Checkpointer: @unchecked Sendable {
         }
         do throws(LarderError) {
             if let failure { throw failure }
+            // A purge that was applied has cleared the entries of before, and the journal is all that has them until it is
+            // on the disk. If it fails, and what was written again too, that is known here.
+            pipeline.drain()
             if newest > 0 {
                 // What was written again must be as safe as what it took the place of.
-                pipeline.drain()
                 try keeper.sync(behind: cut)
                 for pass in passes { try pass.noteNewest() }
             }
-            guard try keeper.finish(cut) else {
-                keeper.wantCheckpoint()
-                return
-            }
+            if isAnyBusy { return postpone(passes) }
+            guard try keeper.finish(cut) else { return postpone(passes) }
         } catch {
             for pass in passes { pass.abandon() }
             throw error
@@ -120,17 +131,47 @@ final class Checkpointer: @unchecked Sendable {
         context.statistics.checkpoints.add()
     }
 
+    /// Called where a checkpoint cannot come to its end for now.
+    private func postpone(_ passes: [CheckpointPass]) {
+        for pass in passes { pass.abandon() }
+        keeper.wantCheckpoint()
+    }
+
+    /// Whether the files of a database are about to go: its entries are not in memory any more, and the journal has to stay
+    /// until the files are gone, for the case that they stay.
+    private var isAnyBusy: Bool { table.all.contains { $0.isLosingFiles.load(ordering: .acquiring) } }
+
+    /// Gives a database back what the journal has of it, after its files were to be removed and are still there. Called with
+    /// all its shard locks held.
+    func restore(_ database: Database) { keeper.takeBack([database]) }
+
+    /// Opens the databases that the journal has entries of and nobody has used. Before the larder is closed, when they
+    /// cannot be opened any more.
+    func openWhatIsDirty() {
+        for database in table.all where database.dirtyCount > 0 && !database.isReady(forWriting: true) {
+            do throws(LarderError) {
+                try database.prepareUnlessBusy()
+            } catch {
+                context.report(.warning, "the journal keeps what it has of database '\(database.name)': \(error)")
+            }
+        }
+    }
+
     /// Puts what is committed of one database into LevelDB. What is written meanwhile may stay in memory.
     /// - Returns: what was let go because it is expired.
     @discardableResult
     func flush(_ database: Database) throws(LarderError) -> PurgeReport {
         if !database.isReady(forWriting: true) { try database.prepare(forWriting: false) }
         pipeline.drain()
+        // What LevelDB gets must not be ahead of a journal that a failing machine has lost the end of.
+        try keeper.sync()
         return try turn.withLock { () throws(LarderError) in
+            // What is decided may end with a change of a whole database, which the journal does not have.
+            let sequence = min(pipeline.lastDecided, keeper.lastAppended)
             // One that is being purged or deleted has nothing that is worth writing.
-            guard database.isReady(forWriting: false),
-                let pass = try pass(database, upTo: pipeline.lastDecided)
-            else { return PurgeReport() }
+            guard database.isReady(forWriting: false), let pass = try pass(database, upTo: sequence) else {
+                return PurgeReport()
+            }
             pass.finish()
             return pass.expired
         }
@@ -144,7 +185,11 @@ final class Checkpointer: @unchecked Sendable {
         guard database.dirtyCount > 0 else { return nil }
         // What the journal had for a database that was not opened since.
         if !database.isReady(forWriting: true) { try database.prepareUnlessBusy() }
-        guard let pass = CheckpointPass(database, upTo: sequence) else { return nil }
+        guard let pass = CheckpointPass(database, upTo: sequence) else {
+            // Purged or deleted meanwhile, or else the journal must stay.
+            guard database.dirtyCount > 0 else { return nil }
+            throw LarderError(.io, "its files are not open", operation: "checkpoint", database: database.name)
+        }
         do throws(LarderError) {
             try pass.run(sliceCount: Self.sliceCount)
         } catch {

@@ -94,8 +94,12 @@ package final class CommitPipeline: @unchecked Sendable {
 
     /// Whether so much waits to be committed, or to be written to LevelDB, that writers should wait too.
     package var isCongested: Bool {
-        pendingBytes.load(ordering: .relaxed) > context.options.pendingBytesMax || keeper.isFull
+        pendingBytes.load(ordering: .relaxed) > context.options.pendingBytesMax
+            || keeper.isFull && keeper.refusal("write") == nil
     }
+
+    /// The error that writes are refused with, instead of waiting for room that nobody makes; nil while all is well.
+    func refusal(_ operation: String) -> LarderError? { keeper.refusal(operation) }
 
     /// Bytes that wait to be committed.
     package var pendingByteCount: Int { pendingBytes.load(ordering: .relaxed) }
@@ -174,6 +178,9 @@ package final class CommitPipeline: @unchecked Sendable {
         }
         lock.unlock()
     }
+
+    /// How many threads wait for a decision. For tests.
+    var waiterCount: Int { lock.withLock { waiting } }
 
     package func add(observer: any CommitObserver) { lock.withLock { observers.append(observer) } }
 

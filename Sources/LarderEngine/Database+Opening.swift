@@ -129,8 +129,12 @@ extension Database {
     /// Takes over the policy of files that are not opened yet, so that whoever asks hears the right one. What is wrong
     /// with the file shows when the database is opened. Called before anybody else knows the database.
     func adoptPointer() {
-        guard let pointer = try? readPointer() else { return }
-        withAllShards { setBoth { $0.adopt(pointer) } }
+        do throws(LarderError) {
+            let pointer = try readPointer()
+            withAllShards { setBoth { $0.adopt(pointer) } }
+        } catch {
+            if error.code == .io { pointerFailure = error }
+        }
     }
 
     func readPointer() throws(LarderError) -> PointerFile {

@@ -100,12 +100,21 @@ extension Database {
     /// Moves the files out of the way, durably, and leaves them to be removed. Called with `openLock` held.
     private func removeFiles(leaving presence: Presence) throws(LarderError) {
         let grave = context.directory + "/.deleted-\(name)-\(context.nextEpoch(after: 0))"
+        isLosingFiles.store(true, ordering: .releasing)
+        defer { isLosingFiles.store(false, ordering: .releasing) }
+        let epoch = durableState.store?.epoch
         try retire(leaving: presence, .deleted)?.close()
         do throws(LarderError) {
             try wrapFileErrors("delete") { () throws(FileError) in try FileSystem.rename(directory, to: grave) }
         } catch {
             // The files are where they were, and can be opened again.
-            withAllShards { setBoth { $0.presence = .closed } }
+            withAllShards {
+                setBoth {
+                    $0.presence = .closed
+                    if let epoch { $0.epochOnDisk = epoch }
+                }
+                checkpointer.restore(self)
+            }
             throw error
         }
         context.graveyard.remove(grave)

@@ -162,7 +162,7 @@ extension Database {
     func writableStore(_ state: State, _ operation: String) throws(LarderError) -> EpochStore {
         switch state.presence {
         case .open(let store):
-            if let error = store.suspension(operation) { throw error }
+            if let error = store.suspension(operation) ?? pipeline.refusal(operation) { throw error }
             return store
         case .failed(let error), .shut(let error): throw error
         case .deleted: throw deletedError(operation)
@@ -187,9 +187,9 @@ extension Database {
     ) throws(LarderError) -> Result {
         while true {
             if !isReady(forWriting: true) { try prepare(forWriting: true) }
-            while pipeline.isCongested {
+            while pipeline.isCongested || checkpointer.isFull {
                 pipeline.drain()
-                checkpointer.assist()
+                if !checkpointer.assist() { break }
             }
             let request = Request(
                 keys: keys, loading: loading, now: now(), durability: durability, needsFiles: true)

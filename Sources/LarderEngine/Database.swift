@@ -1,3 +1,4 @@
+import Synchronization
 import Threading
 
 /// A named database of a larder: entries under keys, one policy.
@@ -75,6 +76,11 @@ package final class Database: @unchecked Sendable {
     let openLock = Lock()
     private let shards: [Shard]
     private let unmanagedShards: UnsafeMutablePointer<Unmanaged<Shard>>
+    /// Set while the files are about to be removed. See ``Checkpointer``.
+    let isLosingFiles = Atomic<Bool>(false)
+    /// Why POINTER could not be read when the larder was opened, for a reason that may pass. Set before anybody else knows
+    /// the database.
+    var pointerFailure: LarderError?
 
     var applied: State
     var durable: State
@@ -174,6 +180,10 @@ package final class Database: @unchecked Sendable {
         if case .shut = applied.presence { return durable.store }
         return applied.store
     }
+
+    /// By which entries are taken out of LevelDB. Called with a shard lock held.
+    var removalRulesLocked: RemovalRules { RemovalRules(applied: applied.rules, durable: durable.rules) }
+    var removalRules: RemovalRules { shards[0].lock.withLock { removalRulesLocked } }
 
     /// How many entries LevelDB does not have yet.
     var dirtyCount: Int {

@@ -63,7 +63,7 @@ package final class Engine: @unchecked Sendable {
         maintenance = Maintenance(
             context: context, table: table, damage: damage, keeper: keeper, checkpointer: checkpointer)
         try readDirectory()
-        pipeline.begin(behind: try keeper.recover { [table] name in table.find(name) })
+        pipeline.begin(behind: try keeper.recover(table))
         pipeline.start()
         if options.backgroundMaintenance { maintenance.start() }
     }
@@ -194,6 +194,7 @@ package final class Engine: @unchecked Sendable {
         // In a forked child the threads that would have to end are not there, and the files are the parent's.
         guard isFirst, !ForkGuard.isForked else { return }
         maintenance.stop()
+        checkpointer.openWhatIsDirty()
         table.close()
         let databases = table.all
         for database in databases { database.refuseFromNowOn() }

@@ -5,7 +5,8 @@ import Threading
 /// or a failed commit.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the journal's segments and `era` are read and changed with `lock` held,
-/// except for the fsync, which the journal allows beside everything else. Lock order: shard locks, `lock`.
+/// except for the fsync and the removal of segments, which the journal allows beside everything else. Lock order: shard
+/// locks, `removal`, `lock`.
 final class JournalKeeper: @unchecked Sendable {
     /// Where a checkpoint begins.
     struct Cut {
@@ -19,6 +20,9 @@ final class JournalKeeper: @unchecked Sendable {
     private let context: EngineContext
     private let journal: Journal
     private let lock = Lock()
+    /// Held while segments are removed, which takes some fsyncs, so that they do not go while entries are taken back from
+    /// them. Writers need not wait for it.
+    private let removal = Lock()
     /// Goes up when a failed commit was taken back: what a checkpoint has seen before may be gone.
     private var era: UInt64 = 0
     private var lastSequence: UInt64 = 0
@@ -28,6 +32,9 @@ final class JournalKeeper: @unchecked Sendable {
     private let unsynced = Atomic<Bool>(false)
     private let syncing = Atomic<Bool>(false)
     private let needsCheckpoint = Atomic<Bool>(false)
+    /// Why the last checkpoint failed; nil when it did not.
+    private var checkpointFailure: LarderError?
+    private let isStuck = Atomic<Bool>(false)
     /// Wakes the checkpointer. Set before anything is written.
     var onFull: () -> Void = {}
 
@@ -83,6 +90,17 @@ final class JournalKeeper: @unchecked Sendable {
         liveBytes.load(ordering: .relaxed) >= context.options.checkpointBytes
             || needsCheckpoint.load(ordering: .relaxed)
     }
+    /// The error for writes while the journal is full and LevelDB does not take what it has; else nil. One atomic load while
+    /// checkpoints succeed.
+    func refusal(_ operation: String) -> LarderError? {
+        guard isStuck.load(ordering: .relaxed), isFull, let cause = lock.withLock({ checkpointFailure }) else {
+            return nil
+        }
+        return LarderError(
+            .writesSuspended, "the journal is full, and the checkpoint that is to empty it fails: \(cause.message)",
+            operation: operation, database: cause.database, underlying: cause)
+    }
+
     /// Bytes of the journal's files.
     var byteCount: Int { liveBytes.load(ordering: .relaxed) }
 
@@ -132,8 +150,8 @@ final class JournalKeeper: @unchecked Sendable {
     /// - Returns: false when a failed commit was taken back meanwhile: then nothing was removed.
     func finish(_ cut: Cut) throws(LarderError) -> Bool {
         do throws(FileError) {
-            return try lock.withLock { () throws(FileError) in
-                guard era == cut.era else { return false }
+            return try removal.withLock { () throws(FileError) in
+                guard takenBack == cut.era else { return false }
                 defer { liveBytes.store(journal.liveByteCount, ordering: .relaxed) }
                 try journal.removeSegments(upTo: cut.segment)
                 return true
@@ -143,18 +161,38 @@ final class JournalKeeper: @unchecked Sendable {
         }
     }
 
-    /// Asks for a checkpoint soon.
-    func wantCheckpoint() { requestCheckpoint() }
+    /// Has the next round of the background, or the next writer that finds the journal full, write a checkpoint.
+    func wantCheckpoint() { needsCheckpoint.store(true, ordering: .relaxed) }
+
+    /// Notes how a checkpoint ended.
+    /// - Returns: whether that is news.
+    func note(failure: LarderError?) -> Bool {
+        lock.withLock {
+            defer { checkpointFailure = failure }
+            isStuck.store(failure != nil, ordering: .relaxed)
+            return checkpointFailure?.description != failure?.description
+        }
+    }
+
+    /// The last commit unit that the journal got.
+    var lastAppended: UInt64 { lock.withLock { lastSequence } }
 
     // MARK: Reading
 
     /// Applies what the journal has to the databases it belongs to. Before anything else uses them.
     /// - Returns: the sequence of the last commit unit.
-    func recover(_ find: (String) -> Database?) throws(LarderError) -> UInt64 {
-        var report = try lock.withLock { () throws(LarderError) in try replay(find) }
-        if let damage = report.damage {
-            try setAside(damage, &report)
+    func recover(_ table: DatabaseTable) throws(LarderError) -> UInt64 {
+        var unreadable: LarderError?
+        let report = try lock.withLock { () throws(LarderError) in
+            try replay { name in
+                let database = table.find(name)
+                unreadable = unreadable ?? database?.pointerFailure
+                return database
+            }
         }
+        // Without POINTER nobody knows which of the operations count, and the next checkpoint would remove them all.
+        if let unreadable { throw unreadable }
+        if let damage = report.damage { try setAside(damage, report, table) }
         if let cut = report.cut {
             context.report(
                 .info, "the journal's last \(cut.bytes) bytes are what was being written at the end: \(cut.reason)")
@@ -170,12 +208,26 @@ final class JournalKeeper: @unchecked Sendable {
         return lastSequence
     }
 
-    private func setAside(_ damage: JournalDamage, _ report: inout JournalReport) throws(LarderError) {
+    private func setAside(
+        _ damage: JournalDamage, _ report: JournalReport, _ table: DatabaseTable
+    ) throws(LarderError) {
         guard context.options.onDamage == .setAside else {
             throw LarderError(
                 .damaged,
                 "the journal is damaged: \(damage). What stands before the damage can be used; nothing was changed. "
                     + "Open with the damage set aside to go on with that", operation: "open larder")
+        }
+        context.journalEnd.store(report.lastSequence, ordering: .relaxed)
+        // Who needs what is lost is found out now: the next start would not know of the damage any more.
+        for database in table.all where database.exists {
+            do throws(LarderError) {
+                try database.prepare(forWriting: false)
+            } catch {
+                context.report(
+                    .error,
+                    "database '\(database.name)' cannot be opened, so that nobody knows whether it needs the part of "
+                        + "the journal that is damaged: \(error)")
+            }
         }
         let place = try DamagedFiles.place(for: "journal", context: context)
         do throws(FileError) {
@@ -184,7 +236,6 @@ final class JournalKeeper: @unchecked Sendable {
             throw LarderError(.io, error.description, operation: "set the journal aside", underlying: error)
         }
         context.statistics.setAside.add()
-        context.journalEnd.store(report.lastSequence, ordering: .relaxed)
         context.report(
             .error, "the journal is damaged: \(damage); what stands behind the damage was set aside at \(place)")
     }
@@ -201,25 +252,27 @@ final class JournalKeeper: @unchecked Sendable {
         }
     }
 
-    /// Takes databases back to what is durable: their state, and the entries that the journal has. Called with all shard
-    /// locks of all databases held.
+    /// Takes databases back to what is durable: their state, and the entries that the journal has. Called with all their
+    /// shard locks held.
     func takeBack(_ databases: [Database]) {
-        lock.withLock {
-            era += 1
-            let byName = Dictionary(databases.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
-            do throws(LarderError) {
-                // First without effect: what cannot be read must not cost what is in memory.
-                let report = try replay { _ in nil }
-                if let damage = report.damage { throw LarderError(.damaged, "\(damage)", operation: "read journal") }
-                for database in databases { database.revertToDurable() }
-                _ = try replay { byName[$0] }
-            } catch {
-                for database in databases { database.revertStateOnly() }
-                context.report(
-                    .error,
-                    "the journal cannot be read after a failed commit (\(error)): writes that were refused may be "
-                        + "visible until the larder is opened again")
-            }
+        removal.withLock { lock.withLock { takeBackLocked(databases) } }
+    }
+
+    private func takeBackLocked(_ databases: [Database]) {
+        era += 1
+        let byName = Dictionary(databases.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+        do throws(LarderError) {
+            // First without effect: what cannot be read must not cost what is in memory.
+            let report = try replay { _ in nil }
+            if let damage = report.damage { throw LarderError(.damaged, "\(damage)", operation: "read journal") }
+            for database in databases { database.revertToDurable() }
+            _ = try replay { byName[$0] }
+        } catch {
+            for database in databases { database.revertStateOnly() }
+            context.report(
+                .error,
+                "the journal cannot be read after a failed commit (\(error)): writes that were refused may be "
+                    + "visible until the larder is opened again")
         }
     }
 

@@ -28,10 +28,11 @@ struct RecordScan {
             var removal = Sweeper.Removal()
             let batch = LevelDB.WriteBatch()
             let rules = ExpiryIndex.Rules(state.rules.policy)
+            let removalRules = database.removalRules
             let now = database.now()
             for candidate in found {
                 guard let header = candidate.header else { continue }
-                if state.rules.freshness(header, now: now) == .expired {
+                if removalRules.isExpired(header, now: now) {
                     // A dirty entry is the checkpoint's matter, which removes what is beneath if that is to go.
                     guard database.letGo(candidate.key) else { continue }
                     batch.delete(candidate.key.stored)

@@ -178,7 +178,7 @@ struct Sweeper {
         guard let (parsed, count) = try store.header(of: key) else { return .dropIndex }
         guard let header = try? parsed.get() else { return .keep }
         let rules = database.rules
-        if rules.freshness(header, now: database.now()) == .expired {
+        if database.removalRules.isExpired(header, now: database.now()) {
             return database.letGo(key) ? .remove(byteCount: key.stored.count + count) : .dropIndex
         }
         return mayBeOwn(index, bucket, header, ExpiryIndex.key(for: key, header, policy: rules.policy))

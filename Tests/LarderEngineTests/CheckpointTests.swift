@@ -1,0 +1,198 @@
+import TestSupport
+import Testing
+import Threading
+
+@testable import LarderEngine
+
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
+/// What a checkpoint must not lose: it removes the journal, which until then is the only place of what was acknowledged.
+@Suite struct CheckpointTests {
+    private typealias Fault = FailingCommitTests.Fault
+
+    /// The journal has entries of a database that nobody has opened since the start.
+    @Test func aLarderThatIsClosedAtOnceKeepsWhatTheJournalHas() throws {
+        let larder = try TestLarder()
+        try larder.database().put("a", "1")
+        try larder.database("other").put("b", "2")
+        let survivor = try larder.survivor()
+        _ = try survivor.engine()
+        survivor.close()
+        #expect(try survivor.database().contents() == ["a": "1"])
+        #expect(try survivor.database("other").contents() == ["b": "2"])
+    }
+
+    /// As above, and the database cannot be opened for a while.
+    @Test func aDatabaseThatCannotBeOpenedKeepsItsPartOfTheJournal() throws {
+        let larder = try TestLarder()
+        try larder.database().put("a", "1")
+        let survivor = try larder.survivor()
+        let epoch = try survivor.epochDirectory()
+        try FileSystem.rename(epoch + "/CURRENT", to: epoch + "/hidden")
+        #expect(errorCode { _ = try survivor.database().value("a") } == .damaged)
+        _ = try survivor.engine().maintain()
+        survivor.close()
+        try FileSystem.rename(epoch + "/hidden", to: epoch + "/CURRENT")
+        #expect(try survivor.database().contents() == ["a": "1"])
+    }
+
+    /// POINTER says which of the journal's entries count. Not being able to read it must not make them go.
+    @Test func aPointerThatCannotBeReadDoesNotEmptyTheJournal() throws {
+        let larder = try TestLarder()
+        try larder.database().put("a", "1")
+        let survivor = try larder.survivor()
+        let pointer = survivor.directory(of: "books") + "/POINTER"
+        try FileSystem.rename(pointer, to: pointer + ".kept")
+        try FileSystem.makeDirectory(pointer)
+        _ = errorCode { _ = try survivor.engine().maintain() }
+        survivor.close()
+        try Files.remove(pointer)
+        try FileSystem.rename(pointer + ".kept", to: pointer)
+        #expect(try survivor.database().contents() == ["a": "1"])
+    }
+
+    /// A purge that is applied and not yet durable has cleared what is in memory; the journal must stay until it is.
+    @Test func aPurgeThatFailsAfterACheckpointLosesNothing() throws {
+        let fault = Fault()
+        let larder = try TestLarder { $0.beforeCommit = fault.hook }
+        let database = try larder.database()
+        try database.put("a", "1")
+        let gate = Turnstile()
+        fault.instead.with { $0 = { gate.pass() } }
+        let purge = Mutexed<LarderError.Code?>(nil)
+        let purging = WorkThread(name: "purge") {
+            let code = errorCode { _ = try database.purge(counting: false) }
+            purge.with { $0 = code }
+        }
+        gate.awaitReached()
+        let isDone = Mutexed(false)
+        let checkpoint = WorkThread(name: "checkpoint") {
+            try? database.checkpointer.checkpoint()
+            isDone.with { $0 = true }
+        }
+        let pipeline = try larder.engine().pipeline
+        while !isDone.current, pipeline.waiterCount < 2 { sched_yield() }
+        let survivor = try larder.survivor()
+        fault.isOn.with { $0 = true }
+        gate.open()
+        purging.join()
+        fault.isOn.with { $0 = false }
+        checkpoint.join()
+        #expect(purge.current == .commitFailed)
+        #expect(try database.value("a") == "1")
+        #expect(try survivor.database().contents() == ["a": "1"])
+        larder.close()
+        #expect(try larder.database().contents() == ["a": "1"])
+    }
+
+    /// What a policy lets expire that is not on the disk yet may have to come back.
+    @Test func aPolicyThatFailsAfterACheckpointLetsNothingExpire() throws {
+        for sweeps in [false, true] {
+            let fault = Fault()
+            let larder = try TestLarder { $0.beforeCommit = fault.hook }
+            let database = try larder.database(policy: .middle)
+            try database.put("a", "1")
+            if sweeps { try larder.maintain() }
+            larder.time.advance(milliseconds: 120_000)
+            fault.isOn.with { $0 = true }
+            let ticket = try database.changePolicy(.highest, now: database.now())
+            if sweeps {
+                var sweeper = Sweeper()
+                _ = try? sweeper.step(database)
+            } else {
+                _ = try? database.checkpointer.checkpoint()
+            }
+            #expect(errorCode { try larder.engine().pipeline.wait(for: ticket) } == .commitFailed)
+            fault.isOn.with { $0 = false }
+            #expect(database.policy == .middle)
+            #expect(try database.value("a") == "1", "sweeping: \(sweeps)")
+            larder.close()
+            #expect(try larder.database().contents() == ["a": "1"], "sweeping: \(sweeps)")
+        }
+    }
+
+    /// The files of a database that is being deleted are still there when its entries in memory are gone.
+    @Test func aCheckpointWhileADatabaseIsDeletedKeepsTheJournal() throws {
+        final class AtDecision: CommitObserver {
+            let body: @Sendable () -> Void
+            init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+            func commitsDecided(upTo sequence: UInt64, failure: LarderError?) { body() }
+        }
+        let larder = try TestLarder()
+        let database = try larder.database()
+        try database.put("a", "1")
+        let (path, copy) = (larder.path, larder.directory.path + "/copy")
+        let isCopied = Mutexed(false)
+        let observer = AtDecision {
+            try? database.checkpointer.checkpoint()
+            isCopied.with { isCopied in
+                if !isCopied { try? Files.copy(path, to: copy + "/larder") }
+                isCopied = true
+            }
+        }
+        let pipeline = try larder.engine().pipeline
+        pipeline.add(observer: observer)
+        _ = try larder.engine().deleteDatabase("books")
+        pipeline.remove(observer: observer)
+        #expect(isCopied.current)
+        let survivor = try larder.survivor(in: copy)
+        #expect(try survivor.database().contents() == ["a": "1"])
+        #expect(try larder.engine().databases.isEmpty)
+    }
+
+    @Test func aDeletionThatFailsLosesNothing() throws {
+        let larder = try TestLarder()
+        let database = try larder.database()
+        try database.put("old", "0")
+        try larder.maintain()
+        try database.put("a", "1")
+        // The places that the files would be moved to are taken.
+        let now = UInt64(try larder.engine().now())
+        for number in now..<(now + 200) {
+            try FileSystem.makeDirectories(larder.path + "/.deleted-books-\(number)/taken")
+        }
+        #expect(errorCode { _ = try larder.engine().deleteDatabase("books") } == .io)
+        #expect(try larder.database().contents() == ["old": "0", "a": "1"])
+        try larder.maintain()
+        larder.close()
+        #expect(try larder.database().contents() == ["old": "0", "a": "1"])
+    }
+
+    /// LevelDB must never have what a journal that lost its end has not: replaying that would mix the two.
+    @Test func theJournalIsSyncedBeforeLevelDBGetsAnything() throws {
+        let calls = Mutexed<[JournalCall]>([])
+        let larder = try TestLarder {
+            $0.journalFaults = JournalFaults { call, _ in
+                calls.with { $0.append(call) }
+                return nil
+            }
+        }
+        let database = try larder.database()
+        try database.put("a", "1")
+        #expect(!calls.current.contains(.fsync))
+        try database.flush()
+        #expect(calls.current.contains(.fsync))
+    }
+
+    /// The next start must not take for whole what the journal's damage has made a mixture of.
+    @Test func whatNeedsTheLostPartOfTheJournalIsSetAsideBeforeTheDamageIsForgotten() throws {
+        let larder = try TestLarder()
+        let database = try larder.database()
+        try database.put("a", "1")
+        try database.flush()
+        try database.put("b", "2")
+        try larder.database("other").put("c", "3")
+        let survivor = try larder.survivor { $0.onDamage = .setAside }
+        // The payload of the first frame.
+        try Files.flip(survivor.journalSegments[0], at: JournalFormat.segmentHeaderBytes + 60)
+        _ = try survivor.engine()
+        let next = try survivor.survivor()
+        #expect(try next.database().contents() == [:])
+        #expect(next.setAside.contains { $0.hasSuffix("-books") })
+        #expect(!next.setAside.contains { $0.hasSuffix("-other") })
+    }
+}
