@@ -22,6 +22,7 @@ enum Help {
                              everysecond (and an fsync at least once a second), always (an fsync first)
                              (default: everysecond)
           --memory BYTES     memory for hot entries beside the disk, such as 256M; 0 for none
+                             besides those that are not in LevelDB yet, some 64M of journal
                              (default: a 16th of the machine's, at least 16M, at most 512M)
           --threads N        event loops, 1 to 64 (default: 1)
           --max-clients N    connections at a time (default: 10000)
