@@ -38,13 +38,14 @@ let package = Package(
             name: "CUV", pkgConfig: "libuv",
             providers: [.apt(["libuv1-dev"]), .brew(["libuv"])]),
         .target(name: "CCRC32C"),
+        .target(name: "CPrefetch"),
         .target(name: "LarderVocabulary", swiftSettings: settings),
         .target(name: "Threading", swiftSettings: settings),
         .target(
             name: "LevelDB", dependencies: ["CLevelDB", "Threading"],
             swiftSettings: settings, linkerSettings: homebrewLink),
         .target(
-            name: "LarderEngine", dependencies: ["CCRC32C", "LevelDB", "LarderVocabulary", "Threading"],
+            name: "LarderEngine", dependencies: ["CCRC32C", "CPrefetch", "LevelDB", "LarderVocabulary", "Threading"],
             swiftSettings: settings),
         .target(name: "JSONCoding", swiftSettings: settings),
         .target(name: "Larder", dependencies: ["JSONCoding", "LarderEngine", "Threading"], swiftSettings: settings),

@@ -66,7 +66,8 @@ extension Cache {
     }
 
     /// Moves a damaged database aside, below `DAMAGED` in its larder, and starts an empty one under the same policy, if
-    /// that can still be read. The way to go on after ``LarderError/Code/damaged``; nothing does this by itself.
+    /// that can still be read. The way to go on after ``LarderError/Code/damaged``; nothing does this by itself. Where the
+    /// damage is in the larder's journal, this fails like every use of the larder: `larderd --dir` on it, once, sets that aside.
     /// - Throws: ``LarderError/Code/invalidArgument`` when the database is not damaged,
     ///   ``LarderError/Code/noSuchDatabase`` when there is none.
     public static func setAsideDamaged(named name: String, directory: String? = nil) throws(LarderError) {

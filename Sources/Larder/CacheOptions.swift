@@ -20,7 +20,8 @@ public struct CacheOptions: Sendable {
     /// range 0 to 1 TiB.
     public var blockCacheBytes = 32 << 20
     /// Memory for hot entries beside LevelDB, shared by all databases of the larder, keys and overhead included, in bytes:
-    /// 16 MiB; 0 for none. Results are the same with and without.
+    /// 16 MiB; 0 for none. Results are the same with and without. Entries that were written and are not in LevelDB yet are
+    /// in memory whatever this says: those of some 64 MiB of journal, of 128 MiB at the most before writers wait.
     public var memoryBytes = 16 << 20
     /// Bits per key of the Bloom filter, which spares reads of absent keys. The default is 10, the range 0 (none) to
     /// 64.
@@ -34,8 +35,9 @@ public struct CacheOptions: Sendable {
     public var openFilesMax = 1000
     /// The most databases with files in one larder. The default is 64, the range 1 to 10,000.
     public var databasesMax = 64
-    /// Whether the larder's background thread runs, which sweeps expired entries, syncs every second and retries after
-    /// failed writes. The default is true; false is for tests that move time by hand and call ``Cache/sweep()``.
+    /// Whether the larder's background threads run, which sync every second, write what is in the journal to LevelDB, sweep
+    /// expired entries and retry after failed writes. The default is true; false is for tests that move time by hand and
+    /// call ``Cache/sweep()``, which does all of that.
     public var backgroundMaintenance = true
     /// Where time comes from. The default is the clocks of the system; tests use a ``ManualTimeSource``.
     public var timeSource: any TimeSource = SystemTimeSource()

@@ -11,7 +11,7 @@ public final class CacheSource: @unchecked Sendable {
     let snapshot: Snapshot?
     let codec: ModelCodec
     let onDecodingFailure: DecodingFailureAction
-    /// Whether decoded models are kept beside hot entries. A snapshot's are not: it reads beside the memory tier.
+    /// Whether decoded models are kept beside hot entries. A snapshot's are not: it does not read through the entries in memory.
     let keepsDecoded: Bool
     private let lock = Lock()
     private var engine: Engine?

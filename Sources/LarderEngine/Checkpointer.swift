@@ -163,13 +163,17 @@ final class Checkpointer: @unchecked Sendable {
     /// - Returns: what was let go because it is expired.
     @discardableResult
     func flush(_ database: Database) throws(LarderError) -> PurgeReport {
+        if !database.isReady(forWriting: true) { try database.prepare(forWriting: false) }
         pipeline.drain()
         // What LevelDB gets must not be ahead of a journal that a failing machine has lost the end of.
         try keeper.sync()
         return try turn.withLock { () throws(LarderError) in
             // What is decided may end with a change of a whole database, which the journal does not have.
             let sequence = min(pipeline.lastDecided, keeper.lastAppended)
-            guard let pass = try pass(database, upTo: sequence) else { return PurgeReport() }
+            // One that is being purged or deleted has nothing that is worth writing.
+            guard database.isReady(forWriting: false), let pass = try pass(database, upTo: sequence) else {
+                return PurgeReport()
+            }
             pass.finish()
             return pass.expired
         }

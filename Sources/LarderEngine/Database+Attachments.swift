@@ -1,11 +1,11 @@
-/// Objects that a user of the engine keeps beside entries in the memory tier: what was made of a value with some effort.
+/// Objects that a user of the engine keeps beside entries in memory: what was made of a value with some effort.
 ///
 /// The objects are let go with a shard locked: what their deinitializers do must not come back to the engine.
 ///
 /// An object goes with its entry: with any write, removal, purge, eviction or damage, from anywhere in the process. One
 /// whose entry has expired is not handed out.
 extension Database {
-    /// The object attached to the fresh entry of a key; nil when there is none, or the entry is not in the memory tier.
+    /// The object attached to the fresh entry of a key; nil when there is none, or the entry is not in memory.
     /// - Parameter ticket: raised to what the answer has to wait for, if there is one.
     package func readAttached(_ key: UnsafeRawBufferPointer, now: Int64, ticket: inout CommitTicket) -> AnyObject? {
         if ForkGuard.isForked { return nil }
@@ -23,7 +23,7 @@ extension Database {
         return object
     }
 
-    /// Attaches an object to the entry of a key, in place of another, unless the entry has changed or left the memory tier.
+    /// Attaches an object to the entry of a key, in place of another, unless the entry has changed or left memory.
     /// - Parameters:
     ///   - version: of the entry, as ``readQuickly(_:now:ticket:_:)`` gave it.
     ///   - bytes: that the object takes; they count against the memory budget.

@@ -73,7 +73,8 @@ extension Database {
         return ReadResult(record: record, ticket: ticket)
     }
 
-    /// Reads a record without the lock, and keeps it in the memory tier unless the key changed since `mark` was made.
+    /// Reads a record without the lock, and keeps what was found, a record or none, in memory unless the key changed since
+    /// `mark` was made.
     private func loadKeeping(_ key: Key, _ mark: Shard.Mark?, from store: EpochStore, _ shard: Shard, fillCache: Bool)
         throws(LarderError) -> Record?
     {

@@ -75,6 +75,7 @@ package final class Database: @unchecked Sendable {
     /// Taken by what opens, creates, purges or deletes; before any shard lock, never under one.
     let openLock = Lock()
     private let shards: [Shard]
+    private let unmanagedShards: UnsafeMutablePointer<Unmanaged<Shard>>
     /// Set while the files are about to be removed. See ``Checkpointer``.
     let isLosingFiles = Atomic<Bool>(false)
     /// Whether the journal's lost end is needed. Set when the larder is opened.
@@ -99,16 +100,33 @@ package final class Database: @unchecked Sendable {
         self.damage = damage
         directory = context.directory + "/" + name
         shards = (0..<Shard.count).map { _ in Shard(budget: context.memory) }
+        unmanagedShards = .allocate(capacity: Shard.count)
+        for index in 0..<Shard.count {
+            (unmanagedShards + index).initialize(to: Unmanaged.passUnretained(shards[index]))
+        }
         context.memory.register(shards)
         let rules = FreshnessRules(policy: context.options.defaultPolicy)
         applied = State(presence: exists ? .closed : .absent, rules: rules)
         durable = applied
     }
 
+    deinit {
+        // Nobody looks at them through the budget any more when they go.
+        context.memory.unregister(shards)
+        for shard in shards { context.statistics.take(&shard.counters) }
+        unmanagedShards.deallocate()
+    }
+
     // MARK: Locks
 
     func shardIndex(_ key: Key) -> Int { Shard.index(key.hash) }
     func shard(_ index: Int) -> Shard { shards[index] }
+
+    /// Runs `body` on the shard of a hash, without counting references: the shards live as long as the database.
+    @inline(__always)
+    func withShard<Result>(_ hash: Int, _ body: (Shard) -> Result) -> Result {
+        unmanagedShards[Shard.index(hash)]._withUnsafeGuaranteedRef(body)
+    }
 
     func lockAll() { for shard in shards { shard.lock.lock() } }
     func unlockAll() { for shard in shards.reversed() { shard.lock.unlock() } }

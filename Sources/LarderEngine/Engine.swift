@@ -184,8 +184,8 @@ package final class Engine: @unchecked Sendable {
     /// For timers: milliseconds that never run back.
     package func monotonic() -> Int64 { context.time.monotonic() }
 
-    /// One round of what the background thread does: retries after failed writes, syncs that are due, sweeping,
-    /// removing what was purged.
+    /// One round of what the background threads do: syncs that are due, retries after failed writes, sweeping, removing
+    /// what was purged; where those threads do not run, a checkpoint and compactions too.
     /// - Returns: whether there is more to sweep now.
     @discardableResult
     package func maintain() -> Bool { isUsable && !ForkGuard.isForked && maintenance.round() }

@@ -27,18 +27,19 @@ package struct EngineOptions: Sendable {
     package var journalSegmentBytes = 16 << 20
     /// Bytes of set-aside databases to keep: 1 GiB. The oldest go first.
     package var damagedBytesMax = 1 << 30
-    /// How often the sweep, the sync and the retries run, in milliseconds.
+    /// How often the sweep, the sync and the retries run, and somebody looks whether a checkpoint is due, in milliseconds.
     package var maintenanceMilliseconds: Int64 = 250
     /// Bytes that the sweep must have deleted from a database, besides half of what it takes on the disk, before its tables
     /// are merged to give them back: 16 MiB.
     package var compactionBytesMin = 16 << 20
-    /// Whether the background thread runs. Tests that move time by hand turn it off and call ``Engine/maintain()``.
+    /// Whether the background threads run. Tests that move time by hand turn them off and call ``Engine/maintain()``.
     package var backgroundMaintenance = true
     /// What LOCK says of the holder besides its pid, so that a second opener knows where to ask.
     package var holderSocket = ""
 
     /// Memory for entries beside LevelDB, shared by all databases, keys and overhead included, in bytes: 16 MiB; 0 for
-    /// none. Results are the same with and without.
+    /// none. Results are the same with and without. Entries that LevelDB does not have yet count against it and cannot be
+    /// let go: ``checkpointBytes`` bounds those, not this.
     package var memoryBytes = 16 << 20
     /// Memory for uncompressed blocks read from tables, shared by all databases, in bytes: 32 MiB.
     package var blockCacheBytes = 32 << 20

@@ -1,3 +1,6 @@
+import CPrefetch
+import Synchronization
+
 /// The entries of one shard in memory: those that LevelDB does not have yet, and as many others as there is room for.
 ///
 /// - One table for both, so that a read looks in one place and a write that becomes a cached entry does not move.
@@ -15,8 +18,15 @@ final class EntryTable {
         var entry: EntryPointer?
     }
 
-    private var slots: UnsafeMutablePointer<Slot>
-    private var capacity: Int
+    private var slots: UnsafeMutablePointer<Slot> {
+        didSet { address.store(UInt(bitPattern: slots), ordering: .relaxed) }
+    }
+    private var capacity: Int {
+        didSet { mask.store(capacity - 1, ordering: .relaxed) }
+    }
+    /// Where the slots are, for those who have the processor fetch one without the lock: an address, not to be followed.
+    private let address = Atomic<UInt>(0)
+    private let mask = Atomic<Int>(0)
     private(set) var count = 0
     /// Bytes of all entries, clean and dirty.
     var byteCount = 0
@@ -37,7 +47,9 @@ final class EntryTable {
 
     init() {
         capacity = Self.capacityMin
-        slots = Self.makeSlots(capacity)
+        slots = Self.makeSlots(Self.capacityMin)
+        address.store(UInt(bitPattern: slots), ordering: .relaxed)
+        mask.store(capacity - 1, ordering: .relaxed)
     }
 
     deinit {
@@ -68,6 +80,21 @@ final class EntryTable {
             index = (index + 1) & mask
         }
         return nil
+    }
+
+    /// Has the processor fetch the place where a key is looked for first. Needs no lock.
+    func prefetchSlot(_ hash: Int) {
+        let index = hash >> Self.shardBits & mask.load(ordering: .relaxed)
+        larder_prefetch(
+            UnsafeRawPointer(
+                bitPattern: address.load(ordering: .relaxed) &+ UInt(bitPattern: index &* MemoryLayout<Slot>.stride)))
+    }
+
+    /// Has the processor fetch the entry that is found first for a hash.
+    func prefetchEntry(_ hash: Int) {
+        guard let entry = slots[hash >> Self.shardBits & (capacity - 1)].entry else { return }
+        larder_prefetch(entry.head)
+        larder_prefetch(entry.head + 1)
     }
 
     // MARK: Changing

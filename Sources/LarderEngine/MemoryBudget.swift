@@ -14,12 +14,10 @@ final class MemoryBudget: @unchecked Sendable {
     private let used = Atomic<Int>(0)
     private let shardCount = Atomic<Int>(1)
     private let lock = Lock()
-    private var shards: [WeakShard] = []
+    /// Not counted, because a reference that counts would keep a database's entries alive, and a weak one makes every count
+    /// on a shard slow. Whoever registers shards keeps them until they are unregistered.
+    private var shards: [Unmanaged<Shard>] = []
     private var next = 0
-
-    private struct WeakShard {
-        weak var shard: Shard?
-    }
 
     init(limitBytes: Int) {
         self.limitBytes = max(0, limitBytes)
@@ -36,14 +34,22 @@ final class MemoryBudget: @unchecked Sendable {
 
     func register(_ new: [Shard]) {
         lock.withLock {
-            shards.removeAll { $0.shard == nil }
-            shards += new.map { WeakShard(shard: $0) }
+            shards += new.map { Unmanaged.passUnretained($0) }
+            shardCount.store(max(1, shards.count), ordering: .relaxed)
+        }
+    }
+
+    /// The shards go away.
+    func unregister(_ old: [Shard]) {
+        let gone = Set(old.map { Unmanaged.passUnretained($0).toOpaque() })
+        lock.withLock {
+            shards.removeAll { gone.contains($0.toOpaque()) }
             shardCount.store(max(1, shards.count), ordering: .relaxed)
         }
     }
 
     /// All shards. Takes no shard's lock.
-    var all: [Shard] { lock.withLock { shards.compactMap(\.shard) } }
+    var all: [Shard] { lock.withLock { shards.map { $0.takeUnretainedValue() } } }
 
     /// Notes that a shard's table grew or shrank.
     func changed(by bytes: Int) { used.add(bytes) }
@@ -78,7 +84,7 @@ final class MemoryBudget: @unchecked Sendable {
             let candidate = lock.withLock { () -> Shard? in
                 guard !shards.isEmpty else { return nil }
                 next = (next + 1) % shards.count
-                return shards[next].shard
+                return shards[next].takeUnretainedValue()
             }
             guard let candidate, candidate !== own, candidate.lock.tryLock() else { continue }
             defer { candidate.lock.unlock() }

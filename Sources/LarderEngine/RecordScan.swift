@@ -24,7 +24,7 @@ struct RecordScan {
         let removal = try store.indexLock.withLock { () throws(LarderError) in
             let state = database.appliedState
             let found = try Self.collect(from: start, store)
-            next = found.last.map { $0.key.stored + [0] }
+            next = found.count < Self.recordsPerStep ? nil : found.last.map { $0.key.stored + [0] }
             var removal = Sweeper.Removal()
             let batch = LevelDB.WriteBatch()
             let rules = ExpiryIndex.Rules(state.rules.policy)

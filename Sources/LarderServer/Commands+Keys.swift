@@ -19,7 +19,8 @@ extension CommandTable {
             summary: "Lists the keys of fresh entries that match a pattern, in the order of their bytes.",
             reply: "array of bulk", run: KeyCommands.keys),
         CommandSpec(
-            "scan", arity: -2, .readonly, group: "generic", since: "2.8.0", complexity: "O(COUNT) for each call",
+            "scan", arity: -2, .readonly, group: "generic", since: "2.8.0",
+            complexity: "O(COUNT) for each call, and O(M) with M the entries that LevelDB does not have yet",
             syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
             summary: "Lists keys step by step; begin with cursor 0 and go on with the cursor that came back, until it "
                 + "is 0.",
@@ -27,7 +28,7 @@ extension CommandTable {
             run: KeyCommands.scan),
         CommandSpec(
             "dbsize", arity: 1, [.readonly, .fast], group: "server", since: "1.0.0",
-            complexity: "O(N) after a write, O(1) otherwise",
+            complexity: "O(N) after a checkpoint or a sweep, else O(M) with M the entries written since",
             summary: "Counts the entries, those included that are expired but not yet swept.", reply: "integer",
             run: KeyCommands.dbsize),
     ]

@@ -27,8 +27,8 @@ extension CommandTable {
                 + "with a prefix (in commit units of at most 512).",
             reply: "map of entries, bytes, milliseconds", run: LarderCommands.purge),
         CommandSpec(
-            "snapshot", arity: 2, .readonly, group: "larder", since: "0.1.0", complexity: "O(1)",
-            syntax: "OPEN | CLOSE",
+            "snapshot", arity: 2, .readonly, group: "larder", since: "0.1.0",
+            complexity: "O(M) with M the entries that LevelDB does not have yet", syntax: "OPEN | CLOSE",
             summary: "From OPEN to CLOSE this connection's reads of the current database see one instant.",
             reply: "OK", run: LarderCommands.snapshot),
     ]

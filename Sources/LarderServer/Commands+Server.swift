@@ -9,7 +9,7 @@ extension CommandTable {
             summary: "Tells about the commands.", reply: "array or map as in Redis", run: ServerCommands.command),
         CommandSpec(
             "info", arity: -1, [.loading, .stale], group: "server", since: "1.0.0",
-            complexity: "O(1); counting entries may be O(N)", syntax: "[section ...]",
+            complexity: "O(1); counting entries may be O(N), at most once a minute", syntax: "[section ...]",
             summary: "Tells about the daemon, in Redis' form.", reply: "text", run: ServerCommands.info),
         flush("flushdb", "Empties the current database at once; its policy stays."),
         flush("flushall", "Empties every database at once, one after the other; their policies stay."),

@@ -59,8 +59,8 @@ package enum ProtocolPage {
         | `ERR wrong number of arguments for '…' command` | the table below says how many |
         | `ERR syntax error`, `ERR value is not an integer or out of range`, `ERR invalid expire time in '…' command` | as in Redis |
         | `ERR Protocol error: …` | the request cannot be read; the connection is closed after it |
-        | `ERR commit …: the write was not committed: …` | a write to the disk failed; the reply stands for every command that was waiting |
-        | `ERR update …: an earlier write failed …` | nothing is accepted until the database could be reopened, which is tried again and again |
+        | `ERR commit …: the write was not committed: …` | the disk refused it, and it is taken back; every command that was waiting with it gets this reply |
+        | `ERR update …: an earlier write failed …` | LevelDB refused what was committed before; this database takes no writes until it could be reopened, which is tried again and again |
         | `NOPROTO unsupported protocol version` | `HELLO` with something else than 2 or 3 |
         | `WRONGPASS …` | `HELLO … AUTH` with another user than `default`: there are no passwords, the socket's mode protects it |
 
@@ -82,6 +82,10 @@ package enum ProtocolPage {
                     + "\(limits.outputStallMilliseconds / 1000) s without progress"
             ),
             ("writes waiting to be committed", "\(EngineOptions().pendingBytesMax) bytes, then commands wait"),
+            (
+                "committed writes waiting to be put into LevelDB",
+                "\(2 * EngineOptions().checkpointBytes) bytes of journal, then commands wait"
+            ),
             (
                 "open snapshots",
                 "\(limits.snapshotsMax), each for at most \(limits.snapshotMilliseconds / 1000) s"
@@ -138,7 +142,7 @@ package enum ProtocolPage {
             "One boundary rule for every way in."
         ),
         (
-            "`DBSIZE` reads the keys after a write, off the event loop; it is exact and counts expired entries that are not yet swept.",
+            "`DBSIZE` reads all keys when LevelDB was written to since the last time, off the event loop; it is exact and counts expired entries that are not yet swept.",
             "A blind write does not look whether the key is there; Redis has every key in memory."
         ),
         (

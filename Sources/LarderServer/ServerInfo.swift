@@ -65,6 +65,7 @@ struct ServerInfo {
             ("commit_units", "\(statistics.commitUnits.read())"), ("syncs", "\(statistics.syncs.read())"),
             ("commit_failures", "\(statistics.commitFailures.read())"), ("reopens", "\(statistics.reopens.read())"),
             ("pending_bytes", "\(server.engine.pipeline.pendingByteCount)"),
+            ("journal_bytes", "\(server.engine.journalByteCount)"), ("checkpoints", "\(statistics.checkpoints.read())"),
         ]
     }
 

@@ -24,6 +24,33 @@ extension Session {
         return false
     }
 
+    /// Runs requests `GET key` that follow each other, as far as they need no disk: the processor fetches the memory of all
+    /// of them while it waits for that of the first.
+    /// - Returns: how many ran.
+    func runGets(now: Int64, outputBytesMax: Int) -> Int {
+        withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: Self.getsMax) { keys in
+            withUnsafeTemporaryAllocation(of: Int.self, capacity: Self.getsMax) { ends in
+                let count = parserMemory.pointee.usualGets(keys, ends)
+                guard count > 0 else { return 0 }
+                let replies = replyMemory
+                let sent = sentBytes
+                let done = quickDatabase._withUnsafeGuaranteedRef { database in
+                    database.readRun(UnsafeBufferPointer(rebasing: keys[..<count]), now: now) { _, ticket, payload in
+                        let start = sent + replies.pointee.count
+                        if let payload { replies.pointee.bulk(payload) } else { replies.pointee.null() }
+                        if ticket != .none { hold(from: start, ticket) }
+                        return replies.pointee.count <= outputBytesMax
+                    }
+                }
+                if done > 0 { parserMemory.pointee.skip(ends[done - 1]) }
+                return done
+            }
+        }
+    }
+
+    /// Requests that ``runGets(now:outputBytesMax:)`` looks at together.
+    private static let getsMax = 64
+
     /// What a read without the disk came to.
     private enum Found {
         case hit, miss

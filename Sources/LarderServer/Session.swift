@@ -128,6 +128,13 @@ package final class Session: @unchecked Sendable {
                     return .sliceEnded
                 }
                 if pendingOutput > outputBytesMax { return .outputFull }
+                if slice == nil, allowsQuickCommands, seesCurrent {
+                    let time = now ?? clock.now()
+                    now = time
+                    let done = runGets(now: time, outputBytesMax: outputBytesMax)
+                    count += done
+                    if done > 0 { continue }
+                }
                 do throws(ProtocolError) {
                     guard try parserMemory.pointee.next() else { return .needsInput }
                 } catch {

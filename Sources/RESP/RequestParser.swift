@@ -118,6 +118,56 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         }
     }
 
+    /// Looks for requests `GET key` in their usual form (`*2`, `$3`, `GET` or `get`, a key of less than 1,000 bytes) that
+    /// follow each other from where the next command begins. Changes nothing that counts; the keys are valid until the next
+    /// mutating call. ``skip(_:)`` takes them as read.
+    /// - Parameters:
+    ///   - keys: gets the keys.
+    ///   - ends: gets how many bytes there are up to the end of each request.
+    /// - Returns: how many there are, at most as many as `keys` has room for.
+    package mutating func usualGets(
+        _ keys: UnsafeMutableBufferPointer<UnsafeRawBufferPointer>, _ ends: UnsafeMutableBufferPointer<Int>
+    ) -> Int {
+        guard failure == nil, phase == .complete || phase == .start else { return 0 }
+        if phase == .complete { finish() }
+        let text = UnsafeRawPointer(input.current)
+        let end = input.available
+        var at = 0
+        var count = 0
+        // The fixed part, the shortest length of a key and its line end.
+        while count < min(keys.count, ends.count), end - at >= 13 + 4 {
+            guard text.loadUnaligned(fromByteOffset: at, as: UInt64.self) == Self.getHead,
+                text.loadUnaligned(fromByteOffset: at + 8, as: UInt32.self) & ~0x2020_20 == Self.getName,
+                text.load(fromByteOffset: at + 11, as: UInt8.self) == ASCII.carriageReturn,
+                text.load(fromByteOffset: at + 12, as: UInt8.self) == ASCII.lineFeed,
+                text.load(fromByteOffset: at + 13, as: UInt8.self) == UInt8(ascii: "$")
+            else { break }
+            var next = at + 14
+            let length = Self.usualNumber(text, &next, end)
+            guard length >= 0, length < 1000, length <= limits.bulkBytesMax, end - next >= length + 2,
+                text.loadUnaligned(fromByteOffset: next + length, as: UInt16.self) == Self.lineEnd
+            else { break }
+            keys[count] = UnsafeRawBufferPointer(start: text + next, count: length)
+            at = next + length + 2
+            ends[count] = at
+            count += 1
+        }
+        return count
+    }
+
+    /// Takes bytes as read that ``usualGets(_:_:)`` told of.
+    package mutating func skip(_ byteCount: Int) {
+        precondition(phase == .start && byteCount >= 0 && byteCount <= input.available, "there is not so much to skip")
+        input.noteExamined(byteCount)
+        input.advance(byteCount)
+        finish()
+    }
+
+    /// `*2` CR LF `$3` CR LF, as it lies in memory.
+    private static var getHead: UInt64 { UInt64(littleEndian: 0x0A0D_3324_0A0D_322A) }
+    /// `GET` CR, with the bit off that tells small letters.
+    private static var getName: UInt32 { UInt32(littleEndian: 0x0D54_4547) }
+
     // MARK: Memory
 
     /// Bytes that arrived and do not belong to a command that ``next()`` returned.

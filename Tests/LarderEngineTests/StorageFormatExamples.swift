@@ -55,6 +55,9 @@ enum StorageFormatExamples {
             made: journalFrame),
         Example(name: "format-key", hex: "00 66 6f 72 6d 61 74", made: Database.Metadata.formatKey),
         Example(name: "format-value", hex: "01", made: [Database.Metadata.formatVersion]),
+        Example(name: "journal-record-key", hex: "00 6a 6f 75 72 6e 61 6c", made: Database.Metadata.journalKey),
+        Example(
+            name: "journal-record-value", hex: "00 00 00 00 00 00 00 2b", made: Database.Metadata.journalValue(43)),
         Example(name: "record-key", hex: "01 75 73 65 72 3a 31", made: key.stored),
         Example(
             name: "record-governed",

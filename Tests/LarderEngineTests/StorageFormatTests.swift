@@ -49,6 +49,7 @@ import Testing
             "header is \(JournalFormat.segmentHeaderBytes) bytes", "header of \(JournalFormat.frameHeaderBytes) bytes",
             "Keys are at most \(JournalFormat.keyBytesMax) bytes, records at most \(JournalFormat.recordBytesMax)",
             "more than \(FreshnessRules.futureToleranceMilliseconds) ms",
+            "less than \(ExpiryIndex.unindexedMilliseconds) ms", "`\(DamagedFiles.directoryName)/<number>-journal/`",
         ] { #expect(page.contains(text), "the page lacks: \(text)") }
         #expect([KeyKind.metadata, KeyKind.record, KeyKind.ownDeadline, KeyKind.governed] == [0, 1, 2, 3])
         #expect([Codec.raw, .json, .propertyList, .custom].map(\.rawValue) == [0, 1, 2, 255])
@@ -67,10 +68,36 @@ import Testing
         try database.put("user:3", "{}", rule: .ownNever)
         let entries = try #require(try database.flushedStore()).rawEntries()
         #expect(entries.map { $0.key[0] } == [0, 0, 1, 1, 1, 2, 3])
+        #expect(entries.prefix(2).map(\.key) == [Database.Metadata.formatKey, Database.Metadata.journalKey])
         #expect(entries.allSatisfy { !$0.value.isEmpty })
         let names = try FileSystem.list(larder.path + "/books")
         #expect(names == ["\(try #require(database.durableState.store).epoch)", "POINTER"])
         #expect(try Files.read(larder.path + "/LOCK").starts(with: "pid ".utf8))
+    }
+
+    /// What lives a day or longer has no index key, whatever gives it its deadline.
+    @Test func whatLivesLongHasNoIndexKey() throws {
+        let larder = try TestLarder()
+        let database = try larder.database(policy: .low)
+        let day = ExpiryIndex.unindexedMilliseconds
+        try database.put("a", "")
+        try database.put("b", "", rule: .own(database.now() + day))
+        try database.put("c", "", rule: .own(database.now() + day - 1))
+        let entries = try #require(try database.flushedStore()).rawEntries()
+        #expect(entries.map { $0.key[0] } == [0, 0, 1, 1, 1, 2])
+        #expect(entries.last?.key.last == UInt8(ascii: "c"))
+    }
+
+    /// The larder's own directory has what the page lists: the journal while something is only there, nothing in it
+    /// after a clean end.
+    @Test func theJournalIsEmptyAfterACleanEnd() throws {
+        let larder = try TestLarder()
+        try larder.database(policy: .middle).put("a", "1")
+        let journal = larder.path + "/" + JournalFormat.directoryName
+        #expect(try FileSystem.list(larder.path) == ["JOURNAL", "LOCK", "books"])
+        #expect(try FileSystem.list(journal) == [JournalFormat.fileName(1)])
+        larder.close()
+        #expect(try FileSystem.list(journal) == [])
     }
 
     // MARK: The page

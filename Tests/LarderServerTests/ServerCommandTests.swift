@@ -53,6 +53,12 @@ import Testing
         ] {
             #expect(all.contains("\(field)\r\n"), "\(field)")
         }
+        // What was written is in the journal, until a checkpoint has put it into LevelDB.
+        #expect(all.contains("\r\njournal_bytes:\(server.engine.journalByteCount)\r\n"))
+        #expect(server.engine.journalByteCount > 0)
+        #expect(all.contains("\r\ncheckpoints:0\r\n"))
+        server.engine.maintain()
+        #expect(call("INFO persistence").contains("\r\njournal_bytes:0\r\ncheckpoints:1\r\n"))
         #expect(call("INFO keyspace") == Wire.bulk("# Keyspace\r\ndb0:keys=2,expires=2,avg_ttl=0\r\n"))
         #expect(call("INFO keyspace CLIENTS").hasPrefix("$"))
         #expect(call("INFO nosuch") == Wire.bulk(""))
