@@ -84,7 +84,8 @@ package enum ProtocolPage {
             ("writes waiting to be committed", "\(EngineOptions().pendingBytesMax) bytes, then commands wait"),
             (
                 "committed writes waiting to be put into LevelDB",
-                "\(2 * EngineOptions().checkpointBytes) bytes of journal, then commands wait"
+                "\(2 * EngineOptions().checkpointBytes) bytes of journal, then commands wait; "
+                    + "an error while checkpoints fail"
             ),
             (
                 "open snapshots",
