@@ -26,8 +26,6 @@ final class JournalKeeper: @unchecked Sendable {
     /// Goes up when a failed commit was taken back: what a checkpoint has seen before may be gone.
     private var era: UInt64 = 0
     private var lastSequence: UInt64 = 0
-    /// The last segment that a checkpoint is about to make superfluous: what cannot be synced of it does not matter.
-    private var ended: UInt64 = 0
     private let liveBytes = Atomic<Int>(0)
     private let unsynced = Atomic<Bool>(false)
     private let syncing = Atomic<Bool>(false)
@@ -60,7 +58,8 @@ final class JournalKeeper: @unchecked Sendable {
                 try journal.append(batch)
                 if level == .always {
                     do throws(FileError) {
-                        try journal.sync(above: ended)
+                        // Of all segments: what is acknowledged is worth nothing behind one that the machine may lose.
+                        try journal.sync()
                     } catch {
                         journal.takeBackLast(batch)
                         throw error
@@ -141,7 +140,6 @@ final class JournalKeeper: @unchecked Sendable {
         lock.withLock {
             needsCheckpoint.store(false, ordering: .relaxed)
             guard let segment = journal.rotate() else { return nil }
-            ended = segment
             return Cut(segment: segment, sequence: lastSequence, era: era)
         }
     }
@@ -231,7 +229,8 @@ final class JournalKeeper: @unchecked Sendable {
     }
 
     private func setAside(_ damage: JournalDamage, _ report: JournalReport) throws(LarderError) {
-        guard context.options.onDamage == .setAside else {
+        // What a failing machine has made of the end that was not synced is no damage of what was promised.
+        guard context.options.onDamage == .setAside || !damage.concernsSynced else {
             throw LarderError(
                 .damaged,
                 "the journal is damaged: \(damage). What stands before the damage can be used; nothing was changed. "
