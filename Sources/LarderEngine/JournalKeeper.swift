@@ -229,8 +229,7 @@ final class JournalKeeper: @unchecked Sendable {
     }
 
     private func setAside(_ damage: JournalDamage, _ report: JournalReport) throws(LarderError) {
-        // What a failing machine has made of the end that was not synced is no damage of what was promised.
-        guard context.options.onDamage == .setAside || !damage.concernsSynced else {
+        guard context.options.onDamage == .setAside else {
             throw LarderError(
                 .damaged,
                 "the journal is damaged: \(damage). What stands before the damage can be used; nothing was changed. "
