@@ -17,6 +17,8 @@ final class Checkpointer: @unchecked Sendable {
     private let loop = BackgroundLoop()
     /// When the last checkpoint began, in monotonic milliseconds. Guarded by `turn`.
     private var lastBegan: Int64 = 0
+    /// Whether a database was left out because another thread is opening, purging or deleting it. Guarded by `turn`.
+    private var metBusy = false
 
     /// Entries of one shard looked at with its lock held once.
     private static let sliceCount = 256
@@ -101,6 +103,7 @@ final class Checkpointer: @unchecked Sendable {
             // What cannot be synced has to get into LevelDB all the more.
             context.report(.debug, "before a checkpoint: \(error)")
         }
+        metBusy = false
         var newest: UInt64 = 0
         var passes: [CheckpointPass] = []
         var failure: LarderError?
@@ -123,7 +126,7 @@ final class Checkpointer: @unchecked Sendable {
                 try keeper.sync(behind: cut)
                 for pass in passes { try pass.noteNewest() }
             }
-            if isAnyBusy { return postpone(passes) }
+            if metBusy || isAnyBusy { return postpone(passes) }
             guard try keeper.finish(cut) else { return postpone(passes) }
         } catch {
             for pass in passes { pass.abandon() }
@@ -152,7 +155,7 @@ final class Checkpointer: @unchecked Sendable {
     func openWhatIsDirty() {
         for database in table.all where database.dirtyCount > 0 && !database.isReady(forWriting: true) {
             do throws(LarderError) {
-                try database.prepareUnlessBusy()
+                _ = try database.prepareUnlessBusy()
             } catch {
                 context.report(.warning, "the journal keeps what it has of database '\(database.name)': \(error)")
             }
@@ -167,13 +170,20 @@ final class Checkpointer: @unchecked Sendable {
         pipeline.drain()
         // What LevelDB gets must not be ahead of a journal that a failing machine has lost the end of.
         try keeper.sync()
-        return try turn.withLock { () throws(LarderError) in
+        while true {
+            if let report = try flushInTurn(database) { return report }
+            // Waits for who is opening, purging or deleting it.
+            try database.prepare(forWriting: false)
+        }
+    }
+
+    /// - Returns: nil when another thread is about to do something with the files.
+    private func flushInTurn(_ database: Database) throws(LarderError) -> PurgeReport? {
+        try turn.withLock { () throws(LarderError) -> PurgeReport? in
+            metBusy = false
             // What is decided may end with a change of a whole database, which the journal does not have.
             let sequence = min(pipeline.lastDecided, keeper.lastAppended)
-            // One that is being purged or deleted has nothing that is worth writing.
-            guard database.isReady(forWriting: false), let pass = try pass(database, upTo: sequence) else {
-                return PurgeReport()
-            }
+            guard let pass = try pass(database, upTo: sequence) else { return metBusy ? nil : PurgeReport() }
             pass.finish()
             return pass.expired
         }
@@ -186,7 +196,10 @@ final class Checkpointer: @unchecked Sendable {
     private func pass(_ database: Database, upTo sequence: UInt64) throws(LarderError) -> CheckpointPass? {
         guard database.dirtyCount > 0 else { return nil }
         // What the journal had for a database that was not opened since.
-        if !database.isReady(forWriting: true) { try database.prepareUnlessBusy() }
+        if !database.isReady(forWriting: true), try !database.prepareUnlessBusy() {
+            metBusy = true
+            return nil
+        }
         guard let pass = CheckpointPass(database, upTo: sequence) else {
             // Purged or deleted meanwhile, or else the journal must stay.
             guard database.dirtyCount > 0 else { return nil }

@@ -28,12 +28,12 @@ extension Database {
 
     /// Opens the files, unless another thread is about to do something with them. For the checkpoint, which must not wait
     /// for one that may wait for it.
-    func prepareUnlessBusy() throws(LarderError) {
-        guard openLock.tryLock() else {
-            throw LarderError(.io, "it is being opened, purged or deleted", operation: "checkpoint", database: name)
-        }
+    /// - Returns: false when another thread is.
+    func prepareUnlessBusy() throws(LarderError) -> Bool {
+        guard openLock.tryLock() else { return false }
         defer { openLock.unlock() }
         try prepareLocked(forWriting: false, nil)
+        return true
     }
 
     /// Called with `openLock` held.
