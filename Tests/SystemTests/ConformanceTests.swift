@@ -44,7 +44,8 @@ import Testing
             let text = String(decoding: reply.dropFirst().dropLast(2), as: UTF8.self)
             guard reply.first == UInt8(ascii: ":"), let value = Int(text), value > 0 else { return [reply] }
             // The same within five seconds, at one of two roundings.
-            return [Array("about \((value + 2500) / 100_000)".utf8)]
+            // Halved, because the greatest numbers leave no room for a sum.
+            return [Array("about \((value / 2 + 1250) / 50_000)".utf8)]
         }
     }
 
