@@ -75,7 +75,9 @@ test-deps: deps
 
 test: test-deps
 	$(SWIFT) build --build-tests
-	$(SWIFT) test --skip-build --disable-xctest
+	@set -o pipefail; $(SWIFT) test --skip-build --disable-xctest 2>&1 | tee .build/test.log || \
+	  { echo; echo "What failed (all of it: .build/test.log):"; grep -aE -A4 'recorded an issue|Fatal error|unexpected signal' .build/test.log | cut -c1-400; \
+	    exit 1; }
 
 .PHONY: bench-deps
 bench-deps: deps

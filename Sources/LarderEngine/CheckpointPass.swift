@@ -16,6 +16,8 @@ final class CheckpointPass {
     private(set) var newestLeft: UInt64 = 0
     private var run = SortedRun()
 
+    /// Entries of one shard looked at with its lock held once.
+    private static let sliceCount = 256
     /// LevelDB's batches, in bytes: each is one record of its log, synced.
     private static let batchBytes = 1 << 20
     /// Entries are sorted and written in runs of at most so many bytes.
@@ -37,18 +39,16 @@ final class CheckpointPass {
     }
 
     /// Writes what was written up to the sequence, every batch synced. All of it must be committed.
-    func run(sliceCount: Int) throws(LarderError) {
+    func write() throws(LarderError) {
         try store.indexLock.withLock { () throws(LarderError) in
-            try write { batch in
-                // While this checkpoint is under way LevelDB is a consistent state only with all of the journal up to here.
-                batch.put(Database.Metadata.journalKey, Database.Metadata.journalValue(sequence))
-            }
+            // While this checkpoint is under way LevelDB is a consistent state only with all of the journal up to here.
+            try note(needed: sequence)
             for index in 0..<Shard.count {
                 let shard = database.shard(index)
                 var hasMore = true
                 while hasMore {
                     hasMore = shard.lock.withLock {
-                        shard.table.takeFrozen(upTo: sequence, most: sliceCount, take, left: leave)
+                        shard.table.takeFrozen(upTo: sequence, most: Self.sliceCount, take, left: leave)
                     }
                     if run.byteCount > Self.runBytesMax { try writeRun() }
                 }
@@ -90,9 +90,10 @@ final class CheckpointPass {
         run.removeAll()
     }
 
-    private func write(_ fill: (LevelDB.WriteBatch) -> Void) throws(LarderError) {
+    /// Notes up to where the journal has to be there.
+    private func note(needed sequence: UInt64) throws(LarderError) {
         let batch = LevelDB.WriteBatch()
-        fill(batch)
+        batch.put(Database.Metadata.journalKey, Database.Metadata.journalValue(sequence))
         try store.write(batch, sync: true)
     }
 
@@ -100,9 +101,7 @@ final class CheckpointPass {
     func noteNewest() throws(LarderError) {
         guard newestLeft > 0, store.ending == .none else { return }
         do throws(LarderError) {
-            try write { batch in
-                batch.put(Database.Metadata.journalKey, Database.Metadata.journalValue(max(sequence, newestLeft)))
-            }
+            try note(needed: max(sequence, newestLeft))
         } catch {
             guard store.ending == .none else { return }
             throw error
@@ -117,7 +116,7 @@ final class CheckpointPass {
             while hasMore {
                 hasMore = shard.lock.withLock {
                     defer { shard.makeRoomAfterCheckpoint() }
-                    return shard.table.finishWritten(upTo: sequence, most: 256, keeps: shard.keeps)
+                    return shard.table.finishWritten(upTo: sequence, most: Self.sliceCount, keeps: shard.keeps)
                 }
             }
         }
@@ -190,12 +189,13 @@ private struct SortedRun {
         bytes.withUnsafeBytes { bytes in
             items.sort { left, right in
                 if left.prefix != right.prefix { return left.prefix < right.prefix }
-                let common = Int(min(left.keyCount, right.keyCount))
-                guard let start = bytes.baseAddress else { return false }
-                let order = memcmp(start + left.offset, start + right.offset, common)
-                return order == 0 ? left.keyCount < right.keyCount : order < 0
+                return KeyOrder.compare(Self.key(left, bytes), Self.key(right, bytes)) < 0
             }
         }
+    }
+
+    private static func key(_ item: Item, _ bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(rebasing: bytes[item.offset..<(item.offset + Int(item.keyCount))])
     }
 
     /// Adds the changes of one entry to a batch.
@@ -203,7 +203,7 @@ private struct SortedRun {
         let item = items[index]
         bytes.withUnsafeBytes { bytes in
             let end = item.offset + Int(item.keyCount)
-            let key = UnsafeRawBufferPointer(rebasing: bytes[item.offset..<end])
+            let key = Self.key(item, bytes)
             if item.oldIndex != 0, item.oldIndex != item.newIndex {
                 batch.delete(ExpiryIndex.key(item.oldIndex, storedKey: key))
             }

@@ -20,9 +20,6 @@ final class Checkpointer: @unchecked Sendable {
     /// Whether a database was left out because another thread is opening, purging or deleting it. Guarded by `turn`.
     private var metBusy = false
 
-    /// Entries of one shard looked at with its lock held once.
-    private static let sliceCount = 256
-
     init(context: EngineContext, table: DatabaseTable, keeper: JournalKeeper, pipeline: CommitPipeline) {
         self.context = context
         self.table = table
@@ -206,7 +203,7 @@ final class Checkpointer: @unchecked Sendable {
             throw LarderError(.io, "its files are not open", operation: "checkpoint", database: database.name)
         }
         do throws(LarderError) {
-            try pass.run(sliceCount: Self.sliceCount)
+            try pass.write()
         } catch {
             pass.abandon()
             // A database that was purged or deleted meanwhile has nothing to write any more.

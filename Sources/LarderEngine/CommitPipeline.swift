@@ -218,7 +218,7 @@ package final class CommitPipeline: @unchecked Sendable {
     }
 
     private func commit(_ group: [CommitQueue.Item]) {
-        for (position, item) in group.enumerated() {
+        for item in group {
             do throws(LarderError) {
                 switch item {
                 case .writes(let batch, _, let level): try keeper.append(batch, level)
@@ -227,7 +227,7 @@ package final class CommitPipeline: @unchecked Sendable {
                     try perform()
                 }
             } catch {
-                fail(group[position...], error)
+                fail(error)
                 return
             }
             succeed(item)
@@ -257,7 +257,7 @@ package final class CommitPipeline: @unchecked Sendable {
     }
 
     /// Fails what is left of a group and everything queued behind it, and takes what is applied back to what is durable.
-    private func fail(_ rest: ArraySlice<CommitQueue.Item>, _ cause: LarderError) {
+    private func fail(_ cause: LarderError) {
         let error = LarderError(
             .commitFailed, "the write was not committed: \(cause.message)", operation: "commit",
             database: cause.database, underlying: cause)

@@ -29,25 +29,9 @@ extension Database {
         return try perform(keys, loading: true, now: now, durability: durability, body)
     }
 
-    /// Whether what is stored under all of `keys` is known without the disk at this moment.
-    package func isHot(_ keys: [Key]) -> Bool {
-        for key in keys {
-            let shard = shard(shardIndex(key))
-            let isKnown = shard.lock.withLock {
-                switch applied.presence {
-                case .absent, .deleted, .shut: true
-                case .open: shard.find(key) != nil
-                case .closed, .failed: false
-                }
-            }
-            if !isKnown { return false }
-        }
-        return true
-    }
-
     /// Reads several keys at one instant if that can be done without the disk.
     /// - Parameters:
-    ///   - count: how many keys there are.
+    ///   - count: how many keys there are, at least one.
     ///   - key: the bytes of each, valid during the call; asked for more than once.
     ///   - ticket: raised to what the answer has to wait for.
     ///   - body: called once for each key in their order, with its fresh entry or nil, unless the result is cold. Locks
@@ -58,58 +42,68 @@ extension Database {
         _ body: (Int, (header: RecordHeader, payload: UnsafeRawBufferPointer)?) -> Void
     ) throws(LarderError) -> QuickRead {
         try ForkGuard.check("get")
-        var result = QuickRead.hit
-        withUnsafeTemporaryAllocation(of: Int.self, capacity: max(1, count)) { hashes in
-            var shards: UInt32 = count == 0 ? 1 : 0
+        return withUnsafeTemporaryAllocation(of: Found.self, capacity: count) { found in
+            var shards: UInt32 = 0
             for index in 0..<count {
-                hashes[index] = Key.hash(key(index))
-                shards |= 1 << UInt32(Shard.index(hashes[index]))
+                let hash = Key.hash(key(index))
+                shards |= 1 << UInt32(Shard.index(hash))
+                found.initializeElement(at: index, to: Found(hash: hash))
             }
             lock(shards)
             defer { unlock(shards) }
-            result = readLocked(hashes, count, key, now, &ticket, body)
-        }
-        return result
-    }
-
-    /// Called with the locks held of all shards that `hashes` are of.
-    private func readLocked(
-        _ hashes: UnsafeMutableBufferPointer<Int>, _ count: Int, _ key: (Int) -> UnsafeRawBufferPointer, _ now: Int64,
-        _ ticket: inout CommitTicket, _ body: (Int, (header: RecordHeader, payload: UnsafeRawBufferPointer)?) -> Void
-    ) -> QuickRead {
-        var sequence = applied.sequence
-        if case .absent = applied.presence {
-            for index in 0..<count {
-                shard(Shard.index(hashes[index])).counters.misses += 1
-                body(index, nil)
-            }
+            var sequence = applied.sequence
+            guard find(key, now, found, &sequence) else { return .cold }
             ticket = max(ticket, CommitTicket(sequence: sequence))
+            for index in 0..<count { handOver(found[index], index, body) }
             return .hit
         }
-        guard case .open = applied.presence else { return .cold }
-        // All of them first: a cold one must leave no trace of the others.
-        for index in 0..<count {
-            let table = shard(Shard.index(hashes[index])).table
-            guard let entry = table.find(key(index), hash: hashes[index]) else { return .cold }
-            if let record = entry.record, (try? RecordHeader(parsing: record)) == nil { return .cold }
+    }
+
+    /// What was found of one key. Valid while the locks are held.
+    private struct Found {
+        let hash: Int
+        var entry: EntryPointer?
+        /// Nil for an entry that is not fresh.
+        var header: RecordHeader?
+
+        init(hash: Int) { self.hash = hash }
+    }
+
+    /// Finds every key, with the locks held of all their shards.
+    /// - Returns: false when only the disk can tell of one, or one cannot be read, which the slow way complains of.
+    private func find(
+        _ key: (Int) -> UnsafeRawBufferPointer, _ now: Int64, _ found: UnsafeMutableBufferPointer<Found>,
+        _ sequence: inout UInt64
+    ) -> Bool {
+        switch applied.presence {
+        case .absent: return true
+        case .open: break
+        case .closed, .failed, .deleted, .shut: return false
+        }
+        for index in found.indices {
+            let hash = found[index].hash
+            guard let entry = shard(Shard.index(hash)).table.find(key(index), hash: hash) else { return false }
             sequence = max(sequence, undecided(entry))
+            guard let record = entry.record else { continue }
+            guard let header = try? RecordHeader(parsing: record) else { return false }
+            guard applied.rules.freshness(header, now: now) == .fresh else { continue }
+            found[index].entry = entry
+            found[index].header = header
         }
-        ticket = max(ticket, CommitTicket(sequence: sequence))
-        for index in 0..<count {
-            let shard = shard(Shard.index(hashes[index]))
-            guard let entry = shard.table.find(key(index), hash: hashes[index]), let record = entry.record,
-                let header = try? RecordHeader(parsing: record),
-                applied.rules.freshness(header, now: now) == .fresh
-            else {
-                shard.counters.misses += 1
-                body(index, nil)
-                continue
-            }
-            shard.table.touch(entry)
-            shard.counters.hits += 1
-            body(index, (header, UnsafeRawBufferPointer(rebasing: record.dropFirst(header.byteCount))))
+        return true
+    }
+
+    private func handOver(
+        _ found: Found, _ index: Int, _ body: (Int, (header: RecordHeader, payload: UnsafeRawBufferPointer)?) -> Void
+    ) {
+        let shard = shard(Shard.index(found.hash))
+        guard let entry = found.entry, let header = found.header, let record = entry.record else {
+            shard.counters.misses += 1
+            return body(index, nil)
         }
-        return .hit
+        shard.table.touch(entry)
+        shard.counters.hits += 1
+        body(index, (header, UnsafeRawBufferPointer(rebasing: record.dropFirst(header.byteCount))))
     }
 }
 

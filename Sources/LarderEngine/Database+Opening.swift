@@ -162,15 +162,19 @@ extension Database {
         guard version <= Metadata.formatVersion else { throw newer("its entries have format \(version)") }
     }
 
-    /// Where the journal's end was lost, LevelDB may have a part of what stood there.
+    /// Where the journal's end was lost, LevelDB may have a part of what stood there. Looked at once: what checkpoints of
+    /// this process note, the journal has.
     private func checkJournal(_ store: EpochStore) throws(LarderError) {
         let end = context.journalEnd.load(ordering: .relaxed)
-        guard end != .max else { return }
+        guard end != .max, !hasCheckedJournal else { return }
         let value = try store.access("open") { (database) throws(LevelDBError) in
             try database.get(Metadata.journalKey)
         }
         let needed = value.flatMap { $0.withUnsafeBytes { BigEndian.read($0, at: 0) } } ?? 0
-        guard needed > end else { return }
+        guard needed > end else {
+            hasCheckedJournal = true
+            return
+        }
         needsMoreJournal = true
         throw damaged("it needs the journal up to \(needed), which is lost behind \(end)")
     }

@@ -31,32 +31,57 @@ extension Database {
     ) throws(LarderError) -> QuickRead {
         try ForkGuard.check("get")
         let hash = Key.hash(key)
-        let shard = shard(Shard.index(hash))
-        shard.lock.lock()
-        defer { shard.lock.unlock() }
+        return withShard(hash) { shard in
+            shard.lock.withLock {
+                switch look(shard, key, hash, now, &ticket) {
+                case .unknown: return .cold
+                case .absent: return .miss
+                case .fresh(let header, let payload, let version):
+                    body(header, payload, version)
+                    return .hit
+                }
+            }
+        }
+    }
+
+    /// What memory has of a key for a reader.
+    private enum Looked {
+        /// Nothing that can be told without the disk, or what cannot be read, which is the slow way's to complain of.
+        case unknown
+        case absent
+        case fresh(RecordHeader, payload: UnsafeRawBufferPointer, version: UInt64)
+    }
+
+    /// Looks a key up, with the lock of its shard held, and counts a hit or a miss.
+    @inline(__always)
+    private func look(
+        _ shard: Shard, _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, _ ticket: inout CommitTicket
+    ) -> Looked {
         guard case .open = applied.presence else {
-            guard case .absent = applied.presence else { return .cold }
+            guard case .absent = applied.presence else { return .unknown }
             ticket = max(ticket, CommitTicket(sequence: applied.sequence))
             shard.counters.misses += 1
-            return .miss
+            return .absent
         }
-        guard let entry = shard.table.find(key, hash: hash) else { return .cold }
-        ticket = max(ticket, CommitTicket(sequence: max(undecided(entry), applied.sequence)))
-        // What cannot be read is the slow way's to complain of.
+        guard let entry = shard.table.find(key, hash: hash) else { return .unknown }
+        let sequence = max(undecided(entry), applied.sequence)
         guard let record = entry.record else {
+            ticket = max(ticket, CommitTicket(sequence: sequence))
             shard.counters.misses += 1
-            return .miss
+            return .absent
         }
-        guard let header = try? RecordHeader(parsing: record) else { return .cold }
-        guard applied.rules.freshness(header, now: now) == .fresh else {
-            if applied.rules.freshness(header, now: now) == .expired { shard.dropIfClean(entry) }
+        guard let header = try? RecordHeader(parsing: record) else { return .unknown }
+        ticket = max(ticket, CommitTicket(sequence: sequence))
+        let freshness = applied.rules.freshness(header, now: now)
+        guard freshness == .fresh else {
+            if freshness == .expired { shard.dropIfClean(entry) }
             shard.counters.misses += 1
-            return .miss
+            return .absent
         }
         shard.table.touch(entry)
         shard.counters.hits += 1
-        body(header, UnsafeRawBufferPointer(rebasing: record.dropFirst(header.byteCount)), entry.head.pointee.stamp)
-        return .hit
+        let payload = UnsafeRawBufferPointer(rebasing: record[header.byteCount...])
+        return .fresh(header, payload: payload, version: entry.head.pointee.stamp)
     }
 
     /// Reads the fresh entries of several keys one after the other, as far as that can be done without the disk. As
@@ -78,43 +103,21 @@ extension Database {
             for index in keys.indices {
                 withShard(hashes[index]) { shard in shard.lock.withLock { shard.table.prefetchEntry(hashes[index]) } }
             }
-            var done = 0
-            while done < keys.count {
-                let (isKnown, goesOn) = withShard(hashes[done]) { shard in
-                    shard.lock.withLock { readLocked(shard, keys[done], hashes[done], now, done, body) }
+            for index in keys.indices {
+                let (isKnown, goesOn) = withShard(hashes[index]) { shard in
+                    shard.lock.withLock { () -> (Bool, Bool) in
+                        var ticket = CommitTicket.none
+                        switch look(shard, keys[index], hashes[index], now, &ticket) {
+                        case .unknown: return (false, false)
+                        case .absent: return (true, body(index, ticket, nil))
+                        case .fresh(_, let payload, _): return (true, body(index, ticket, payload))
+                        }
+                    }
                 }
-                if isKnown { done += 1 }
-                if !goesOn { break }
+                if !goesOn { return isKnown ? index + 1 : index }
             }
-            return done
+            return keys.count
         }
-    }
-
-    /// One key of a run, with the lock of its shard held.
-    @inline(__always)
-    private func readLocked(
-        _ shard: Shard, _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, _ index: Int,
-        _ body: (Int, CommitTicket, UnsafeRawBufferPointer?) -> Bool
-    ) -> (isKnown: Bool, goesOn: Bool) {
-        guard case .open = applied.presence, let entry = shard.table.find(key, hash: hash) else {
-            return (false, false)
-        }
-        let ticket = CommitTicket(sequence: max(undecided(entry), applied.sequence))
-        guard let record = entry.record else {
-            shard.counters.misses += 1
-            return (true, body(index, ticket, nil))
-        }
-        guard let header = try? RecordHeader(parsing: record) else { return (false, false) }
-        let freshness = applied.rules.freshness(header, now: now)
-        guard freshness == .fresh else {
-            if freshness == .expired { shard.dropIfClean(entry) }
-            shard.counters.misses += 1
-            return (true, body(index, ticket, nil))
-        }
-        shard.table.touch(entry)
-        shard.counters.hits += 1
-        let payload = UnsafeRawBufferPointer(rebasing: record[header.byteCount...])
-        return (true, body(index, ticket, payload))
     }
 
     /// Stores a payload without looking at what is there. The database must be ready for writing.

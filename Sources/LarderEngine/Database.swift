@@ -80,6 +80,8 @@ package final class Database: @unchecked Sendable {
     let isLosingFiles = Atomic<Bool>(false)
     /// Whether the journal's lost end is needed. Set when the larder is opened.
     var needsMoreJournal = false
+    /// Whether that is settled. Guarded by `openLock`.
+    var hasCheckedJournal = false
     /// Why POINTER could not be read when the larder was opened, for a reason that may pass. Set before anybody else knows
     /// the database.
     var pointerFailure: LarderError?

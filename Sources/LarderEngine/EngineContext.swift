@@ -11,7 +11,7 @@ final class EngineContext: Sendable {
     let graveyard = Graveyard()
     let memory: MemoryBudget
     private let blockCache: BlockCache
-    /// Where the journal's end was lost: no commit unit behind it is there.
+    /// The last commit unit that the journal had at the start; `max` where nobody knows.
     let journalEnd = Atomic<UInt64>(.max)
     private let lastEpoch = Atomic<UInt64>(0)
 

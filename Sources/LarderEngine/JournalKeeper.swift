@@ -191,7 +191,10 @@ final class JournalKeeper: @unchecked Sendable {
         // Without POINTER nobody knows which of the operations count, and the next checkpoint would remove them all.
         if let unreadable { throw unreadable }
         // Without a segment nobody knows how far the journal went, and nothing of it was needed any more.
-        if report.damage != nil || report.cut != nil, report.segments > 0 { try findWhoNeedsMore(report, table) }
+        if report.segments > 0 {
+            context.journalEnd.store(report.lastSequence, ordering: .relaxed)
+            if report.damage != nil || report.cut != nil { try findWhoNeedsMore(report, table) }
+        }
         if let damage = report.damage { try setAside(damage, report) }
         if let cut = report.cut {
             context.report(
@@ -214,7 +217,6 @@ final class JournalKeeper: @unchecked Sendable {
     /// next start would not know of the loss any more.
     private func findWhoNeedsMore(_ report: JournalReport, _ table: DatabaseTable) throws(LarderError) {
         if report.damage != nil, context.options.onDamage == .fail { return }
-        context.journalEnd.store(report.lastSequence, ordering: .relaxed)
         for database in table.all where database.exists {
             do throws(LarderError) {
                 try database.prepare(forWriting: false)

@@ -72,6 +72,19 @@ extension Key: CustomStringConvertible {
     package var description: String { printableKey(bytes) }
 }
 
+/// The order of keys: that of their bytes, as LevelDB's.
+enum KeyOrder {
+    /// Less than 0 when `left` comes first, 0 when they are the same.
+    static func compare(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int {
+        let common = min(left.count, right.count)
+        if common > 0, let leftStart = left.baseAddress, let rightStart = right.baseAddress {
+            let order = memcmp(leftStart, rightStart, common)
+            if order != 0 { return Int(order) }
+        }
+        return left.count - right.count
+    }
+}
+
 /// Big-endian integers inside keys and records.
 package enum BigEndian {
     package static func append(_ value: UInt64, to bytes: inout [UInt8]) {

@@ -1,11 +1,3 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
-
 /// Copies of the entries that LevelDB did not have at one instant, in the order of their keys: what a cursor or a snapshot
 /// puts over what LevelDB had at that instant.
 ///
@@ -26,7 +18,7 @@ struct MemoryRun: Sendable {
         for index in 0..<Shard.count {
             database.shard(index).table.forEachDirty { entry in
                 let key = entry.key
-                guard key.count >= prefix.count, key.prefix(prefix.count).elementsEqual(prefix) else { return }
+                guard key.starts(with: prefix) else { return }
                 let record = entry.record
                 items.append(
                     Item(offset: bytes.count, keyCount: Int32(key.count), recordCount: Int32(record?.count ?? 0)))
@@ -39,7 +31,7 @@ struct MemoryRun: Sendable {
     /// Puts the copies in order. Apart, because no lock is needed for it.
     mutating func sort() {
         bytes.withUnsafeBytes { bytes in
-            items.sort { Self.compare(Self.key($0, bytes), Self.key($1, bytes)) < 0 }
+            items.sort { KeyOrder.compare(Self.key($0, bytes), Self.key($1, bytes)) < 0 }
         }
     }
 
@@ -80,7 +72,7 @@ struct MemoryRun: Sendable {
             var high = items.count
             while low < high {
                 let middle = low + (high - low) / 2
-                if Self.compare(Self.key(items[middle], bytes), key) < 0 { low = middle + 1 } else { high = middle }
+                if KeyOrder.compare(Self.key(items[middle], bytes), key) < 0 { low = middle + 1 } else { high = middle }
             }
             return low
         }
@@ -96,17 +88,7 @@ struct MemoryRun: Sendable {
 
     /// Less than 0 when the key at `index` comes before `key`, 0 when it is the same.
     func compare(_ index: Int, _ key: UnsafeRawBufferPointer) -> Int {
-        bytes.withUnsafeBytes { Self.compare(Self.key(items[index], $0), key) }
-    }
-
-    /// In the order of bytes, as LevelDB's.
-    private static func compare(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int {
-        let common = min(left.count, right.count)
-        if common > 0, let leftStart = left.baseAddress, let rightStart = right.baseAddress {
-            let order = memcmp(leftStart, rightStart, common)
-            if order != 0 { return Int(order) }
-        }
-        return left.count - right.count
+        bytes.withUnsafeBytes { KeyOrder.compare(Self.key(items[index], $0), key) }
     }
 }
 

@@ -166,7 +166,7 @@ struct Sweeper {
     private static func judge(
         _ index: [UInt8], _ bucket: Int64, _ key: Key, _ database: Database, _ store: EpochStore
     ) throws(LarderError) -> Judgement {
-        switch database.known(key, forgetting: index) {
+        switch database.known(key) {
         case .newer(let header, let rules):
             // The checkpoint sees to what is beneath.
             guard let header, rules.freshness(header, now: database.now()) != .expired else { return .dropIndex }
@@ -211,12 +211,12 @@ extension Database {
     }
 
     /// What memory has of a key that an index record names which may be dropped.
-    func known(_ key: Key, forgetting index: [UInt8]) -> Known {
+    func known(_ key: Key) -> Known {
         let shard = shard(shardIndex(key))
         return shard.lock.withLock {
             guard let entry = shard.find(key) else { return .stored }
             // Whether LevelDB has the index key is not sure any more.
-            if entry.head.pointee.indexed != 0 { entry.head.pointee.indexed = 0 }
+            entry.head.pointee.indexed = 0
             guard entry.isDirty else { return .stored }
             guard let record = entry.record else { return .newer(nil, applied.rules) }
             guard let header = try? RecordHeader(parsing: record) else { return .unreadable }

@@ -55,6 +55,21 @@ import Threading
         #expect(try survivor.database().contents() == ["a": "1"])
     }
 
+    /// What was flushed was synced in the journal before: a shorter one has lost something, wherever it ends.
+    @Test func aDatabaseThatIsAheadOfTheJournalIsDamaged() throws {
+        let larder = try TestLarder()
+        try larder.database("other").put("b", "1")
+        try larder.database().put("a", "2")
+        try larder.database().flush()
+        let whole = try Files.read(larder.journalSegments[0]).count
+        for count in JournalFormat.segmentHeaderBytes...whole {
+            let survivor = try larder.survivor()
+            try Files.truncate(survivor.journalSegments[0], to: count)
+            let code = errorCode { try #expect(survivor.database().value("a") == "2") }
+            #expect(code == (count == whole ? nil : .damaged), "\(count) of \(whole) bytes")
+        }
+    }
+
     /// A larder that is refused because of a damaged journal stays as it is.
     @Test func aJournalThatIsRefusedIsNotChanged() throws {
         // Synced, so that no failure of a machine can be the reason.

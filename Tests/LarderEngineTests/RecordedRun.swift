@@ -162,8 +162,10 @@ final class RecordedRun {
 
     /// What is wrong with a larder whose journal was cut or damaged; nil when all databases that were not set aside are in
     /// the state after one and the same unit.
-    /// - Parameter first: no earlier one.
-    func defect(_ survivor: TestLarder, from first: Int = 0) throws -> String? {
+    /// - Parameters:
+    ///   - first: no earlier one.
+    ///   - together: false when each database may be in the state after a unit of its own.
+    func defect(_ survivor: TestLarder, from first: Int = 0, together: Bool = true) throws -> String? {
         let engine = try survivor.engine()
         let now = engine.now()
         var found: [String: [String: String]] = [:]
@@ -175,12 +177,14 @@ final class RecordedRun {
             if !contents.isEmpty { return "\(name) was set aside and has \(contents)" }
             found[name] = nil
         }
-        let fits = (first...unit).contains { number in
-            found.allSatisfy { name, contents in
-                let state = states[max(number, wholeChanges[name] ?? 0)]
-                return contents == visible(state[name], name, now)
-            }
+        func isState(_ number: Int, _ name: String, _ contents: [String: String]) -> Bool {
+            contents == visible(states[max(number, wholeChanges[name] ?? 0)][name], name, now)
         }
+        let units = first...unit
+        let fits =
+            together
+            ? units.contains { unit in found.allSatisfy { isState(unit, $0, $1) } }
+            : found.allSatisfy { name, contents in units.contains { isState($0, name, contents) } }
         return fits ? nil : "no state since unit \(first) of \(unit) has \(found); at the end \(models)"
     }
 }

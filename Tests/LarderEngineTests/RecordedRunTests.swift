@@ -77,6 +77,10 @@ import Testing
                     let last = survivor.journalSegments[segments.count - 1]
                     try Files.truncate(last, to: Int.random(in: 0...(try Files.read(last).count), using: &random))
                 }
+                // With the header of its only segment the journal loses how far it went, and what was flushed cannot be compared.
+                let isHeadless =
+                    try segments.count == 1
+                    && Files.read(survivor.journalSegments[0]).count < JournalFormat.segmentHeaderBytes
                 let what: Comment = "LARDER_SEED=\(seed) LARDER_ROUNDS=1, attempt \(attempt), \(segment) at \(offset)"
                 do throws(LarderError) {
                     _ = try Engine.open(survivor.path, options: survivor.options, time: survivor.time).shutdown()
@@ -87,7 +91,7 @@ import Testing
                 }
                 if !survivor.setAside.isEmpty { asides += 1 }
                 for opening in 0..<2 {
-                    let defect = try run.defect(survivor)
+                    let defect = try run.defect(survivor, together: !isHeadless)
                     #expect(defect == nil, "\(what), opening \(opening)")
                     if defect != nil { return }
                     survivor.close()
