@@ -52,8 +52,9 @@ package final class Session: @unchecked Sendable {
     private var held = HeldReplies()
     /// Bytes of replies that were taken away to be sent, since the beginning.
     private(set) var sentBytes = 0
-    private var isWaiting = false
-    private(set) var isClosing = false
+    /// Whether the next command waits for another thread.
+    var isWaiting = false
+    var isClosing = false
     /// A parsed command that has not run yet, because files had to be opened, the disk to be read, or commits had to
     /// catch up.
     private var hasCommand = false
@@ -72,6 +73,11 @@ package final class Session: @unchecked Sendable {
     private(set) var seesCurrent = true
     /// Whether the commonest commands may take their short ways; tests compare both.
     var allowsQuickCommands = true
+    /// What MULTI has begun.
+    var transaction: TransactionQueue?
+    /// What EXEC has begun.
+    var execution: Execution?
+    var watches: [KeyWatch] = []
     var name = ""
     var libraryName = ""
     var libraryVersion = ""
@@ -90,6 +96,9 @@ package final class Session: @unchecked Sendable {
     }
 
     deinit {
+        // Where it was away when the connection was closed, nobody called `end`.
+        discardTransaction()
+        endExecution()
         parserMemory.deinitialize(count: 1)
         parserMemory.deallocate()
         replyMemory.deinitialize(count: 1)
@@ -123,12 +132,18 @@ package final class Session: @unchecked Sendable {
         var count = 0
         defer { if count > 0 { counter.value.add(count) } }
         while !isClosing, !isWaiting {
+            if let execution {
+                let time = now ?? clock.now()
+                now = slice == nil ? time : nil
+                if let pause = runExecution(execution, now: time, mayBlock: slice != nil) { return pause }
+                continue
+            }
             if !hasCommand {
                 if let slice, count >= slice.commandsMax || clock.monotonic() >= slice.until {
                     return .sliceEnded
                 }
                 if pendingOutput > outputBytesMax { return .outputFull }
-                if slice == nil, allowsQuickCommands, seesCurrent {
+                if slice == nil, allowsQuickCommands, seesCurrent, transaction == nil {
                     let time = now ?? clock.now()
                     now = time
                     let done = runGets(now: time, outputBytesMax: outputBytesMax)
@@ -147,7 +162,7 @@ package final class Session: @unchecked Sendable {
             }
             let time = now ?? clock.now()
             now = slice == nil ? time : nil
-            if allowsQuickCommands, runQuickly(now: time) {
+            if allowsQuickCommands, transaction == nil, runQuickly(now: time) {
                 hasCommand = false
             } else if let pause = runCommand(now: time, mayBlock: slice != nil) {
                 if case .work = pause { count += 1 }
@@ -162,10 +177,17 @@ package final class Session: @unchecked Sendable {
     private func runCommand(now: Int64, mayBlock: Bool) -> Pause? {
         let start = sentBytes + replies.count
         var call = Call(self, server, now: now, mayBlock: mayBlock)
+        var hasStarted = false
         do throws(CommandError) {
             let spec = try findCommand()
+            if transaction != nil, !spec.flags.contains(.inMulti) {
+                try enqueue(spec)
+                hasCommand = false
+                return nil
+            }
             if let pause = obstacle(spec) { return pause }
             hasCommand = false
+            hasStarted = true
             switch try spec.run(&call) {
             case .done: break
             case .close: isClosing = true
@@ -179,6 +201,8 @@ package final class Session: @unchecked Sendable {
                 hasCommand = true
                 return .cold
             }
+            // What is wrong while commands are queued spoils the transaction; the commands that run all the same do not.
+            if !hasStarted { transaction?.isAborted = true }
             hasCommand = false
             replies.error(error.bytes)
         }
@@ -216,7 +240,9 @@ package final class Session: @unchecked Sendable {
     /// What keeps a command from running on the loop now.
     private func obstacle(_ spec: CommandSpec) -> Pause? {
         let isWrite = spec.flags.contains(.write)
-        guard isWrite || spec.flags.contains(.readonly), !spec.flags.contains(.wholeDatabase) else { return nil }
+        guard isWrite || !spec.flags.isDisjoint(with: [.readonly, .opens]), !spec.flags.contains(.wholeDatabase) else {
+            return nil
+        }
         if isWrite, server.engine.pipeline.isCongested { return .congested }
         if !isWrite, case .snapshot = view { return nil }
         // A database without files is created by what stores an entry, not by what would change one.
@@ -258,6 +284,7 @@ package final class Session: @unchecked Sendable {
     func finishPreparing(_ error: LarderError?) {
         isWaiting = false
         guard let error else { return }
+        if execution != nil { return failExecution(CommandError(error)) }
         hasCommand = false
         replies.error(CommandError(error).bytes)
     }
@@ -276,6 +303,14 @@ package final class Session: @unchecked Sendable {
         // Whoever decides later wakes the loop, which finds the reply held.
         if pipeline.isDecided(ticket), pipeline.failure(of: ticket) == nil { return }
         held.add(start: start, end: sentBytes + replies.count, ticket)
+        if pipeline.isDecided(ticket) { settle() }
+    }
+
+    /// Holds replies until their ticket is decided, so that each can become an error of its own.
+    func hold(_ regions: [Range<Int>], _ ticket: CommitTicket) {
+        guard ticket != .none else { return }
+        if pipeline.isDecided(ticket), pipeline.failure(of: ticket) == nil { return }
+        for region in regions { held.add(start: region.lowerBound, end: region.upperBound, ticket) }
         if pipeline.isDecided(ticket) { settle() }
     }
 
@@ -330,6 +365,8 @@ package final class Session: @unchecked Sendable {
     func end() {
         isClosing = true
         view = .current
+        discardTransaction()
+        endExecution()
     }
 
     /// A record's payload, or null.
