@@ -1,7 +1,8 @@
 /// A key whose changes a connection wants to know of: whether anything was done to it since the watch began.
 ///
-/// - Every write of the key counts, also one that leaves the same value; so does a purge, a change of the database's policy,
-///   and that the entry was fresh when the watch began and is not any more. That memory lets go of the entry does not count.
+/// - Every write of the key counts, also one that leaves the same value; so does a purge of an entry, a change of the
+///   database's policy, and that the entry was fresh when the watch began and is not any more. That memory lets go of the
+///   entry does not count.
 /// - What removes an entry that had expired before the watch began counts as a change: a transaction may fail for it, but
 ///   none succeeds that should not.
 ///
@@ -25,8 +26,10 @@ package final class KeyWatch: Sendable {
     /// Whether nothing happened to the key. Called with the lock held of the key's shard.
     /// - Parameter isFresh: whether there is a fresh entry now.
     func holds(isFresh: Bool) -> Bool {
-        database.shard(database.shardIndex(key)).mark(key) == mark && database.applied.policyChanges == policyChanges
-            && !(wasFresh && !isFresh)
+        let now = database.shard(database.shardIndex(key)).mark(key)
+        guard now.changes == mark.changes, database.applied.policyChanges == policyChanges else { return false }
+        // A purge is nothing to a key that has no entry.
+        return wasFresh ? isFresh && now == mark : now == mark || !isFresh
     }
 
     /// Ends the watch.

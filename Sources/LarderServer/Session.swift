@@ -220,7 +220,13 @@ package final class Session: @unchecked Sendable {
             spec = found
             lastSpec = found
         }
-        guard spec.accepts(argumentCount: parser.argumentCount) else { throw .arity(spec.name) }
+        guard spec.accepts(argumentCount: parser.argumentCount) else {
+            guard spec.name == "exec" else { throw .arity(spec.name) }
+            // As in Redis, which discards what is queued.
+            discardTransaction()
+            throw CommandError(
+                "EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command")
+        }
         return spec
     }
 

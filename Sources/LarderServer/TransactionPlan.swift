@@ -47,6 +47,12 @@ struct TransactionPlan {
         _ commands: ArraySlice<QueuedCommand>, in database: Database, watches: [KeyWatch], more: [TransactionMissing],
         engine: Engine
     ) {
+        // First, because these have to be looked at even where the commands only overwrite them.
+        for watch in watches {
+            let index = part(watch.database)
+            parts[index].add(watch.key, isBlind: false)
+            parts[index].watches.append(watch)
+        }
         var current = database
         for command in commands {
             if command.spec.name == "select", command.count == 2 {
@@ -54,11 +60,6 @@ struct TransactionPlan {
                 continue
             }
             note(command, current)
-        }
-        for watch in watches {
-            let index = part(watch.database)
-            parts[index].add(watch.key, isBlind: false)
-            parts[index].watches.append(watch)
         }
         for missing in more {
             switch missing {
