@@ -68,12 +68,16 @@ package struct CommandFlags: OptionSet, Sendable {
     package static let wholeDatabase = CommandFlags(rawValue: 64)
     /// Stores entries where there were none: a database without files is created first.
     package static let creates = CommandFlags(rawValue: 128)
+    /// Sends messages to connections or changes who gets them.
+    package static let pubsub = CommandFlags(rawValue: 1 << 16)
+    /// Runs on the connection's event loop, wherever the commands before it ran.
+    package static let onLoop = CommandFlags(rawValue: 1 << 17)
 
     /// Redis' names.
     package var names: [String] {
         let all: [(CommandFlags, String)] = [
             (.write, "write"), (.readonly, "readonly"), (.admin, "admin"), (.loading, "loading"), (.stale, "stale"),
-            (.fast, "fast"),
+            (.fast, "fast"), (.pubsub, "pubsub"),
         ]
         return all.filter { contains($0.0) }.map(\.1)
     }

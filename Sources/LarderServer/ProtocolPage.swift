@@ -81,6 +81,13 @@ package enum ProtocolPage {
                 "\(limits.outputBytesPause) bytes, then it is no longer read from; disconnected after "
                     + "\(limits.outputStallMilliseconds / 1000) s without progress"
             ),
+            (
+                "unread messages of a subscriber",
+                "\(limits.subscriberBytesMax) bytes (`--max-subscriber-output`), then it is disconnected; "
+                    + "so it is with more than \(limits.subscriberBytesSoft) for "
+                    + "\(limits.subscriberSoftMilliseconds / 1000) s"
+            ),
+            ("messages waiting for busy event loops", "\(limits.undeliveredBytesMax) bytes, then publishers wait"),
             ("writes waiting to be committed", "\(EngineOptions().pendingBytesMax) bytes, then commands wait"),
             (
                 "committed writes waiting to be put into LevelDB",

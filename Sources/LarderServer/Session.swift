@@ -72,14 +72,24 @@ package final class Session: @unchecked Sendable {
     private(set) var seesCurrent = true
     /// Whether the commonest commands may take their short ways; tests compare both.
     var allowsQuickCommands = true
+    /// Whether nothing about the connection makes common commands mean something else.
+    var takesShortWays = true
+    /// Where messages for this connection wait for its loop.
+    let pushes: PushQueue
+    /// What it listens to; nil for a connection that never subscribed.
+    var subscriptions: Subscriptions?
     var name = ""
     var libraryName = ""
     var libraryVersion = ""
 
     /// - Parameter counter: of the commands of this session's loop; nil for a session without one.
-    init(id: Int64, server: ServerState, counter: CommandCounts.Counter? = nil) {
+    /// - Parameter pushes: of this session's loop; nil for a session without one.
+    init(
+        id: Int64, server: ServerState, counter: CommandCounts.Counter? = nil, pushes: PushQueue? = nil
+    ) {
         self.id = id
         self.server = server
+        self.pushes = pushes ?? PushQueue(server.pubsub.pending)
         self.counter = counter ?? server.commands.newCounter()
         pipeline = server.engine.pipeline
         clock = server.engine.clock
@@ -90,6 +100,8 @@ package final class Session: @unchecked Sendable {
     }
 
     deinit {
+        // A connection that is lost while another thread has its session is not told of its end.
+        endSubscriptions()
         parserMemory.deinitialize(count: 1)
         parserMemory.deallocate()
         replyMemory.deinitialize(count: 1)
@@ -128,7 +140,7 @@ package final class Session: @unchecked Sendable {
                     return .sliceEnded
                 }
                 if pendingOutput > outputBytesMax { return .outputFull }
-                if slice == nil, allowsQuickCommands, seesCurrent {
+                if slice == nil, allowsQuickCommands, takesShortWays, seesCurrent {
                     let time = now ?? clock.now()
                     now = time
                     let done = runGets(now: time, outputBytesMax: outputBytesMax)
@@ -147,7 +159,7 @@ package final class Session: @unchecked Sendable {
             }
             let time = now ?? clock.now()
             now = slice == nil ? time : nil
-            if allowsQuickCommands, runQuickly(now: time) {
+            if allowsQuickCommands, takesShortWays, runQuickly(now: time) {
                 hasCommand = false
             } else if let pause = runCommand(now: time, mayBlock: slice != nil) {
                 if case .work = pause { count += 1 }
@@ -164,7 +176,8 @@ package final class Session: @unchecked Sendable {
         var call = Call(self, server, now: now, mayBlock: mayBlock)
         do throws(CommandError) {
             let spec = try findCommand()
-            if let pause = obstacle(spec) { return pause }
+            if subscriptions != nil { try checkSubscriberMode(spec) }
+            if let pause = obstacle(spec, mayBlock: mayBlock) { return pause }
             hasCommand = false
             switch try spec.run(&call) {
             case .done: break
@@ -214,8 +227,10 @@ package final class Session: @unchecked Sendable {
     private static let shownBytesMax = 128
 
     /// What keeps a command from running on the loop now.
-    private func obstacle(_ spec: CommandSpec) -> Pause? {
+    private func obstacle(_ spec: CommandSpec, mayBlock: Bool) -> Pause? {
         let isWrite = spec.flags.contains(.write)
+        if spec.flags.contains(.onLoop), mayBlock { return .sliceEnded }
+        if isWrite || spec.flags.contains(.pubsub), server.pubsub.isCongested { return .congested }
         guard isWrite || spec.flags.contains(.readonly), !spec.flags.contains(.wholeDatabase) else { return nil }
         if isWrite, server.engine.pipeline.isCongested { return .congested }
         if !isWrite, case .snapshot = view { return nil }
@@ -329,6 +344,7 @@ package final class Session: @unchecked Sendable {
     /// The connection is gone.
     func end() {
         isClosing = true
+        endSubscriptions()
         view = .current
     }
 

@@ -67,6 +67,7 @@ struct Options {
         let known = [
             "--dir", "--socket", "--policy", "--durability", "--threads", "--log-level", "--max-clients",
             "--max-databases", "--max-reply", "--memory", "--checkpoint",
+            "--max-subscriber-output",
         ]
         guard known.contains(name) else {
             throw Failure(
@@ -103,6 +104,7 @@ struct Options {
             configuration.engine.journalSegmentBytes = min(
                 configuration.engine.journalSegmentBytes, max(64 << 10, bytes / 4))
         case "--max-reply": configuration.limits.replyBytesMax = try byteCount(name, value)
+        case "--max-subscriber-output": configuration.limits.subscriberBytesMax = try byteCount(name, value)
         case "--threads": configuration.threads = try number(name, value, 1...64)
         case "--max-clients": configuration.limits.clientsMax = try number(name, value, 1...1_000_000)
         default: configuration.engine.databasesMax = try number(name, value, 1...10_000)
