@@ -77,11 +77,16 @@ package struct CommandFlags: OptionSet, Sendable {
     package static let noScript = CommandFlags(rawValue: 2048)
     package static let allowBusy = CommandFlags(rawValue: 4096)
     package static let skipSlowlog = CommandFlags(rawValue: 8192)
+    /// Sends messages to connections or changes who gets them.
+    package static let pubsub = CommandFlags(rawValue: 1 << 16)
+    /// Runs on the connection's event loop, wherever the commands before it ran.
+    package static let onLoop = CommandFlags(rawValue: 1 << 17)
 
     /// Redis' names, in the order in which Redis tells them.
     package var names: [String] {
         let all: [(CommandFlags, String)] = [
-            (.write, "write"), (.readonly, "readonly"), (.admin, "admin"), (.noScript, "noscript"),
+            (.write, "write"), (.readonly, "readonly"), (.admin, "admin"), (.pubsub, "pubsub"),
+            (.noScript, "noscript"),
             (.loading, "loading"), (.stale, "stale"), (.skipSlowlog, "skip_slowlog"), (.fast, "fast"),
             (.noMulti, "no_multi"), (.allowBusy, "allow_busy"),
         ]

@@ -4,8 +4,8 @@ import RESP
 package enum CommandTable {
     /// In the order of their groups, as help and documentation show them.
     package static let all: [CommandSpec] =
-        stringCommands + keyCommands + expiryCommands + transactionCommands + connectionCommands + serverCommands
-        + larderCommands
+        stringCommands + keyCommands + expiryCommands + transactionCommands + pubsubCommands + connectionCommands
+        + serverCommands + larderCommands
 
     private static let byName: [ShortWord: CommandSpec] = Dictionary(
         uniqueKeysWithValues: all.map { ($0.word, $0) })

@@ -34,7 +34,11 @@ extension CommandTable {
 enum ConnectionCommands {
     @Sendable static func ping(_ call: inout Call) throws(CommandError) -> Outcome {
         guard call.count <= 2 else { throw .arity("ping") }
-        if call.count == 2 {
+        if call.session.isInSubscriberMode {
+            call.session.replies.array(count: 2)
+            call.session.replies.bulk("pong")
+            if call.count == 2 { call.session.replies.bulk(call.bytes(1)) } else { call.session.replies.bulk("") }
+        } else if call.count == 2 {
             call.session.replies.bulk(call.bytes(1))
         } else {
             call.session.replies.simple("PONG")

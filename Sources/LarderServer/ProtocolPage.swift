@@ -81,6 +81,13 @@ package enum ProtocolPage {
                 "\(limits.outputBytesPause) bytes, then it is no longer read from; disconnected after "
                     + "\(limits.outputStallMilliseconds / 1000) s without progress"
             ),
+            (
+                "unread messages of a subscriber",
+                "\(limits.subscriberBytesMax) bytes (`--max-subscriber-output`), then it is disconnected; "
+                    + "so it is with more than \(limits.subscriberBytesSoft) for "
+                    + "\(limits.subscriberSoftMilliseconds / 1000) s"
+            ),
+            ("messages waiting for busy event loops", "\(limits.undeliveredBytesMax) bytes, then publishers wait"),
             ("writes waiting to be committed", "\(EngineOptions().pendingBytesMax) bytes, then commands wait"),
             (
                 "committed writes waiting to be put into LevelDB",
@@ -129,6 +136,8 @@ package enum ProtocolPage {
         `SNAPSHOT`, `INFO`, …) inside a transaction answers as in Redis, but is no part of that unit: what stands before it
         is one unit, what stands behind it another, and other connections may come in between. A transaction sees the
         present: with a snapshot open its reads are errors.
+
+        The same holds for `PUBLISH` and the SUBSCRIBE family where the transaction has to read the disk.
 
         `WATCH` notices every write of the key, purges of an entry, a changed policy, and that a fresh entry expires; that
         memory lets go of an entry is nothing to it. What removes an entry that had expired before may be noticed too.

@@ -78,14 +78,24 @@ package final class Session: @unchecked Sendable {
     /// What EXEC has begun.
     var execution: Execution?
     var watches: [KeyWatch] = []
+    /// Whether nothing about the connection makes common commands mean something else.
+    var takesShortWays = true
+    /// Where messages for this connection wait for its loop.
+    let pushes: PushQueue
+    /// What it listens to; nil for a connection that never subscribed.
+    var subscriptions: Subscriptions?
     var name = ""
     var libraryName = ""
     var libraryVersion = ""
 
     /// - Parameter counter: of the commands of this session's loop; nil for a session without one.
-    init(id: Int64, server: ServerState, counter: CommandCounts.Counter? = nil) {
+    /// - Parameter pushes: of this session's loop; nil for a session without one.
+    init(
+        id: Int64, server: ServerState, counter: CommandCounts.Counter? = nil, pushes: PushQueue? = nil
+    ) {
         self.id = id
         self.server = server
+        self.pushes = pushes ?? PushQueue(server.pubsub.pending)
         self.counter = counter ?? server.commands.newCounter()
         pipeline = server.engine.pipeline
         clock = server.engine.clock
@@ -99,6 +109,8 @@ package final class Session: @unchecked Sendable {
         // Where it was away when the connection was closed, nobody called `end`.
         discardTransaction()
         endExecution()
+        // A connection that is lost while another thread has its session is not told of its end.
+        endSubscriptions()
         parserMemory.deinitialize(count: 1)
         parserMemory.deallocate()
         replyMemory.deinitialize(count: 1)
@@ -143,7 +155,7 @@ package final class Session: @unchecked Sendable {
                     return .sliceEnded
                 }
                 if pendingOutput > outputBytesMax { return .outputFull }
-                if slice == nil, allowsQuickCommands, seesCurrent, transaction == nil {
+                if slice == nil, allowsQuickCommands, takesShortWays, seesCurrent, transaction == nil {
                     let time = now ?? clock.now()
                     now = time
                     let done = runGets(now: time, outputBytesMax: outputBytesMax)
@@ -162,7 +174,7 @@ package final class Session: @unchecked Sendable {
             }
             let time = now ?? clock.now()
             now = slice == nil ? time : nil
-            if allowsQuickCommands, transaction == nil, runQuickly(now: time) {
+            if allowsQuickCommands, takesShortWays, transaction == nil, runQuickly(now: time) {
                 hasCommand = false
             } else if let pause = runCommand(now: time, mayBlock: slice != nil) {
                 if case .work = pause { count += 1 }
@@ -185,7 +197,8 @@ package final class Session: @unchecked Sendable {
                 hasCommand = false
                 return nil
             }
-            if let pause = obstacle(spec) { return pause }
+            if subscriptions != nil { try checkSubscriberMode(spec) }
+            if let pause = obstacle(spec, mayBlock: mayBlock) { return pause }
             hasCommand = false
             hasStarted = true
             switch try spec.run(&call) {
@@ -244,8 +257,10 @@ package final class Session: @unchecked Sendable {
     private static let shownBytesMax = 128
 
     /// What keeps a command from running on the loop now.
-    private func obstacle(_ spec: CommandSpec) -> Pause? {
+    private func obstacle(_ spec: CommandSpec, mayBlock: Bool) -> Pause? {
         let isWrite = spec.flags.contains(.write)
+        if spec.flags.contains(.onLoop), mayBlock { return .sliceEnded }
+        if isWrite || spec.flags.contains(.pubsub), server.pubsub.isCongested { return .congested }
         guard isWrite || !spec.flags.isDisjoint(with: [.readonly, .opens]), !spec.flags.contains(.wholeDatabase) else {
             return nil
         }
@@ -370,6 +385,7 @@ package final class Session: @unchecked Sendable {
     /// The connection is gone.
     func end() {
         isClosing = true
+        endSubscriptions()
         view = .current
         discardTransaction()
         endExecution()

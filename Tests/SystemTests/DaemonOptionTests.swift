@@ -22,13 +22,16 @@ import Testing
                              everysecond (and an fsync at least once a second), always (an fsync first)
                              (default: everysecond)
           --memory BYTES     memory for hot entries beside the disk, such as 256M; 0 for none
-                             besides those that are not in LevelDB yet, some 64M of journal
+                             besides those that are not in LevelDB yet: up to half of this, or 32M
                              (default: a 16th of the machine's, at least 16M, at most 512M)
           --checkpoint BYTES bytes of the journal from which entries are written to the databases, and the journal is cut;
                              less takes less disk and memory, and costs more time (default: 64M)
           --threads N        event loops, 1 to 64 (default: 1)
           --max-clients N    connections at a time (default: 10000)
           --max-databases N  databases in the larder (default: 64)
+          --max-subscriber-output BYTES
+                             messages that a subscriber may leave unread (default: 32M),
+                             and for a minute a quarter of that
           --max-reply BYTES  the values of one MGET together (default: 512M)
           --max-transaction BYTES
                              the commands between MULTI and EXEC, for each connection (default: 64M)
