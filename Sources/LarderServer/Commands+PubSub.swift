@@ -46,7 +46,7 @@ extension CommandTable {
     ) -> CommandSpec {
         let isEnd = name.hasSuffix("unsubscribe")
         return CommandSpec(
-            name, arity: arity, [.pubsub, .loading, .stale, .onLoop], group: "pubsub", since: since,
+            name, arity: arity, [.pubsub, .noScript, .loading, .stale, .onLoop], group: "pubsub", since: since,
             complexity: "O(N)", syntax: syntax, summary: summary,
             reply: "for each name a push (an array in RESP2): `\(name)`, the name, how many subscriptions there are now"
         ) { call throws(CommandError) in

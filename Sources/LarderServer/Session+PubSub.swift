@@ -37,7 +37,7 @@ extension Session {
     func checkSubscriberMode(_ spec: CommandSpec) throws(CommandError) {
         guard isInSubscriberMode, !Self.allowedInSubscriberMode.contains(spec.name) else { return }
         var name = spec.name
-        if Self.containers.contains(name), parser.argumentCount > 1 {
+        if !name.contains("|"), Self.containers.contains(name), parser.argumentCount > 1 {
             name += "|" + String(decoding: shown(parser.argument(1), 128), as: UTF8.self).lowercased()
         }
         throw CommandError(
@@ -75,7 +75,12 @@ extension Session {
     }
 
     /// To be called when something changed by which common commands mean something else.
-    func noteMode() { takesShortWays = subscriptions == nil }
+    func noteMode() {
+        takesShortWays = subscriptions == nil && transaction == nil && isAuthenticated && replyMode == .on
+        record.channels.store(subscriptions?.count(.channel) ?? 0, ordering: .relaxed)
+        record.patterns.store(subscriptions?.count(.pattern) ?? 0, ordering: .relaxed)
+        record.shardChannels.store(subscriptions?.count(.shardChannel) ?? 0, ordering: .relaxed)
+    }
 
     /// Listens to nothing any more.
     func endSubscriptions() {
