@@ -132,18 +132,27 @@ extension Database {
     {
         let store = try writableStore(state, "update")
         let level = durability ?? context.options.durability
-        let sequence = pipeline.enqueue(level) { batch, sequence in
-            batch.select(database: name, number: number, epoch: store.epoch)
-            for operation in operations {
-                operation.key.withBytes { key in
-                    switch operation {
-                    case .put(_, let record):
-                        record.stored.withUnsafeBytes { batch.put(key: key, record: $0, sequence: sequence) }
-                    case .remove: batch.remove(key: key, sequence: sequence)
-                    }
+        let sequence = pipeline.enqueue(level) { batch, sequence in queue(operations, store, in: batch, sequence) }
+        enter(operations, sequence)
+        return sequence
+    }
+
+    /// Writes a unit's operations into the batch of the commit queue.
+    func queue(_ operations: [CommitOperation], _ store: EpochStore, in batch: JournalBatch, _ sequence: UInt64) {
+        batch.select(database: name, number: number, epoch: store.epoch)
+        for operation in operations {
+            operation.key.withBytes { key in
+                switch operation {
+                case .put(_, let record):
+                    record.stored.withUnsafeBytes { batch.put(key: key, record: $0, sequence: sequence) }
+                case .remove: batch.remove(key: key, sequence: sequence)
                 }
             }
         }
+    }
+
+    /// Has the shards take a unit's operations as applied.
+    func enter(_ operations: [CommitOperation], _ sequence: UInt64) {
         for operation in operations {
             let hash = operation.key.hash
             let shard = shard(Shard.index(hash))
@@ -155,7 +164,6 @@ extension Database {
                 }
             }
         }
-        return sequence
     }
 
     /// The store that takes writes now.
