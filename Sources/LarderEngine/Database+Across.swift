@@ -69,11 +69,11 @@ extension Database {
         let store = operations.isEmpty ? nil : try writableStore(state, "update")
         let otherStore = otherOperations.isEmpty ? nil : try other.writableStore(otherState, "update")
         let sequence = pipeline.enqueue(context.options.durability) { batch, sequence in
-            if let store { queue(operations, store, in: batch, sequence) }
-            if let otherStore { other.queue(otherOperations, otherStore, in: batch, sequence) }
+            if let store { write(operations, into: batch, store, sequence) }
+            if let otherStore { other.write(otherOperations, into: batch, otherStore, sequence) }
         }
-        enter(operations, sequence)
-        other.enter(otherOperations, sequence)
+        note(operations, sequence)
+        other.note(otherOperations, sequence)
         return sequence
     }
 }

@@ -132,13 +132,15 @@ extension Database {
     {
         let store = try writableStore(state, "update")
         let level = durability ?? context.options.durability
-        let sequence = pipeline.enqueue(level) { batch, sequence in queue(operations, store, in: batch, sequence) }
-        enter(operations, sequence)
+        let sequence = pipeline.enqueue(level) { batch, sequence in
+            write(operations, into: batch, store, sequence)
+        }
+        note(operations, sequence)
         return sequence
     }
 
-    /// Writes a unit's operations into the batch of the commit queue.
-    func queue(_ operations: [CommitOperation], _ store: EpochStore, in batch: JournalBatch, _ sequence: UInt64) {
+    /// Puts operations into the batch of their commit unit.
+    func write(_ operations: [CommitOperation], into batch: JournalBatch, _ store: EpochStore, _ sequence: UInt64) {
         batch.select(database: name, number: number, epoch: store.epoch)
         for operation in operations {
             operation.key.withBytes { key in
@@ -151,8 +153,8 @@ extension Database {
         }
     }
 
-    /// Has the shards take a unit's operations as applied.
-    func enter(_ operations: [CommitOperation], _ sequence: UInt64) {
+    /// Applies operations to the entries in memory. Called with the locks held of every shard they touch.
+    func note(_ operations: [CommitOperation], _ sequence: UInt64) {
         for operation in operations {
             let hash = operation.key.hash
             let shard = shard(Shard.index(hash))
