@@ -5,7 +5,7 @@ package enum CommandTable {
     /// In the order of their groups, as help and documentation show them.
     package static let all: [CommandSpec] =
         stringCommands + storingCommands + valuePartCommands + numberCommands + bitCommands
-        + bitFieldCommands + lcsCommands + keyCommands + movingCommands
+        + bitFieldCommands + lcsCommands + conditionalCommands + keyCommands + movingCommands
         + dumpCommands + objectCommands + expiryCommands + connectionCommands + serverCommands + larderCommands
 
     private static let byName: [ShortWord: CommandSpec] = Dictionary(

@@ -64,6 +64,9 @@ package let deliberateDifferences: [DeliberateDifference] = [
         "SET has POLICY and CODEC", "SET k v POLICY high", redis: "-ERR syntax error", larder: "+OK",
         "Entries may have a policy of their own, and say how their bytes are encoded."),
     DeliberateDifference(
+        "SET has IFEQ, IFNE, IFDEQ and IFDNE", "SET k v IFEQ v", redis: "-ERR syntax error", larder: "$-1",
+        "From Redis 8.4, with DELEX, DIGEST and MSETEX: a cache can replace a value if it is still the one it read."),
+    DeliberateDifference(
         "commands of other types are unknown", "LPUSH k v", redis: ":1", larder: "-ERR unknown command 'LPUSH'",
         "Only strings exist."),
     DeliberateDifference(
