@@ -67,8 +67,9 @@ final class SettingsSuite: Suite {
         engineOptions.memoryBytes = 256 << 20
         setting.change(&engineOptions)
         var engine = try Engine.open(directory, options: engineOptions)
-        var figures = try Stopwatch.measure(operations: 2 * Self.count, writeOut: { engine.shutdown() }) {
-            let database = try engine.openDatabase("bench", policy: .never)
+        let writer = engine
+        var figures = try Stopwatch.measure(operations: 2 * Self.count, writeOut: writer.shutdown) {
+            let database = try writer.openDatabase("bench", policy: .never)
             for _ in 0..<2 { try put(database) }
         }
         figures[.disk] = Double(TemporaryTree.diskBytes(directory)) / 1_048_576
