@@ -12,7 +12,7 @@ extension CommandSpec {
     }
 
     /// The positions as COMMAND shows them: none for what has subcommands.
-    var shownKeys: KeyPositions { subcommands.isEmpty ? keys : .none }
+    var shownKeys: KeyPositions { subcommands.isEmpty && keys.countAt == 0 ? keys : .none }
 
     /// Commands that Redis refuses when memory is short.
     private static let growing: Set<String> = [
@@ -169,7 +169,7 @@ extension CommandSpec {
     }
 
     var keySpecifications: [KeySpecification] {
-        guard subcommands.isEmpty, keys.first > 0, keys.step > 0 else { return [] }
+        guard subcommands.isEmpty, keys.countAt == 0, keys.first > 0, keys.step > 0 else { return [] }
         let access = keyAccess
         guard access.count == 2 else {
             return [

@@ -118,11 +118,17 @@ package struct KeyPositions: Sendable {
     package let first: Int
     package let last: Int
     package let step: Int
+    /// The argument that says how many keys there are; 0 where none does.
+    package var countAt = 0
 
     package static let none = KeyPositions(first: 0, last: 0, step: 0)
     package static let one = KeyPositions(first: 1, last: 1, step: 1)
+    package static let second = KeyPositions(first: 2, last: 2, step: 1)
+    package static let two = KeyPositions(first: 1, last: 2, step: 1)
     package static let all = KeyPositions(first: 1, last: -1, step: 1)
     package static let pairs = KeyPositions(first: 1, last: -1, step: 2)
+    /// A number, then so many keys with something behind each.
+    package static let countedPairs = KeyPositions(first: 2, last: 0, step: 2, countAt: 1)
 }
 
 extension CommandSpec {
@@ -164,6 +170,11 @@ extension CommandSpec {
     /// - Parameter word: a word's bytes.
     func keyIndices(count: Int, _ word: (Int) -> UnsafeRawBufferPointer) -> [Int] {
         guard keys.first > 0, keys.step > 0 else { return [] }
+        if keys.countAt > 0 {
+            guard keys.countAt < count, let number = parseInteger(word(keys.countAt)), number > 0 else { return [] }
+            let room = (count - keys.first + keys.step - 1) / keys.step
+            return (0..<max(0, min(room, Int(clamping: number)))).map { keys.first + $0 * keys.step }
+        }
         let last = min(count - 1, keys.last < 0 ? count + keys.last : keys.last)
         guard keys.first <= last else { return [] }
         return Array(stride(from: keys.first, through: last, by: keys.step))

@@ -4,7 +4,9 @@ import RESP
 package enum CommandTable {
     /// In the order of their groups, as help and documentation show them.
     package static let all: [CommandSpec] =
-        stringCommands + keyCommands + expiryCommands + transactionCommands + pubsubCommands + connectionCommands
+        stringCommands + storingCommands + valuePartCommands + numberCommands + bitCommands
+        + bitFieldCommands + lcsCommands + conditionalCommands + keyCommands + movingCommands
+        + dumpCommands + objectCommands + expiryCommands + transactionCommands + pubsubCommands + connectionCommands
         + clientCommands + commandCommands + serverCommands + administrationCommands + configCommands + larderCommands
 
     /// The groups of HELP where a command's subcommands are not of the group `server`.
