@@ -4,7 +4,8 @@ import RESP
 package enum CommandTable {
     /// In the order of their groups, as help and documentation show them.
     package static let all: [CommandSpec] =
-        stringCommands + keyCommands + expiryCommands + pubsubCommands + connectionCommands + serverCommands
+        stringCommands + keyCommands + expiryCommands + transactionCommands + pubsubCommands + connectionCommands
+        + serverCommands
         + larderCommands
 
     private static let byName: [ShortWord: CommandSpec] = Dictionary(

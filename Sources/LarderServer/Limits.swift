@@ -38,6 +38,10 @@ package struct Limits: Sendable {
     /// How long a connection runs commands on such a thread before it goes back, in milliseconds: no further command
     /// begins then.
     package var coldSliceMilliseconds: Int64 = 10
+    /// Bytes that the commands between MULTI and EXEC may take (`--max-transaction`): 64 MiB for each connection.
+    package var transactionBytesMax = 64 << 20
+    /// Keys that one connection may watch (`--max-watched-keys`).
+    package var watchedKeysMax = 10_000
     /// How long a stop waits for clients to take their replies, in milliseconds.
     package var stopMilliseconds: Int64 = 5_000
     /// Lengths of requests.

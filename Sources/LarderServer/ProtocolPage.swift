@@ -5,7 +5,7 @@ import RESP
 /// this, and writes it anew where `LARDER_UPDATE_DOCS` is set.
 package enum ProtocolPage {
     package static var text: String {
-        ([introduction, examples, limitsSection, errorsSection, databasesSection]
+        ([introduction, examples, limitsSection, errorsSection, databasesSection, transactionsSection]
             + groups.map(section) + [differencesSection])
             .joined(separator: "\n")
     }
@@ -95,6 +95,12 @@ package enum ProtocolPage {
                     + "an error while checkpoints fail"
             ),
             (
+                "commands between MULTI and EXEC",
+                "\(limits.transactionBytesMax) bytes for each connection (`--max-transaction`), then an error, and EXEC "
+                    + "refuses"
+            ),
+            ("watched keys", "\(limits.watchedKeysMax) for each connection (`--max-watched-keys`), then an error"),
+            (
                 "open snapshots",
                 "\(limits.snapshotsMax), each for at most \(limits.snapshotMilliseconds / 1000) s"
             ),
@@ -115,6 +121,24 @@ package enum ProtocolPage {
         without a lifetime of its own is *governed*: it follows the policy its database has at the moment of the read.
         `EX`, `PX`, `EXAT`, `PXAT`, `POLICY` and the EXPIRE family give it an *own* deadline; `PERSIST` and `POLICY never`
         make it stay. An entry is expired from its deadline on, and is never handed out then.
+
+        """
+
+    private static let transactionsSection = """
+        ## Transactions
+
+        The commands between `MULTI` and `EXEC` run at one instant, with one time, isolated from all other connections on
+        all event loops, in all databases that they select; what they write is one commit unit: after a crash all of it is
+        there or nothing. If the commit fails, each reply of the transaction is that error. As in Redis an error of one
+        command does not undo the others.
+
+        A command on whole databases (`FLUSHDB`, `FLUSHALL`, `PURGE`, `KEYS`, `SCAN`, `DBSIZE`, `DATABASES`, `POLICY name`,
+        `SNAPSHOT`, `INFO`, …) inside a transaction answers as in Redis, but is no part of that unit: what stands before it
+        is one unit, what stands behind it another, and other connections may come in between. A transaction sees the
+        present: with a snapshot open its reads are errors.
+
+        `WATCH` notices every write of the key, purges of an entry, a changed policy, and that a fresh entry expires; that
+        memory lets go of an entry is nothing to it. What removes an entry that had expired before may be noticed too.
 
         """
 
