@@ -96,4 +96,8 @@ package let deliberateDifferences: [DeliberateDifference] = [
         larder: "*2\r\n$4\r\nping\r\n*14",
         "`syntax` and `reply` tell as text what Redis tells in a structure; `arguments` has the syntax once more, for "
             + "the help of redis-cli."),
+    DeliberateDifference(
+        "what EXEC publishes to its own connection stands behind the reply",
+        before: ["HELLO 3", "SUBSCRIBE x", "MULTI", "PUBLISH x y"], "EXEC", redis: "*1\r\n>3", larder: "*1\r\n:1",
+        "A push within the reply breaks clients. Messages go out once the transaction is applied."),
 ]

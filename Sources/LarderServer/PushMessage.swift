@@ -40,9 +40,7 @@ final class PushMessage: Sendable {
     // MARK: Publish and subscribe
 
     /// `message channel payload`, or `smessage` for a shard channel.
-    static func message(
-        _ kind: String = "message", channel: UnsafeRawBufferPointer, _ payload: UnsafeRawBufferPointer
-    ) -> PushMessage {
+    static func message(_ kind: String, channel: [UInt8], _ payload: [UInt8]) -> PushMessage {
         PushMessage(
             .message(
                 encode { buffer in
@@ -54,9 +52,7 @@ final class PushMessage: Sendable {
     }
 
     /// `pmessage pattern channel payload`.
-    static func message(
-        pattern: [UInt8], channel: UnsafeRawBufferPointer, _ payload: UnsafeRawBufferPointer
-    ) -> PushMessage {
+    static func message(pattern: [UInt8], channel: [UInt8], _ payload: [UInt8]) -> PushMessage {
         PushMessage(
             .message(
                 encode { buffer in

@@ -123,10 +123,11 @@ extension Session {
                 switch attempt.end {
                 case .cold: return .cold
                 case .dropped where attempt.isRefused:
-                    endExecution()
                     replies.nullArray()
+                    endExecution()
                     return nil
                 case .dropped:
+                    published = []
                     replies.removeLast(replies.count - startCount)
                     select(startDatabase)
                     execution.more += attempt.missing
@@ -135,6 +136,7 @@ extension Session {
                     execution.endWatches()
                     execution.next = attempt.next
                     hold(attempt.regions, ticket)
+                    sendPublished()
                     if let work = attempt.work {
                         isWaiting = true
                         let last = execution.commands[execution.next - 1]
@@ -143,6 +145,7 @@ extension Session {
                     }
                 }
             } catch {
+                published = []
                 replies.removeLast(replies.count - startCount)
                 select(startDatabase)
                 failExecution(CommandError(error))

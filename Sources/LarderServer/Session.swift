@@ -79,6 +79,16 @@ package final class Session: @unchecked Sendable {
     private(set) var seesCurrent = true
     /// Whether the commonest commands may take their short ways; tests compare both.
     var allowsQuickCommands = true
+    /// Whether nothing about the connection makes common commands mean something else.
+    var takesShortWays = true
+    /// Whether commands run on the session's event loop just now.
+    private(set) var isOnLoop = true
+    /// What commands of a transaction publish once it is applied.
+    var published: [Publication] = []
+    /// Where messages for this connection wait for its loop.
+    let pushes: PushQueue
+    /// What it listens to; nil for a connection that never subscribed.
+    var subscriptions: Subscriptions?
     /// What MULTI has begun.
     var transaction: TransactionQueue? { didSet { noteTransaction() } }
     /// What EXEC has begun.
@@ -89,12 +99,6 @@ package final class Session: @unchecked Sendable {
     var replyMode = ReplyMode.on { didSet { noteMode() } }
     /// What the statistics are to be told when deferred work is done.
     var pendingNote: PendingNote?
-    /// Whether nothing about the connection makes common commands mean something else.
-    var takesShortWays = true
-    /// Where messages for this connection wait for its loop.
-    let pushes: PushQueue
-    /// What it listens to; nil for a connection that never subscribed.
-    var subscriptions: Subscriptions?
     var name: String {
         get { record.known.name }
         set { record.change { $0.name = newValue } }
@@ -127,14 +131,14 @@ package final class Session: @unchecked Sendable {
     }
 
     deinit {
+        // A connection that is lost while another thread has its session is not told of its end.
+        endSubscriptions()
         // Where it was away when the connection was closed, nobody called `end`.
         endMonitoring()
         server.clientRegistry.remove(id)
         quickMemory.deallocate()
         discardTransaction()
         endExecution()
-        // A connection that is lost while another thread has its session is not told of its end.
-        endSubscriptions()
         parserMemory.deinitialize(count: 1)
         parserMemory.deallocate()
         replyMemory.deinitialize(count: 1)
@@ -166,6 +170,7 @@ package final class Session: @unchecked Sendable {
         // for each, since the one before may have taken long.
         var now: Int64?
         var count = 0
+        isOnLoop = slice == nil
         if record.isKilled.load(ordering: .relaxed) { isClosing = true }
         // Where each command is to be looked at singly, none takes its short way.
         let isQuick = allowsQuickCommands && takesShortWays && !server.hasAttention.load(ordering: .relaxed)
@@ -228,13 +233,13 @@ package final class Session: @unchecked Sendable {
                 throw CommandError("NOAUTH Authentication required.")
             }
             if isPaused(spec) { return .paused }
+            if subscriptions != nil { try checkSubscriberMode(spec) }
             if transaction != nil, !spec.flags.contains(.inMulti) {
                 try enqueue(spec)
                 hasCommand = false
                 endCommand(start)
                 return nil
             }
-            if subscriptions != nil { try checkSubscriberMode(spec) }
             if let pause = obstacle(spec, mayBlock: mayBlock) { return pause }
             hasCommand = false
             hasStarted = true
