@@ -6,7 +6,8 @@ package enum CommandTable {
     package static let all: [CommandSpec] =
         stringCommands + storingCommands + valuePartCommands + numberCommands + bitCommands
         + bitFieldCommands + lcsCommands + conditionalCommands + keyCommands + movingCommands
-        + dumpCommands + objectCommands + expiryCommands + connectionCommands + serverCommands + larderCommands
+        + dumpCommands + objectCommands + expiryCommands + transactionCommands + pubsubCommands + connectionCommands
+        + serverCommands + larderCommands
 
     private static let byName: [ShortWord: CommandSpec] = Dictionary(
         uniqueKeysWithValues: all.map { ($0.word, $0) })
