@@ -255,6 +255,14 @@ struct Call {
         _ keys: [Key], and other: Database, _ otherKeys: [Key],
         _ body: (inout Update, inout Update) throws(LarderError) -> Result
     ) throws(CommandError) -> Result {
+        if let run {
+            var result: Result?
+            try run.update(database, keys, and: other, otherKeys) { (update, otherUpdate) throws(LarderError) in
+                result = try body(&update, &otherUpdate)
+            }
+            guard let result else { preconditionFailure("the body of an update was not called") }
+            return result
+        }
         if !other.isReady(forWriting: true) {
             guard mayBlock else { throw cold() }
             // Nothing to write comes from nothing: then no files are made.
