@@ -1,12 +1,10 @@
-import TestSupport
-
 /// A `redis-server` on a socket of its own, which replies are compared with.
-final class RedisProcess {
-    let socketPath: String
+package final class RedisProcess {
+    package let socketPath: String
     private let directory: TemporaryDirectory
     private let process: ChildProcess
 
-    init() throws {
+    package init() throws {
         directory = try TemporaryDirectory(inMemory: true)
         socketPath = directory.path + "/redis"
         do {
@@ -30,5 +28,5 @@ final class RedisProcess {
 
     deinit { process.killNow() }
 
-    func connect() throws -> SocketClient { try SocketClient(socketPath) }
+    package func connect() throws -> SocketClient { try SocketClient(socketPath) }
 }
