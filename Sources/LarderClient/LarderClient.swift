@@ -147,6 +147,12 @@ public final class LarderClient: Sendable {
     /// Asks the daemon whether it is there.
     public func ping() async throws(LarderClientError) { try await core.own.perform(.ping) }
 
+    /// What the near cache of a database did so far; nil when there is none.
+    /// - Parameter database: nil for the client's own.
+    public func nearCacheStatistics(_ database: String? = nil) -> NearCacheStatistics? {
+        core.store(database ?? core.options.database).near?.statistics
+    }
+
     // MARK: The whole larder
 
     /// The databases of the larder, by name.

@@ -30,6 +30,8 @@ final class NearCache: @unchecked Sendable {
     private var misses = 0
     private var invalidations = 0
     private let ageMax: Int64
+    /// Monotonic milliseconds; tests set another one before anybody else uses the cache.
+    var clock: @Sendable () -> Int64 = { StreamSocket.monotonicMilliseconds() }
 
     init(_ options: LarderClient.NearCacheOptions) {
         table = NearTable(entriesMax: options.entriesMax, bytesMax: options.bytesMax)
@@ -44,7 +46,7 @@ final class NearCache: @unchecked Sendable {
         let box = key.withKeyBytes { bytes -> AnyObject? in
             lock.lock()
             defer { lock.unlock() }
-            let box = table.find(bytes, identity, now: StreamSocket.monotonicMilliseconds)
+            let box = table.find(bytes, identity, now: clock)
             if box == nil { misses += 1 } else { hits += 1 }
             return box
         }
@@ -126,6 +128,9 @@ final class NearCache: @unchecked Sendable {
         tokens.removeAll()
         table.removeAll()
     }
+
+    /// Reads under way whose value is to be kept, for tests.
+    var tokenCount: Int { lock.withLock { tokens.count } }
 
     var statistics: LarderClient.NearCacheStatistics {
         lock.withLock {
