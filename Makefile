@@ -22,7 +22,7 @@ FUZZ_SECONDS ?= 300
 export LARDER_STRICT = 1
 
 # What must be there to build, to show, to test, to measure.
-BUILD_PACKAGES = libleveldb-dev libsnappy-dev libuv1-dev
+BUILD_PACKAGES = libleveldb-dev libsnappy-dev libuv1-dev libjemalloc-dev
 TOUR_PACKAGES = netcat-openbsd redis-tools python3 gcc libc6-dev
 TEST_PACKAGES = $(TOUR_PACKAGES) redis-server python3-venv
 BENCH_PACKAGES = redis-server redis-tools memcached libsqlite3-0 python3-venv
@@ -117,10 +117,10 @@ docs: test-deps
 	LARDER_UPDATE_DOCS=1 $(SWIFT) test --skip-build --disable-xctest --filter DocsTests
 
 tsan: test-deps
-	$(SWIFT) test --disable-xctest --sanitize=thread --scratch-path .build/tsan
+	LARDER_SYSTEM_MALLOC=1 $(SWIFT) test --disable-xctest --sanitize=thread --scratch-path .build/tsan
 
 asan: test-deps
-	$(SWIFT) test --disable-xctest --sanitize=address --scratch-path .build/asan
+	LARDER_SYSTEM_MALLOC=1 $(SWIFT) test --disable-xctest --sanitize=address --scratch-path .build/asan
 
 kill: test-deps
 	$(SWIFT) build --build-tests

@@ -2,7 +2,8 @@
 // Larder: a cache that the processes of one machine share, kept in LevelDB.
 //
 // LevelDB, snappy and libuv come from the system: Debian's libleveldb-dev, libsnappy-dev and libuv1-dev
-// (installed by `make deps`), or Homebrew's leveldb, snappy and libuv.
+// (installed by `make deps`), or Homebrew's leveldb, snappy and libuv. On Linux the daemon takes its memory from
+// libjemalloc-dev, unless LARDER_SYSTEM_MALLOC is set.
 
 import PackageDescription
 
@@ -21,6 +22,14 @@ let strict: [SwiftSetting] =
 
 let settings: [SwiftSetting] = [.enableUpcomingFeature("ExistentialAny")] + homebrewCompile + strict
 
+#if os(Linux)
+    let usesJemalloc = Context.environment["LARDER_SYSTEM_MALLOC"] == nil
+#else
+    let usesJemalloc = false
+#endif
+let allocatorTargets: [Target] =
+    usesJemalloc ? [.target(name: "CAllocator", linkerSettings: [.linkedLibrary("jemalloc")])] : []
+
 let package = Package(
     name: "Larder",
     platforms: [.macOS(.v15)],
@@ -30,7 +39,7 @@ let package = Package(
         .executable(name: "larderd", targets: ["larderd"]),
         .executable(name: "larderctl", targets: ["larderctl"]),
     ],
-    targets: [
+    targets: allocatorTargets + [
         .systemLibrary(
             name: "CLevelDB",
             providers: [.apt(["libleveldb-dev", "libsnappy-dev"]), .brew(["leveldb", "snappy"])]),
@@ -57,7 +66,9 @@ let package = Package(
             name: "LarderClient", dependencies: ["JSONCoding", "RESP", "LarderVocabulary", "Threading"],
             swiftSettings: settings),
         .executableTarget(
-            name: "larderd", dependencies: ["LarderServer", "LarderEngine", "RESP"], swiftSettings: settings),
+            name: "larderd",
+            dependencies: ["LarderServer", "LarderEngine", "RESP"] + (usesJemalloc ? ["CAllocator"] : []),
+            swiftSettings: settings + (usesJemalloc ? [.define("LARDER_JEMALLOC")] : [])),
         .executableTarget(
             name: "larderctl", dependencies: ["LarderClient", "LarderServer", "RESP"], swiftSettings: settings),
         .executableTarget(

@@ -14,10 +14,10 @@ final class CheckpointPass {
     private(set) var expired = PurgeReport()
     /// The newest state of an entry that was left to the next checkpoint; 0 when there is none.
     private(set) var newestLeft: UInt64 = 0
-    private var run = SortedRun()
+    private var run: SortedRun
 
-    /// Entries of one shard looked at with its lock held once.
-    private static let sliceCount = 256
+    /// Entries of one shard looked at with its lock held once: readers that wait meanwhile must not notice.
+    private static let sliceCount = 64
     /// LevelDB's batches, in bytes: each is one record of its log, synced.
     private static let batchBytes = 1 << 20
     /// Entries are sorted and written in runs of at most so many bytes.
@@ -35,7 +35,15 @@ final class CheckpointPass {
         self.store = store
         removal = database.removalRulesLocked
         indexing = ExpiryIndex.Rules(database.applied.rules.policy, durable: database.durable.rules.policy)
-        for index in 0..<Shard.count { database.shard(index).table.freeze() }
+        var bytes = 0
+        var count = 0
+        for index in 0..<Shard.count {
+            let table = database.shard(index).table
+            table.freeze()
+            bytes += table.dirtyByteCount
+            count += table.dirtyCount
+        }
+        run = SortedRun(bytes: min(bytes, Self.runBytesMax), count: min(count, Self.runBytesMax / SortedRun.itemBytes))
     }
 
     /// Writes what was written up to the sequence, every batch synced. All of it must be committed.
@@ -43,17 +51,15 @@ final class CheckpointPass {
         try store.indexLock.withLock { () throws(LarderError) in
             // While this checkpoint is under way LevelDB is a consistent state only with all of the journal up to here.
             try note(needed: sequence)
-            for index in 0..<Shard.count {
-                let shard = database.shard(index)
-                var hasMore = true
-                while hasMore {
-                    hasMore = shard.lock.withLock {
-                        shard.table.takeFrozen(upTo: sequence, most: Self.sliceCount, take, left: leave)
-                    }
-                    if run.byteCount > Self.runBytesMax { try writeRun() }
+            try forEachSlice { (shard) throws(LarderError) in
+                let hasMore = shard.lock.withLock {
+                    shard.table.takeFrozen(upTo: sequence, most: Self.sliceCount, take, left: leave)
                 }
+                if run.byteCount > Self.runBytesMax { try writeRun() }
+                return hasMore
             }
             try writeRun()
+            run = SortedRun(bytes: 0, count: 0)
         }
     }
 
@@ -110,15 +116,23 @@ final class CheckpointPass {
 
     /// LevelDB has it all: what was not written again may be let go.
     func finish() {
-        for index in 0..<Shard.count {
-            let shard = database.shard(index)
-            var hasMore = true
-            while hasMore {
-                hasMore = shard.lock.withLock {
-                    defer { shard.makeRoomAfterCheckpoint() }
-                    return shard.table.finishWritten(upTo: sequence, most: Self.sliceCount, keeps: shard.keeps)
-                }
+        forEachSlice { shard in
+            shard.lock.withLock {
+                defer { shard.makeRoomAfterCheckpoint() }
+                return shard.table.finishWritten(upTo: sequence, most: Self.sliceCount, keeps: shard.keeps)
             }
+        }
+    }
+
+    /// Calls `body` with one shard after the other, and again with those that have more. In turns, because a lock that is
+    /// taken again at once never comes to who waits for it.
+    /// - Parameter body: takes the shard's lock for one slice. Returns whether there is more.
+    private func forEachSlice<Failure: Error>(_ body: (Shard) throws(Failure) -> Bool) throws(Failure) {
+        var unfinished = (0..<Shard.count).map(database.shard)
+        while !unfinished.isEmpty {
+            var next: [Shard] = []
+            for shard in unfinished where try body(shard) { next.append(shard) }
+            unfinished = next
         }
     }
 
@@ -151,8 +165,17 @@ private struct SortedRun {
     private var bytes: [UInt8] = []
     private var items: ContiguousArray<Item> = []
 
+    /// What an entry takes beside its key and record.
+    static let itemBytes = MemoryLayout<Item>.stride
+
+    /// With memory for so much: entries are added with a lock held, where there is no time to move those before.
+    init(bytes byteCount: Int, count: Int) {
+        bytes.reserveCapacity(byteCount)
+        items.reserveCapacity(count)
+    }
+
     var count: Int { items.count }
-    var byteCount: Int { bytes.count + items.count * MemoryLayout<Item>.stride }
+    var byteCount: Int { bytes.count + items.count * Self.itemBytes }
 
     mutating func add(_ entry: EntryPointer, _ record: UnsafeRawBufferPointer, index: UInt64) {
         add(entry, record, index)
@@ -219,8 +242,7 @@ private struct SortedRun {
     }
 
     mutating func removeAll() {
-        let keepsMemory = bytes.capacity <= 4 << 20
-        bytes.removeAll(keepingCapacity: keepsMemory)
-        items.removeAll(keepingCapacity: keepsMemory)
+        bytes.removeAll(keepingCapacity: true)
+        items.removeAll(keepingCapacity: true)
     }
 }

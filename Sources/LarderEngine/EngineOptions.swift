@@ -39,7 +39,7 @@ package struct EngineOptions: Sendable {
 
     /// Memory for entries beside LevelDB, shared by all databases, keys and overhead included, in bytes: 16 MiB; 0 for
     /// none. Results are the same with and without. Entries that LevelDB does not have yet count against it and cannot be
-    /// let go: ``checkpointBytes`` bounds those, not this.
+    /// let go: a checkpoint is due when they take half of this, at least 32 MiB, or ``checkpointBytes`` of journal.
     package var memoryBytes = 16 << 20
     /// Memory for uncompressed blocks read from tables, shared by all databases, in bytes: 32 MiB.
     package var blockCacheBytes = 32 << 20

@@ -14,10 +14,9 @@ struct EntryHead {
         /// Clean: LevelDB has it too. In the small or the main queue of the eviction.
         case small, main
         /// Dirty: LevelDB does not have it yet.
-        /// - `active`: for the next checkpoint
-        /// - `frozen`: for the checkpoint under way
+        /// - `active`: for the checkpoint under way if it was dirty when that began, else for the next
         /// - `written`: handed to LevelDB by the checkpoint under way, which has not yet come to its end
-        case active, frozen, written
+        case active, written
     }
 
     /// A stamp with this bit set is not a commit unit's: the entry came from LevelDB.

@@ -5,12 +5,12 @@
 /// state is in a younger segment of the journal.
 extension EntryTable {
     /// Bytes of the entries that LevelDB does not have yet.
-    var dirtyByteCount: Int { active.byteCount + frozen.byteCount + written.byteCount }
-    var dirtyCount: Int { active.count + frozen.count + written.count }
+    var dirtyByteCount: Int { active.byteCount + written.byteCount }
+    var dirtyCount: Int { active.count + written.count }
 
     /// Calls `body` with every dirty entry. It must not change the table.
     func forEachDirty(_ body: (EntryPointer) -> Void) {
-        for list in [active, frozen, written] {
+        for list in [active, written] {
             var next = list.oldest
             while let entry = next {
                 body(entry)
@@ -19,13 +19,10 @@ extension EntryTable {
         }
     }
 
-    /// Makes everything dirty the matter of the checkpoint that begins. What an earlier one left behind comes first.
+    /// Makes everything dirty the matter of the checkpoint that begins. Takes no time, unless one failed before.
     func freeze() {
         thaw()
-        while let entry = active.oldest {
-            active.unlink(entry)
-            frozen.push(entry, .frozen)
-        }
+        frozenCount = active.count
     }
 
     /// Hands the next frozen entries to `body`: at most `most` are looked at.
@@ -39,8 +36,10 @@ extension EntryTable {
         upTo sequence: UInt64, most: Int, _ body: (EntryPointer) -> Void, left: (EntryPointer) -> Void
     ) -> Bool {
         for _ in 0..<most {
-            guard let entry = frozen.oldest else { return false }
-            frozen.unlink(entry)
+            guard frozenCount > 0, let entry = active.oldest else { return false }
+            // What became dirty meanwhile stands behind.
+            frozenCount -= 1
+            active.unlink(entry)
             if entry.sequence <= sequence {
                 body(entry)
                 written.push(entry, .written)
@@ -49,7 +48,7 @@ extension EntryTable {
                 active.push(entry, .active)
             }
         }
-        return frozen.count > 0
+        return frozenCount > 0
     }
 
     /// LevelDB has what was taken. What was not written again becomes clean.
@@ -80,7 +79,8 @@ extension EntryTable {
             written.unlink(entry)
             entry.head.pointee.indexed = 0
             entry.head.pointee.isAbsentBelow = false
-            frozen.push(entry, .frozen)
+            active.push(entry, .active)
         }
+        frozenCount = 0
     }
 }

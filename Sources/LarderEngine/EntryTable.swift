@@ -38,8 +38,9 @@ final class EntryTable {
     var ghosts = GhostTable()
     // The dirty ones; see EntryTable+Dirty.
     var active = EntryList()
-    var frozen = EntryList()
     var written = EntryList()
+    /// How many of the oldest in ``active`` are the matter of the checkpoint under way.
+    var frozenCount = 0
 
     private static let capacityMin = 16
     /// The lowest bits of a hash chose the shard.
@@ -156,7 +157,8 @@ final class EntryTable {
         slots = Self.makeSlots(capacity)
         count = 0
         byteCount = 0
-        (small, main, active, frozen, written) = (EntryList(), EntryList(), EntryList(), EntryList(), EntryList())
+        (small, main, active, written) = (EntryList(), EntryList(), EntryList(), EntryList())
+        frozenCount = 0
         ghosts = GhostTable()
     }
 
@@ -181,7 +183,6 @@ final class EntryTable {
         case .small: small.grew(by: change)
         case .main: main.grew(by: change)
         case .active: active.grew(by: change)
-        case .frozen: frozen.grew(by: change)
         case .written: written.grew(by: change)
         case .nowhere: break
         }
@@ -207,7 +208,7 @@ final class EntryTable {
         if !found.fits(recordCount) { entry = exchange(found, recordCount: recordCount) }
         switch entry.head.pointee.place {
         // Stays for the checkpoint that comes to it: that one sees by the stamp that it changed.
-        case .active, .frozen, .written: break
+        case .active, .written: break
         case .small, .main, .nowhere:
             entry.head.pointee.wasMain = entry.head.pointee.place == .main
             unlink(entry)
@@ -228,7 +229,6 @@ final class EntryTable {
         case .small: small.replace(old, new)
         case .main: main.replace(old, new)
         case .active: active.replace(old, new)
-        case .frozen: frozen.replace(old, new)
         case .written: written.replace(old, new)
         case .nowhere: break
         }
@@ -243,7 +243,6 @@ final class EntryTable {
         case .small: small.unlink(entry)
         case .main: main.unlink(entry)
         case .active: active.unlink(entry)
-        case .frozen: frozen.unlink(entry)
         case .written: written.unlink(entry)
         case .nowhere: break
         }

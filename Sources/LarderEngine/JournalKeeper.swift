@@ -77,17 +77,20 @@ final class JournalKeeper: @unchecked Sendable {
         case .everysecond: unsynced.store(true, ordering: .relaxed)
         case .always: context.statistics.syncs.add()
         }
-        if liveBytes.load(ordering: .relaxed) >= context.options.checkpointBytes { onFull() }
+        if isTooMuch { onFull() }
     }
 
     /// Whether appending may take long, because an fsync is under way.
     var isBusy: Bool { syncing.load(ordering: .relaxed) }
     /// Whether so much waits for LevelDB that writers should wait.
-    var isFull: Bool { liveBytes.load(ordering: .relaxed) > max(1 << 20, 2 * context.options.checkpointBytes) }
+    var isFull: Bool {
+        liveBytes.load(ordering: .relaxed) > max(1 << 20, 2 * context.options.checkpointBytes)
+            || context.memory.isFullOfDirty
+    }
     /// Whether a checkpoint is due.
-    var isDue: Bool {
-        liveBytes.load(ordering: .relaxed) >= context.options.checkpointBytes
-            || needsCheckpoint.load(ordering: .relaxed)
+    var isDue: Bool { isTooMuch || needsCheckpoint.load(ordering: .relaxed) }
+    private var isTooMuch: Bool {
+        liveBytes.load(ordering: .relaxed) >= context.options.checkpointBytes || context.memory.isCheckpointDue
     }
     /// The error for writes while the journal is full and LevelDB does not take what it has; else nil. One atomic load while
     /// checkpoints succeed.

@@ -12,6 +12,9 @@ final class MemoryBudget: @unchecked Sendable {
     /// the time.
     let stepBytes: Int
     private let used = Atomic<Int>(0)
+    private let dirty = Atomic<Int>(0)
+    /// From how many bytes of entries that LevelDB does not have yet a checkpoint is due: half of all, at least 32 MiB.
+    private let dirtyBytesMax: Int
     private let shardCount = Atomic<Int>(1)
     private let lock = Lock()
     /// Not counted, because a reference that counts would keep a database's entries alive, and a weak one makes every count
@@ -22,6 +25,7 @@ final class MemoryBudget: @unchecked Sendable {
     init(limitBytes: Int) {
         self.limitBytes = max(0, limitBytes)
         stepBytes = min(16_384, max(0, limitBytes) / 4096)
+        dirtyBytesMax = max(32 << 20, limitBytes / 2)
     }
 
     var isOn: Bool { limitBytes > 0 }
@@ -51,8 +55,16 @@ final class MemoryBudget: @unchecked Sendable {
     /// All shards. Takes no shard's lock.
     var all: [Shard] { lock.withLock { shards.map { $0.takeUnretainedValue() } } }
 
-    /// Notes that a shard's table grew or shrank.
-    func changed(by bytes: Int) { used.add(bytes) }
+    /// Notes that a shard's table grew or shrank, all of it and what is dirty.
+    func changed(by bytes: Int, dirty dirtyBytes: Int) {
+        used.add(bytes)
+        dirty.add(dirtyBytes)
+    }
+
+    /// Whether so much is dirty that a checkpoint is due.
+    var isCheckpointDue: Bool { dirty.load(ordering: .relaxed) > dirtyBytesMax }
+    /// Whether so much is dirty that writers should wait for the checkpoint.
+    var isFullOfDirty: Bool { dirty.load(ordering: .relaxed) > 2 * dirtyBytesMax }
 
     /// The bytes that entries take now, exactly. Takes every shard's lock in turn.
     func measure() -> Int {

@@ -14,6 +14,7 @@ final class Shard: @unchecked Sendable {
     private var coldReads: [Key: ColdRead] = [:]
     /// Bytes of the table that the budget knows of.
     private var publishedBytes = 0
+    private var publishedDirtyBytes = 0
     /// What was counted here since the last look; under this lock it costs nothing. See ``Statistics``.
     var counters = Counters()
 
@@ -39,7 +40,7 @@ final class Shard: @unchecked Sendable {
 
     init(budget: MemoryBudget) { self.budget = budget }
 
-    deinit { budget.changed(by: -publishedBytes) }
+    deinit { budget.changed(by: -publishedBytes, dirty: -publishedDirtyBytes) }
 
     // MARK: Entries
 
@@ -141,7 +142,8 @@ final class Shard: @unchecked Sendable {
     /// Tells the budget how the table grew, and evicts what is too much.
     func makeRoom() {
         let change = table.byteCount - publishedBytes
-        guard abs(change) >= budget.stepBytes else { return }
+        guard abs(change) >= budget.stepBytes || abs(table.dirtyByteCount - publishedDirtyBytes) >= budget.stepBytes
+        else { return }
         publish()
         if change > 0 { budget.makeRoom(self) }
     }
@@ -154,8 +156,10 @@ final class Shard: @unchecked Sendable {
 
     /// Tells the budget how the table grew or shrank.
     func publish() {
-        budget.changed(by: table.byteCount - publishedBytes)
+        let dirty = table.dirtyByteCount
+        budget.changed(by: table.byteCount - publishedBytes, dirty: dirty - publishedDirtyBytes)
         publishedBytes = table.byteCount
+        publishedDirtyBytes = dirty
     }
 
     // MARK: Cold reads

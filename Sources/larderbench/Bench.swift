@@ -95,6 +95,7 @@ enum Bench {
                 case .embedded: EmbeddedSuite(options, tree)
                 case .models: ModelSuite(options, tree)
                 case .hits: HitRatioSuite(options, tree)
+                case .settings: SettingsSuite(options, tree)
                 }
             return (name, suite)
         }

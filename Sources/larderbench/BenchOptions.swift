@@ -1,7 +1,7 @@
 /// What stands on the command line.
 struct BenchOptions {
     enum SuiteName: String, CaseIterable {
-        case socket, crosscheck, mixed, start, memory, expiry, large, embedded, models, hits
+        case socket, crosscheck, mixed, start, memory, expiry, large, embedded, models, hits, settings
     }
 
     static let help = """
@@ -11,10 +11,11 @@ struct BenchOptions {
 
           --quick              3 shorter rounds and fewer rows: some three minutes
           --rounds N           how often every row is measured (default 5, with --quick 3); the suites start, memory,
-                               expiry, large and hits at most 3 times, with --quick all but socket once
+                               expiry, large, hits and settings at most 3 times, with --quick all but socket once
           --seconds S          how long one measurement over a socket takes, about (default 1.5, with --quick 0.3)
-          --only LIST          of: socket, crosscheck, mixed, start, memory, expiry, large, embedded, models, hits;
-                               separated by commas (default: all; with --quick all but crosscheck, expiry and large)
+          --only LIST          of: socket, crosscheck, mixed, start, memory, expiry, large, embedded, models, hits,
+                               settings; separated by commas (default: all; with --quick all but crosscheck, expiry,
+                               large and settings)
           --large N            the number of entries of the suite large (default 10000000)
           --json FILE          also write every sample as JSON
           --page FILE          also write the report into a page, between its lines 'run: begin' and 'run: end'
@@ -55,13 +56,13 @@ struct BenchOptions {
         switch suite {
         case .socket, .crosscheck: roundCount
         case .mixed, .embedded, .models: isQuick ? 1 : roundCount
-        case .start, .memory, .expiry, .large, .hits: min(roundCount, isQuick ? 1 : 3)
+        case .start, .memory, .expiry, .large, .hits, .settings: min(roundCount, isQuick ? 1 : 3)
         }
     }
 
     var secondsPerRun: Double { seconds ?? (isQuick ? 0.3 : 1.5) }
     var suites: Set<SuiteName> {
-        only ?? Set(SuiteName.allCases).subtracting(isQuick ? [.crosscheck, .expiry, .large] : [])
+        only ?? Set(SuiteName.allCases).subtracting(isQuick ? [.crosscheck, .expiry, .large, .settings] : [])
     }
 
     private static var defaultPython: String {

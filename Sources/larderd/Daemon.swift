@@ -27,6 +27,7 @@ enum Daemon {
 
     private static func serve(_ options: Options) -> Int32 {
         let log = Log(least: options.logLevel)
+        log.debug("memory comes from \(Allocator.name)")
         do throws(Server.Failure) {
             try Server.run(options.configuration, log: log)
             return ExitCode.done

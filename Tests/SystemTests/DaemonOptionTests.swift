@@ -22,7 +22,7 @@ import Testing
                              everysecond (and an fsync at least once a second), always (an fsync first)
                              (default: everysecond)
           --memory BYTES     memory for hot entries beside the disk, such as 256M; 0 for none
-                             besides those that are not in LevelDB yet, some 64M of journal
+                             besides those that are not in LevelDB yet: up to half of this, or 32M
                              (default: a 16th of the machine's, at least 16M, at most 512M)
           --checkpoint BYTES bytes of the journal from which entries are written to the databases, and the journal is cut;
                              less takes less disk and memory, and costs more time (default: 64M)
