@@ -133,17 +133,28 @@ extension Database {
         let store = try writableStore(state, "update")
         let level = durability ?? context.options.durability
         let sequence = pipeline.enqueue(level) { batch, sequence in
-            batch.select(database: name, number: number, epoch: store.epoch)
-            for operation in operations {
-                operation.key.withBytes { key in
-                    switch operation {
-                    case .put(_, let record):
-                        record.stored.withUnsafeBytes { batch.put(key: key, record: $0, sequence: sequence) }
-                    case .remove: batch.remove(key: key, sequence: sequence)
-                    }
+            write(operations, into: batch, store, sequence)
+        }
+        note(operations, sequence)
+        return sequence
+    }
+
+    /// Puts operations into the batch of their commit unit.
+    func write(_ operations: [CommitOperation], into batch: JournalBatch, _ store: EpochStore, _ sequence: UInt64) {
+        batch.select(database: name, number: number, epoch: store.epoch)
+        for operation in operations {
+            operation.key.withBytes { key in
+                switch operation {
+                case .put(_, let record):
+                    record.stored.withUnsafeBytes { batch.put(key: key, record: $0, sequence: sequence) }
+                case .remove: batch.remove(key: key, sequence: sequence)
                 }
             }
         }
+    }
+
+    /// Applies operations to the entries in memory. Called with the locks held of every shard they touch.
+    func note(_ operations: [CommitOperation], _ sequence: UInt64) {
         for operation in operations {
             let hash = operation.key.hash
             let shard = shard(Shard.index(hash))
@@ -155,7 +166,6 @@ extension Database {
                 }
             }
         }
-        return sequence
     }
 
     /// The store that takes writes now.

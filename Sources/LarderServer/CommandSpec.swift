@@ -87,6 +87,8 @@ package struct KeyPositions: Sendable {
 
     package static let none = KeyPositions(first: 0, last: 0, step: 0)
     package static let one = KeyPositions(first: 1, last: 1, step: 1)
+    package static let second = KeyPositions(first: 2, last: 2, step: 1)
+    package static let two = KeyPositions(first: 1, last: 2, step: 1)
     package static let all = KeyPositions(first: 1, last: -1, step: 1)
     package static let pairs = KeyPositions(first: 1, last: -1, step: 2)
 }

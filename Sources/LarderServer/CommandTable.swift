@@ -4,7 +4,9 @@ import RESP
 package enum CommandTable {
     /// In the order of their groups, as help and documentation show them.
     package static let all: [CommandSpec] =
-        stringCommands + keyCommands + expiryCommands + connectionCommands + serverCommands + larderCommands
+        stringCommands + storingCommands + valuePartCommands + numberCommands + bitCommands
+        + bitFieldCommands + lcsCommands + conditionalCommands + keyCommands + movingCommands
+        + dumpCommands + objectCommands + expiryCommands + connectionCommands + serverCommands + larderCommands
 
     private static let byName: [ShortWord: CommandSpec] = Dictionary(
         uniqueKeysWithValues: all.map { ($0.word, $0) })

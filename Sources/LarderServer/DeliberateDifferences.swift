@@ -29,6 +29,26 @@ package let deliberateDifferences: [DeliberateDifference] = [
         "Databases have names; 0 to 15 are names like others. What is neither a number nor a name gets an error that "
             + "tells the rule."),
     DeliberateDifference(
+        "COPY and MOVE take names", before: ["SET k v"], "MOVE k books",
+        redis: "-ERR value is not an integer or out of range", larder: ":1", "As SELECT does."),
+    DeliberateDifference(
+        "OBJECT ENCODING goes by the bytes", before: ["SET k abc", "APPEND k def"], "OBJECT ENCODING k",
+        redis: "$3\r\nraw", larder: "$6\r\nembstr",
+        "Bytes have no encoding here: what is told is how Redis keeps a value that was stored by SET."),
+    DeliberateDifference(
+        "MEMORY USAGE tells Larder's memory", before: ["SET k v"], "MEMORY USAGE k", redis: ":", larder: ":144",
+        "What the entry takes while it is in memory: its record, its key and 112 bytes."),
+    DeliberateDifference(
+        "MEMORY DOCTOR and STATS tell Larder's memory", "MEMORY DOCTOR", redis: "$",
+        larder: "$9", "They have other parts than Redis' memory."),
+    DeliberateDifference(
+        "HELP is in our words", "OBJECT HELP", redis: "*15", larder: "*2",
+        "Every HELP shows the syntax and the summary of the command's row."),
+    DeliberateDifference(
+        "RESTORE takes strings only",
+        "RESTORE k 0 \"\\x01\\x01\\x01\\x61\\x0a\\x00\\xf5\\xb0\\x52\\x93\\x8d\\xc0\\xe4\\x62\"",
+        redis: "+OK", larder: "-ERR Bad data format", "Only strings exist. The payload is that of a list."),
+    DeliberateDifference(
         "SCAN refuses a cursor that it did not give", "SCAN 12345", redis: "*2", larder: "-ERR unknown cursor 12345",
         "Cursors stand for the last key seen, in a bounded table. To go on from nowhere would leave out keys silently."),
     DeliberateDifference(
@@ -43,6 +63,9 @@ package let deliberateDifferences: [DeliberateDifference] = [
     DeliberateDifference(
         "SET has POLICY and CODEC", "SET k v POLICY high", redis: "-ERR syntax error", larder: "+OK",
         "Entries may have a policy of their own, and say how their bytes are encoded."),
+    DeliberateDifference(
+        "SET has IFEQ, IFNE, IFDEQ and IFDNE", "SET k v IFEQ v", redis: "-ERR syntax error", larder: "$-1",
+        "From Redis 8.4, with DELEX, DIGEST and MSETEX: a cache can replace a value if it is still the one it read."),
     DeliberateDifference(
         "commands of other types are unknown", "LPUSH k v", redis: ":1", larder: "-ERR unknown command 'LPUSH'",
         "Only strings exist."),

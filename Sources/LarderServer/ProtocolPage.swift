@@ -109,6 +109,15 @@ package enum ProtocolPage {
         `EX`, `PX`, `EXAT`, `PXAT`, `POLICY` and the EXPIRE family give it an *own* deadline; `PERSIST` and `POLICY never`
         make it stay. An entry is expired from its deadline on, and is never handed out then.
 
+        What a command does to the time an entry was stored (`stored-at` of `META`) and to its rule:
+
+        | commands | stored-at | rule |
+        |---|---|---|
+        | `SET`, `MSET`, `SETNX`, `GETSET`, `SETEX`, `RESTORE`, `BITOP` and what else stores a new value | now | as the command says, else governed |
+        | `APPEND`, `SETRANGE`, `INCR` and its kin, `SETBIT`, `BITFIELD`: a value changed in place | now, so that a governed entry gets its whole interval again | stays |
+        | the EXPIRE family, `PERSIST`, `GETEX` | stays | as the command says |
+        | `TOUCH`, `RENAME`, `COPY`, `MOVE` | stays | goes along; a governed entry that is moved to another database follows that one's policy |
+
         """
 
     // MARK: Commands
