@@ -43,7 +43,7 @@ public final class LarderClient: Sendable {
         /// How many connections the calls of one database are spread over, 1 to 16. The default is 1, which many tasks
         /// can share; more pay where values are large.
         public var connections: Int
-        /// How many connections of their own transactions and ``LarderClient/withConnection(isolation:_:)`` may have at
+        /// How many connections of their own transactions and ``LarderClient/withConnection(_:)`` may have at
         /// the same time, for each database, 1 to 1,024. The default is 8; who comes then waits.
         public var ownConnectionsMax: Int
         /// Keeps what was read in this process: see ``NearCacheOptions``. Nil, the default, for no near cache.
@@ -104,7 +104,7 @@ public final class LarderClient: Sendable {
     /// What a command changes, the near cache learns from the daemon soon afterwards, not before this call returns.
     /// - Parameter words: the command's name and its arguments.
     /// - Throws: `invalidArgument` for commands that change the state of the connection, which others share: see
-    ///   ``withConnection(isolation:_:)``.
+    ///   ``withConnection(_:)``.
     @discardableResult
     public func command(_ words: [String]) async throws(LarderClientError) -> RESPValue {
         try await command(bytes: words.map { Array($0.utf8) })
@@ -133,7 +133,7 @@ public final class LarderClient: Sendable {
     /// its error is a value that stands in its place.
     ///
     /// For models, and for transactions that depend on what they read, there are ``RemoteCache/batch(_:)`` and
-    /// ``RemoteCache/transaction(watching:attempts:isolation:_:)``.
+    /// ``RemoteCache/transaction(watching:attempts:_:)``.
     /// - Throws: `server` when the daemon refuses one of the commands beforehand; then none was carried out.
     public func transaction(_ commands: [[[UInt8]]]) async throws(LarderClientError) -> [RESPValue] {
         try await core.own.transaction(commands)
