@@ -4,7 +4,8 @@ package final class RedisProcess {
     private let directory: TemporaryDirectory
     private let process: ChildProcess
 
-    package init() throws {
+    /// - Parameter settings: more words of its command line.
+    package init(_ settings: [String] = []) throws {
         directory = try TemporaryDirectory(inMemory: true)
         socketPath = directory.path + "/redis"
         do {
@@ -13,7 +14,7 @@ package final class RedisProcess {
                 [
                     "--port", "0", "--unixsocket", socketPath, "--save", "", "--appendonly", "no", "--dir",
                     directory.path,
-                ])
+                ] + settings)
         } catch {
             throw ChildProcess.Failure(
                 description: "\(error): this test compares with redis-server 7.0; `make test` installs it")
