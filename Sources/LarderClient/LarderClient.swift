@@ -34,6 +34,8 @@ public final class LarderClient: Sendable {
     public struct Options: Sendable {
         /// The database that the client's own calls use; nil, the default, for the server's, `0`.
         public var database: String?
+        /// The daemon's password (`--password-file`); nil, the default, where it has none.
+        public var password: String?
         /// How long a call may take altogether, in milliseconds, 1 to ``LarderClient/timeoutMillisecondsMax``; 0 for no
         /// limit. The default is 5,000.
         public var timeoutMilliseconds: Int
@@ -51,10 +53,12 @@ public final class LarderClient: Sendable {
 
         /// Every option is described at the property of its name.
         public init(
-            database: String? = nil, timeoutMilliseconds: Int = 5_000, reconnectPatienceMilliseconds: Int = 1_000,
+            database: String? = nil, password: String? = nil, timeoutMilliseconds: Int = 5_000,
+            reconnectPatienceMilliseconds: Int = 1_000,
             connections: Int = 1, ownConnectionsMax: Int = 8, nearCache: NearCacheOptions? = nil
         ) {
             self.database = database
+            self.password = password
             self.timeoutMilliseconds = timeoutMilliseconds
             self.reconnectPatienceMilliseconds = reconnectPatienceMilliseconds
             self.connections = connections
