@@ -68,12 +68,27 @@ package struct CommandFlags: OptionSet, Sendable {
     package static let wholeDatabase = CommandFlags(rawValue: 64)
     /// Stores entries where there were none: a database without files is created first.
     package static let creates = CommandFlags(rawValue: 128)
+    /// Reads no entries that it shows, but needs the database open as what does.
+    package static let opens = CommandFlags(rawValue: 256)
+    /// Runs between MULTI and EXEC instead of being queued.
+    package static let inMulti = CommandFlags(rawValue: 512)
+    /// Not allowed between MULTI and EXEC.
+    package static let noMulti = CommandFlags(rawValue: 1024)
+    package static let noScript = CommandFlags(rawValue: 2048)
+    package static let allowBusy = CommandFlags(rawValue: 4096)
+    package static let skipSlowlog = CommandFlags(rawValue: 8192)
+    /// Sends messages to connections or changes who gets them.
+    package static let pubsub = CommandFlags(rawValue: 1 << 16)
+    /// Runs on the connection's event loop, wherever the commands before it ran.
+    package static let onLoop = CommandFlags(rawValue: 1 << 17)
 
-    /// Redis' names.
+    /// Redis' names, in the order in which Redis tells them.
     package var names: [String] {
         let all: [(CommandFlags, String)] = [
-            (.write, "write"), (.readonly, "readonly"), (.admin, "admin"), (.loading, "loading"), (.stale, "stale"),
-            (.fast, "fast"),
+            (.write, "write"), (.readonly, "readonly"), (.admin, "admin"), (.pubsub, "pubsub"),
+            (.noScript, "noscript"),
+            (.loading, "loading"), (.stale, "stale"), (.skipSlowlog, "skip_slowlog"), (.fast, "fast"),
+            (.noMulti, "no_multi"), (.allowBusy, "allow_busy"),
         ]
         return all.filter { contains($0.0) }.map(\.1)
     }
@@ -85,12 +100,39 @@ package struct KeyPositions: Sendable {
     package let last: Int
     package let step: Int
 
+    /// The word that says how many keys there are, from `first` on; 0 where none does.
+    package let countedBy: Int
+
+    package init(first: Int, last: Int, step: Int, countedBy: Int = 0) {
+        self.first = first
+        self.last = last
+        self.step = step
+        self.countedBy = countedBy
+    }
+
     package static let none = KeyPositions(first: 0, last: 0, step: 0)
     package static let one = KeyPositions(first: 1, last: 1, step: 1)
     package static let second = KeyPositions(first: 2, last: 2, step: 1)
     package static let two = KeyPositions(first: 1, last: 2, step: 1)
     package static let all = KeyPositions(first: 1, last: -1, step: 1)
     package static let pairs = KeyPositions(first: 1, last: -1, step: 2)
+}
+
+extension CommandSpec {
+    /// Which words of a call are keys.
+    /// - Parameter word: a word's bytes.
+    func keyIndices(count: Int, _ word: (Int) -> UnsafeRawBufferPointer) -> [Int] {
+        guard keys.first > 0, keys.step > 0 else { return [] }
+        if keys.countedBy > 0 {
+            guard let number = parseInteger(word(keys.countedBy)), number > 0,
+                number <= (count - keys.first + keys.step - 1) / keys.step
+            else { return [] }
+            return (0..<Int(number)).map { keys.first + $0 * keys.step }
+        }
+        let last = min(count - 1, keys.last < 0 ? count + keys.last : keys.last)
+        guard keys.first <= last else { return [] }
+        return Array(stride(from: keys.first, through: last, by: keys.step))
+    }
 }
 
 /// How a handler left its command.

@@ -3,10 +3,26 @@ import RESP
 /// Every command, in one table. Adding one is a row and a function.
 package enum CommandTable {
     /// In the order of their groups, as help and documentation show them.
-    package static let all: [CommandSpec] =
-        stringCommands + storingCommands + valuePartCommands + numberCommands + bitCommands
-        + bitFieldCommands + lcsCommands + conditionalCommands + keyCommands + movingCommands
-        + dumpCommands + objectCommands + expiryCommands + connectionCommands + serverCommands + larderCommands
+    package static let all: [CommandSpec] = [
+        stringCommands,
+        storingCommands,
+        conditionalCommands,
+        valuePartCommands,
+        numberCommands,
+        lcsCommands,
+        bitCommands,
+        bitFieldCommands,
+        keyCommands,
+        movingCommands,
+        dumpCommands,
+        objectCommands,
+        expiryCommands,
+        transactionCommands,
+        pubsubCommands,
+        connectionCommands,
+        serverCommands,
+        larderCommands,
+    ].flatMap { $0 }
 
     private static let byName: [ShortWord: CommandSpec] = Dictionary(
         uniqueKeysWithValues: all.map { ($0.word, $0) })

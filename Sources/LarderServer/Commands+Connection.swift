@@ -11,7 +11,8 @@ extension CommandTable {
             "echo", arity: 2, [.fast, .loading, .stale], group: "connection", since: "1.0.0", complexity: "O(1)",
             syntax: "message", summary: "Returns the message.", reply: "bulk", run: ConnectionCommands.echo),
         CommandSpec(
-            "quit", arity: -1, [.fast, .loading, .stale], group: "connection", since: "1.0.0", complexity: "O(1)",
+            "quit", arity: -1, [.fast, .loading, .stale, .noScript, .allowBusy, .inMulti], group: "connection",
+            since: "1.0.0", complexity: "O(1)",
             summary: "Closes the connection once the replies are sent.", reply: "OK", run: ConnectionCommands.quit),
         CommandSpec(
             "hello", arity: -1, [.fast, .loading, .stale], group: "connection", since: "6.0.0", complexity: "O(1)",
@@ -34,7 +35,11 @@ extension CommandTable {
 enum ConnectionCommands {
     @Sendable static func ping(_ call: inout Call) throws(CommandError) -> Outcome {
         guard call.count <= 2 else { throw .arity("ping") }
-        if call.count == 2 {
+        if call.session.isInSubscriberMode {
+            call.session.replies.array(count: 2)
+            call.session.replies.bulk("pong")
+            if call.count == 2 { call.session.replies.bulk(call.bytes(1)) } else { call.session.replies.bulk("") }
+        } else if call.count == 2 {
             call.session.replies.bulk(call.bytes(1))
         } else {
             call.session.replies.simple("PONG")
@@ -63,11 +68,7 @@ enum ConnectionCommands {
         } else if !DatabaseName.isValid(name) {
             throw CommandError("ERR invalid database name: \(DatabaseName.rule)")
         }
-        do throws(LarderError) {
-            call.session.select(try call.server.engine.database(name))
-        } catch {
-            throw CommandError(error)
-        }
+        call.session.select(try call.database(name))
         call.session.replies.simple("OK")
         return .done
     }

@@ -35,6 +35,13 @@ extension CommandTable {
                 + "governed follows that database's policy.",
             reply: "1; 0 when there is no fresh entry, or one in the other database", run: MovingCommands.move),
         CommandSpec(
+            "swapdb", arity: 3, [.write, .wholeDatabase, .fast], group: "server", since: "4.0.0",
+            complexity: "O(N) with N the entries of both databases", syntax: "name name",
+            summary: "Exchanges the entries of two databases, as one commit unit. Their policies stay. For small ones: "
+                + "\(Limits.exchangedEntriesMax) entries and \(Limits.exchangedBytesMax >> 20) MiB of values together at "
+                + "most.",
+            reply: "OK; an error when there is more, or others keep writing", run: MovingCommands.swapdb),
+        CommandSpec(
             "randomkey", arity: 1, .readonly, group: "generic", since: "1.0.0",
             complexity: "O(M) with M the entries that LevelDB does not have yet",
             summary: "Returns the key of one fresh entry, chosen by chance, though not each with the same chance.",
@@ -90,11 +97,7 @@ enum MovingCommands {
                 return true
             }
         } else {
-            isCopied = try call.update([source], and: target, [destination]) { [replaces] update, other in
-                guard let record = update.current(0), replaces || other.current(0) == nil else { return false }
-                other.place(0, record)
-                return true
-            }
+            isCopied = try call.transfer(source, to: target, as: destination, removes: false, replaces: replaces)
         }
         call.session.replies.integer(isCopied ? 1 : 0)
         return .done
@@ -104,14 +107,32 @@ enum MovingCommands {
         let target = try database(call, 2)
         guard target !== call.database else { throw sameObject }
         let key = try call.key(1)
-        let isMoved = try call.update([key], and: target, [key]) { update, other in
-            guard let record = update.current(0), other.current(0) == nil else { return false }
-            update.remove(0)
-            other.place(0, record)
-            return true
-        }
+        let isMoved = try call.transfer(key, to: target, as: key, removes: true, replaces: false)
         call.session.replies.integer(isMoved ? 1 : 0)
         return .done
+    }
+
+    @Sendable static func swapdb(_ call: inout Call) throws(CommandError) -> Outcome {
+        let names = [call.text(1), call.text(2)]
+        for (index, which) in [(1, "first"), (2, "second")] {
+            let isNumber = parseInteger(call.bytes(index)).map { Int32(exactly: $0) != nil } ?? false
+            guard isNumber || DatabaseName.isValid(names[index - 1]) else {
+                throw CommandError("ERR invalid \(which) DB index")
+            }
+        }
+        let databases = [try database(call, 1), try database(call, 2)]
+        let engine = call.server.engine
+        return .deferred { (reply) throws(CommandError) in
+            do throws(LarderError) {
+                try engine.exchange(
+                    databases[0], databases[1], entriesMax: Limits.exchangedEntriesMax,
+                    bytesMax: Limits.exchangedBytesMax)
+            } catch {
+                throw CommandError(error)
+            }
+            reply.simple("OK")
+            return nil
+        }
     }
 
     /// The database that a word names, by the rules of SELECT.
@@ -125,7 +146,7 @@ enum MovingCommands {
         } else if !DatabaseName.isValid(name) {
             throw .notAnInteger
         }
-        do throws(LarderError) { return try call.server.engine.database(name) } catch { throw CommandError(error) }
+        return try call.database(name)
     }
 
     // MARK: RANDOMKEY

@@ -14,7 +14,8 @@ extension CommandTable {
         flush("flushdb", "Empties the current database at once; its policy stays."),
         flush("flushall", "Empties every database at once, one after the other; their policies stay."),
         CommandSpec(
-            "shutdown", arity: -1, [.admin, .loading, .stale], group: "server", since: "1.0.0", complexity: "O(1)",
+            "shutdown", arity: -1, [.admin, .loading, .stale, .noScript, .allowBusy, .noMulti], group: "server",
+            since: "1.0.0", complexity: "O(1)",
             syntax: "[NOSAVE | SAVE] [NOW] [FORCE]",
             summary: "Ends the daemon: what was read is finished, everything is committed and synced.",
             reply: "none: the connection closes", run: ServerCommands.shutdown),

@@ -43,6 +43,13 @@ final class Connection {
     private var hasEnded = false
     private var isFinishing = false
     private var lastProgress: Int64 = 0
+    /// Messages that came while the session was on another thread.
+    private var waitingPushes: [PushMessage] = []
+    private var waitingPushBytes = 0
+    /// Whether it is to be closed because of messages that it did not read.
+    private var isOverdue = false
+    /// Since when it has more messages unread than it may have for long; nil while it has not.
+    private var overSoftLimitSince: Int64?
     /// Ticks since something was read.
     private var quietTicks = 0
 
@@ -158,6 +165,8 @@ final class Connection {
             // `count` bytes of the loop's buffer were just written by libuv. They stay there until this call is over.
             session.parser.borrow(UnsafeMutableRawBufferPointer(start: buffer?.base, count: count))
         }
+        // What was sent to this connection before its client sent this goes out before the replies.
+        eventLoop.pushes.deliverAll()
         advance()
     }
 
@@ -230,6 +239,10 @@ final class Connection {
         progress = .running
         // What was decided meanwhile was not told to it.
         session.settle()
+        let pushes = waitingPushes
+        waitingPushes = []
+        waitingPushBytes = 0
+        for message in pushes { push(message) }
         advance(pause)
     }
 
@@ -266,6 +279,38 @@ final class Connection {
         session.settle()
         eventLoop.sendAtEndOfTurn(self)
         if progress == .full { advance() }
+    }
+
+    // MARK: Messages
+
+    /// Takes a message for the client. One that has too many unread is disconnected when the turn ends.
+    func push(_ message: PushMessage) {
+        guard !isClosed, !isOverdue else { return }
+        if isAway {
+            waitingPushes.append(message)
+            waitingPushBytes += message.byteCount
+        } else {
+            session.push(message)
+            eventLoop.sendAtEndOfTurn(self)
+        }
+        let unread = waitingPushBytes + (isAway ? 0 : session.pendingOutput)
+        let most = eventLoop.server.limits.subscriberBytesMax
+        guard unread > most else { return }
+        isOverdue = true
+        eventLoop.closeAtEndOfTurn(
+            self, "it left \(unread) bytes of messages unread, the most is \(most) (--max-subscriber-output)")
+    }
+
+    /// Whether a subscriber had more unread than the soft limit for too long.
+    private func isOverSoftLimit(_ time: Int64) -> Bool {
+        let limits = eventLoop.server.limits
+        guard session.subscriptions != nil, session.pendingOutput > limits.subscriberBytesSoft else {
+            overSoftLimitSince = nil
+            return false
+        }
+        let since = overSoftLimitSince ?? time
+        overSoftLimitSince = since
+        return time - since > limits.subscriberSoftMilliseconds
     }
 
     // MARK: Writing
@@ -375,7 +420,11 @@ final class Connection {
         let limits = eventLoop.server.limits
         // Replies that wait for a commit are not the client's fault.
         let isStalled = isWriting || session.sendableCount > 0
-        if isStalled, time - lastProgress > limits.outputStallMilliseconds {
+        if isOverSoftLimit(time) {
+            close(
+                "it left more than \(limits.subscriberBytesSoft) bytes of messages unread for "
+                    + "\(limits.subscriberSoftMilliseconds) ms (--max-subscriber-output)")
+        } else if isStalled, time - lastProgress > limits.outputStallMilliseconds {
             close("it left \(session.pendingOutput) bytes of replies unread for \(limits.outputStallMilliseconds) ms")
         } else if !isStalled {
             lastProgress = time

@@ -39,6 +39,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     /// The loop reads no more mail.
     private var isOver = false
 
+    /// Messages for the connections of this loop.
+    let pushes: PushQueue
     private let commandCounter: CommandCounts.Counter
     private var connections: [Int64: Connection] = [:]
     /// Connections whose commands wait because too much waits to be committed.
@@ -50,6 +52,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     private var unsent: [Connection] = []
     private var spareList: [Connection] = []
     private var spareHolding: [Connection] = []
+    private var overdue: [(Connection, reason: String)] = []
     private var hasNewWrites = false
     /// Whether this loop wants to be told when commits are decided.
     private let awaitsDecisions = Atomic<Bool>(false)
@@ -68,6 +71,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         self.coldWorkers = coldWorkers
         self.log = log
         commandCounter = server.commands.newCounter()
+        pushes = PushQueue(server.pubsub.pending)
         loop = .allocate(capacity: 1)
         wakeUp = .allocate(capacity: 1)
         afterPolling = .allocate(capacity: 1)
@@ -76,6 +80,16 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         precondition(status == 0, "uv_loop_init failed with \(status)")
         startHandles()
         server.engine.pipeline.add(observer: self)
+        startPushes()
+    }
+
+    /// The queue is emptied at the end of a turn, and before commands run that came after what it has.
+    private func startPushes() {
+        pushes.deliver = { [unowned self] delivery in
+            for id in delivery.connections { connections[id]?.push(delivery.message) }
+        }
+        // Called with the queue's lock held, which `endIfIdle` takes before it closes the handle.
+        pushes.onAdded { [wakeUp] in uv_async_send(wakeUp) }
     }
 
     deinit {
@@ -185,7 +199,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     }
 
     private func resumeCongested() {
-        guard !congested.isEmpty, !server.engine.pipeline.isCongested else { return }
+        guard !congested.isEmpty, !server.isCongested else { return }
         let waiting = congested
         congested = []
         for connection in waiting {
@@ -203,6 +217,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     /// so clients that are answered at once also ask again at once, and the next turn has more to do in one go.
     private func endTurn() {
         commitWrites()
+        pushes.deliverAll()
+        closeOverdue()
         if !unsent.isEmpty {
             swap(&unsent, &spareList)
             for index in spareList.indices {
@@ -212,8 +228,19 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             spareList.removeAll(keepingCapacity: true)
         }
         // What was written while replies were released, and what waited for room that is there now, has a turn of its own.
-        if hasNewWrites || !congested.isEmpty && !server.engine.pipeline.isCongested { send(.decided) }
+        if hasNewWrites || !congested.isEmpty && !server.isCongested { send(.decided) }
     }
+
+    /// Closes connections that have too many messages unread: not where that was found, in the middle of something.
+    private func closeOverdue() {
+        guard !overdue.isEmpty else { return }
+        let closing = overdue
+        overdue = []
+        for (connection, reason) in closing { connection.close(reason) }
+    }
+
+    /// Has a connection closed when the turn ends.
+    func closeAtEndOfTurn(_ connection: Connection, _ reason: String) { overdue.append((connection, reason)) }
 
     /// Has a connection's replies sent when the turn ends.
     func sendAtEndOfTurn(_ connection: Connection) {
@@ -258,7 +285,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     /// Takes over a connected socket, which the listener has counted.
     private func accept(_ descriptor: Int32) {
         guard !isStopping else { return drop(.accept(descriptor: descriptor)) }
-        let session = Session(id: server.newClientID(), server: server, counter: commandCounter)
+        let session = Session(id: server.newClientID(), server: server, counter: commandCounter, pushes: pushes)
         let connection = Connection(session, self)
         connections[session.id] = connection
         connection.open(descriptor)
@@ -311,6 +338,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
 
     private func endIfIdle() {
         guard isStopping, connections.isEmpty else { return }
+        pushes.onAdded(nil)
         let unread: [Message]? = mailLock.withLock {
             guard !isOver else { return nil }
             isOver = true

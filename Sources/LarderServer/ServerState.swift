@@ -17,6 +17,7 @@ package final class ServerState: Sendable {
     let clientsSeen = Atomic<Int>(0)
     let clientsRefused = Atomic<Int>(0)
     let counts = EntryCounts()
+    let pubsub: PubSub
     private let nextClient = Atomic<Int>(1)
     private let stopHandler: @Sendable (String) -> Void
     /// Called on the thread that may block, before it runs a session. For tests, which make it wait.
@@ -31,6 +32,7 @@ package final class ServerState: Sendable {
         self.socketPath = socketPath
         self.threadCount = threadCount
         self.beforeColdSlice = beforeColdSlice
+        pubsub = PubSub(pendingBytesMax: limits.undeliveredBytesMax)
         stopHandler = onStopRequest
         standardDatabase = try engine.database(DatabaseName.standard)
         scanCursors = ScanCursors(most: limits.scanCursorsMax)
@@ -40,6 +42,9 @@ package final class ServerState: Sendable {
     package func newClientID() -> Int64 {
         Int64(nextClient.wrappingAdd(1, ordering: .relaxed).oldValue)
     }
+
+    /// Whether loops are so far behind that what makes work for them should wait.
+    var isCongested: Bool { engine.pipeline.isCongested || pubsub.isCongested }
 
     func requestStop(_ reason: String) { stopHandler(reason) }
 }

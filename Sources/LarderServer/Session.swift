@@ -52,8 +52,9 @@ package final class Session: @unchecked Sendable {
     private var held = HeldReplies()
     /// Bytes of replies that were taken away to be sent, since the beginning.
     private(set) var sentBytes = 0
-    private var isWaiting = false
-    private(set) var isClosing = false
+    /// Whether the next command waits for another thread.
+    var isWaiting = false
+    var isClosing = false
     /// A parsed command that has not run yet, because files had to be opened, the disk to be read, or commits had to
     /// catch up.
     private var hasCommand = false
@@ -72,14 +73,29 @@ package final class Session: @unchecked Sendable {
     private(set) var seesCurrent = true
     /// Whether the commonest commands may take their short ways; tests compare both.
     var allowsQuickCommands = true
+    /// What MULTI has begun.
+    var transaction: TransactionQueue?
+    /// What EXEC has begun.
+    var execution: Execution?
+    var watches: [KeyWatch] = []
+    /// Whether nothing about the connection makes common commands mean something else.
+    var takesShortWays = true
+    /// Where messages for this connection wait for its loop.
+    let pushes: PushQueue
+    /// What it listens to; nil for a connection that never subscribed.
+    var subscriptions: Subscriptions?
     var name = ""
     var libraryName = ""
     var libraryVersion = ""
 
     /// - Parameter counter: of the commands of this session's loop; nil for a session without one.
-    init(id: Int64, server: ServerState, counter: CommandCounts.Counter? = nil) {
+    /// - Parameter pushes: of this session's loop; nil for a session without one.
+    init(
+        id: Int64, server: ServerState, counter: CommandCounts.Counter? = nil, pushes: PushQueue? = nil
+    ) {
         self.id = id
         self.server = server
+        self.pushes = pushes ?? PushQueue(server.pubsub.pending)
         self.counter = counter ?? server.commands.newCounter()
         pipeline = server.engine.pipeline
         clock = server.engine.clock
@@ -90,6 +106,11 @@ package final class Session: @unchecked Sendable {
     }
 
     deinit {
+        // Where it was away when the connection was closed, nobody called `end`.
+        discardTransaction()
+        endExecution()
+        // A connection that is lost while another thread has its session is not told of its end.
+        endSubscriptions()
         parserMemory.deinitialize(count: 1)
         parserMemory.deallocate()
         replyMemory.deinitialize(count: 1)
@@ -123,12 +144,18 @@ package final class Session: @unchecked Sendable {
         var count = 0
         defer { if count > 0 { counter.value.add(count) } }
         while !isClosing, !isWaiting {
+            if let execution {
+                let time = now ?? clock.now()
+                now = slice == nil ? time : nil
+                if let pause = runExecution(execution, now: time, mayBlock: slice != nil) { return pause }
+                continue
+            }
             if !hasCommand {
                 if let slice, count >= slice.commandsMax || clock.monotonic() >= slice.until {
                     return .sliceEnded
                 }
                 if pendingOutput > outputBytesMax { return .outputFull }
-                if slice == nil, allowsQuickCommands, seesCurrent {
+                if slice == nil, allowsQuickCommands, takesShortWays, seesCurrent, transaction == nil {
                     let time = now ?? clock.now()
                     now = time
                     let done = runGets(now: time, outputBytesMax: outputBytesMax)
@@ -147,7 +174,7 @@ package final class Session: @unchecked Sendable {
             }
             let time = now ?? clock.now()
             now = slice == nil ? time : nil
-            if allowsQuickCommands, runQuickly(now: time) {
+            if allowsQuickCommands, takesShortWays, transaction == nil, runQuickly(now: time) {
                 hasCommand = false
             } else if let pause = runCommand(now: time, mayBlock: slice != nil) {
                 if case .work = pause { count += 1 }
@@ -162,10 +189,18 @@ package final class Session: @unchecked Sendable {
     private func runCommand(now: Int64, mayBlock: Bool) -> Pause? {
         let start = sentBytes + replies.count
         var call = Call(self, server, now: now, mayBlock: mayBlock)
+        var hasStarted = false
         do throws(CommandError) {
             let spec = try findCommand()
-            if let pause = obstacle(spec) { return pause }
+            if transaction != nil, !spec.flags.contains(.inMulti) {
+                try enqueue(spec)
+                hasCommand = false
+                return nil
+            }
+            if subscriptions != nil { try checkSubscriberMode(spec) }
+            if let pause = obstacle(spec, mayBlock: mayBlock) { return pause }
             hasCommand = false
+            hasStarted = true
             switch try spec.run(&call) {
             case .done: break
             case .close: isClosing = true
@@ -179,6 +214,8 @@ package final class Session: @unchecked Sendable {
                 hasCommand = true
                 return .cold
             }
+            // What is wrong while commands are queued spoils the transaction; the commands that run all the same do not.
+            if !hasStarted { transaction?.isAborted = true }
             hasCommand = false
             replies.error(error.bytes)
         }
@@ -196,7 +233,13 @@ package final class Session: @unchecked Sendable {
             spec = found
             lastSpec = found
         }
-        guard spec.accepts(argumentCount: parser.argumentCount) else { throw .arity(spec.name) }
+        guard spec.accepts(argumentCount: parser.argumentCount) else {
+            guard spec.name == "exec" else { throw .arity(spec.name) }
+            // As in Redis, which discards what is queued.
+            discardTransaction()
+            throw CommandError(
+                "EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command")
+        }
         return spec
     }
 
@@ -214,9 +257,13 @@ package final class Session: @unchecked Sendable {
     private static let shownBytesMax = 128
 
     /// What keeps a command from running on the loop now.
-    private func obstacle(_ spec: CommandSpec) -> Pause? {
+    private func obstacle(_ spec: CommandSpec, mayBlock: Bool) -> Pause? {
         let isWrite = spec.flags.contains(.write)
-        guard isWrite || spec.flags.contains(.readonly), !spec.flags.contains(.wholeDatabase) else { return nil }
+        if spec.flags.contains(.onLoop), mayBlock { return .sliceEnded }
+        if isWrite || spec.flags.contains(.pubsub), server.pubsub.isCongested { return .congested }
+        guard isWrite || !spec.flags.isDisjoint(with: [.readonly, .opens]), !spec.flags.contains(.wholeDatabase) else {
+            return nil
+        }
         if isWrite, server.engine.pipeline.isCongested { return .congested }
         if !isWrite, case .snapshot = view { return nil }
         // A database without files is created by what stores an entry, not by what would change one.
@@ -258,6 +305,7 @@ package final class Session: @unchecked Sendable {
     func finishPreparing(_ error: LarderError?) {
         isWaiting = false
         guard let error else { return }
+        if execution != nil { return failExecution(CommandError(error)) }
         hasCommand = false
         replies.error(CommandError(error).bytes)
     }
@@ -276,6 +324,14 @@ package final class Session: @unchecked Sendable {
         // Whoever decides later wakes the loop, which finds the reply held.
         if pipeline.isDecided(ticket), pipeline.failure(of: ticket) == nil { return }
         held.add(start: start, end: sentBytes + replies.count, ticket)
+        if pipeline.isDecided(ticket) { settle() }
+    }
+
+    /// Holds replies until their ticket is decided, so that each can become an error of its own.
+    func hold(_ regions: [Range<Int>], _ ticket: CommitTicket) {
+        guard ticket != .none else { return }
+        if pipeline.isDecided(ticket), pipeline.failure(of: ticket) == nil { return }
+        for region in regions { held.add(start: region.lowerBound, end: region.upperBound, ticket) }
         if pipeline.isDecided(ticket) { settle() }
     }
 
@@ -329,7 +385,10 @@ package final class Session: @unchecked Sendable {
     /// The connection is gone.
     func end() {
         isClosing = true
+        endSubscriptions()
         view = .current
+        discardTransaction()
+        endExecution()
     }
 
     /// A record's payload, or null.

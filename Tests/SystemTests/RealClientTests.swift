@@ -117,4 +117,12 @@ import Testing
         #expect(end == .exited(0), "\(errors)")
         #expect(output == "all is well\n")
     }
+
+    @Test(arguments: [2, 3], [1, 2]) func redisPyPubSub(_ version: Int, _ threads: Int) throws {
+        let daemon = try DaemonProcess(["--threads", "\(threads)"])
+        let (end, output, errors) = try ChildProcess.run(
+            try Self.python(), ["-", daemon.socketPath, "\(version)"], input: Array(redisPyPubSubScript.utf8))
+        #expect(end == .exited(0), "\(errors)")
+        #expect(output == "all is well\n")
+    }
 }

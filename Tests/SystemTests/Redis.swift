@@ -6,7 +6,8 @@ final class RedisProcess {
     private let directory: TemporaryDirectory
     private let process: ChildProcess
 
-    init() throws {
+    /// - Parameter settings: more words of its command line.
+    init(_ settings: [String] = []) throws {
         directory = try TemporaryDirectory(inMemory: true)
         socketPath = directory.path + "/redis"
         do {
@@ -15,7 +16,7 @@ final class RedisProcess {
                 [
                     "--port", "0", "--unixsocket", socketPath, "--save", "", "--appendonly", "no", "--dir",
                     directory.path,
-                ])
+                ] + settings)
         } catch {
             throw ChildProcess.Failure(
                 description: "\(error): this test compares with redis-server 7.0; `make test` installs it")

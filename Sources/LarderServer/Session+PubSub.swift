@@ -1,0 +1,96 @@
+import RESP
+
+/// What one connection listens to. A value; its session owns it.
+struct Subscriptions {
+    private(set) var names: [PubSub.Kind: Set<[UInt8]>] = [:]
+
+    func contains(_ name: [UInt8], _ kind: PubSub.Kind) -> Bool { names[kind]?.contains(name) ?? false }
+
+    /// - Returns: whether it is new.
+    mutating func insert(_ name: [UInt8], _ kind: PubSub.Kind) -> Bool {
+        names[kind, default: []].insert(name).inserted
+    }
+
+    /// - Returns: whether it was there.
+    mutating func remove(_ name: [UInt8], _ kind: PubSub.Kind) -> Bool { names[kind]?.remove(name) != nil }
+
+    func all(_ kind: PubSub.Kind) -> [[UInt8]] { names[kind].map(Array.init) ?? [] }
+
+    func count(_ kind: PubSub.Kind) -> Int { names[kind]?.count ?? 0 }
+
+    /// As Redis counts them in its replies: channels and patterns together, sharded channels by themselves.
+    func shownCount(_ kind: PubSub.Kind) -> Int {
+        kind == .shardChannel ? count(kind) : count(.channel) + count(.pattern)
+    }
+
+    var isEmpty: Bool { names.values.allSatisfy(\.isEmpty) }
+}
+
+/// A session that listens to channels.
+extension Session {
+    var subscriber: Subscriber { Subscriber(id: id, queue: pushes) }
+
+    /// In RESP2 nothing tells messages from replies, so that a connection with subscriptions takes few commands.
+    var isInSubscriberMode: Bool { subscriptions != nil && replies.version == .two }
+
+    /// Refuses a command that subscriber mode does not allow.
+    func checkSubscriberMode(_ spec: CommandSpec) throws(CommandError) {
+        guard isInSubscriberMode, !Self.allowedInSubscriberMode.contains(spec.name) else { return }
+        var name = spec.name
+        if Self.containers.contains(name), parser.argumentCount > 1 {
+            name += "|" + String(decoding: shown(parser.argument(1), 128), as: UTF8.self).lowercased()
+        }
+        throw CommandError(
+            "ERR Can't execute '\(name)': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in "
+                + "this context")
+    }
+
+    private static let allowedInSubscriberMode: Set<String> = [
+        "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe", "ping", "quit", "reset",
+    ]
+    /// Commands that Redis names together with their subcommand.
+    private static let containers: Set<String> = [
+        "client", "command", "config", "latency", "memory", "object", "pubsub", "slowlog",
+    ]
+
+    func subscribe(_ name: [UInt8], _ kind: PubSub.Kind) {
+        var own = subscriptions ?? Subscriptions()
+        if own.insert(name, kind) { server.pubsub.add(subscriber, to: name, kind) }
+        note(own)
+    }
+
+    /// - Parameter isOnLoop: whether this runs on the session's loop. Then what was published before is delivered first.
+    func unsubscribe(_ name: [UInt8], _ kind: PubSub.Kind, isOnLoop: Bool) {
+        guard var own = subscriptions else { return }
+        if own.remove(name, kind) {
+            server.pubsub.remove(subscriber, from: name, kind)
+            if isOnLoop { pushes.deliverAll() }
+        }
+        note(own)
+    }
+
+    private func note(_ own: Subscriptions) {
+        subscriptions = own.isEmpty ? nil : own
+        noteMode()
+    }
+
+    /// To be called when something changed by which common commands mean something else.
+    func noteMode() { takesShortWays = subscriptions == nil }
+
+    /// Listens to nothing any more.
+    func endSubscriptions() {
+        guard let own = subscriptions else { return }
+        for kind in PubSub.Kind.allCases {
+            for name in own.all(kind) { server.pubsub.remove(subscriber, from: name, kind) }
+        }
+        subscriptions = nil
+        noteMode()
+    }
+
+    /// Takes a message for the client, behind the replies that are there.
+    func push(_ message: PushMessage) {
+        // Nothing comes into the middle of the reply of EXEC, which may wait for another thread.
+        if let execution, execution.isBegun { return execution.pushes.append(message) }
+        message.write(to: &replyMemory.pointee, isSubscriber: subscriptions != nil)
+    }
+}
