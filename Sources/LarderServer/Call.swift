@@ -250,27 +250,41 @@ struct Call {
         throw cold()
     }
 
-    /// Moves or copies the entry of a key to another database, as one commit unit. That one gets files if it has none and
-    /// there is something to write.
-    /// - Returns: whether there was a fresh entry and a place for it.
-    mutating func transfer(_ key: Key, to other: Database, as otherKey: Key, removes: Bool, replaces: Bool)
-        throws(CommandError) -> Bool
-    {
+    /// Runs one change of entries of the connection's database and of another one, as one commit unit. The other one gets
+    /// files first if it has none and something could be written to it.
+    mutating func update<Result>(
+        _ keys: [Key], and other: Database, _ otherKeys: [Key],
+        _ body: (inout Update, inout Update) throws(LarderError) -> Result
+    ) throws(CommandError) -> Result {
         if let run {
-            return try run.transfer(key, of: database, to: other, as: otherKey, removes: removes, replaces: replaces)
+            var result: Result?
+            try run.update(database, keys, and: other, otherKeys) { (update, otherUpdate) throws(LarderError) in
+                result = try body(&update, &otherUpdate)
+            }
+            guard let result else { preconditionFailure("the body of an update was not called") }
+            return result
         }
         if !other.isReady(forWriting: true) {
             guard mayBlock else { throw cold() }
-            guard try read(key, nil) != nil else { return false }
-            do throws(LarderError) { try other.prepare(forWriting: true) } catch { throw CommandError(error) }
+            // Nothing to write comes from nothing: then no files are made.
+            var isNeeded = false
+            for key in keys where try read(key, nil) != nil { isNeeded = true }
+            do throws(LarderError) {
+                try other.prepare(forWriting: isNeeded || other.exists)
+            } catch {
+                throw CommandError(error)
+            }
         }
         do throws(LarderError) {
-            let done = try server.engine.transfer(
-                key, of: database, to: other, as: otherKey, removes: removes, replaces: replaces, now: now,
-                bytesMax: server.limits.replyBytesMax, mayBlock: mayBlock)
-            if let done {
-                depends(on: done.ticket)
-                return done.isDone
+            var result: Result?
+            let ticket = try database.perform(keys, and: other, otherKeys, now: now, onlyIfHot: !mayBlock) {
+                (update, otherUpdate) throws(LarderError) in
+                result = try body(&update, &otherUpdate)
+            }
+            if let ticket {
+                depends(on: ticket)
+                guard let result else { preconditionFailure("the body of an update was not called") }
+                return result
             }
         } catch {
             throw CommandError(error)

@@ -97,17 +97,31 @@ enum MovingCommands {
                 return true
             }
         } else {
-            isCopied = try call.transfer(source, to: target, as: destination, removes: false, replaces: replaces)
+            isCopied = try transfer(&call, source, to: target, destination, removes: false, replaces: replaces)
         }
         call.session.replies.integer(isCopied ? 1 : 0)
         return .done
+    }
+
+    /// Copies or moves an entry to another database.
+    private static func transfer(
+        _ call: inout Call, _ key: Key, to target: Database, _ targetKey: Key, removes: Bool, replaces: Bool
+    ) throws(CommandError) -> Bool {
+        // A transaction gives the other database files before it looks what there is to write.
+        if call.isInTransaction, try call.facts(1) == nil { return false }
+        return try call.update([key], and: target, [targetKey]) { update, other in
+            guard let record = update.current(0), replaces || other.current(0) == nil else { return false }
+            if removes { update.remove(0) }
+            other.place(0, record)
+            return true
+        }
     }
 
     @Sendable static func move(_ call: inout Call) throws(CommandError) -> Outcome {
         let target = try database(call, 2)
         guard target !== call.database else { throw sameObject }
         let key = try call.key(1)
-        let isMoved = try call.transfer(key, to: target, as: key, removes: true, replaces: false)
+        let isMoved = try transfer(&call, key, to: target, key, removes: true, replaces: false)
         call.session.replies.integer(isMoved ? 1 : 0)
         return .done
     }

@@ -46,7 +46,7 @@ extension CommandTable {
     ) -> CommandSpec {
         let isEnd = name.hasSuffix("unsubscribe")
         return CommandSpec(
-            name, arity: arity, [.pubsub, .loading, .stale, .onLoop], group: "pubsub", since: since,
+            name, arity: arity, [.pubsub, .noScript, .loading, .stale, .onLoop], group: "pubsub", since: since,
             complexity: "O(N)", syntax: syntax, summary: summary,
             reply: "for each name a push (an array in RESP2): `\(name)`, the name, how many subscriptions there are now"
         ) { call throws(CommandError) in
@@ -71,7 +71,7 @@ enum PubSubCommands {
             call.count > 1 ? (1..<call.count).map { call.array($0) } : session.subscriptions?.all(kind) ?? []
         if channels.isEmpty { confirm(session, name, nil, kind) }
         for channel in channels {
-            session.unsubscribe(channel, kind, isOnLoop: !call.mayBlock && !call.isInTransaction)
+            session.unsubscribe(channel, kind, isInTransaction: call.isInTransaction)
             confirm(session, name, channel, kind)
         }
         return .done
@@ -84,26 +84,15 @@ enum PubSubCommands {
         session.replies.integer(session.subscriptions?.shownCount(kind) ?? 0)
     }
 
-    @Sendable static func publish(_ call: inout Call) throws(CommandError) -> Outcome {
-        let from = call.mayBlock ? nil : call.session.pushes
-        let count = call.server.pubsub.publish(call.bytes(2), to: call.bytes(1), from: from)
-        deliverOwn(call)
+    @Sendable static func publish(_ call: inout Call) throws(CommandError) -> Outcome { publish(call, .channel) }
+
+    @Sendable static func spublish(_ call: inout Call) throws(CommandError) -> Outcome { publish(call, .shardChannel) }
+
+    private static func publish(_ call: Call, _ kind: PubSub.Kind) -> Outcome {
+        let publication = Publication(kind: kind, channel: call.array(1), payload: call.array(2))
+        let count = call.session.publish(publication, isInTransaction: call.isInTransaction)
         call.session.replies.integer(count)
         return .done
-    }
-
-    @Sendable static func spublish(_ call: inout Call) throws(CommandError) -> Outcome {
-        let from = call.mayBlock ? nil : call.session.pushes
-        let count = call.server.pubsub.publish(call.bytes(2), toShardChannel: call.bytes(1), from: from)
-        deliverOwn(call)
-        call.session.replies.integer(count)
-        return .done
-    }
-
-    /// What a connection sends to itself stands before the reply, as in Redis.
-    private static func deliverOwn(_ call: Call) {
-        // Not with locks held, and not into the middle of the reply of EXEC.
-        if call.session.subscriptions != nil, !call.mayBlock, !call.isInTransaction { call.session.pushes.deliverAll() }
     }
 
     @Sendable static func pubsub(_ call: inout Call) throws(CommandError) -> Outcome {

@@ -45,6 +45,8 @@ package struct Limits: Sendable {
     package var transactionBytesMax = 64 << 20
     /// Keys that one connection may watch (`--max-watched-keys`).
     package var watchedKeysMax = 10_000
+    /// Whether DEBUG is there (`--enable-debug`).
+    package var allowsDebug = false
     /// How long a stop waits for clients to take their replies, in milliseconds.
     package var stopMilliseconds: Int64 = 5_000
     /// Lengths of requests.

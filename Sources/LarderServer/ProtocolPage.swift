@@ -201,8 +201,24 @@ package enum ProtocolPage {
             "Redis skips the two bytes unread, and takes what follows for a command."
         ),
         (
-            "`COMMAND` names no categories and key specifications.",
-            "What clients use of it (name, arity, flags, key positions) is there."
+            "`WAIT` answers 0 at once; Redis waits for replicas until the time is over.",
+            "There are no replicas, and no reply leaves before what it depends on is committed."
+        ),
+        (
+            "`CLIENT LIST` ends with `lib-name`, `lib-ver` and `watch`; buffers are told roughly. `db` is the name of a database that has one.",
+            "From newer Redis; each line stays a list of `field=value`."
+        ),
+        (
+            "`SAVE` and `BGSAVE` write what is committed into the databases and sync it; `LASTSAVE` tells of them only.",
+            "There is no other file to save to."
+        ),
+        (
+            "`usec` and percentiles of `GET`, `SET`, `PING`, `MGET` and `EXISTS` in `INFO commandstats` are taken from one read of a connection in sixteen; these commands are in `SLOWLOG` from thresholds below 1 ms on, or where they were not in memory.",
+            "To look at the clock twice for each would be a good part of what they cost."
+        ),
+        (
+            "`CLIENT PAUSE` ends up to 0.1 s late.",
+            "Event loops look ten times a second."
         ),
     ]
 

@@ -1,6 +1,13 @@
 import Synchronization
 import Threading
 
+/// A message and where it goes: a channel or a sharded channel.
+struct Publication: Sendable {
+    var kind = PubSub.Kind.channel
+    let channel: [UInt8]
+    let payload: [UInt8]
+}
+
 /// Publish and subscribe: channels, patterns, and the channels that Redis calls sharded, which are names of their own.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the patterns are read and written with the lock held, the rest
@@ -69,17 +76,18 @@ final class PubSub: @unchecked Sendable {
 
     // MARK: Publishing
 
-    /// Sends a message to all who listen to a channel or to a pattern that it matches.
+    /// Sends a message to all who listen to a channel or to a pattern that it matches. Patterns match no sharded channels.
     /// - Parameter from: the queue of the loop that calls this, if it is one.
     /// - Returns: how many copies are sent.
-    func publish(
-        _ payload: UnsafeRawBufferPointer, to channel: UnsafeRawBufferPointer, from: PushQueue? = nil
-    ) -> Int {
-        let name = Array(channel)
-        var count = channels.send(to: name, from: from) { .message(channel: channel, payload) }
+    func publish(_ publication: Publication, from: PushQueue? = nil) -> Int {
+        let (channel, payload) = (publication.channel, publication.payload)
+        guard publication.kind == .channel else {
+            return shardChannels.send(to: channel, from: from) { .message("smessage", channel: channel, payload) }
+        }
+        var count = channels.send(to: channel, from: from) { .message("message", channel: channel, payload) }
         guard patternCountNow.read() > 0 else { return count }
         // Matched without the lock, which publishers on all loops share.
-        for pattern in patternLock.withLock({ patterns }) where pattern.glob.matches(name) {
+        for pattern in patternLock.withLock({ patterns }) where pattern.glob.matches(channel) {
             let message = PushMessage.message(pattern: pattern.bytes, channel: channel, payload)
             count += patternLock.withLock {
                 guard let audience = patterns.first(where: { $0.bytes == pattern.bytes })?.audience else { return 0 }
@@ -90,11 +98,11 @@ final class PubSub: @unchecked Sendable {
         return count
     }
 
-    /// As ``publish(_:to:from:)`` for the sharded channels, which patterns do not match.
-    func publish(
-        _ payload: UnsafeRawBufferPointer, toShardChannel channel: UnsafeRawBufferPointer, from: PushQueue? = nil
-    ) -> Int {
-        shardChannels.send(to: Array(channel), from: from) { .message("smessage", channel: channel, payload) }
+    /// How many copies would be sent.
+    func count(_ publication: Publication) -> Int {
+        guard publication.kind == .channel else { return shardChannels.count(publication.channel) }
+        return patternLock.withLock { patterns }.filter { $0.glob.matches(publication.channel) }
+            .reduce(channels.count(publication.channel)) { $0 + $1.audience.count }
     }
 
     // MARK: Asking

@@ -12,6 +12,8 @@ final class PushMessage: Sendable {
         case invalidation(two: [UInt8], three: [UInt8])
         /// RESP3 only.
         case three([UInt8])
+        /// The same for every connection, in whichever mode.
+        case line([UInt8])
     }
 
     private let form: Form
@@ -22,7 +24,7 @@ final class PushMessage: Sendable {
         self.form = form
         byteCount =
             switch form {
-            case .message(let bytes), .three(let bytes), .invalidation(_, let bytes): bytes.count
+            case .message(let bytes), .three(let bytes), .line(let bytes), .invalidation(_, let bytes): bytes.count
             }
     }
 
@@ -32,12 +34,13 @@ final class PushMessage: Sendable {
         return buffer.take()
     }
 
+    /// A line that MONITOR shows, encoded.
+    static func line(_ bytes: [UInt8]) -> PushMessage { PushMessage(.line(bytes)) }
+
     // MARK: Publish and subscribe
 
     /// `message channel payload`, or `smessage` for a shard channel.
-    static func message(
-        _ kind: String = "message", channel: UnsafeRawBufferPointer, _ payload: UnsafeRawBufferPointer
-    ) -> PushMessage {
+    static func message(_ kind: String, channel: [UInt8], _ payload: [UInt8]) -> PushMessage {
         PushMessage(
             .message(
                 encode { buffer in
@@ -49,9 +52,7 @@ final class PushMessage: Sendable {
     }
 
     /// `pmessage pattern channel payload`.
-    static func message(
-        pattern: [UInt8], channel: UnsafeRawBufferPointer, _ payload: UnsafeRawBufferPointer
-    ) -> PushMessage {
+    static func message(pattern: [UInt8], channel: [UInt8], _ payload: [UInt8]) -> PushMessage {
         PushMessage(
             .message(
                 encode { buffer in
@@ -69,6 +70,7 @@ final class PushMessage: Sendable {
         switch form {
         // Where messages look like replies, one that comes too late must not be taken for one.
         case .message(let bytes): if replies.version == .three || isSubscriber { replies.push(encoded: bytes) }
+        case .line(let bytes): replies.raw(bytes)
         case .three(let bytes): if replies.version == .three { replies.raw(bytes) }
         case .invalidation(let two, let three):
             if replies.version == .three { replies.raw(three) } else if isSubscriber { replies.raw(two) }

@@ -37,7 +37,7 @@ extension Session {
     func checkSubscriberMode(_ spec: CommandSpec) throws(CommandError) {
         guard isInSubscriberMode, !Self.allowedInSubscriberMode.contains(spec.name) else { return }
         var name = spec.name
-        if Self.containers.contains(name), parser.argumentCount > 1 {
+        if !name.contains("|"), Self.containers.contains(name), parser.argumentCount > 1 {
             name += "|" + String(decoding: shown(parser.argument(1), 128), as: UTF8.self).lowercased()
         }
         throw CommandError(
@@ -59,12 +59,13 @@ extension Session {
         note(own)
     }
 
-    /// - Parameter isOnLoop: whether this runs on the session's loop. Then what was published before is delivered first.
-    func unsubscribe(_ name: [UInt8], _ kind: PubSub.Kind, isOnLoop: Bool) {
+    /// - Parameter isInTransaction: whether a transaction has begun a reply that nothing may come into.
+    func unsubscribe(_ name: [UInt8], _ kind: PubSub.Kind, isInTransaction: Bool) {
         guard var own = subscriptions else { return }
         if own.remove(name, kind) {
             server.pubsub.remove(subscriber, from: name, kind)
-            if isOnLoop { pushes.deliverAll() }
+            // What was published before is delivered first.
+            if isOnLoop, !isInTransaction { pushes.deliverAll() }
         }
         note(own)
     }
@@ -75,7 +76,12 @@ extension Session {
     }
 
     /// To be called when something changed by which common commands mean something else.
-    func noteMode() { takesShortWays = subscriptions == nil }
+    func noteMode() {
+        takesShortWays = subscriptions == nil && transaction == nil && isAuthenticated && replyMode == .on
+        record.channels.store(subscriptions?.count(.channel) ?? 0, ordering: .relaxed)
+        record.patterns.store(subscriptions?.count(.pattern) ?? 0, ordering: .relaxed)
+        record.shardChannels.store(subscriptions?.count(.shardChannel) ?? 0, ordering: .relaxed)
+    }
 
     /// Listens to nothing any more.
     func endSubscriptions() {
@@ -85,6 +91,26 @@ extension Session {
         }
         subscriptions = nil
         noteMode()
+    }
+
+    /// Publishes what a command says. In a transaction, once it is applied: until then its commands may have to run again.
+    /// - Returns: how many copies are sent.
+    func publish(_ publication: Publication, isInTransaction: Bool) -> Int {
+        if isInTransaction {
+            published.append(publication)
+            return server.pubsub.count(publication)
+        }
+        let count = server.pubsub.publish(publication, from: isOnLoop ? pushes : nil)
+        // What a connection sends to itself stands before the reply, as in Redis.
+        if subscriptions != nil, isOnLoop { pushes.deliverAll() }
+        return count
+    }
+
+    /// Publishes what the commands of a transaction said.
+    func sendPublished() {
+        let all = published
+        published = []
+        for publication in all { _ = server.pubsub.publish(publication, from: isOnLoop ? pushes : nil) }
     }
 
     /// Takes a message for the client, behind the replies that are there.

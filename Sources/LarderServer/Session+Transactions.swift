@@ -16,6 +16,8 @@ final class Execution {
     fileprivate(set) var isBegun = false
     /// Whether commands that run on the loop are units of their own, because others must read the disk.
     fileprivate var isSplit = false
+    /// Where the reply begins, counted from the connection's beginning.
+    var start = 0
     /// Messages that came while the reply was not complete.
     var pushes: [PushMessage] = []
     /// What commands asked for and their key positions do not say.
@@ -121,10 +123,11 @@ extension Session {
                 switch attempt.end {
                 case .cold: return .cold
                 case .dropped where attempt.isRefused:
-                    endExecution()
                     replies.nullArray()
+                    endExecution()
                     return nil
                 case .dropped:
+                    published = []
                     replies.removeLast(replies.count - startCount)
                     select(startDatabase)
                     execution.more += attempt.missing
@@ -133,12 +136,16 @@ extension Session {
                     execution.endWatches()
                     execution.next = attempt.next
                     hold(attempt.regions, ticket)
+                    sendPublished()
                     if let work = attempt.work {
                         isWaiting = true
+                        let last = execution.commands[execution.next - 1]
+                        pendingNote = PendingNote(spec: last.spec, command: last, start: nil)
                         return .work(work)
                     }
                 }
             } catch {
+                published = []
                 replies.removeLast(replies.count - startCount)
                 select(startDatabase)
                 failExecution(CommandError(error))
@@ -196,6 +203,7 @@ extension Session {
             attempt.next += 1
             let start = sentBytes + replies.count
             var call = Call(self, server, now: now, mayBlock: false, command: command, run: run)
+            let begin = nanoseconds()
             do throws(CommandError) {
                 switch try command.spec.run(&call) {
                 case .done: break
@@ -204,10 +212,14 @@ extension Session {
                     attempt.work = work
                     return
                 }
+                note(command.spec, call, nanoseconds: nanoseconds() - begin, failed: false)
             } catch {
                 if !run.missing.isEmpty { return }
                 replies.error(error.bytes)
+                server.errors.count(error.bytes)
+                note(command.spec, call, nanoseconds: nanoseconds() - begin, failed: true)
             }
+            if !server.monitors.isEmpty { show(command.spec, call) }
             attempt.regions.append(start..<(sentBytes + replies.count))
         }
     }
@@ -227,7 +239,9 @@ extension Session {
     func endExecution() {
         execution?.endWatches()
         let pushes = execution?.pushes ?? []
+        let start = execution?.start
         execution = nil
+        if let start { endCommand(start) }
         for message in pushes { push(message) }
     }
 }

@@ -7,14 +7,15 @@ import Threading
 /// Commands on keys of two databases: one instant, one commit unit.
 @Suite struct AcrossDatabasesTests {
     /// Moves a key, as the command does.
-    private func move(_ key: String, from source: Database, to target: Database, of engine: Engine) throws(LarderError)
-        -> CommitTicket
-    {
-        let end = try engine.transfer(
-            Key(key), of: source, to: target, as: Key(key), removes: true, replaces: false, now: source.now(),
-            bytesMax: .max, mayBlock: true)
-        guard let end else { preconditionFailure("only what must not ask the disk gives up") }
-        return end.ticket
+    private func move(_ key: String, from source: Database, to target: Database) throws(LarderError) -> CommitTicket {
+        let key = Key(key)
+        let ticket = try source.perform([key], and: target, [key], now: source.now(), onlyIfHot: false) {
+            guard let record = $0.current(0), $1.current(0) == nil else { return }
+            $0.remove(0)
+            $1.place(0, record)
+        }
+        guard let ticket else { preconditionFailure("only what must not ask the disk gives up") }
+        return ticket
     }
 
     @Test(arguments: [false, true]) func bothDirections(_ isFirst: Bool) throws {
@@ -22,7 +23,7 @@ import Threading
         let databases = [try larder.database("a"), try larder.database("b")]
         let (source, target) = isFirst ? (databases[0], databases[1]) : (databases[1], databases[0])
         try source.put("k", "v")
-        try larder.engine().pipeline.wait(for: try move("k", from: source, to: target, of: larder.engine()))
+        try larder.engine().pipeline.wait(for: try move("k", from: source, to: target))
         #expect(try source.value("k") == nil)
         #expect(try target.value("k") == "v")
         larder.close()
@@ -38,12 +39,9 @@ import Threading
         try target.put("taken", "t")
         try source.put("taken", "s")
         for database in [source, target] { _ = try database.checkpointer.flush(database) }
-        let quick = try larder.engine().transfer(
-            Key("k"), of: source, to: target, as: Key("k"), removes: true, replaces: false, now: source.now(),
-            bytesMax: .max, mayBlock: false)
-        #expect(quick == nil)
-        _ = try move("k", from: source, to: target, of: larder.engine())
-        _ = try move("taken", from: source, to: target, of: larder.engine())
+        #expect(try source.perform([Key("k")], and: target, [Key("k")], now: 0, onlyIfHot: true) { _, _ in } == nil)
+        _ = try move("k", from: source, to: target)
+        _ = try move("taken", from: source, to: target)
         #expect(try source.value("k") == nil)
         #expect(try target.value("k") == "v")
         #expect(try source.value("taken") == "s")
@@ -57,7 +55,7 @@ import Threading
         let (source, target) = (try larder.database("a"), try larder.database("b"))
         try source.put("k", "v")
         fault.isOn.with { $0 = true }
-        let ticket = try move("k", from: source, to: target, of: larder.engine())
+        let ticket = try move("k", from: source, to: target)
         #expect(errorCode { try larder.engine().pipeline.wait(for: ticket) } == .commitFailed)
         fault.isOn.with { $0 = false }
         #expect(try source.value("k") == "v")
@@ -69,11 +67,10 @@ import Threading
         let larder = try TestLarder()
         let (left, right) = (try larder.database("left"), try larder.database("right"))
         for index in 0..<8 { try left.put("k\(index)", "v") }
-        let engine = try larder.engine()
         let movers = (0..<2).map { mover in
             WorkThread(name: "mover") {
                 let (source, target) = mover == 0 ? (left, right) : (right, left)
-                for round in 0..<500 { _ = try? self.move("k\(round % 8)", from: source, to: target, of: engine) }
+                for round in 0..<500 { _ = try? self.move("k\(round % 8)", from: source, to: target) }
             }
         }
         for mover in movers { mover.join() }

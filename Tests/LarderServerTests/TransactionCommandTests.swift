@@ -263,6 +263,7 @@ import Testing
         for spec in CommandTable.all where !spec.flags.contains(.inMulti) && !spec.flags.contains(.noMulti) {
             if ["shutdown"].contains(spec.name) { continue }
             for count in [abs(spec.arity), abs(spec.arity) + 1] where spec.arity < 0 || count == spec.arity {
+                // One that subscribed would take few commands from then on.
                 let call = server.connect()
                 #expect(call("MULTI") == Wire.ok)
                 // All shards of the database.
@@ -271,8 +272,12 @@ import Testing
                 let isQueued = call(words) == Self.queued
                 #expect(call(["EXISTS"] + many) == Self.queued)
                 let reply = call("EXEC")
-                #expect(RawReply.length(Array(reply.utf8)) == reply.utf8.count, "\(words)")
+                // As in Redis, what subscribes answers once for each name.
+                if !spec.flags.contains(.pubsub) {
+                    #expect(RawReply.length(Array(reply.utf8)) == reply.utf8.count, "\(words)")
+                }
                 #expect(reply.hasPrefix(isQueued ? "*3\r\n:0\r\n" : "-EXECABORT"), "\(words): \(reply)")
+                call.session.end()
             }
         }
     }
