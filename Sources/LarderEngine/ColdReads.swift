@@ -30,9 +30,13 @@ struct ColdReads {
     /// Whether the blocks that records are read from stay in the block cache.
     fileprivate let fillCache: Bool
 
-    init(count: Int, fillCache: Bool) {
+    /// How long the records together may be that are read.
+    fileprivate var room: Int
+
+    init(count: Int, fillCache: Bool, bytesMax: Int = .max) {
         slots = Array(repeating: Slot(), count: count)
         self.fillCache = fillCache
+        room = bytesMax
     }
 }
 
@@ -59,10 +63,17 @@ extension Database {
             }
             if isKnown { continue }
             do throws(LarderError) {
-                cold.slots[position].value = try value(key, loading, in: store, cold.fillCache)
+                let value = try value(key, loading, in: store, cold.fillCache)
+                cold.slots[position].value = value
+                if case .record(let record?) = value { cold.room = max(-1, cold.room - record.stored.count) }
             } catch {
                 // The store was replaced meanwhile: the next attempt reads the new one.
                 guard store.ending != .none, appliedState.store !== store else { throw error }
+            }
+            if cold.room < 0 {
+                throw LarderError(
+                    .invalidArgument, "the entries are too long to be read all at once", operation: "update",
+                    database: name)
             }
         }
     }

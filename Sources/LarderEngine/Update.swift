@@ -2,7 +2,7 @@
 ///
 /// Valid only inside the closure of ``Database/update(_:loading:now:durability:fillCache:_:)``.
 package struct Update {
-    package let keys: [Key]
+    package private(set) var keys: [Key]
     package let now: Int64
     package let rules: FreshnessRules
     let generation: UInt32
@@ -13,7 +13,9 @@ package struct Update {
     /// How long the records are of which only the header is here.
     private var byteCounts: [Int: Int] = [:]
     /// Where the record of each key stands in `loaded`, if a key is named twice: with its first mention.
-    private let slots: [Int]?
+    private var slots: [Int]?
+    /// Changes of `loaded` by the command of a transaction that runs now, so that they can be taken back; nil outside.
+    private var undo: [(slot: Int, record: Record?)]?
     private(set) var operations: [CommitOperation] = []
 
     /// Takes what is stored, in the order of `keys`; nothing for a command that does not load.
@@ -113,6 +115,32 @@ package struct Update {
 
     /// Two indices may name the same key: what one wrote the other sees.
     private mutating func note(_ index: Int, _ record: Record?) {
-        if !loaded.isEmpty { loaded[slot(index)] = record }
+        guard !loaded.isEmpty else { return }
+        let slot = slot(index)
+        undo?.append((slot, loaded[slot]))
+        loaded[slot] = record
+    }
+
+    /// Runs one command of a transaction, which sees only its own keys: those at `positions` among this update's keys,
+    /// which are all different. What `body` throws undoes what that command did, and nothing else.
+    mutating func narrowed(
+        to positions: [Int], _ body: (inout Update) throws(LarderError) -> Void
+    ) throws(LarderError) {
+        let (allKeys, allSlots, count) = (keys, slots, operations.count)
+        keys = positions.map { allKeys[$0] }
+        slots = positions
+        undo = []
+        defer {
+            keys = allKeys
+            slots = allSlots
+            undo = nil
+        }
+        do throws(LarderError) {
+            try body(&self)
+        } catch {
+            operations.removeLast(operations.count - count)
+            for change in (undo ?? []).reversed() { loaded[change.slot] = change.record }
+            throw error
+        }
     }
 }

@@ -14,11 +14,20 @@ struct Call {
     let mayBlock: Bool
     /// What the reply has to wait for.
     private(set) var ticket = CommitTicket.none
+    /// The command's words where it was queued; nil where they are the parser's.
+    private let command: QueuedCommand?
+    /// The transaction that the command belongs to; then nothing of the engine is called, whose locks are held.
+    private let run: TransactionRun?
     /// Whether the command found that it must wait for the disk, and may not. Then nothing was done, and it runs again
     /// from its beginning where it may.
     private(set) var isCold = false
 
-    init(_ session: Session, _ server: ServerState, now: Int64, mayBlock: Bool) {
+    init(
+        _ session: Session, _ server: ServerState, now: Int64, mayBlock: Bool, command: QueuedCommand? = nil,
+        run: TransactionRun? = nil
+    ) {
+        self.command = command
+        self.run = run
         self.session = session
         self.server = server
         self.now = now
@@ -30,10 +39,10 @@ struct Call {
     // MARK: Words
 
     /// Words of the call, the command's name included.
-    var count: Int { session.parser.argumentCount }
+    var count: Int { command?.count ?? session.parser.argumentCount }
 
     /// A word's bytes, valid while the handler runs.
-    func bytes(_ index: Int) -> UnsafeRawBufferPointer { session.parser.argument(index) }
+    func bytes(_ index: Int) -> UnsafeRawBufferPointer { command?[index] ?? session.parser.argument(index) }
 
     func text(_ index: Int) -> String { String(decoding: bytes(index), as: UTF8.self) }
 
@@ -74,8 +83,20 @@ struct Call {
 
     var database: Database { session.database }
 
+    /// The database of a name. Makes no files.
+    func database(_ name: String) throws(CommandError) -> Database {
+        if let run { return try run.database(name) }
+        do throws(LarderError) { return try server.engine.database(name) } catch { throw CommandError(error) }
+    }
+
+    /// By which the current database's entries are judged now.
+    var rules: FreshnessRules { run?.rules(database) ?? database.rules }
+
+    /// Whether the command is one of a transaction, so that it runs with locks held.
+    var isInTransaction: Bool { run != nil }
+
     /// Ends a command that would have to wait for the disk.
-    private mutating func cold() -> CommandError {
+    mutating func cold() -> CommandError {
         isCold = true
         return CommandError("ERR the entry is not in memory")
     }
@@ -113,6 +134,12 @@ struct Call {
     {
         let key = try key(index)
         let open = try session.snapshot()
+        if let run {
+            if open != nil { throw Self.snapshotIsOpen }
+            guard let record = try run.current(database, key) else { return false }
+            record.withPayload { body(record.header, $0) }
+            return true
+        }
         guard mayBlock else {
             if open != nil { throw cold() }
             var found = QuickRead.cold
@@ -129,6 +156,9 @@ struct Call {
         return true
     }
 
+    private static let snapshotIsOpen = CommandError(
+        "ERR a snapshot is open, and a transaction sees the present: SNAPSHOT CLOSE first")
+
     /// The fresh entry of a key, where the command may block.
     private mutating func read(_ key: Key, _ open: OpenSnapshot?) throws(CommandError) -> Record? {
         do throws(LarderError) {
@@ -144,6 +174,7 @@ struct Call {
     /// The fresh entries of several keys at one instant, if their values are not longer than one reply may be.
     mutating func read(_ keys: [Key]) throws(CommandError) -> [Record?] {
         let open = try session.snapshot()
+        if run != nil, open != nil { throw Self.snapshotIsOpen }
         var room = server.limits.replyBytesMax
         if mayBlock {
             // One after the other, so that nothing is loaded that the reply has no room for.
@@ -180,6 +211,7 @@ struct Call {
     /// How many of the keys have a fresh entry, one named twice counting twice.
     mutating func countFresh(_ keys: [Key]) throws(CommandError) -> Int {
         if let open = try session.snapshot() {
+            if run != nil { throw Self.snapshotIsOpen }
             guard mayBlock else { throw cold() }
             var count = 0
             for key in keys where try read(key, open) != nil { count += 1 }
@@ -195,6 +227,12 @@ struct Call {
     mutating func update<Result>(
         _ keys: [Key], loading: Bool, headersOnly: Bool = false, _ body: (inout Update) throws(LarderError) -> Result
     ) throws(CommandError) -> Result {
+        if let run {
+            var result: Result?
+            try run.update(database, keys) { (update) throws(LarderError) in result = try body(&update) }
+            guard let result else { preconditionFailure("the body of an update was not called") }
+            return result
+        }
         do throws(LarderError) {
             var result: Result?
             let ticket = try perform(keys, loading: loading, headersOnly: headersOnly) { (update) throws(LarderError) in
@@ -217,6 +255,14 @@ struct Call {
         _ keys: [Key], and other: Database, _ otherKeys: [Key],
         _ body: (inout Update, inout Update) throws(LarderError) -> Result
     ) throws(CommandError) -> Result {
+        if let run {
+            var result: Result?
+            try run.update(database, keys, and: other, otherKeys) { (update, otherUpdate) throws(LarderError) in
+                result = try body(&update, &otherUpdate)
+            }
+            guard let result else { preconditionFailure("the body of an update was not called") }
+            return result
+        }
         if !other.isReady(forWriting: true) {
             guard mayBlock else { throw cold() }
             // Nothing to write comes from nothing: then no files are made.

@@ -6,7 +6,14 @@ package enum CommandTable {
     package static let all: [CommandSpec] =
         stringCommands + storingCommands + valuePartCommands + numberCommands + bitCommands
         + bitFieldCommands + lcsCommands + conditionalCommands + keyCommands + movingCommands
-        + dumpCommands + objectCommands + expiryCommands + connectionCommands + serverCommands + larderCommands
+        + dumpCommands + objectCommands + expiryCommands + transactionCommands + pubsubCommands + connectionCommands
+        + clientCommands + commandCommands + serverCommands + administrationCommands + configCommands + larderCommands
+
+    /// The groups of HELP where a command's subcommands are not of the group `server`.
+    static let helpGroups = ["client": "connection", "object": "generic"]
+
+    /// With all subcommands, each behind its command.
+    package static let withSubcommands: [CommandSpec] = all.flatMap { [$0] + $0.subcommands }
 
     private static let byName: [ShortWord: CommandSpec] = Dictionary(
         uniqueKeysWithValues: all.map { ($0.word, $0) })

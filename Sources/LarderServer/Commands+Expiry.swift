@@ -126,7 +126,7 @@ enum ExpiryCommands {
             return .done
         }
         // Never negative: the policy may have become another one since the entry was found fresh.
-        let deadline = call.database.rules.deadline(facts.header).map { max($0, call.now) }
+        let deadline = call.rules.deadline(facts.header).map { max($0, call.now) }
         call.session.replies.integer(deadline.map { answer($0, call.now) } ?? -1)
         return .done
     }

@@ -43,7 +43,7 @@ enum LarderCommands {
             return .done
         }
         let header = facts.header
-        let rules = call.database.rules
+        let rules = call.rules
         let deadline = rules.deadline(header)
         let session = call.session
         session.replies.map(count: 9)
@@ -81,7 +81,7 @@ enum LarderCommands {
     @Sendable static func policy(_ call: inout Call) throws(CommandError) -> Outcome {
         guard call.count <= 2 else { throw .arity("policy") }
         guard call.count == 2 else {
-            let policy = call.database.policy
+            let policy = call.rules.policy
             call.session.replies.map(count: 2)
             reply(policy, to: &call.session.replies)
             return .done

@@ -125,7 +125,7 @@ enum MovingCommands {
         } else if !DatabaseName.isValid(name) {
             throw .notAnInteger
         }
-        do throws(LarderError) { return try call.server.engine.database(name) } catch { throw CommandError(error) }
+        return try call.database(name)
     }
 
     // MARK: RANDOMKEY

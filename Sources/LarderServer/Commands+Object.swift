@@ -11,15 +11,30 @@ extension CommandTable {
                 + "since it was stored, for there is no note of reads.",
             reply:
                 "ENCODING: bulk; IDLETIME, REFCOUNT: integer; FREQ: an error as in Redis without LFU; null when there "
-                + "is no fresh entry; HELP: array", run: ObjectCommands.object),
+                + "is no fresh entry; HELP: array",
+            subcommands: ["encoding", "freq", "idletime", "refcount"].map {
+                row("object|\($0)", arity: 3, .readonly, keys: .second, ObjectCommands.object)
+            } + [.help("object")]),
         CommandSpec(
             "memory", arity: -2, .readonly, keys: .second, group: "server", since: "4.0.0", complexity: "O(1)",
             syntax: "USAGE key [SAMPLES count] | STATS | DOCTOR | PURGE | MALLOC-STATS | HELP",
             summary: "Tells how much memory an entry takes while it is in memory, and about the daemon's memory; PURGE "
                 + "gives the system back what is free.",
             reply: "USAGE: integer, null when there is no fresh entry; STATS: map; PURGE: OK; the others: text",
-            run: ObjectCommands.memory),
+            subcommands: [row("memory|usage", arity: -3, .readonly, keys: .second, ObjectCommands.memory)]
+                + ["stats", "doctor", "purge", "malloc-stats"].map {
+                    row("memory|\($0)", arity: 2, [], keys: .none, ObjectCommands.memory)
+                } + [.help("memory")]),
     ]
+
+    private static func row(
+        _ name: String, arity: Int, _ flags: CommandFlags, keys: KeyPositions, _ run: @escaping CommandSpec.Handler
+    ) -> CommandSpec {
+        CommandSpec(
+            name, arity: arity, flags, keys: keys, group: name.hasPrefix("object") ? "generic" : "server",
+            since: "2.2.3", complexity: "O(1)", syntax: keys.first > 0 ? "key" : "", summary: "As said there.",
+            reply: "as said there", run: run)
+    }
 }
 
 enum ObjectCommands {
@@ -74,11 +89,18 @@ enum ObjectCommands {
         let server = call.server
         switch subcommand {
         case "help": call.help("MEMORY")
-        case "stats": stats(&call)
+        case "stats":
+            return .deferred { (reply) throws(CommandError) in
+                stats(server, &reply)
+                return nil
+            }
         case "doctor":
-            let (used, limit) = (server.engine.memory.usedBytes, server.engine.memory.limitBytes)
-            call.session.replies.verbatim(
-                "Entries take \(used) of the \(limit) bytes that they may (--memory). What is beyond is on the disk.")
+            return .deferred { (reply) throws(CommandError) in
+                let (used, limit) = (server.engine.memory.usedBytes, server.engine.memory.limitBytes)
+                reply.verbatim(
+                    "Entries take \(used) of the \(limit) bytes that they may (--memory). What is beyond is on the disk.")
+                return nil
+            }
         case "purge":
             return .deferred { (reply) throws(CommandError) in
                 giveMemoryBack()
@@ -108,17 +130,16 @@ enum ObjectCommands {
         return .done
     }
 
-    private static func stats(_ call: inout Call) {
-        let memory = call.server.engine.memory
+    private static func stats(_ server: ServerState, _ reply: inout ReplyBuffer) {
+        let memory = server.engine.memory
         let fields: [(String, Int)] = [
             ("entries.bytes", memory.usedBytes), ("entries.limit", memory.limitBytes),
-            ("clients", call.server.clients.read()),
-            ("databases", call.server.engine.databases.count),
+            ("clients", server.clients.read()), ("databases", server.engine.databases.count),
         ]
-        call.session.replies.map(count: fields.count)
+        reply.map(count: fields.count)
         for (name, value) in fields {
-            call.session.replies.bulk(name)
-            call.session.replies.integer(value)
+            reply.bulk(name)
+            reply.integer(value)
         }
     }
 

@@ -18,6 +18,8 @@ final class Connection {
         case away
         /// The next one waits until less waits to be committed.
         case congested
+        /// The next one waits until CLIENT PAUSE is over.
+        case paused
         /// The next one waits until the client has taken its replies.
         case full
         /// There will be no next one.
@@ -43,6 +45,13 @@ final class Connection {
     private var hasEnded = false
     private var isFinishing = false
     private var lastProgress: Int64 = 0
+    /// Messages that came while the session was on another thread.
+    private var waitingPushes: [PushMessage] = []
+    private var waitingPushBytes = 0
+    /// Whether it is to be closed because of messages that it did not read.
+    private var isOverdue = false
+    /// Since when it has more messages unread than it may have for long; nil while it has not.
+    private var overSoftLimitSince: Int64?
     /// Ticks since something was read.
     private var quietTicks = 0
 
@@ -121,7 +130,7 @@ final class Connection {
             switch progress {
             case .idle: true
             case .full: session.parser.bufferedBytes < eventLoop.server.limits.inputBytesPause
-            case .running, .working, .away, .congested, .closing: false
+            case .running, .working, .away, .congested, .paused, .closing: false
             }
         if isWanted, !isClosed, !hasEnded, !isFinishing { startReading() } else { stopReading() }
     }
@@ -157,7 +166,10 @@ final class Connection {
         } else {
             // `count` bytes of the loop's buffer were just written by libuv. They stay there until this call is over.
             session.parser.borrow(UnsafeMutableRawBufferPointer(start: buffer?.base, count: count))
+            eventLoop.commandCounter.bytesIn.add(count)
         }
+        // What was sent to this connection before its client sent this goes out before the replies.
+        eventLoop.pushes.deliverAll()
         advance()
     }
 
@@ -199,6 +211,9 @@ final class Connection {
                 return .working
             case .cold: return .away
             case .congested: return .congested
+            case .paused:
+                eventLoop.notePaused(self)
+                return .paused
             case .closing: return .closing
             case .sliceEnded: break
             case .outputFull:
@@ -230,6 +245,10 @@ final class Connection {
         progress = .running
         // What was decided meanwhile was not told to it.
         session.settle()
+        let pushes = waitingPushes
+        waitingPushes = []
+        waitingPushBytes = 0
+        for message in pushes { push(message) }
         advance(pause)
     }
 
@@ -266,6 +285,38 @@ final class Connection {
         session.settle()
         eventLoop.sendAtEndOfTurn(self)
         if progress == .full { advance() }
+    }
+
+    // MARK: Messages
+
+    /// Takes a message for the client. One that has too many unread is disconnected when the turn ends.
+    func push(_ message: PushMessage) {
+        guard !isClosed, !isOverdue else { return }
+        if isAway {
+            waitingPushes.append(message)
+            waitingPushBytes += message.byteCount
+        } else {
+            session.push(message)
+            eventLoop.sendAtEndOfTurn(self)
+        }
+        let unread = waitingPushBytes + (isAway ? 0 : session.pendingOutput)
+        let most = eventLoop.server.limits.subscriberBytesMax
+        guard unread > most else { return }
+        isOverdue = true
+        eventLoop.closeAtEndOfTurn(
+            self, "it left \(unread) bytes of messages unread, the most is \(most) (--max-subscriber-output)")
+    }
+
+    /// Whether a subscriber had more unread than the soft limit for too long.
+    private func isOverSoftLimit(_ time: Int64) -> Bool {
+        let limits = eventLoop.server.limits
+        guard session.subscriptions != nil, session.pendingOutput > limits.subscriberBytesSoft else {
+            overSoftLimitSince = nil
+            return false
+        }
+        let since = overSoftLimitSince ?? time
+        overSoftLimitSince = since
+        return time - since > limits.subscriberSoftMilliseconds
     }
 
     // MARK: Writing
@@ -305,6 +356,7 @@ final class Connection {
 
     private func didSend(_ count: Int) {
         session.didSend(count)
+        eventLoop.commandCounter.bytesOut.add(count)
         lastProgress = eventLoop.time
     }
 
@@ -375,7 +427,14 @@ final class Connection {
         let limits = eventLoop.server.limits
         // Replies that wait for a commit are not the client's fault.
         let isStalled = isWriting || session.sendableCount > 0
-        if isStalled, time - lastProgress > limits.outputStallMilliseconds {
+        let idle = Int64(eventLoop.server.settings.idleSeconds.read()) * 1000
+        if idle > 0, progress == .idle, session.isIdle(for: idle) {
+            close("it sent nothing for \(idle / 1000) s (CONFIG SET timeout)")
+        } else if isOverSoftLimit(time) {
+            close(
+                "it left more than \(limits.subscriberBytesSoft) bytes of messages unread for "
+                    + "\(limits.subscriberSoftMilliseconds) ms (--max-subscriber-output)")
+        } else if isStalled, time - lastProgress > limits.outputStallMilliseconds {
             close("it left \(session.pendingOutput) bytes of replies unread for \(limits.outputStallMilliseconds) ms")
         } else if !isStalled {
             lastProgress = time

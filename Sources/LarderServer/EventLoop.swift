@@ -12,6 +12,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     /// What other threads tell the loop.
     enum Message: Sendable {
         case accept(descriptor: Int32)
+        /// Close a connection, for a reason that is logged.
+        case close(Int64, String)
         case finished(Int64, Session.WorkResult)
         case prepared(Int64, LarderError?)
         case returned(Int64, Session.Pause)
@@ -39,7 +41,9 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     /// The loop reads no more mail.
     private var isOver = false
 
-    private let commandCounter: CommandCounts.Counter
+    /// Messages for the connections of this loop.
+    let pushes: PushQueue
+    let commandCounter: CommandCounter
     private var connections: [Int64: Connection] = [:]
     /// Connections whose commands wait because too much waits to be committed.
     private var congested: [Connection] = []
@@ -50,6 +54,9 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     private var unsent: [Connection] = []
     private var spareList: [Connection] = []
     private var spareHolding: [Connection] = []
+    /// Connections whose commands wait for the end of CLIENT PAUSE.
+    private var paused: [Connection] = []
+    private var overdue: [(Connection, reason: String)] = []
     private var hasNewWrites = false
     /// Whether this loop wants to be told when commits are decided.
     private let awaitsDecisions = Atomic<Bool>(false)
@@ -67,7 +74,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         self.workers = workers
         self.coldWorkers = coldWorkers
         self.log = log
-        commandCounter = server.commands.newCounter()
+        commandCounter = server.statistics.newCounter()
+        pushes = PushQueue(server.pubsub.pending)
         loop = .allocate(capacity: 1)
         wakeUp = .allocate(capacity: 1)
         afterPolling = .allocate(capacity: 1)
@@ -76,6 +84,16 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         precondition(status == 0, "uv_loop_init failed with \(status)")
         startHandles()
         server.engine.pipeline.add(observer: self)
+        startPushes()
+    }
+
+    /// The queue is emptied at the end of a turn, and before commands run that came after what it has.
+    private func startPushes() {
+        pushes.deliver = { [unowned self] delivery in
+            for id in delivery.connections { connections[id]?.push(delivery.message) }
+        }
+        // Called with the queue's lock held, which `endIfIdle` takes before it closes the handle.
+        pushes.onAdded { [wakeUp] in uv_async_send(wakeUp) }
     }
 
     deinit {
@@ -158,6 +176,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         for message in messages {
             switch message {
             case .accept(let descriptor): accept(descriptor)
+            case .close(let id, let reason): connections[id]?.close(reason)
             case .finished(let id, let result): connections[id]?.finish(result)
             case .prepared(let id, let error): connections[id]?.finishPreparing(error)
             case .returned(let id, let pause):
@@ -185,7 +204,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     }
 
     private func resumeCongested() {
-        guard !congested.isEmpty, !server.engine.pipeline.isCongested else { return }
+        guard !congested.isEmpty, !server.isCongested else { return }
         let waiting = congested
         congested = []
         for connection in waiting {
@@ -203,6 +222,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     /// so clients that are answered at once also ask again at once, and the next turn has more to do in one go.
     private func endTurn() {
         commitWrites()
+        pushes.deliverAll()
+        closeOverdue()
         if !unsent.isEmpty {
             swap(&unsent, &spareList)
             for index in spareList.indices {
@@ -212,8 +233,19 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             spareList.removeAll(keepingCapacity: true)
         }
         // What was written while replies were released, and what waited for room that is there now, has a turn of its own.
-        if hasNewWrites || !congested.isEmpty && !server.engine.pipeline.isCongested { send(.decided) }
+        if hasNewWrites || !congested.isEmpty && !server.isCongested { send(.decided) }
     }
+
+    /// Closes connections that have too many messages unread: not where that was found, in the middle of something.
+    private func closeOverdue() {
+        guard !overdue.isEmpty else { return }
+        let closing = overdue
+        overdue = []
+        for (connection, reason) in closing { connection.close(reason) }
+    }
+
+    /// Has a connection closed when the turn ends.
+    func closeAtEndOfTurn(_ connection: Connection, _ reason: String) { overdue.append((connection, reason)) }
 
     /// Has a connection's replies sent when the turn ends.
     func sendAtEndOfTurn(_ connection: Connection) {
@@ -243,6 +275,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         let now = server.engine.monotonic()
         for connection in Array(connections.values) { connection.tick(time, monotonic: now) }
         resumeCongested()
+        resumePaused(now)
         if isStopping {
             if now >= stopDeadline {
                 for connection in Array(connections.values) { connection.close("the daemon is stopping") }
@@ -258,7 +291,11 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     /// Takes over a connected socket, which the listener has counted.
     private func accept(_ descriptor: Int32) {
         guard !isStopping else { return drop(.accept(descriptor: descriptor)) }
-        let session = Session(id: server.newClientID(), server: server, counter: commandCounter)
+        let id = server.newClientID()
+        let record = ClientRecord(
+            id: id, address: server.clientAddress, descriptor: descriptor, now: server.engine.now()
+        ) { [weak self] reason in self?.send(.close(id, reason)) }
+        let session = Session(id: id, server: server, counter: commandCounter, pushes: pushes, record: record)
         let connection = Connection(session, self)
         connections[session.id] = connection
         connection.open(descriptor)
@@ -268,6 +305,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         let id = connection.session.id
         guard connections.removeValue(forKey: id) != nil else { return }
         if connection.isListedAsCongested { congested.removeAll { $0 === connection } }
+        paused.removeAll { $0 === connection }
         if connection.isListedAsHolding { holding.removeAll { $0 === connection } }
         server.clients.add(-1)
         if isStopping { endIfIdle() }
@@ -287,6 +325,19 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
                 congested.append(connection)
             }
         }
+    }
+
+    /// Has a connection's commands go on when CLIENT PAUSE is over.
+    func notePaused(_ connection: Connection) {
+        if !paused.contains(where: { $0 === connection }) { paused.append(connection) }
+    }
+
+    private func resumePaused(_ now: Int64) {
+        guard !paused.isEmpty, !server.pause.isOn(now) else { return }
+        server.noteAttention()
+        let waiting = paused
+        paused = []
+        for connection in waiting { connection.advance() }
     }
 
     /// Notes that there may be writes that nobody has had committed.
@@ -311,6 +362,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
 
     private func endIfIdle() {
         guard isStopping, connections.isEmpty else { return }
+        pushes.onAdded(nil)
         let unread: [Message]? = mailLock.withLock {
             guard !isOver else { return nil }
             isOver = true

@@ -17,6 +17,15 @@ package struct Limits: Sendable {
     /// How long a client may leave replies unread, without taking any, before it is disconnected, in milliseconds:
     /// 1 minute.
     package var outputStallMilliseconds: Int64 = 60_000
+    /// Bytes of messages that a subscriber may leave unread before it is disconnected (`--max-subscriber-output`): 32 MiB.
+    package var subscriberBytesMax = 32 << 20
+    /// Bytes of messages that a subscriber may leave unread for at most ``subscriberSoftMilliseconds``: a quarter of the
+    /// former.
+    package var subscriberBytesSoft: Int { subscriberBytesMax / 4 }
+    /// How long a subscriber may have more unread than ``subscriberBytesSoft``, in milliseconds: 1 minute.
+    package var subscriberSoftMilliseconds: Int64 = 60_000
+    /// Bytes of messages that may wait for loops that are busy before publishers wait too: 64 MiB.
+    package var undeliveredBytesMax = 64 << 20
     /// Snapshots open at a time, of all connections.
     package var snapshotsMax = 64
     /// How long a snapshot may stay open, in milliseconds: 5 minutes. It pins files.
@@ -32,6 +41,12 @@ package struct Limits: Sendable {
     /// How long a connection runs commands on such a thread before it goes back, in milliseconds: no further command
     /// begins then.
     package var coldSliceMilliseconds: Int64 = 10
+    /// Bytes that the commands between MULTI and EXEC may take (`--max-transaction`): 64 MiB for each connection.
+    package var transactionBytesMax = 64 << 20
+    /// Keys that one connection may watch (`--max-watched-keys`).
+    package var watchedKeysMax = 10_000
+    /// Whether DEBUG is there (`--enable-debug`).
+    package var allowsDebug = false
     /// How long a stop waits for clients to take their replies, in milliseconds.
     package var stopMilliseconds: Int64 = 5_000
     /// Lengths of requests.

@@ -5,7 +5,7 @@ import RESP
 /// this, and writes it anew where `LARDER_UPDATE_DOCS` is set.
 package enum ProtocolPage {
     package static var text: String {
-        ([introduction, examples, limitsSection, errorsSection, databasesSection]
+        ([introduction, examples, limitsSection, errorsSection, databasesSection, transactionsSection]
             + groups.map(section) + [differencesSection])
             .joined(separator: "\n")
     }
@@ -81,12 +81,25 @@ package enum ProtocolPage {
                 "\(limits.outputBytesPause) bytes, then it is no longer read from; disconnected after "
                     + "\(limits.outputStallMilliseconds / 1000) s without progress"
             ),
+            (
+                "unread messages of a subscriber",
+                "\(limits.subscriberBytesMax) bytes (`--max-subscriber-output`), then it is disconnected; "
+                    + "so it is with more than \(limits.subscriberBytesSoft) for "
+                    + "\(limits.subscriberSoftMilliseconds / 1000) s"
+            ),
+            ("messages waiting for busy event loops", "\(limits.undeliveredBytesMax) bytes, then publishers wait"),
             ("writes waiting to be committed", "\(EngineOptions().pendingBytesMax) bytes, then commands wait"),
             (
                 "committed writes waiting to be put into LevelDB",
                 "\(2 * EngineOptions().checkpointBytes) bytes of journal, then commands wait; "
                     + "an error while checkpoints fail"
             ),
+            (
+                "commands between MULTI and EXEC",
+                "\(limits.transactionBytesMax) bytes for each connection (`--max-transaction`), then an error, and EXEC "
+                    + "refuses"
+            ),
+            ("watched keys", "\(limits.watchedKeysMax) for each connection (`--max-watched-keys`), then an error"),
             (
                 "open snapshots",
                 "\(limits.snapshotsMax), each for at most \(limits.snapshotMilliseconds / 1000) s"
@@ -117,6 +130,26 @@ package enum ProtocolPage {
         | `APPEND`, `SETRANGE`, `INCR` and its kin, `SETBIT`, `BITFIELD`: a value changed in place | now, so that a governed entry gets its whole interval again | stays |
         | the EXPIRE family, `PERSIST`, `GETEX` | stays | as the command says |
         | `TOUCH`, `RENAME`, `COPY`, `MOVE` | stays | goes along; a governed entry that is moved to another database follows that one's policy |
+
+        """
+
+    private static let transactionsSection = """
+        ## Transactions
+
+        The commands between `MULTI` and `EXEC` run at one instant, with one time, isolated from all other connections on
+        all event loops, in all databases that they select; what they write is one commit unit: after a crash all of it is
+        there or nothing. If the commit fails, each reply of the transaction is that error. As in Redis an error of one
+        command does not undo the others.
+
+        A command on whole databases (`FLUSHDB`, `FLUSHALL`, `PURGE`, `KEYS`, `SCAN`, `DBSIZE`, `DATABASES`, `POLICY name`,
+        `SNAPSHOT`, `INFO`, …) inside a transaction answers as in Redis, but is no part of that unit: what stands before it
+        is one unit, what stands behind it another, and other connections may come in between. A transaction sees the
+        present: with a snapshot open its reads are errors.
+
+        The same holds for `PUBLISH` and the SUBSCRIBE family where the transaction has to read the disk.
+
+        `WATCH` notices every write of the key, purges of an entry, a changed policy, and that a fresh entry expires; that
+        memory lets go of an entry is nothing to it. What removes an entry that had expired before may be noticed too.
 
         """
 
@@ -168,8 +201,24 @@ package enum ProtocolPage {
             "Redis skips the two bytes unread, and takes what follows for a command."
         ),
         (
-            "`COMMAND` names no categories and key specifications.",
-            "What clients use of it (name, arity, flags, key positions) is there."
+            "`WAIT` answers 0 at once; Redis waits for replicas until the time is over.",
+            "There are no replicas, and no reply leaves before what it depends on is committed."
+        ),
+        (
+            "`CLIENT LIST` ends with `lib-name`, `lib-ver` and `watch`; buffers are told roughly. `db` is the name of a database that has one.",
+            "From newer Redis; each line stays a list of `field=value`."
+        ),
+        (
+            "`SAVE` and `BGSAVE` write what is committed into the databases and sync it; `LASTSAVE` tells of them only.",
+            "There is no other file to save to."
+        ),
+        (
+            "`usec` and percentiles of `GET`, `SET`, `PING`, `MGET` and `EXISTS` in `INFO commandstats` are taken from one read of a connection in sixteen; these commands are in `SLOWLOG` from thresholds below 1 ms on, or where they were not in memory.",
+            "To look at the clock twice for each would be a good part of what they cost."
+        ),
+        (
+            "`CLIENT PAUSE` ends up to 0.1 s late.",
+            "Event loops look ten times a second."
         ),
     ]
 

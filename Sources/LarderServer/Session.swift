@@ -27,6 +27,8 @@ package final class Session: @unchecked Sendable {
         case sliceEnded
         /// Too much waits to be committed; run again later.
         case congested
+        /// CLIENT PAUSE holds the command back; run again later.
+        case paused
         /// Too many reply bytes are unread; run again when they are sent.
         case outputFull
         /// The connection ends once the replies are sent.
@@ -44,16 +46,21 @@ package final class Session: @unchecked Sendable {
     let server: ServerState
     let pipeline: CommitPipeline
     private let clock: EngineTime
-    private let counter: CommandCounts.Counter
+    let counter: CommandCounter
+    /// What other threads may know of the connection.
+    let record: ClientRecord
     // Reached through pointers, because each access to a stored property of a class is checked for exclusiveness at run
     // time. Allocated and freed with the session, whose owner is the only one to use them.
     let parserMemory = UnsafeMutablePointer<RequestParser>.allocate(capacity: 1)
     let replyMemory = UnsafeMutablePointer<ReplyBuffer>.allocate(capacity: 1)
+    /// Commands that took their short way since ``noteQuickCommands(_:)``.
+    let quickMemory = UnsafeMutablePointer<QuickCounts>.allocate(capacity: 1)
     private var held = HeldReplies()
     /// Bytes of replies that were taken away to be sent, since the beginning.
     private(set) var sentBytes = 0
-    private var isWaiting = false
-    private(set) var isClosing = false
+    /// Whether the next command waits for another thread.
+    var isWaiting = false
+    var isClosing = false
     /// A parsed command that has not run yet, because files had to be opened, the disk to be read, or commits had to
     /// catch up.
     private var hasCommand = false
@@ -72,24 +79,66 @@ package final class Session: @unchecked Sendable {
     private(set) var seesCurrent = true
     /// Whether the commonest commands may take their short ways; tests compare both.
     var allowsQuickCommands = true
-    var name = ""
-    var libraryName = ""
-    var libraryVersion = ""
+    /// Whether nothing about the connection makes common commands mean something else.
+    var takesShortWays = true
+    /// Whether commands run on the session's event loop just now.
+    private(set) var isOnLoop = true
+    /// What commands of a transaction publish once it is applied.
+    var published: [Publication] = []
+    /// Where messages for this connection wait for its loop.
+    let pushes: PushQueue
+    /// What it listens to; nil for a connection that never subscribed.
+    var subscriptions: Subscriptions?
+    /// What MULTI has begun.
+    var transaction: TransactionQueue? { didSet { noteTransaction() } }
+    /// What EXEC has begun.
+    var execution: Execution?
+    var watches: [KeyWatch] = [] { didSet { record.watchedKeys.store(watches.count, ordering: .relaxed) } }
+    /// Whether the password was given, or there is none.
+    var isAuthenticated = true { didSet { noteMode() } }
+    var replyMode = ReplyMode.on { didSet { noteMode() } }
+    /// What the statistics are to be told when deferred work is done.
+    var pendingNote: PendingNote?
+    var name: String {
+        get { record.known.name }
+        set { record.change { $0.name = newValue } }
+    }
 
     /// - Parameter counter: of the commands of this session's loop; nil for a session without one.
-    init(id: Int64, server: ServerState, counter: CommandCounts.Counter? = nil) {
+    /// - Parameter pushes: of this session's loop; nil for a session without one.
+    /// - Parameter record: nil for a session without a connection.
+    init(
+        id: Int64, server: ServerState, counter: CommandCounter? = nil, pushes: PushQueue? = nil,
+        record: ClientRecord? = nil
+    ) {
         self.id = id
         self.server = server
-        self.counter = counter ?? server.commands.newCounter()
+        self.pushes = pushes ?? PushQueue(server.pubsub.pending)
+        self.counter = counter ?? server.statistics.newCounter()
+        self.record =
+            record
+            ?? ClientRecord(id: id, address: server.clientAddress, descriptor: -1, now: server.engine.now()) { _ in }
         pipeline = server.engine.pipeline
         clock = server.engine.clock
         database = server.standardDatabase
         quickDatabase = Unmanaged.passUnretained(server.standardDatabase)
         parserMemory.initialize(to: RequestParser(limits: server.limits.requests))
         replyMemory.initialize(to: ReplyBuffer())
+        quickMemory.initialize(to: QuickCounts())
+        isAuthenticated = server.password == nil
+        noteMode()
+        server.clientRegistry.add(self.record)
     }
 
     deinit {
+        // A connection that is lost while another thread has its session is not told of its end.
+        endSubscriptions()
+        // Where it was away when the connection was closed, nobody called `end`.
+        endMonitoring()
+        server.clientRegistry.remove(id)
+        quickMemory.deallocate()
+        discardTransaction()
+        endExecution()
         parserMemory.deinitialize(count: 1)
         parserMemory.deallocate()
         replyMemory.deinitialize(count: 1)
@@ -121,18 +170,30 @@ package final class Session: @unchecked Sendable {
         // for each, since the one before may have taken long.
         var now: Int64?
         var count = 0
-        defer { if count > 0 { counter.value.add(count) } }
+        isOnLoop = slice == nil
+        if record.isKilled.load(ordering: .relaxed) { isClosing = true }
+        // Where each command is to be looked at singly, none takes its short way.
+        let isQuick = allowsQuickCommands && takesShortWays && !server.hasAttention.load(ordering: .relaxed)
+        let sample = isQuick ? beginSample() : 0
+        defer { if count > 0 { noteRun(count, now, sample) } }
         while !isClosing, !isWaiting {
+            if let execution {
+                let time = now ?? clock.now()
+                now = slice == nil ? time : nil
+                if let pause = runExecution(execution, now: time, mayBlock: slice != nil) { return pause }
+                continue
+            }
             if !hasCommand {
                 if let slice, count >= slice.commandsMax || clock.monotonic() >= slice.until {
                     return .sliceEnded
                 }
                 if pendingOutput > outputBytesMax { return .outputFull }
-                if slice == nil, allowsQuickCommands, seesCurrent {
+                if slice == nil, isQuick, takesShortWays, seesCurrent {
                     let time = now ?? clock.now()
                     now = time
                     let done = runGets(now: time, outputBytesMax: outputBytesMax)
                     count += done
+                    quickMemory.pointee.get += done
                     if done > 0 { continue }
                 }
                 do throws(ProtocolError) {
@@ -147,7 +208,7 @@ package final class Session: @unchecked Sendable {
             }
             let time = now ?? clock.now()
             now = slice == nil ? time : nil
-            if allowsQuickCommands, runQuickly(now: time) {
+            if isQuick, takesShortWays, runQuickly(now: time) {
                 hasCommand = false
             } else if let pause = runCommand(now: time, mayBlock: slice != nil) {
                 if case .work = pause { count += 1 }
@@ -162,27 +223,59 @@ package final class Session: @unchecked Sendable {
     private func runCommand(now: Int64, mayBlock: Bool) -> Pause? {
         let start = sentBytes + replies.count
         var call = Call(self, server, now: now, mayBlock: mayBlock)
+        var hasStarted = false
+        var found: CommandSpec?
+        var begin: Int64 = 0
         do throws(CommandError) {
             let spec = try findCommand()
-            if let pause = obstacle(spec) { return pause }
+            found = spec
+            if !isAuthenticated, !spec.flags.contains(.noAuth) {
+                throw CommandError("NOAUTH Authentication required.")
+            }
+            if isPaused(spec) { return .paused }
+            if subscriptions != nil { try checkSubscriberMode(spec) }
+            if transaction != nil, !spec.flags.contains(.inMulti) {
+                try enqueue(spec)
+                hasCommand = false
+                endCommand(start)
+                return nil
+            }
+            if let pause = obstacle(spec, mayBlock: mayBlock) { return pause }
             hasCommand = false
+            hasStarted = true
+            if !server.monitors.isEmpty { show(spec, call) }
+            begin = nanoseconds()
             switch try spec.run(&call) {
             case .done: break
             case .close: isClosing = true
             case .deferred(let work):
                 isWaiting = true
+                pendingNote = PendingNote(spec: spec, command: nil, start: start)
                 return .work(work)
             }
+            note(spec, call, nanoseconds: nanoseconds() - begin, failed: false)
         } catch {
             if call.isCold {
                 // Nothing was done: it begins anew where it may block.
                 hasCommand = true
                 return .cold
             }
+            // What is wrong while commands are queued spoils the transaction; the commands that run all the same do not.
+            if !hasStarted { transaction?.isAborted = true }
             hasCommand = false
             replies.error(error.bytes)
+            server.errors.count(error.bytes)
+            if let found {
+                if hasStarted {
+                    note(found, call, nanoseconds: nanoseconds() - begin, failed: true)
+                } else {
+                    counter.rejected(found.number)
+                }
+            }
         }
-        hold(from: start, call.ticket)
+        if !isSilent { hold(from: start, call.ticket) }
+        // A transaction goes on.
+        if execution == nil { endCommand(start) } else { execution?.start = start }
         return nil
     }
 
@@ -196,7 +289,16 @@ package final class Session: @unchecked Sendable {
             spec = found
             lastSpec = found
         }
-        guard spec.accepts(argumentCount: parser.argumentCount) else { throw .arity(spec.name) }
+        guard spec.accepts(argumentCount: parser.argumentCount) else {
+            guard spec.name == "exec" else { throw .arity(spec.name) }
+            // As in Redis, which discards what is queued.
+            discardTransaction()
+            throw CommandError(
+                "EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command")
+        }
+        if !spec.subcommands.isEmpty, parser.argumentCount > 1 {
+            return try spec.subcommand(parser.argument(1), count: parser.argumentCount)
+        }
         return spec
     }
 
@@ -208,15 +310,22 @@ package final class Session: @unchecked Sendable {
             arguments += [UInt8(ascii: "'")] + shown(parser.argument(index), room) + Array("' ".utf8)
         }
         let name = shown(parser.argument(0), Self.shownBytesMax)
+        if let subject = OtherTypes.subject(of: String(decoding: name, as: UTF8.self)) {
+            arguments += Array("(there are no \(subject): Larder stores strings only)".utf8)
+        }
         return CommandError("ERR unknown command '", name, "', with args beginning with: ", arguments)
     }
 
     private static let shownBytesMax = 128
 
     /// What keeps a command from running on the loop now.
-    private func obstacle(_ spec: CommandSpec) -> Pause? {
+    private func obstacle(_ spec: CommandSpec, mayBlock: Bool) -> Pause? {
         let isWrite = spec.flags.contains(.write)
-        guard isWrite || spec.flags.contains(.readonly), !spec.flags.contains(.wholeDatabase) else { return nil }
+        if spec.flags.contains(.onLoop), mayBlock { return .sliceEnded }
+        if isWrite || spec.flags.contains(.pubsub), server.pubsub.isCongested { return .congested }
+        guard isWrite || !spec.flags.isDisjoint(with: [.readonly, .opens]), !spec.flags.contains(.wholeDatabase) else {
+            return nil
+        }
         if isWrite, server.engine.pipeline.isCongested { return .congested }
         if !isWrite, case .snapshot = view { return nil }
         // A database without files is created by what stores an entry, not by what would change one.
@@ -232,17 +341,24 @@ package final class Session: @unchecked Sendable {
     struct WorkResult: Sendable {
         let reply: [UInt8]
         let then: (@Sendable (Session) -> Void)?
+        let nanoseconds: Int64
+        /// The error that is the reply.
+        let failure: CommandError?
 
         /// Runs work on the calling thread.
         init(_ work: DeferredWork, version: RESPVersion) {
             var buffer = ReplyBuffer(version: version)
+            let begin = LarderServer.nanoseconds()
             do throws(CommandError) {
                 then = try work(&buffer)
+                failure = nil
             } catch {
                 buffer.clear()
                 buffer.error(error.bytes)
                 then = nil
+                failure = error
             }
+            nanoseconds = LarderServer.nanoseconds() - begin
             reply = buffer.take()
         }
     }
@@ -252,12 +368,15 @@ package final class Session: @unchecked Sendable {
         isWaiting = false
         result.then?(self)
         replies.raw(result.reply)
+        notePending(result)
     }
 
     /// Takes the result of ``Pause/prepare(_:forWriting:)``; then ``run(outputBytesMax:)`` goes on with the same command.
     func finishPreparing(_ error: LarderError?) {
         isWaiting = false
         guard let error else { return }
+        server.errors.count(CommandError(error).bytes)
+        if execution != nil { return failExecution(CommandError(error)) }
         hasCommand = false
         replies.error(CommandError(error).bytes)
     }
@@ -276,6 +395,14 @@ package final class Session: @unchecked Sendable {
         // Whoever decides later wakes the loop, which finds the reply held.
         if pipeline.isDecided(ticket), pipeline.failure(of: ticket) == nil { return }
         held.add(start: start, end: sentBytes + replies.count, ticket)
+        if pipeline.isDecided(ticket) { settle() }
+    }
+
+    /// Holds replies until their ticket is decided, so that each can become an error of its own.
+    func hold(_ regions: [Range<Int>], _ ticket: CommitTicket) {
+        guard ticket != .none, !isSilent else { return }
+        if pipeline.isDecided(ticket), pipeline.failure(of: ticket) == nil { return }
+        for region in regions { held.add(start: region.lowerBound, end: region.upperBound, ticket) }
         if pipeline.isDecided(ticket) { settle() }
     }
 
@@ -306,7 +433,10 @@ package final class Session: @unchecked Sendable {
 
     // MARK: What commands change
 
-    func select(_ database: Database) { self.database = database }
+    func select(_ database: Database) {
+        self.database = database
+        record.change { $0.database = database.name }
+    }
 
     func see(_ view: ReadingView) { self.view = view }
 
@@ -329,7 +459,12 @@ package final class Session: @unchecked Sendable {
     /// The connection is gone.
     func end() {
         isClosing = true
+        endSubscriptions()
         view = .current
+        discardTransaction()
+        endExecution()
+        endMonitoring()
+        server.clientRegistry.remove(id)
     }
 
     /// A record's payload, or null.

@@ -157,6 +157,13 @@ package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
         aggregate(version == .two ? UInt8(ascii: "*") : UInt8(ascii: ">"), count)
     }
 
+    /// A whole message that no request asked for, as RESP3 encodes it, of types that RESP2 has too. An array in RESP2.
+    package mutating func push(encoded bytes: [UInt8]) {
+        precondition(bytes.first == UInt8(ascii: ">"), "what is pushed does not begin as a push")
+        raw(version == .two ? "*" : ">")
+        bytes.withUnsafeBytes { raw(UnsafeRawBufferPointer(rebasing: $0.dropFirst())) }
+    }
+
     // MARK: Numbers and truth
 
     /// The shortest text that reads back as the same number. A bulk string in RESP2.

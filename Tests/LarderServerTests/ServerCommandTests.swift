@@ -126,7 +126,8 @@ import Testing
     /// One word too few, and one too many where the number is fixed, is an error that names the command.
     @Test func arity() throws {
         let call = try TestServer().connect()
-        for spec in CommandTable.all {
+        // EXEC discards what is queued, and says so.
+        for spec in CommandTable.all where spec.name != "exec" {
             let least = abs(spec.arity)
             if least > 1 {
                 let words = [spec.name] + Array(repeating: "x", count: least - 2)

@@ -13,6 +13,8 @@ final class TestServer {
     let engine: Engine
     let state: ServerState
     let stopReasons = Mailbox<String>()
+    /// Messages for the clients, delivered with ``deliver()``.
+    let pushes: PushQueue
     private var clients: [TestClient] = []
 
     /// - Parameter policy: of new databases.
@@ -41,12 +43,18 @@ final class TestServer {
         let stopReasons = stopReasons
         state = try ServerState(
             engine: engine, limits: limits, socketPath: "/a/socket", onStopRequest: { stopReasons.add($0) })
+        pushes = PushQueue(state.pubsub.pending)
+        pushes.deliver = { [unowned self] delivery in
+            for client in clients where delivery.connections.contains(client.session.id) {
+                client.session.push(delivery.message)
+            }
+        }
     }
 
     deinit { engine.shutdown() }
 
     func connect() -> TestClient {
-        let client = TestClient(Session(id: state.newClientID(), server: state), self)
+        let client = TestClient(Session(id: state.newClientID(), server: state, pushes: pushes), self)
         clients.append(client)
         return client
     }
@@ -57,8 +65,12 @@ final class TestServer {
         deliver()
     }
 
-    /// Has the sessions look at what was decided, as an event loop does.
+    /// Forgets a client: its session goes unless somebody else has it.
+    func forget(_ client: TestClient) { clients.removeAll { $0 === client } }
+
+    /// Delivers messages, and has the sessions look at what was decided, as an event loop does.
     func deliver() {
+        pushes.deliverAll()
         for client in clients { client.session.settle() }
     }
 }
@@ -104,7 +116,7 @@ final class TestClient {
             switch pause {
             case .cold: preconditionFailure("a session that may block is never cold")
             case .sliceEnded: break
-            case .needsInput, .closing, .outputFull: return
+            case .needsInput, .closing, .outputFull, .paused: return
             case .work(let work):
                 pauses.append("work")
                 session.finish(Session.WorkResult(work, version: session.replies.version))

@@ -29,7 +29,17 @@ import Testing
           --threads N        event loops, 1 to 64 (default: 1)
           --max-clients N    connections at a time (default: 10000)
           --max-databases N  databases in the larder (default: 64)
+          --max-subscriber-output BYTES
+                             messages that a subscriber may leave unread (default: 32M),
+                             and for a minute a quarter of that
           --max-reply BYTES  the values of one MGET together (default: 512M)
+          --max-transaction BYTES
+                             the commands between MULTI and EXEC, for each connection (default: 64M)
+          --max-watched-keys N
+                             keys that one connection may WATCH (default: 10000)
+          --password-file PATH
+                             the first line of the file is what clients have to give with AUTH (default: none)
+          --enable-debug     have the command DEBUG
           --log-level LEVEL  debug, info, warning or error; one line per event on standard error
                              (default: info)
 

@@ -48,12 +48,14 @@ import Threading
 ///
 /// - Writer c sets `c<c>:<n % keys>` to n, in pipelines.
 /// - The batch writer sets `b0` … `b9` to n, all by one MSET, and every third time removes them all by one DEL.
+/// - The transaction writer sets `x0` … `x9` of database 0 and `x0` of `other` to n, all by one EXEC.
 /// - The reader reads the first writer's keys: what it was shown must be there after the kill too.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the state is read and written with the lock held.
 private final class Load: @unchecked Sendable {
     private static let keysPerClient = 100
     private static let batchKeys = (0..<10).map { "b\($0)" }
+    private static let transactionKeys = (0..<10).map { "x\($0)" }
 
     private let clients: Int
     private let lock = Lock()
@@ -67,6 +69,9 @@ private final class Load: @unchecked Sendable {
     private var nextBatch = 1
     /// Of the batches: the last one acknowledged, and the last one sent.
     private var batchFloor = 0
+    /// Of the transactions: the last one acknowledged, and the next one.
+    private var transactionFloor = 0
+    private var nextTransaction = 1
 
     init(clients: Int) {
         self.clients = clients
@@ -81,7 +86,7 @@ private final class Load: @unchecked Sendable {
     }
 
     func start(_ daemon: DaemonProcess, window: Int) throws -> [WorkThread] {
-        let connections = try (0..<(clients + 2)).map { _ in Handed(try daemon.connect()) }
+        let connections = try (0..<(clients + 3)).map { _ in Handed(try daemon.connect()) }
         lock.withLock { running = connections.count }
         return connections.enumerated().map { index, connection in
             WorkThread(name: "load-\(index)") { [self] in
@@ -107,6 +112,8 @@ private final class Load: @unchecked Sendable {
                 try write(index, client, window)
             } else if index == clients {
                 try writeBatch(client)
+            } else if index == clients + 1 {
+                try writeTransaction(client)
             } else {
                 try read(client, window)
             }
@@ -140,6 +147,31 @@ private final class Load: @unchecked Sendable {
         if reply.first != UInt8(ascii: "-") { acknowledge { batchFloor = number } }
     }
 
+    private func writeTransaction(_ client: SocketClient) throws {
+        let number = lock.withLock {
+            defer { nextTransaction += 1 }
+            return nextTransaction
+        }
+        var commands = [["MULTI"]] + Self.transactionKeys.map { ["SET", $0, "\(number)"] }
+        commands += [["SELECT", "other"], ["SET", "x0", "\(number)"], ["SELECT", "0"], ["EXEC"]]
+        try client.send(commands.flatMap { encodeRequest($0) })
+        let replies = try client.receive(commands.count)
+        let expected = "*13\r\n" + String(repeating: "+OK\r\n", count: 13)
+        if replies.last == Array(expected.utf8) { acknowledge { transactionFloor = number } }
+    }
+
+    private func verifyTransaction(_ client: SocketClient, _ when: String) throws {
+        var found = try Self.transactionKeys.map { Self.number(try client.call(["GET", $0])) ?? 0 }
+        _ = try client.call("SELECT other")
+        found.append(Self.number(try client.call(["GET", "x0"])) ?? 0)
+        _ = try client.call("SELECT 0")
+        #expect(found.allSatisfy { $0 == found[0] }, "\(when): half a transaction: \(found)")
+        let (least, last) = lock.withLock { (transactionFloor, nextTransaction - 1) }
+        #expect(
+            (least...max(least, last)).contains(found[0]), "\(when): transaction \(least) was acknowledged: \(found)")
+        lock.withLock { transactionFloor = found[0] }
+    }
+
     private func read(_ client: SocketClient, _ window: Int) throws {
         try client.send((0..<window).flatMap { encodeRequest(["GET", key(0, $0)]) })
         for number in 0..<window {
@@ -171,6 +203,7 @@ private final class Load: @unchecked Sendable {
             #expect(value <= highest, "\(when): \(key) was never set to \(value), at most to \(highest)")
             lock.withLock { floor[key] = value }
         }
+        try verifyTransaction(client, when)
         let batch = try Self.batchKeys.map { Self.number(try client.call(["GET", $0])) }
         #expect(batch.allSatisfy { $0 == batch[0] }, "\(when): half a batch: \(batch)")
         let (least, last) = lock.withLock { (batchFloor, nextBatch - 1) }

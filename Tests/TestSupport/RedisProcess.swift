@@ -1,12 +1,11 @@
-import TestSupport
-
 /// A `redis-server` on a socket of its own, which replies are compared with.
-final class RedisProcess {
-    let socketPath: String
+package final class RedisProcess {
+    package let socketPath: String
     private let directory: TemporaryDirectory
     private let process: ChildProcess
 
-    init() throws {
+    /// - Parameter settings: more words of its command line.
+    package init(_ settings: [String] = []) throws {
         directory = try TemporaryDirectory(inMemory: true)
         socketPath = directory.path + "/redis"
         do {
@@ -15,7 +14,7 @@ final class RedisProcess {
                 [
                     "--port", "0", "--unixsocket", socketPath, "--save", "", "--appendonly", "no", "--dir",
                     directory.path,
-                ])
+                ] + settings)
         } catch {
             throw ChildProcess.Failure(
                 description: "\(error): this test compares with redis-server 7.0; `make test` installs it")
@@ -30,5 +29,5 @@ final class RedisProcess {
 
     deinit { process.killNow() }
 
-    func connect() throws -> SocketClient { try SocketClient(socketPath) }
+    package func connect() throws -> SocketClient { try SocketClient(socketPath) }
 }

@@ -1,0 +1,128 @@
+import Synchronization
+import Threading
+
+/// A message and where it goes: a channel or a sharded channel.
+struct Publication: Sendable {
+    var kind = PubSub.Kind.channel
+    let channel: [UInt8]
+    let payload: [UInt8]
+}
+
+/// Publish and subscribe: channels, patterns, and the channels that Redis calls sharded, which are names of their own.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the patterns are read and written with the lock held, the rest
+/// guards itself.
+final class PubSub: @unchecked Sendable {
+    /// What a name to subscribe to is.
+    enum Kind: Hashable, CaseIterable, Sendable {
+        case channel, pattern, shardChannel
+    }
+
+    private struct Pattern {
+        let bytes: [UInt8]
+        let glob: GlobPattern
+        var audience = Audience()
+    }
+
+    /// How many bytes of messages wait to be taken over by loops.
+    let pending = PendingBytes()
+    private let pendingBytesMax: Int
+    private let channels = ChannelTable()
+    private let shardChannels = ChannelTable()
+    private let patternLock = Lock()
+    /// In the order in which they were first subscribed to.
+    private var patterns: [Pattern] = []
+    private let patternCountNow = Atomic<Int>(0)
+
+    init(pendingBytesMax: Int) { self.pendingBytesMax = pendingBytesMax }
+
+    /// Whether loops are so far behind with messages that publishers should wait. One atomic load.
+    var isCongested: Bool { pending.bytes.read() > pendingBytesMax }
+
+    // MARK: Subscribing
+
+    /// Adds a connection that is not there.
+    func add(_ subscriber: Subscriber, to name: [UInt8], _ kind: Kind) {
+        switch kind {
+        case .channel: channels.add(name, subscriber)
+        case .shardChannel: shardChannels.add(name, subscriber)
+        case .pattern:
+            patternLock.withLock {
+                if !patterns.contains(where: { $0.bytes == name }) {
+                    patterns.append(Pattern(bytes: name, glob: GlobPattern(name)))
+                    patternCountNow.store(patterns.count, ordering: .relaxed)
+                }
+                guard let index = patterns.firstIndex(where: { $0.bytes == name }) else { return }
+                patterns[index].audience.add(subscriber)
+            }
+        }
+    }
+
+    func remove(_ subscriber: Subscriber, from name: [UInt8], _ kind: Kind) {
+        switch kind {
+        case .channel: channels.remove(name, subscriber)
+        case .shardChannel: shardChannels.remove(name, subscriber)
+        case .pattern:
+            patternLock.withLock {
+                guard let index = patterns.firstIndex(where: { $0.bytes == name }) else { return }
+                patterns[index].audience.remove(subscriber)
+                if patterns[index].audience.count == 0 {
+                    patterns.remove(at: index)
+                    patternCountNow.store(patterns.count, ordering: .relaxed)
+                }
+            }
+        }
+    }
+
+    // MARK: Publishing
+
+    /// Sends a message to all who listen to a channel or to a pattern that it matches. Patterns match no sharded channels.
+    /// - Parameter from: the queue of the loop that calls this, if it is one.
+    /// - Returns: how many copies are sent.
+    func publish(_ publication: Publication, from: PushQueue? = nil) -> Int {
+        let (channel, payload) = (publication.channel, publication.payload)
+        guard publication.kind == .channel else {
+            return shardChannels.send(to: channel, from: from) { .message("smessage", channel: channel, payload) }
+        }
+        var count = channels.send(to: channel, from: from) { .message("message", channel: channel, payload) }
+        guard patternCountNow.read() > 0 else { return count }
+        // Matched without the lock, which publishers on all loops share.
+        for pattern in patternLock.withLock({ patterns }) where pattern.glob.matches(channel) {
+            let message = PushMessage.message(pattern: pattern.bytes, channel: channel, payload)
+            count += patternLock.withLock {
+                guard let audience = patterns.first(where: { $0.bytes == pattern.bytes })?.audience else { return 0 }
+                audience.send(message, from: from)
+                return audience.count
+            }
+        }
+        return count
+    }
+
+    /// How many copies would be sent.
+    func count(_ publication: Publication) -> Int {
+        guard publication.kind == .channel else { return shardChannels.count(publication.channel) }
+        return patternLock.withLock { patterns }.filter { $0.glob.matches(publication.channel) }
+            .reduce(channels.count(publication.channel)) { $0 + $1.audience.count }
+    }
+
+    // MARK: Asking
+
+    /// The names of a kind that somebody listens to and that match, in no order.
+    func names(_ kind: Kind, matching pattern: GlobPattern?) -> [[UInt8]] {
+        let all =
+            switch kind {
+            case .channel: channels.channels
+            case .shardChannel: shardChannels.channels
+            case .pattern: patternLock.withLock { patterns.map(\.bytes) }
+            }
+        return pattern.map { pattern in all.filter { pattern.matches($0) } } ?? all
+    }
+
+    /// How many connections listen to a channel.
+    func count(_ channel: [UInt8], isSharded: Bool) -> Int {
+        (isSharded ? shardChannels : channels).count(channel)
+    }
+
+    /// How many different patterns there are.
+    var patternCount: Int { patternCountNow.read() }
+}

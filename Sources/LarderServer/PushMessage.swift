@@ -1,0 +1,79 @@
+import RESP
+
+/// A message that no request asked for, encoded once for all connections that get it.
+///
+/// Thread-safe: constant.
+final class PushMessage: Sendable {
+    /// What the message is to connections of either version of the protocol.
+    private enum Form: Sendable {
+        /// One encoding, as RESP3 writes it; in RESP2 only its first byte is another.
+        case message([UInt8])
+        /// RESP2 has it as a message of a channel of its own, and only while the connection is in subscriber mode.
+        case invalidation(two: [UInt8], three: [UInt8])
+        /// RESP3 only.
+        case three([UInt8])
+        /// The same for every connection, in whichever mode.
+        case line([UInt8])
+    }
+
+    private let form: Form
+    /// Bytes that one copy takes, about.
+    let byteCount: Int
+
+    private init(_ form: Form) {
+        self.form = form
+        byteCount =
+            switch form {
+            case .message(let bytes), .three(let bytes), .line(let bytes), .invalidation(_, let bytes): bytes.count
+            }
+    }
+
+    private static func encode(_ version: RESPVersion = .three, _ write: (inout ReplyBuffer) -> Void) -> [UInt8] {
+        var buffer = ReplyBuffer(version: version)
+        write(&buffer)
+        return buffer.take()
+    }
+
+    /// A line that MONITOR shows, encoded.
+    static func line(_ bytes: [UInt8]) -> PushMessage { PushMessage(.line(bytes)) }
+
+    // MARK: Publish and subscribe
+
+    /// `message channel payload`, or `smessage` for a shard channel.
+    static func message(_ kind: String, channel: [UInt8], _ payload: [UInt8]) -> PushMessage {
+        PushMessage(
+            .message(
+                encode { buffer in
+                    buffer.push(count: 3)
+                    buffer.bulk(kind)
+                    buffer.bulk(channel)
+                    buffer.bulk(payload)
+                }))
+    }
+
+    /// `pmessage pattern channel payload`.
+    static func message(pattern: [UInt8], channel: [UInt8], _ payload: [UInt8]) -> PushMessage {
+        PushMessage(
+            .message(
+                encode { buffer in
+                    buffer.push(count: 4)
+                    buffer.bulk("pmessage")
+                    buffer.bulk(pattern)
+                    buffer.bulk(channel)
+                    buffer.bulk(payload)
+                }))
+    }
+
+    /// Writes the message as a connection gets it.
+    /// - Parameter isSubscriber: whether the connection has subscriptions.
+    func write(to replies: inout ReplyBuffer, isSubscriber: Bool) {
+        switch form {
+        // Where messages look like replies, one that comes too late must not be taken for one.
+        case .message(let bytes): if replies.version == .three || isSubscriber { replies.push(encoded: bytes) }
+        case .line(let bytes): replies.raw(bytes)
+        case .three(let bytes): if replies.version == .three { replies.raw(bytes) }
+        case .invalidation(let two, let three):
+            if replies.version == .three { replies.raw(three) } else if isSubscriber { replies.raw(two) }
+        }
+    }
+}

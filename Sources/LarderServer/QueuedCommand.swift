@@ -1,0 +1,72 @@
+import LarderEngine
+import RESP
+
+/// A command that waits for EXEC, with a copy of its words.
+///
+/// Confined to its session's owner.
+final class QueuedCommand {
+    let spec: CommandSpec
+    private let bytes: UnsafeMutableRawBufferPointer
+    /// Where each word ends.
+    private let ends: [Int]
+
+    /// What a command takes beside the bytes of its words, as far as is worth counting.
+    private static let overheadBytes = 64
+
+    /// - Parameter word: the words' bytes, of which a copy is made.
+    init(_ spec: CommandSpec, count: Int, word: (Int) -> UnsafeRawBufferPointer) {
+        self.spec = spec
+        var ends: [Int] = []
+        ends.reserveCapacity(count)
+        var end = 0
+        for index in 0..<count {
+            end += word(index).count
+            ends.append(end)
+        }
+        self.ends = ends
+        bytes = .allocate(byteCount: max(1, end), alignment: 1)
+        for index in 0..<count {
+            let source = word(index)
+            // Up to `ends[index]` there is room, by the sums above.
+            if let start = source.baseAddress, let base = bytes.baseAddress {
+                (base + (ends[index] - source.count)).copyMemory(from: start, byteCount: source.count)
+            }
+        }
+    }
+
+    deinit { bytes.deallocate() }
+
+    /// Words, the name included.
+    var count: Int { ends.count }
+
+    /// Valid as long as the command.
+    subscript(index: Int) -> UnsafeRawBufferPointer {
+        let start = index == 0 ? 0 : ends[index - 1]
+        return UnsafeRawBufferPointer(rebasing: bytes[start..<ends[index]])
+    }
+
+    /// Memory, for the limit on transactions.
+    var byteCount: Int { Self.byteCount(words: count, bytes: bytes.count) }
+
+    static func byteCount(words: Int, bytes: Int) -> Int { bytes + words * MemoryLayout<Int>.stride + overheadBytes }
+
+    func text(_ index: Int) -> String { String(decoding: self[index], as: UTF8.self) }
+
+    /// Whether it stores its keys whatever is there, and cannot fail.
+    var overwritesBlindly: Bool {
+        spec.name == "set" && count == 3 || spec.name == "mset" && count % 2 == 1
+    }
+}
+
+/// The commands between MULTI and EXEC.
+struct TransactionQueue {
+    private(set) var commands: [QueuedCommand] = []
+    private(set) var byteCount = 0
+    /// A command could not be queued: EXEC will refuse.
+    var isAborted = false
+
+    mutating func add(_ command: QueuedCommand) {
+        commands.append(command)
+        byteCount += command.byteCount
+    }
+}

@@ -1,0 +1,122 @@
+import RESP
+
+/// What one connection listens to. A value; its session owns it.
+struct Subscriptions {
+    private(set) var names: [PubSub.Kind: Set<[UInt8]>] = [:]
+
+    func contains(_ name: [UInt8], _ kind: PubSub.Kind) -> Bool { names[kind]?.contains(name) ?? false }
+
+    /// - Returns: whether it is new.
+    mutating func insert(_ name: [UInt8], _ kind: PubSub.Kind) -> Bool {
+        names[kind, default: []].insert(name).inserted
+    }
+
+    /// - Returns: whether it was there.
+    mutating func remove(_ name: [UInt8], _ kind: PubSub.Kind) -> Bool { names[kind]?.remove(name) != nil }
+
+    func all(_ kind: PubSub.Kind) -> [[UInt8]] { names[kind].map(Array.init) ?? [] }
+
+    func count(_ kind: PubSub.Kind) -> Int { names[kind]?.count ?? 0 }
+
+    /// As Redis counts them in its replies: channels and patterns together, sharded channels by themselves.
+    func shownCount(_ kind: PubSub.Kind) -> Int {
+        kind == .shardChannel ? count(kind) : count(.channel) + count(.pattern)
+    }
+
+    var isEmpty: Bool { names.values.allSatisfy(\.isEmpty) }
+}
+
+/// A session that listens to channels.
+extension Session {
+    var subscriber: Subscriber { Subscriber(id: id, queue: pushes) }
+
+    /// In RESP2 nothing tells messages from replies, so that a connection with subscriptions takes few commands.
+    var isInSubscriberMode: Bool { subscriptions != nil && replies.version == .two }
+
+    /// Refuses a command that subscriber mode does not allow.
+    func checkSubscriberMode(_ spec: CommandSpec) throws(CommandError) {
+        guard isInSubscriberMode, !Self.allowedInSubscriberMode.contains(spec.name) else { return }
+        var name = spec.name
+        if !name.contains("|"), Self.containers.contains(name), parser.argumentCount > 1 {
+            name += "|" + String(decoding: shown(parser.argument(1), 128), as: UTF8.self).lowercased()
+        }
+        throw CommandError(
+            "ERR Can't execute '\(name)': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in "
+                + "this context")
+    }
+
+    private static let allowedInSubscriberMode: Set<String> = [
+        "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe", "ping", "quit", "reset",
+    ]
+    /// Commands that Redis names together with their subcommand.
+    private static let containers: Set<String> = [
+        "client", "command", "config", "latency", "memory", "object", "pubsub", "slowlog",
+    ]
+
+    func subscribe(_ name: [UInt8], _ kind: PubSub.Kind) {
+        var own = subscriptions ?? Subscriptions()
+        if own.insert(name, kind) { server.pubsub.add(subscriber, to: name, kind) }
+        note(own)
+    }
+
+    /// - Parameter isInTransaction: whether a transaction has begun a reply that nothing may come into.
+    func unsubscribe(_ name: [UInt8], _ kind: PubSub.Kind, isInTransaction: Bool) {
+        guard var own = subscriptions else { return }
+        if own.remove(name, kind) {
+            server.pubsub.remove(subscriber, from: name, kind)
+            // What was published before is delivered first.
+            if isOnLoop, !isInTransaction { pushes.deliverAll() }
+        }
+        note(own)
+    }
+
+    private func note(_ own: Subscriptions) {
+        subscriptions = own.isEmpty ? nil : own
+        noteMode()
+    }
+
+    /// To be called when something changed by which common commands mean something else.
+    func noteMode() {
+        takesShortWays = subscriptions == nil && transaction == nil && isAuthenticated && replyMode == .on
+        record.channels.store(subscriptions?.count(.channel) ?? 0, ordering: .relaxed)
+        record.patterns.store(subscriptions?.count(.pattern) ?? 0, ordering: .relaxed)
+        record.shardChannels.store(subscriptions?.count(.shardChannel) ?? 0, ordering: .relaxed)
+    }
+
+    /// Listens to nothing any more.
+    func endSubscriptions() {
+        guard let own = subscriptions else { return }
+        for kind in PubSub.Kind.allCases {
+            for name in own.all(kind) { server.pubsub.remove(subscriber, from: name, kind) }
+        }
+        subscriptions = nil
+        noteMode()
+    }
+
+    /// Publishes what a command says. In a transaction, once it is applied: until then its commands may have to run again.
+    /// - Returns: how many copies are sent.
+    func publish(_ publication: Publication, isInTransaction: Bool) -> Int {
+        if isInTransaction {
+            published.append(publication)
+            return server.pubsub.count(publication)
+        }
+        let count = server.pubsub.publish(publication, from: isOnLoop ? pushes : nil)
+        // What a connection sends to itself stands before the reply, as in Redis.
+        if subscriptions != nil, isOnLoop { pushes.deliverAll() }
+        return count
+    }
+
+    /// Publishes what the commands of a transaction said.
+    func sendPublished() {
+        let all = published
+        published = []
+        for publication in all { _ = server.pubsub.publish(publication, from: isOnLoop ? pushes : nil) }
+    }
+
+    /// Takes a message for the client, behind the replies that are there.
+    func push(_ message: PushMessage) {
+        // Nothing comes into the middle of the reply of EXEC, which may wait for another thread.
+        if let execution, execution.isBegun { return execution.pushes.append(message) }
+        message.write(to: &replyMemory.pointee, isSubscriber: subscriptions != nil)
+    }
+}

@@ -1,0 +1,247 @@
+import LarderEngine
+import RESP
+
+/// A transaction that EXEC has begun.
+///
+/// Its commands run with the locks of all their keys held and are one commit unit, except where a command works on whole
+/// databases: then what stands before it is one unit, and what stands behind it another.
+///
+/// Confined to its session's owner.
+final class Execution {
+    let commands: [QueuedCommand]
+    fileprivate var watches: [KeyWatch]
+    /// The next command to run.
+    fileprivate var next = 0
+    /// Whether the header of the reply is written.
+    fileprivate(set) var isBegun = false
+    /// Whether commands that run on the loop are units of their own, because others must read the disk.
+    fileprivate var isSplit = false
+    /// Where the reply begins, counted from the connection's beginning.
+    var start = 0
+    /// Messages that came while the reply was not complete.
+    var pushes: [PushMessage] = []
+    /// What commands asked for and their key positions do not say.
+    fileprivate var more: [TransactionMissing] = []
+
+    init(_ commands: [QueuedCommand], watches: [KeyWatch]) {
+        self.commands = commands
+        self.watches = watches
+    }
+
+    /// Called without any shard's lock held.
+    func endWatches() {
+        for watch in watches { watch.end() }
+        watches = []
+    }
+}
+
+extension Session {
+    // MARK: Queueing
+
+    /// Queues the current command instead of running it.
+    func enqueue(_ spec: CommandSpec) throws(CommandError) {
+        guard !spec.flags.contains(.noMulti) else {
+            throw CommandError("ERR Command not allowed inside a transaction")
+        }
+        let count = parser.argumentCount
+        var bytes = 0
+        for index in 0..<count { bytes += parser.argument(index).count }
+        let size = QueuedCommand.byteCount(words: count, bytes: bytes)
+        guard let queued = transaction?.byteCount, size <= server.limits.transactionBytesMax - queued else {
+            throw CommandError(
+                "ERR the transaction is longer than \(server.limits.transactionBytesMax) bytes (--max-transaction)")
+        }
+        transaction?.add(QueuedCommand(spec, count: count) { parser.argument($0) })
+        replies.raw("+QUEUED\r\n")
+    }
+
+    // MARK: Watching
+
+    /// How many keys this connection watches.
+    var watchCount: Int { watches.count }
+
+    /// Watches keys of the current database, those that it does not watch already.
+    /// - Returns: false when the disk must be asked and may not.
+    func watch(_ keys: [Key], now: Int64, mayBlock: Bool) throws(LarderError) -> Bool {
+        var fresh: [Key] = []
+        var seen = Set(watches.filter { $0.database === self.database }.map(\.key))
+        for key in keys where seen.insert(key).inserted { fresh.append(key) }
+        guard let begun = try database.watch(fresh, now: now, mayBlock: mayBlock) else { return false }
+        watches += begun
+        return true
+    }
+
+    func unwatch() {
+        for watch in watches { watch.end() }
+        watches = []
+    }
+
+    /// Forgets MULTI, what is queued and what is watched.
+    func discardTransaction() {
+        transaction = nil
+        unwatch()
+    }
+
+    // MARK: EXEC
+
+    /// What EXEC does; the commands then run by ``runExecution(now:mayBlock:)``.
+    func beginExecution() throws(CommandError) {
+        guard let queue = transaction else { throw CommandError("ERR EXEC without MULTI") }
+        if queue.isAborted {
+            discardTransaction()
+            throw CommandError("EXECABORT Transaction discarded because of previous errors.")
+        }
+        execution = Execution(queue.commands, watches: watches)
+        // They are the execution's from here on.
+        watches = []
+        transaction = nil
+    }
+
+    /// Runs what is left of the transaction that EXEC has begun, up to the next command that another thread has to do.
+    /// - Returns: why it could not be run to its end.
+    func runExecution(_ execution: Execution, now: Int64, mayBlock: Bool) -> Pause? {
+        while execution.next < execution.commands.count || !execution.isBegun {
+            var rest = execution.commands[execution.next...]
+            // What takes long with locks held should at least not keep the loop's other connections waiting.
+            if !mayBlock, rest.count > server.limits.coldSliceCommands { return .cold }
+            if let first = rest.first, execution.isSplit || mayBlock, rest.contains(where: Self.isOnLoop) {
+                execution.isSplit = true
+                if mayBlock, Self.isOnLoop(first) { return .sliceEnded }
+                rest = rest.prefix { Self.isOnLoop($0) == Self.isOnLoop(first) }
+            }
+            let plan = TransactionPlan(
+                rest, in: database, watches: execution.watches, more: execution.more, engine: server.engine)
+            if pipeline.isCongested, plan.parts.contains(where: \.isWritten) { return .congested }
+            for part in plan.parts where !part.database.isReady(forWriting: part.needsWritableFiles) {
+                isWaiting = true
+                return .prepare(part.database, forWriting: part.needsWritableFiles)
+            }
+            let startCount = replies.count
+            let startDatabase = database
+            do throws(LarderError) {
+                let attempt = try self.attempt(execution, rest, plan, now, mayBlock)
+                switch attempt.end {
+                case .cold: return .cold
+                case .dropped where attempt.isRefused:
+                    replies.nullArray()
+                    endExecution()
+                    return nil
+                case .dropped:
+                    published = []
+                    replies.removeLast(replies.count - startCount)
+                    select(startDatabase)
+                    execution.more += attempt.missing
+                case .applied(let ticket):
+                    execution.isBegun = true
+                    execution.endWatches()
+                    execution.next = attempt.next
+                    hold(attempt.regions, ticket)
+                    sendPublished()
+                    if let work = attempt.work {
+                        isWaiting = true
+                        let last = execution.commands[execution.next - 1]
+                        pendingNote = PendingNote(spec: last.spec, command: last, start: nil)
+                        return .work(work)
+                    }
+                }
+            } catch {
+                published = []
+                replies.removeLast(replies.count - startCount)
+                select(startDatabase)
+                failExecution(CommandError(error))
+                return nil
+            }
+        }
+        endExecution()
+        return nil
+    }
+
+    /// A command that a thread that may block leaves to the loop.
+    private static func isOnLoop(_ command: QueuedCommand) -> Bool { command.spec.flags.contains(.onLoop) }
+
+    /// What one try to run the rest of a transaction came to.
+    private struct Attempt {
+        var end = TransactionEnd.cold
+        /// Whether a watched key was changed.
+        var isRefused = false
+        var missing: [TransactionMissing] = []
+        /// Where the replies of the commands stand, counted from the connection's beginning.
+        var regions: [Range<Int>] = []
+        /// The command behind the last one that ran.
+        var next = 0
+        var work: DeferredWork?
+    }
+
+    private func attempt(
+        _ execution: Execution, _ commands: ArraySlice<QueuedCommand>, _ plan: TransactionPlan, _ now: Int64,
+        _ mayBlock: Bool
+    ) throws(LarderError) -> Attempt {
+        var attempt = Attempt()
+        attempt.end = try server.engine.transact(
+            plan.engineParts, now: now, bytesMax: server.limits.replyBytesMax, mayBlock: mayBlock
+        ) { (update) throws(LarderError) in
+            guard execution.isBegun || update.watchesHold else {
+                attempt.isRefused = true
+                return false
+            }
+            if !execution.isBegun { replies.array(count: execution.commands.count) }
+            let run = TransactionRun(plan, update)
+            runQueued(commands, run, now, &attempt)
+            attempt.missing = run.missing
+            update = run.update
+            return run.missing.isEmpty
+        }
+        return attempt
+    }
+
+    /// Runs the commands with the locks held, up to one that is deferred.
+    private func runQueued(
+        _ commands: ArraySlice<QueuedCommand>, _ run: TransactionRun, _ now: Int64, _ attempt: inout Attempt
+    ) {
+        attempt.next = commands.startIndex
+        for command in commands {
+            attempt.next += 1
+            let start = sentBytes + replies.count
+            var call = Call(self, server, now: now, mayBlock: false, command: command, run: run)
+            let begin = nanoseconds()
+            do throws(CommandError) {
+                switch try command.spec.run(&call) {
+                case .done: break
+                case .close: isClosing = true
+                case .deferred(let work):
+                    attempt.work = work
+                    return
+                }
+                note(command.spec, call, nanoseconds: nanoseconds() - begin, failed: false)
+            } catch {
+                if !run.missing.isEmpty { return }
+                replies.error(error.bytes)
+                server.errors.count(error.bytes)
+                note(command.spec, call, nanoseconds: nanoseconds() - begin, failed: true)
+            }
+            if !server.monitors.isEmpty { show(command.spec, call) }
+            attempt.regions.append(start..<(sentBytes + replies.count))
+        }
+    }
+
+    /// Ends a transaction whose commands cannot run: the error is the reply of each that has none.
+    func failExecution(_ error: CommandError) {
+        guard let execution else { return }
+        if execution.isBegun {
+            for _ in execution.next..<execution.commands.count { replies.error(error.bytes) }
+        } else {
+            replies.error(error.bytes)
+        }
+        endExecution()
+    }
+
+    /// Forgets the transaction that EXEC has begun.
+    func endExecution() {
+        execution?.endWatches()
+        let pushes = execution?.pushes ?? []
+        let start = execution?.start
+        execution = nil
+        if let start { endCommand(start) }
+        for message in pushes { push(message) }
+    }
+}

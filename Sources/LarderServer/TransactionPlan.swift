@@ -1,0 +1,200 @@
+import LarderEngine
+import RESP
+
+/// Which keys of which databases the commands of a transaction touch, found out before any lock is taken.
+struct TransactionPlan {
+    /// What is touched in one database.
+    struct Part {
+        let database: Database
+        /// Where each key stands, in the order in which the engine gets them.
+        private(set) var positions: [Key: Int] = [:]
+        private var loaded: [Key] = []
+        private var blind: [Key] = []
+        fileprivate var watches: [KeyWatch] = []
+        fileprivate(set) var isWritten = false
+        fileprivate(set) var isCreated = false
+
+        fileprivate init(_ database: Database) { self.database = database }
+
+        /// - Parameter isBlind: whether the command that is the first to touch the key overwrites it.
+        fileprivate mutating func add(_ key: Key, isBlind: Bool) {
+            guard positions[key] == nil else { return }
+            positions[key] = isBlind ? -1 - blind.count : loaded.count
+            if isBlind { blind.append(key) } else { loaded.append(key) }
+        }
+
+        /// The engine's view; positions are final from here on.
+        fileprivate mutating func complete() -> TransactionPart {
+            for (index, key) in blind.enumerated() { positions[key] = loaded.count + index }
+            return TransactionPart(
+                database: database, keys: loaded + blind, loadedCount: loaded.count, watches: watches)
+        }
+
+        /// Whether files must be open for writing before the commands can run.
+        var needsWritableFiles: Bool { isCreated || isWritten && database.exists }
+    }
+
+    /// In the order in which the engine takes their locks.
+    private(set) var parts: [Part] = []
+    private(set) var engineParts: [TransactionPart] = []
+    /// The databases that SELECT names, or why there is none.
+    private(set) var databases: [String: Result<Database, LarderError>] = [:]
+
+    /// - Parameters:
+    ///   - commands: those that are still to run, in their order.
+    ///   - database: the one that is selected before the first of them.
+    init(
+        _ commands: ArraySlice<QueuedCommand>, in database: Database, watches: [KeyWatch], more: [TransactionMissing],
+        engine: Engine
+    ) {
+        // First, because these have to be looked at even where the commands only overwrite them.
+        for watch in watches {
+            let index = part(watch.database)
+            parts[index].add(watch.key, isBlind: false)
+            parts[index].watches.append(watch)
+        }
+        var current = database
+        for command in commands {
+            if command.spec.name == "select", command.count == 2 {
+                if case .success(let selected) = resolve(command.text(1), engine) { current = selected }
+                continue
+            }
+            note(command, current)
+        }
+        for missing in more {
+            switch missing {
+            case .key(let database, let key, let isOther):
+                let index = part(database)
+                parts[index].add(key, isBlind: false)
+                if isOther { parts[index].isCreated = true }
+            case .database(let name): _ = resolve(name, engine)
+            }
+        }
+        engineParts = parts.indices.map { parts[$0].complete() }
+    }
+
+    private mutating func note(_ command: QueuedCommand, _ database: Database) {
+        let spec = command.spec
+        let indices = spec.keyIndices(count: command.count) { command[$0] }
+        guard !indices.isEmpty || spec.flags.contains(.write) && !spec.flags.contains(.wholeDatabase) else { return }
+        let index = part(database)
+        if spec.flags.contains(.write) { parts[index].isWritten = true }
+        if spec.flags.contains(.creates) { parts[index].isCreated = true }
+        let isBlind = command.overwritesBlindly
+        for position in indices where command[position].count <= Key.bytesMax {
+            parts[index].add(Key(command[position]), isBlind: isBlind)
+        }
+    }
+
+    private mutating func part(_ database: Database) -> Int {
+        if let index = parts.firstIndex(where: { $0.database === database }) { return index }
+        parts.append(Part(database))
+        return parts.count - 1
+    }
+
+    private mutating func resolve(_ name: String, _ engine: Engine) -> Result<Database, LarderError> {
+        if let known = databases[name] { return known }
+        let result: Result<Database, LarderError>
+        do throws(LarderError) { result = .success(try engine.database(name)) } catch { result = .failure(error) }
+        databases[name] = result
+        return result
+    }
+}
+
+/// What a command of a transaction asked for, and the plan did not have: the transaction begins anew with it.
+enum TransactionMissing {
+    /// - Parameter isOther: whether it is of a database that the command writes to beside its own.
+    case key(Database, Key, isOther: Bool)
+    case database(String)
+}
+
+/// A transaction while its commands run, with the locks of all its keys held: what ``Call`` has in place of the engine.
+///
+/// Confined to the thread that runs it.
+final class TransactionRun {
+    private let plan: TransactionPlan
+    private(set) var update: TransactionUpdate
+    private(set) var missing: [TransactionMissing] = []
+    private let parts: [ObjectIdentifier: (plan: Int, engine: Int)]
+
+    init(_ plan: TransactionPlan, _ update: TransactionUpdate) {
+        self.plan = plan
+        self.update = update
+        var parts: [ObjectIdentifier: (plan: Int, engine: Int)] = [:]
+        for (index, part) in plan.parts.enumerated() {
+            let engine = update.parts.firstIndex { $0.database === part.database }
+            parts[ObjectIdentifier(part.database)] = (index, engine ?? 0)
+        }
+        self.parts = parts
+    }
+
+    /// Where keys stand; nil where the plan lacks one, which is noted.
+    private func find(
+        _ keys: [Key], _ database: Database, isOther: Bool = false
+    ) -> (part: Int, positions: [Int])? {
+        let part = parts[ObjectIdentifier(database)]
+        var positions: [Int] = []
+        positions.reserveCapacity(keys.count)
+        for key in keys {
+            if let part, let position = plan.parts[part.plan].positions[key] {
+                positions.append(position)
+            } else {
+                missing.append(.key(database, key, isOther: isOther))
+            }
+        }
+        guard let part, positions.count == keys.count else { return nil }
+        return (part.engine, positions)
+    }
+
+    private static let isMissing = CommandError("ERR a key was not known before the transaction began")
+
+    func update(
+        _ database: Database, _ keys: [Key], _ body: (inout Update) throws(LarderError) -> Void
+    ) throws(CommandError) {
+        guard let (part, positions) = find(keys, database) else { throw Self.isMissing }
+        do throws(LarderError) {
+            try update.update(part: part, positions: positions, body)
+        } catch {
+            throw CommandError(error)
+        }
+    }
+
+    /// As ``update(_:_:_:)`` for keys of two databases.
+    func update(
+        _ database: Database, _ keys: [Key], and other: Database, _ otherKeys: [Key],
+        _ body: (inout Update, inout Update) throws(LarderError) -> Void
+    ) throws(CommandError) {
+        let own = find(keys, database)
+        let others = find(otherKeys, other, isOther: true)
+        guard let own, let others else { throw Self.isMissing }
+        do throws(LarderError) {
+            try update.update(part: own.part, positions: own.positions, and: others.part, others.positions, body)
+        } catch {
+            throw CommandError(error)
+        }
+    }
+
+    /// The fresh entry of a key.
+    func current(_ database: Database, _ key: Key) throws(CommandError) -> Record? {
+        guard let (part, positions) = find([key], database), let position = positions.first else {
+            throw Self.isMissing
+        }
+        return update.current(part: part, position: position)
+    }
+
+    /// By which a database's entries are judged; nil for one of which no key is touched, and which is not locked.
+    func rules(_ database: Database) -> FreshnessRules? {
+        parts[ObjectIdentifier(database)].map { update.rules(part: $0.engine) }
+    }
+
+    /// The database of a name that SELECT gives.
+    func database(_ name: String) throws(CommandError) -> Database {
+        switch plan.databases[name] {
+        case .success(let database): return database
+        case .failure(let error): throw CommandError(error)
+        case nil:
+            missing.append(.database(name))
+            throw Self.isMissing
+        }
+    }
+}

@@ -1,0 +1,155 @@
+import TestSupport
+import Testing
+
+@testable import LarderServer
+
+@Suite struct PubSubTests {
+    private func message(_ channel: String, _ payload: String) -> String { Wire.bulks("message", channel, payload) }
+
+    @Test func aMessageReachesEverySubscriberOnce() throws {
+        let server = try TestServer()
+        let (two, three, publisher) = (server.connect(), server.connect(), server.connect())
+        _ = three("HELLO 3")
+        #expect(two("SUBSCRIBE a b") == subscribed("a", 1) + subscribed("b", 2))
+        #expect(three("SUBSCRIBE a") == ">" + subscribed("a", 1).dropFirst())
+        #expect(publisher("PUBLISH a hello") == Wire.int(2))
+        #expect(two.takeSendable() == message("a", "hello"))
+        #expect(three.takeSendable() == ">" + message("a", "hello").dropFirst())
+        #expect(publisher("PUBLISH nobody hello") == Wire.int(0))
+    }
+
+    private func subscribed(_ channel: String, _ count: Int) -> String {
+        Wire.array(Wire.bulk("subscribe"), Wire.bulk(channel), Wire.int(count))
+    }
+
+    /// All the short ways must see that the connection takes few commands, and be open again afterwards.
+    @Test func noShortWayLeadsAroundSubscriberMode() throws {
+        let server = try TestServer()
+        let client = server.connect()
+        #expect(client("SET k v") == Wire.ok)
+        _ = client("SUBSCRIBE a")
+        for line in ["GET k", "SET k w", "MGET k", "EXISTS k"] {
+            #expect(client(line).hasPrefix("-ERR Can't execute '\(line.split(separator: " ")[0].lowercased())': only"))
+        }
+        client.feed(Array(repeating: encodeRequest("GET k"), count: 5).flatMap { $0 })
+        #expect(client.takeSendable().split(separator: "\r\n").allSatisfy { $0.hasPrefix("-ERR Can't execute 'get'") })
+        #expect(client("PING") == Wire.bulks("pong", ""))
+        _ = client("UNSUBSCRIBE")
+        #expect(client("GET k") == Wire.bulk("v"))
+        #expect(client("PING") == "+PONG\r\n")
+        #expect(client.session.takesShortWays)
+    }
+
+    @Test func whoIsGoneIsForgotten() throws {
+        let server = try TestServer()
+        let publisher = server.connect()
+        var client = Optional(server.connect())
+        _ = client?("SUBSCRIBE a")
+        _ = client?("PSUBSCRIBE a*")
+        _ = client?("SSUBSCRIBE a")
+        #expect(publisher("PUBLISH a x") == Wire.int(2))
+        client?.session.end()
+        #expect(publisher("PUBLISH a x") == Wire.int(0))
+        #expect(publisher("SPUBLISH a x") == Wire.int(0))
+        #expect(publisher("PUBSUB NUMPAT") == Wire.int(0))
+
+        // A session that another thread has when its connection is lost is only let go.
+        client = server.connect()
+        _ = client?("SUBSCRIBE a")
+        if let client { server.forget(client) }
+        client = nil
+        #expect(publisher("PUBSUB NUMSUB a") == Wire.array(Wire.bulk("a"), Wire.int(0)))
+    }
+
+    /// What was published before the confirmation comes before it, and nothing comes after it.
+    @Test func unsubscribingTakesWhatIsUnderWay() throws {
+        let server = try TestServer()
+        let (client, publisher) = (server.connect(), server.connect())
+        _ = client("SUBSCRIBE a")
+        publisher.feed(encodeRequest("PUBLISH a 1"))
+        #expect(!server.pushes.isEmpty)
+        client.feed(encodeRequest("UNSUBSCRIBE a"))
+        #expect(
+            client.takeSendable() == message("a", "1")
+                + Wire.array(Wire.bulk("unsubscribe"), Wire.bulk("a"), Wire.int(0)))
+    }
+
+    /// Where messages look like replies, none may come outside of subscriber mode.
+    @Test func noMessageIsTakenForAReply() throws {
+        let server = try TestServer()
+        let client = server.connect()
+        let late = PushMessage.message("message", channel: [], [])
+        client.session.push(late)
+        #expect(client.takeSendable().isEmpty)
+        _ = client("HELLO 3")
+        client.session.push(late)
+        #expect(client.takeSendable() == ">3\r\n$7\r\nmessage\r\n$0\r\n\r\n$0\r\n\r\n")
+    }
+
+    /// A reply that waits for its commit keeps what comes behind it.
+    @Test func messagesStandBehindHeldReplies() throws {
+        let server = try TestServer()
+        let (client, publisher) = (server.connect(), server.connect())
+        _ = client("HELLO 3")
+        _ = client("SUBSCRIBE a")
+        client.feed(encodeRequest("SET k v"))
+        publisher.feed(encodeRequest("PUBLISH a 1"))
+        server.deliver()
+        #expect(client.takeSendable().isEmpty)
+        server.commit()
+        #expect(client.takeSendable() == Wire.ok + ">" + message("a", "1").dropFirst())
+    }
+
+    /// A command of a transaction may have to run again; its message goes out once, behind the reply.
+    @Test func aTransactionPublishesOnce() throws {
+        let server = try TestServer()
+        let (client, publisher) = (server.connect(), server.connect())
+        _ = publisher("HELLO 3")
+        _ = client("SUBSCRIBE a")
+        _ = publisher("SUBSCRIBE a")
+        for line in ["MULTI", "PUBLISH a x", "SET k v", "GET k", "EXEC"] { publisher.feed(encodeRequest(line)) }
+        server.commit()
+        #expect(client.takeSendable() == message("a", "x"))
+        #expect(
+            publisher.takeSendable().hasSuffix(
+                Wire.array(Wire.int(2), Wire.ok, Wire.bulk("v")) + ">" + message("a", "x").dropFirst()))
+    }
+
+    @Test func publishersWaitForLoopsThatAreBehind() throws {
+        var limits = Limits()
+        limits.undeliveredBytesMax = 1000
+        let server = try TestServer(limits: limits)
+        let (client, publisher) = (server.connect(), server.connect())
+        _ = client("SUBSCRIBE a")
+        let payload = String(repeating: "x", count: 600)
+        publisher.feed((0..<5).flatMap { _ in encodeRequest(["PUBLISH", "a", payload]) })
+        #expect(publisher.pauses == ["congested", "congested"])
+        #expect(publisher.takeSendable() == String(repeating: Wire.int(1), count: 5))
+        server.deliver()
+        #expect(client.takeSendable() == String(repeating: message("a", payload), count: 5))
+        #expect(server.state.pubsub.pending.bytes.read() == 0)
+    }
+
+    // MARK: The queue
+
+    @Test func theLoopIsWokenOnceForMany() {
+        let queue = PushQueue(PendingBytes())
+        let woken = Mailbox<Int>()
+        let delivered = Mailbox<Int64>()
+        queue.onAdded { woken.add(1) }
+        queue.deliver = { for id in $0.connections { delivered.add(id) } }
+        func add(_ id: Int64, from: PushQueue? = nil) {
+            queue.add(PushQueue.Delivery(message: .message("message", channel: [], []), connections: [id]), from: from)
+        }
+        for id in 0..<10 { add(Int64(id)) }
+        #expect(woken.all.count == 1)
+        queue.deliverAll()
+        #expect(delivered.all == Array(0..<10))
+        // The loop itself comes for what it adds.
+        add(10, from: queue)
+        #expect(woken.all.count == 1)
+        queue.deliverAll()
+        add(11)
+        #expect(woken.all.count == 2)
+    }
+}

@@ -1,0 +1,143 @@
+import LarderEngine
+import RESP
+import TestSupport
+import Testing
+import Threading
+
+@testable import LarderServer
+
+/// Transactions of several connections on several loops at once.
+@Suite struct TransactionIsolationTests {
+    private static let accounts = 8
+
+    /// Moves between accounts by WATCH, GET, MULTI, SET, SET, EXEC; others read all accounts by one transaction. The sum is
+    /// kept, in every read too.
+    @Test(arguments: [2, 4]) func sumsAreKept(_ threads: Int) throws {
+        let server = try RunningServer(threads: threads) { $0.durability = .os }
+        defer { server.stop() }
+        let setup = try server.connect()
+        for account in 0..<Self.accounts { _ = try setup.call("SET account\(account) 1000") }
+        let failures = Mailbox<String>()
+        let moved = Mailbox<Int>()
+        let workers = (0..<6).map { worker in
+            WorkThread(name: "worker-\(worker)") {
+                do {
+                    let client = try server.connect()
+                    var generator = SeededGenerator(seed: UInt64(worker))
+                    if worker < 4 {
+                        moved.add(try Self.move(client, &generator, rounds: 300))
+                    } else {
+                        for _ in 0..<300 {
+                            let sum = try Self.sum(client)
+                            if sum != Self.accounts * 1000 { failures.add("a transaction saw the sum \(sum)") }
+                        }
+                    }
+                } catch {
+                    failures.add("\(error)")
+                }
+            }
+        }
+        for worker in workers { worker.join() }
+        #expect(failures.all.isEmpty, "\(failures.all)")
+        #expect(try Self.sum(setup) == Self.accounts * 1000)
+        #expect(moved.all.reduce(0, +) > 0)
+    }
+
+    private static func integers(_ reply: [UInt8]) -> [Int] {
+        String(decoding: reply, as: UTF8.self).split(separator: "\r\n")
+            .filter { !$0.hasPrefix("$") && !$0.hasPrefix("*") }.compactMap { Int($0) }
+    }
+
+    private static func sum(_ client: SocketClient) throws -> Int {
+        let commands = [["MULTI"]] + (0..<accounts).map { ["GET", "account\($0)"] } + [["EXEC"]]
+        try client.send(commands.flatMap { encodeRequest($0) })
+        return integers(try client.receive(commands.count)[commands.count - 1]).reduce(0, +)
+    }
+
+    /// - Returns: how many transactions were not refused.
+    private static func move(
+        _ client: SocketClient, _ generator: inout SeededGenerator, rounds: Int
+    ) throws -> Int {
+        var done = 0
+        for _ in 0..<rounds {
+            let from = Int.random(in: 0..<accounts, using: &generator)
+            let to = (from + Int.random(in: 1..<accounts, using: &generator)) % accounts
+            _ = try client.call("WATCH account\(from) account\(to)")
+            let balances = integers(try client.call(["MGET", "account\(from)", "account\(to)"]))
+            guard balances.count == 2 else { continue }
+            let amount = Int.random(in: 0...100, using: &generator)
+            try client.send(
+                [
+                    ["MULTI"], ["SET", "account\(from)", "\(balances[0] - amount)"],
+                    ["SET", "account\(to)", "\(balances[1] + amount)"], ["EXEC"],
+                ].flatMap { encodeRequest($0) })
+            let replies = try client.receive(4)
+            if replies[3] != Array("*-1\r\n".utf8) { done += 1 }
+        }
+        return done
+    }
+
+    /// A counter that each raises by WATCH and EXEC has as many as were not refused: no update is lost.
+    @Test(arguments: [2, 4]) func noUpdateIsLost(_ threads: Int) throws {
+        let server = try RunningServer(threads: threads) { $0.durability = .os }
+        defer { server.stop() }
+        let done = Mailbox<Int>()
+        let failures = Mailbox<String>()
+        let workers = (0..<4).map { worker in
+            WorkThread(name: "worker-\(worker)") {
+                do {
+                    let client = try server.connect()
+                    var count = 0
+                    for _ in 0..<200 {
+                        _ = try client.call("WATCH counter")
+                        let value = Self.integers(try client.call(["GET", "counter"])).first ?? 0
+                        try client.send(
+                            [["MULTI"], ["SET", "counter", "\(value + 1)"], ["EXEC"]].flatMap { encodeRequest($0) })
+                        if try client.receive(3)[2] == Array("*1\r\n+OK\r\n".utf8) { count += 1 }
+                    }
+                    done.add(count)
+                } catch {
+                    failures.add("\(error)")
+                }
+            }
+        }
+        for worker in workers { worker.join() }
+        #expect(failures.all.isEmpty, "\(failures.all)")
+        let count = done.all.reduce(0, +)
+        #expect(count > 0)
+        #expect(Self.integers(try server.connect().call(["GET", "counter"])) == [count])
+    }
+
+    /// A connection that goes away in the middle of a transaction leaves nothing behind.
+    @Test func aLostConnectionRunsNothing() throws {
+        let server = try RunningServer()
+        defer { server.stop() }
+        let client = try server.connect()
+        _ = try client.call("WATCH a")
+        _ = try client.call("MULTI")
+        #expect(try client.call("SET a 1") == "+QUEUED\r\n")
+        client.close()
+        let other = try server.connect()
+        while try server.connectedClients() > 2 {}
+        #expect(try other.call("EXISTS a") == ":0\r\n")
+    }
+
+    /// All replies of a transaction whose commit fails are errors, and nothing of it is there.
+    @Test func aFailedCommit() throws {
+        let failing = Mailbox<Bool>()
+        let server = try TestServer { options in
+            options.beforeCommit = { () throws(LarderError) in
+                if !failing.all.isEmpty { throw LarderError(.io, "no space", operation: "test") }
+            }
+        }
+        let call = server.connect()
+        #expect(call("MSET a 1 b 1") == Wire.ok)
+        for line in ["MULTI", "SET a 2", "SELECT 1", "GET a", "SELECT 0", "SET b 2", "GET b"] { _ = call(line) }
+        failing.add(true)
+        let reply = call("EXEC")
+        let elements = RawReply.split(Array(reply.utf8.dropFirst("*6\r\n".utf8.count)))
+        #expect(reply.hasPrefix("*6\r\n"), "\(reply)")
+        #expect(elements.count == 6 && elements.allSatisfy { $0.first == UInt8(ascii: "-") }, "\(reply)")
+        #expect(call("MGET a b") == Wire.bulks("1", "1"))
+    }
+}
