@@ -11,6 +11,7 @@
 #   make docs         write the generated documentation anew
 #   make tsan asan    the tests under the thread and the address sanitizer
 #   make fuzz         the protocol codec under libFuzzer (FUZZ_SECONDS each)
+#   make hostile      hostile clients at full size: ten thousand connections, values of 512 MiB, a million words
 #   make kill         hundreds of rounds of kill -9 under load (ROUNDS), the model test over many seeds (ROUNDS)
 
 SHELL = /bin/bash
@@ -37,7 +38,7 @@ INSTALL = install_missing() { missing=""; for p in "$$@"; do \
   $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi; }; \
   install_missing
 
-.PHONY: deps build release run serve stop test bench bench-quick bench-page install format lint docs tsan asan fuzz kill clean
+.PHONY: deps build release run serve stop test bench bench-quick bench-page install format lint docs tsan asan fuzz kill hostile clean
 
 deps:
 	@$(INSTALL) $(BUILD_PACKAGES)
@@ -140,6 +141,10 @@ asan: test-deps
 kill: test-deps
 	$(SWIFT) build --build-tests
 	LARDER_KILL_ROUNDS=$(ROUNDS) LARDER_ROUNDS=$(ROUNDS) $(SWIFT) test --skip-build --disable-xctest --filter 'Kill|Model'
+
+hostile: test-deps
+	$(SWIFT) build --build-tests
+	ulimit -n "$$(ulimit -Hn)"; LARDER_HOSTILE=1 $(SWIFT) test --skip-build --disable-xctest --filter Hostile
 
 # libFuzzer's inputs under AddressSanitizer, FUZZ_SECONDS for each of the two parsers.
 fuzz:

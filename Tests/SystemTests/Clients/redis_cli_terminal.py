@@ -21,7 +21,7 @@ PATIENCE = 60
 pid, terminal = pty.fork()
 if pid == 0:
     # Without a size redis-cli would ask the terminal for it, and take what is typed for the answer.
-    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 200, 0, 0))
+    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 600, 0, 0))
     os.environ.update({"TERM": "xterm", "HOME": "/nonexistent", "REDISCLI_HISTFILE": "/dev/null"})
     os.execvp("redis-cli", ["redis-cli", "-s", path])
 

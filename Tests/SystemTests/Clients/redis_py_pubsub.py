@@ -108,28 +108,5 @@ expect(heard[0], b"one")
 thread.stop()
 thread.join()
 
-# Keyspace notifications.
-expect(client.config_set("notify-keyspace-events", "KEA"), True)
-events = client.pubsub(ignore_subscribe_messages=True)
-events.psubscribe("__key*@0__:*")
-expect(events.get_message(timeout=60), None)
-client.set("noticed", "v")
-expect(message(events), ("pmessage", b"__key*@0__:*", b"__keyspace@0__:noticed", b"set"))
-expect(message(events), ("pmessage", b"__key*@0__:*", b"__keyevent@0__:set", b"noticed"))
-client.expire("noticed", 100)
-expect(message(events)[2:], (b"__keyspace@0__:noticed", b"expire"))
-expect(message(events)[2:], (b"__keyevent@0__:expire", b"noticed"))
-client.delete("noticed")
-expect(message(events)[2:], (b"__keyspace@0__:noticed", b"del"))
-expect(message(events)[2:], (b"__keyevent@0__:del", b"noticed"))
-client.set("short", "v", px=20)
-found = [message(events)[2:] for _ in range(6)]
-expect(found, [
-    (b"__keyspace@0__:short", b"set"), (b"__keyevent@0__:set", b"short"),
-    (b"__keyspace@0__:short", b"expire"), (b"__keyevent@0__:expire", b"short"),
-    (b"__keyspace@0__:short", b"expired"), (b"__keyevent@0__:expired", b"short"),
-])
-events.close()
-expect(client.config_set("notify-keyspace-events", ""), True)
 client.flushall()
 all_is_well()

@@ -133,9 +133,6 @@ with redis.Redis(unix_socket_path=path, protocol=version, decode_responses=True,
     expect(text.get("title"), "一本书")
     expect(client.get("title"), None)
     expect(text.dbsize(), 1)
-    expect(text.swapdb(2, 3), True)
-    expect(text.dbsize(), 0)
-    expect(text.select(3), True)
     expect(text.flushdb(), True)
 
 # All requests are sent before the first reply is read.
