@@ -26,7 +26,8 @@ extension Engine {
             if let ticket = try exchange(keys, first, second, if: before) { return try pipeline.wait(for: ticket) }
         }
         throw LarderError(
-            .invalidated, "other commands kept writing meanwhile; try again", operation: "exchange", database: first.name)
+            .invalidated, "other commands kept writing meanwhile; try again", operation: "exchange",
+            database: first.name)
     }
 
     private static func keys(of database: Database, _ room: inout (entries: Int, bytes: Int)) throws(LarderError)
