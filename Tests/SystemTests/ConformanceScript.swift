@@ -75,6 +75,7 @@ enum ConformanceScript {
         dumps,
         transactions,
         server,
+        administration,
     ]
     .flatMap { $0.split(separator: "\n") }
     .filter { !$0.hasPrefix("#") }.map { ConformanceStep(String($0)) }
