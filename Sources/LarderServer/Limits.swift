@@ -14,8 +14,8 @@ package struct Limits: Sendable {
     package var replyBytesMax = 512 << 20
     /// Bytes that a value which a command builds may have: 512 MiB, as the longest word of a request.
     package var valueBytesMax = Record.payloadBytesMax
-    /// How long a client may leave replies unread, without taking any, before it is disconnected, in milliseconds:
-    /// 1 minute.
+    /// How long a client may leave replies unread, without taking any, before it is disconnected, in milliseconds
+    /// (`--reply-timeout`, in seconds): 1 minute.
     package var outputStallMilliseconds: Int64 = 60_000
     /// Bytes of messages that a subscriber may leave unread before it is disconnected (`--max-subscriber-output`): 32 MiB.
     package var subscriberBytesMax = 32 << 20
@@ -57,6 +57,9 @@ package struct Limits: Sendable {
     /// Bytes that a command may build or go over many times on an event loop: 1 MiB. For more it goes to a thread that may
     /// block.
     static let loopBytesMax = 1 << 20
+    /// Entries that both databases of SWAPDB may have together, and bytes of their values: it writes them all at once.
+    static let exchangedEntriesMax = 100_000
+    static let exchangedBytesMax = 64 << 20
     /// What an entry in memory takes beside its key and record, in bytes: see docs/Internals.md.
     static let entryOverheadBytes = 112
     /// The longest name of a connection, library or version, in bytes.
