@@ -105,7 +105,8 @@ package struct CommandFlags: OptionSet, Sendable {
         let all: [(CommandFlags, String)] = [
             (.write, "write"), (.readonly, "readonly"), (.admin, "admin"), (.pubsub, "pubsub"),
             (.noScript, "noscript"),
-            (.loading, "loading"), (.stale, "stale"), (.skipSlowlog, "skip_slowlog"), (.fast, "fast"), (.noAuth, "no_auth"),
+            (.loading, "loading"), (.stale, "stale"), (.skipSlowlog, "skip_slowlog"), (.fast, "fast"),
+            (.noAuth, "no_auth"),
             (.noAsyncLoading, "no_async_loading"),
             (.noMulti, "no_multi"), (.allowBusy, "allow_busy"),
         ]

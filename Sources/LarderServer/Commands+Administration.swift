@@ -3,7 +3,8 @@ import RESP
 
 extension CommandTable {
     static let administrationCommands: [CommandSpec] = [
-        server("time", arity: 1, [.loading, .stale, .fast], "2.6.0", "", "The time.", "array of seconds and microseconds",
+        server(
+            "time", arity: 1, [.loading, .stale, .fast], "2.6.0", "", "The time.", "array of seconds and microseconds",
             AdministrationCommands.time),
         server(
             "lastsave", arity: 1, [.loading, .stale, .fast], "1.0.0", "",
@@ -21,7 +22,8 @@ extension CommandTable {
         CommandSpec(
             "wait", arity: 3, [.noScript], group: "generic", since: "3.0.0", complexity: "O(1)",
             syntax: "replicas milliseconds",
-            summary: "0 at once: there are no replicas; that writes are committed every reply says.", reply: "integer 0",
+            summary: "0 at once: there are no replicas; that writes are committed every reply says.",
+            reply: "integer 0",
             run: AdministrationCommands.wait),
         server(
             "role", arity: 1, [.noScript, .loading, .stale, .fast], "2.8.12", "", "Says that this is a master.",
@@ -37,7 +39,10 @@ extension CommandTable {
         container(
             "slowlog", "2.2.12", "The last commands that took long.",
             [
-                ("get", -2, "[count]", "The newest entries, 10 where nothing is said, -1 for all.", SlowLogCommands.get),
+                (
+                    "get", -2, "[count]", "The newest entries, 10 where nothing is said, -1 for all.",
+                    SlowLogCommands.get
+                ),
                 ("len", 2, "", "How many entries there are.", SlowLogCommands.len),
                 ("reset", 2, "", "Forgets them.", SlowLogCommands.reset),
             ], [.admin, .loading, .stale]),

@@ -46,7 +46,8 @@ extension CommandTable {
         _ run: @escaping CommandSpec.Handler
     ) -> CommandSpec {
         CommandSpec(
-            "client|\(name)", arity: arity, admin ? [.admin, .noScript, .loading, .stale] : [.noScript, .loading, .stale],
+            "client|\(name)", arity: arity,
+            admin ? [.admin, .noScript, .loading, .stale] : [.noScript, .loading, .stale],
             group: "connection", since: "2.4.0", complexity: "O(1), or O(N) with N the connections", syntax: syntax,
             summary: summary, reply: "as said there", run: run)
     }

@@ -17,7 +17,8 @@ extension CommandTable {
             summary: "Removes a key if its value, or the digest of its value, is equal to another, or is not.",
             reply: "1; 0 when there is no fresh entry or the condition forbade it", run: ConditionalCommands.delex),
         CommandSpec(
-            "msetex", arity: -4, [.write, .creates], keys: .countedPairs, group: "string", since: "8.4.0", complexity: "O(N)",
+            "msetex", arity: -4, [.write, .creates], keys: .countedPairs, group: "string", since: "8.4.0",
+            complexity: "O(N)",
             syntax: "numkeys key value [key value ...] [NX | XX] [EX seconds | PX milliseconds "
                 + "| EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL | POLICY name|seconds] "
                 + "[CODEC raw|json|plist|custom]",

@@ -12,9 +12,11 @@ extension CommandTable {
             syntax: "message", summary: "Returns the message.", reply: "bulk", run: ConnectionCommands.echo),
         CommandSpec(
             "quit", arity: -1, [.fast, .loading, .stale, .noScript, .noAuth, .allowBusy, .inMulti],
-            group: "connection", since: "1.0.0", complexity: "O(1)", summary: "Closes the connection once the replies are sent.", reply: "OK", run: ConnectionCommands.quit),
+            group: "connection", since: "1.0.0", complexity: "O(1)",
+            summary: "Closes the connection once the replies are sent.", reply: "OK", run: ConnectionCommands.quit),
         CommandSpec(
-            "hello", arity: -1, [.fast, .loading, .stale, .noScript, .noAuth, .allowBusy], group: "connection", since: "6.0.0", complexity: "O(1)",
+            "hello", arity: -1, [.fast, .loading, .stale, .noScript, .noAuth, .allowBusy], group: "connection",
+            since: "6.0.0", complexity: "O(1)",
             syntax: "[protover [AUTH username password] [SETNAME clientname]]",
             summary: "Changes to RESP2 or RESP3, and tells about the server.", reply: "map",
             run: ConnectionCommands.hello),

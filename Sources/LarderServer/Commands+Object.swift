@@ -98,7 +98,8 @@ enum ObjectCommands {
             return .deferred { (reply) throws(CommandError) in
                 let (used, limit) = (server.engine.memory.usedBytes, server.engine.memory.limitBytes)
                 reply.verbatim(
-                    "Entries take \(used) of the \(limit) bytes that they may (--memory). What is beyond is on the disk.")
+                    "Entries take \(used) of the \(limit) bytes that they may (--memory). What is beyond is on the disk."
+                )
                 return nil
             }
         case "purge":

@@ -99,7 +99,8 @@ package enum Server {
         do throws(LarderError) {
             state = try ServerState(
                 engine: engine, limits: configuration.limits, socketPath: configuration.socketPath,
-                threadCount: configuration.threads, password: configuration.password, beforeColdSlice: configuration.beforeColdSlice,
+                threadCount: configuration.threads, password: configuration.password,
+                beforeColdSlice: configuration.beforeColdSlice,
                 onStopRequest: { stopper.stop($0) })
         } catch {
             throw .larder(error)

@@ -39,7 +39,8 @@ package final class ServerState: Sendable {
     let beforeColdSlice: (@Sendable () -> Void)?
 
     package init(
-        engine: Engine, limits: Limits = Limits(), socketPath: String = "", threadCount: Int = 1, password: [UInt8]? = nil,
+        engine: Engine, limits: Limits = Limits(), socketPath: String = "", threadCount: Int = 1,
+        password: [UInt8]? = nil,
         beforeColdSlice: (@Sendable () -> Void)? = nil, onStopRequest: @escaping @Sendable (String) -> Void = { _ in }
     ) throws(LarderError) {
         self.engine = engine

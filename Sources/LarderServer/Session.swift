@@ -244,6 +244,7 @@ package final class Session: @unchecked Sendable {
             hasCommand = false
             hasStarted = true
             if !server.monitors.isEmpty { show(spec, call) }
+            record.lastCommand.store(spec.number, ordering: .relaxed)
             begin = nanoseconds()
             switch try spec.run(&call) {
             case .done: break

@@ -34,7 +34,8 @@ final class SlowLog: @unchecked Sendable {
     }
 
     func add(
-        time: Int64, microseconds: Int64, count: Int, word: (Int) -> UnsafeRawBufferPointer, address: String, name: String
+        time: Int64, microseconds: Int64, count: Int, word: (Int) -> UnsafeRawBufferPointer, address: String,
+        name: String
     ) {
         let shown = count > Self.wordsMax ? Self.wordsMax - 1 : count
         var words = (0..<shown).map { Self.cut(word($0)) }
