@@ -25,6 +25,8 @@ package final class CommandSpec: Sendable {
     /// What comes back.
     package let reply: String
     let run: Handler
+    /// What its writes are called in events.
+    let tag: WriteTag
 
     /// Runs on the connection's event loop and must not block; what may block is deferred.
     typealias Handler = @Sendable (inout Call) throws(CommandError) -> Outcome
@@ -34,6 +36,7 @@ package final class CommandSpec: Sendable {
         complexity: String, syntax: String = "", summary: String, reply: String, run: @escaping Handler
     ) {
         self.name = name
+        tag = WriteTag(command: name)
         word = ShortWord(name)
         precondition(name.utf8.count <= ShortWord.lengthMax, "a command's name is too long for the table")
         self.arity = arity

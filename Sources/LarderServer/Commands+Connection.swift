@@ -25,9 +25,12 @@ extension CommandTable {
             run: ConnectionCommands.select),
         CommandSpec(
             "client", arity: -2, [.fast, .loading, .stale], group: "connection", since: "2.4.0", complexity: "O(1)",
-            syntax: "ID | GETNAME | SETNAME name | SETINFO LIB-NAME|LIB-VER value | HELP",
+            syntax: "ID | GETNAME | SETNAME name | SETINFO LIB-NAME|LIB-VER value | "
+                + "TRACKING ON|OFF [REDIRECT id] [BCAST] [PREFIX prefix ...] [OPTIN] [OPTOUT] [NOLOOP] | "
+                + "CACHING YES|NO | TRACKINGINFO | GETREDIR | HELP",
             summary: "Names the connection and tells about it.",
-            reply: "ID: integer; GETNAME: bulk or null; SETNAME, SETINFO: OK; HELP: array",
+            reply: "ID: integer; GETNAME: bulk or null; SETNAME, SETINFO, TRACKING, CACHING: OK; TRACKINGINFO: map; "
+                + "GETREDIR: integer; HELP: array",
             run: ConnectionCommands.client),
     ]
 }
@@ -146,6 +149,14 @@ enum ConnectionCommands {
             guard call.count == 4 else { throw .arity("client|setinfo") }
             try setInfo(call)
             session.replies.simple("OK")
+        } else if call.isWord(1, "TRACKING") {
+            try TrackingCommands.tracking(call)
+        } else if call.isWord(1, "CACHING") {
+            try TrackingCommands.caching(call)
+        } else if call.isWord(1, "GETREDIR") {
+            try TrackingCommands.redirection(call)
+        } else if call.isWord(1, "TRACKINGINFO") {
+            try TrackingCommands.info(call)
         } else if call.isWord(1, "HELP") {
             call.help("CLIENT")
         } else {

@@ -76,7 +76,7 @@ extension Session {
     }
 
     /// To be called when something changed by which common commands mean something else.
-    func noteMode() { takesShortWays = subscriptions == nil }
+    func noteMode() { takesShortWays = subscriptions == nil && (tracking == nil || tracking?.isBroadcast == true) }
 
     /// Listens to nothing any more.
     func endSubscriptions() {

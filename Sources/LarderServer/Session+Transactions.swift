@@ -185,6 +185,7 @@ extension Session {
             attempt.next += 1
             let start = sentBytes + replies.count
             var call = Call(self, server, now: now, mayBlock: false, command: command, run: run)
+            willRead(command.spec, count: command.count) { command[$0] }
             do throws(CommandError) {
                 switch try command.spec.run(&call) {
                 case .done: break
@@ -214,6 +215,8 @@ extension Session {
 
     /// Forgets the transaction that EXEC has begun.
     func endExecution() {
+        guard execution != nil else { return }
+        caching = nil
         execution?.endWatches()
         execution = nil
     }

@@ -58,7 +58,7 @@ package final class Session: @unchecked Sendable {
     /// A parsed command that has not run yet, because files had to be opened, the disk to be read, or commits had to
     /// catch up.
     private var hasCommand = false
-    private var lastSpec: CommandSpec?
+    private(set) var lastSpec: CommandSpec?
 
     private(set) var database: Database {
         didSet { quickDatabase = Unmanaged.passUnretained(database) }
@@ -75,6 +75,10 @@ package final class Session: @unchecked Sendable {
     var allowsQuickCommands = true
     /// Whether nothing about the connection makes common commands mean something else.
     var takesShortWays = true
+    /// What CLIENT TRACKING has begun.
+    var tracking: TrackingClient?
+    /// What CLIENT CACHING said of the next command.
+    var caching: Bool?
     /// Whether commands run on the session's event loop just now.
     private(set) var isOnLoop = true
     /// What commands of a transaction publish once it is applied.
@@ -107,11 +111,14 @@ package final class Session: @unchecked Sendable {
         quickDatabase = Unmanaged.passUnretained(server.standardDatabase)
         parserMemory.initialize(to: RequestParser(limits: server.limits.requests))
         replyMemory.initialize(to: ReplyBuffer())
+        server.directory.add(id, self.pushes)
     }
 
     deinit {
         // A connection that is lost while another thread has its session is not told of its end.
         endSubscriptions()
+        if tracking != nil { track(nil) }
+        server.directory.remove(id)
         // Where it was away when the connection was closed, nobody called `end`.
         discardTransaction()
         endExecution()
@@ -206,6 +213,8 @@ package final class Session: @unchecked Sendable {
             if let pause = obstacle(spec, mayBlock: mayBlock) { return pause }
             hasCommand = false
             hasStarted = true
+            if tracking != nil { willRead(spec, count: parser.argumentCount) { parser.argument($0) } }
+            defer { if !call.isCold { endCaching(spec) } }
             switch try spec.run(&call) {
             case .done: break
             case .close: isClosing = true
@@ -391,6 +400,8 @@ package final class Session: @unchecked Sendable {
     func end() {
         isClosing = true
         endSubscriptions()
+        if tracking != nil { track(nil) }
+        server.directory.remove(id)
         view = .current
         discardTransaction()
         endExecution()

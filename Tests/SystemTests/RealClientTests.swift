@@ -125,4 +125,12 @@ import Testing
         #expect(end == .exited(0), "\(errors)")
         #expect(output == "all is well\n")
     }
+
+    @Test(arguments: [1, 2]) func redisPyTracking(_ threads: Int) throws {
+        let daemon = try DaemonProcess(["--threads", "\(threads)", "--notify-keyspace-events", "Ex"])
+        let (end, output, errors) = try ChildProcess.run(
+            try Self.python(), ["-", daemon.socketPath], input: Array(redisPyTrackingScript.utf8))
+        #expect(end == .exited(0), "\(errors)")
+        #expect(output == "all is well\n")
+    }
 }

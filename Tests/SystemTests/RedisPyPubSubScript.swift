@@ -85,3 +85,57 @@ let redisPyPubSubScript = #"""
     print("all is well")
 
     """#
+
+/// redis-py's client-side cache over CLIENT TRACKING against larderd, and notifications through its pubsub. Run with the
+/// socket's path.
+let redisPyTrackingScript = #"""
+    import sys
+    import time
+
+    import redis
+    from redis.cache import CacheConfig
+
+    path = sys.argv[1]
+
+
+    def expect(found, wanted):
+        if found != wanted:
+            raise AssertionError(f"found {found!r}, wanted {wanted!r}")
+
+
+    class LocalConnection(redis.UnixDomainSocketConnection):
+        """redis-py's cache asks every connection for the names that only those of TCP have."""
+
+        host, port = "local", 0
+
+
+    # The cache wants a version that we do not claim to be.
+    redis.connection.CacheProxyConnection.MIN_ALLOWED_VERSION = "7.0.0"
+    reader = redis.Redis(
+        connection_pool=redis.ConnectionPool(
+            connection_class=LocalConnection, path=path, protocol=3, max_connections=1,
+            cache_config=CacheConfig(max_size=100),
+        )
+    )
+    writer = redis.Redis(unix_socket_path=path, protocol=3)
+    cache = reader.get_cache()
+    writer.set("k", "0")
+    for step in range(200):
+        expect(reader.get("k"), str(step).encode())
+        expect(cache.size, 1)
+        expect(reader.get("k"), str(step).encode())
+        writer.set("k", str(step + 1))
+    writer.flushall()
+    expect(reader.get("k"), None)
+
+    # Expiry is told of within a second.
+    listener = redis.Redis(unix_socket_path=path, protocol=3, decode_responses=True).pubsub(ignore_subscribe_messages=True)
+    listener.psubscribe("__keyevent@0__:expired")
+    listener.get_message(timeout=60)
+    writer.set("soon", "v", px=50)
+    while (message := listener.get_message(timeout=60)) is None:
+        pass
+    expect(message["data"], "soon")
+    print("all is well")
+
+    """#
