@@ -2,6 +2,13 @@ import RESP
 
 // Nested in the client, because a program that also imports Larder finds a type of that name there.
 extension LarderClient {
+    /// How long an entry still has.
+    public enum TimeToLive: Hashable, Sendable {
+        /// It does not expire.
+        case never
+        case milliseconds(Int64)
+    }
+
     /// What the daemon knows about an entry besides its value. The answer to `META`.
     ///
     /// Thread-safe: a value.

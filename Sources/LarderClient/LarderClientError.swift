@@ -19,6 +19,10 @@ public struct LarderClientError: Error, Sendable {
         public static let server = Code("server")
         /// The connection ended before the answer had come, or the client was closed.
         public static let closed = Code("closed")
+        /// The task that called was cancelled. Whether a request that writes was carried out is not known.
+        public static let cancelled = Code("cancelled")
+        /// A transaction was begun again as often as was allowed, and each time another client had changed what it read.
+        public static let conflict = Code("conflict")
         /// The operating system refused: no permission to use the socket, too many open files.
         public static let io = Code("io")
         /// A stored value is not what the caller asked for.

@@ -10,17 +10,18 @@ extension Database {
     package func readAttached(_ key: UnsafeRawBufferPointer, now: Int64, ticket: inout CommitTicket) -> AnyObject? {
         if ForkGuard.isForked { return nil }
         let hash = Key.hash(key)
-        let shard = shard(Shard.index(hash))
-        shard.lock.lock()
-        defer { shard.lock.unlock() }
-        guard case .open = applied.presence, let entry = shard.table.find(key, hash: hash),
-            let object = entry.head.pointee.attachment?.takeUnretainedValue(), let record = entry.record,
-            let header = try? RecordHeader(parsing: record), applied.rules.freshness(header, now: now) == .fresh
-        else { return nil }
-        ticket = max(ticket, CommitTicket(sequence: max(undecided(entry), applied.sequence)))
-        shard.table.touch(entry)
-        shard.counters.hits += 1
-        return object
+        return withShard(hash) { shard in
+            shard.lock.withLock {
+                guard case .open = applied.presence, let entry = shard.table.find(key, hash: hash),
+                    let object = entry.head.pointee.attachment?.takeUnretainedValue(), let record = entry.record,
+                    let header = try? RecordHeader(parsing: record), applied.rules.freshness(header, now: now) == .fresh
+                else { return nil }
+                ticket = max(ticket, CommitTicket(sequence: max(undecided(entry), applied.sequence)))
+                shard.table.touch(entry)
+                shard.counters.hits += 1
+                return object
+            }
+        }
     }
 
     /// Attaches an object to the entry of a key, in place of another, unless the entry has changed or left memory.

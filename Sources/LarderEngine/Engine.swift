@@ -190,6 +190,14 @@ package final class Engine: @unchecked Sendable {
     @discardableResult
     package func maintain() -> Bool { isUsable && !ForkGuard.isForked && maintenance.round() }
 
+    /// Commits everything that is applied and puts it into the databases, synced. May block.
+    package func save() throws(LarderError) {
+        try ForkGuard.check("save")
+        guard isUsable else { throw LarderError(.closed, "the larder was closed", operation: "save") }
+        try pipeline.settle()
+        try checkpointer.checkpoint()
+    }
+
     /// Has the background thread start a round now.
     package func wakeMaintenance() { maintenance.wake() }
 

@@ -238,14 +238,9 @@ extension Database {
     /// What LevelDB has, which is known until the next checkpoint, and what memory makes of it.
     private func countStored() throws(LarderError) -> Int {
         var generation: UInt64 = 0
-        guard let store = try readableStore(appliedState, "count") else { return 0 }
-        if dirtyCount > Self.copiedMax { _ = try? checkpointer.flush(self) }
-        // Nothing is written to LevelDB meanwhile.
-        let view = try store.indexLock.withLock { () throws(LarderError) -> DatabaseView<HeldSnapshot>? in
-            try self.view("count", flushing: false) { (store) throws(LarderError) -> HeldSnapshot in
-                generation = store.writeGeneration
-                return try Snapshot.hold(store)
-            }
+        let view = try view("count", undisturbed: true) { (store) throws(LarderError) -> HeldSnapshot in
+            generation = store.writeGeneration
+            return try Snapshot.hold(store)
         }
         guard let view else { return 0 }
         let snapshot = Snapshot(self, view)

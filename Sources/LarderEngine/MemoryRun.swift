@@ -107,24 +107,26 @@ extension Database {
     /// Takes a view of everything applied before the call, and waits until that is committed. May block.
     /// - Parameters:
     ///   - prefix: of the keys that matter.
-    ///   - flushing: whether much of what is only in memory is written to LevelDB first.
+    ///   - undisturbed: whether no checkpoint and no sweep writes to LevelDB while `look` looks.
     ///   - look: takes of LevelDB what the view needs: called with all shards locked, so short.
     /// - Returns: nil when the database has no files.
     func view<Below: Sendable>(
-        _ operation: String, prefix: [UInt8] = [], flushing: Bool = true,
+        _ operation: String, prefix: [UInt8] = [], undisturbed: Bool = false,
         _ look: (EpochStore) throws(LarderError) -> Below
     ) throws(LarderError) -> DatabaseView<Below>? {
         try ForkGuard.check(operation)
         while true {
-            guard try readableStore(appliedState, operation) != nil else { return nil }
+            guard let store = try readableStore(appliedState, operation) else { return nil }
             // If that fails, more has to be copied.
-            if flushing, dirtyCount > Self.copiedMax { _ = try? checkpointer.flush(self) }
+            if dirtyCount > Self.copiedMax { _ = try? checkpointer.flush(self) }
             let before = checkpointer.takenBack
-            var view: DatabaseView<Below>?
-            try withAllShards { () throws(LarderError) in
-                guard case .open(let store) = applied.presence else { return }
-                view = DatabaseView(store: store, below: try look(store), run: MemoryRun(self, prefix: prefix))
+            func take() throws(LarderError) -> DatabaseView<Below>? {
+                try withAllShards { () throws(LarderError) in
+                    guard applied.store === store else { return nil }
+                    return DatabaseView(store: store, below: try look(store), run: MemoryRun(self, prefix: prefix))
+                }
             }
+            let view = undisturbed ? try store.indexLock.withLock(take) : try take()
             pipeline.drain()
             // Opened, closed or taken back meanwhile: once more.
             guard let view, checkpointer.takenBack == before else { continue }

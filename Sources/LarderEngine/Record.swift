@@ -173,6 +173,27 @@ package struct Record: Hashable, Sendable {
         stored = bytes
     }
 
+    /// A payload of `count` bytes that begins with as much of `former` as it has room for, and goes on with zeros; `edit`
+    /// then changes it in place. For values that are changed instead of replaced, which may be long: they are copied once.
+    package init(
+        _ header: RecordHeader, count: Int, former: Record?, _ edit: (UnsafeMutableRawBufferPointer) -> Void
+    ) {
+        let headerCount = header.byteCount
+        self.header = header
+        stored = [UInt8](unsafeUninitializedCapacity: headerCount + count) { space, initialized in
+            let bytes = UnsafeMutableRawBufferPointer(space)
+            guard let start = bytes.baseAddress else { return }
+            header.write(to: start)
+            // The room for the payload, which `count` gives its length.
+            let payload = UnsafeMutableRawBufferPointer(start: start + headerCount, count: count)
+            let kept = min(count, former?.payloadCount ?? 0)
+            former?.withPayload { payload.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[..<kept])) }
+            UnsafeMutableRawBufferPointer(rebasing: payload[kept...]).initializeMemory(as: UInt8.self, repeating: 0)
+            edit(payload)
+            initialized = headerCount + count
+        }
+    }
+
     /// Reads stored bytes.
     package init(parsing stored: [UInt8]) throws(RecordHeader.Defect) {
         header = try stored.withUnsafeBytes { bytes in

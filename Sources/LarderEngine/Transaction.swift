@@ -53,6 +53,22 @@ package struct TransactionUpdate {
         try updates[part].narrowed(to: positions, body)
     }
 
+    /// As ``update(part:positions:_:)`` for keys of two different parts.
+    package mutating func update(
+        part: Int, positions: [Int], and other: Int, _ otherPositions: [Int],
+        _ body: (inout Update, inout Update) throws(LarderError) -> Void
+    ) throws(LarderError) {
+        precondition(part != other, "two parts are needed")
+        // Taken out, so that both can be changed at once.
+        var otherUpdate = updates[other]
+        defer { updates[other] = otherUpdate }
+        try updates[part].narrowed(to: positions) { (update) throws(LarderError) in
+            try otherUpdate.narrowed(to: otherPositions) { (narrowed) throws(LarderError) in
+                try body(&update, &narrowed)
+            }
+        }
+    }
+
     /// What is to be done, by part.
     fileprivate var operations: [[CommitOperation]] { updates.map(\.operations) }
 }

@@ -90,6 +90,25 @@ package struct Update {
         put(index, Record(header, payload: payload))
     }
 
+    /// Stores the record of another key, or of another database: its storedAt, its rule and its codec stay.
+    package mutating func place(_ index: Int, _ record: Record) {
+        guard record.header.generation != generation else { return put(index, record) }
+        var header = record.header
+        header.generation = generation
+        put(index, Record(header, payload: record.payload))
+    }
+
+    /// Changes the value of the key at `index` in place: it gets `count` bytes, the former ones first and zeros behind them,
+    /// and then `edit` writes into it. A fresh entry keeps its deadline rule and its codec; where there is none, the new one
+    /// is governed. Either is stamped with this update's time.
+    package mutating func change(_ index: Int, count: Int, _ edit: (UnsafeMutableRawBufferPointer) -> Void) {
+        let former = current(index)
+        let header = RecordHeader(
+            storedAt: now, rule: former?.header.rule ?? .governed, codec: former?.header.codec ?? .raw,
+            generation: generation)
+        put(index, Record(header, count: count, former: former, edit))
+    }
+
     /// Removes the key at `index`, whatever is stored there.
     package mutating func remove(_ index: Int) {
         operations.append(.remove(keys[index], changeNote(index)))

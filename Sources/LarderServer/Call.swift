@@ -101,6 +101,11 @@ struct Call {
         return CommandError("ERR the entry is not in memory")
     }
 
+    /// Has a command that is about to work on so many bytes run where others do not wait for it.
+    mutating func mayTakeLong(bytes: Int) throws(CommandError) {
+        if !mayBlock, bytes > Limits.loopBytesMax { throw cold() }
+    }
+
     /// What is known of an entry without its payload.
     struct Facts {
         let header: RecordHeader
@@ -124,7 +129,7 @@ struct Call {
     /// - Parameter body: called with the fresh entry, if there is one. Copies what it needs, and calls nothing.
     /// - Returns: whether there is one.
     @discardableResult
-    private mutating func read(_ index: Int, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void)
+    mutating func read(_ index: Int, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void)
         throws(CommandError) -> Bool
     {
         guard session.tracksReads else { return try readEntry(index, body) }
@@ -203,6 +208,14 @@ struct Call {
         return records
     }
 
+    /// Refuses to load values that are longer together than those of one reply may be. Where nothing is loaded, they are in
+    /// memory, and bounded by it.
+    mutating func limitTotal(of keys: some Sequence<Key>) throws(CommandError) {
+        guard mayBlock else { return }
+        var room = server.limits.replyBytesMax
+        for key in keys { try take(try read(key, nil), from: &room) }
+    }
+
     private func take(_ record: Record?, from room: inout Int) throws(CommandError) {
         room -= record?.payloadCount ?? 0
         if room < 0 { throw .tooLongReply(server.limits) }
@@ -271,6 +284,52 @@ struct Call {
     private func note(_ key: Key, _ header: RecordHeader, _ rules: FreshnessRules) {
         guard let deadline = rules.deadline(header) else { return }
         server.tracking.didRead(Array(key.bytes), deadline: deadline)
+    }
+
+    /// Runs one change of entries of the connection's database and of another one, as one commit unit. The other one gets
+    /// files first if it has none and something could be written to it.
+    mutating func update<Result>(
+        _ keys: [Key], and other: Database, _ otherKeys: [Key],
+        _ body: (inout Update, inout Update) throws(LarderError) -> Result
+    ) throws(CommandError) -> Result {
+        if let run {
+            var result: Result?
+            try run.update(database, keys, and: other, otherKeys) { (update, otherUpdate) throws(LarderError) in
+                prepare(&update, hasLoaded: true)
+                prepare(&otherUpdate, hasLoaded: true)
+                result = try body(&update, &otherUpdate)
+            }
+            guard let result else { preconditionFailure("the body of an update was not called") }
+            return result
+        }
+        if !other.isReady(forWriting: true) {
+            guard mayBlock else { throw cold() }
+            // Nothing to write comes from nothing: then no files are made.
+            var isNeeded = false
+            for key in keys where try read(key, nil) != nil { isNeeded = true }
+            do throws(LarderError) {
+                try other.prepare(forWriting: isNeeded || other.exists)
+            } catch {
+                throw CommandError(error)
+            }
+        }
+        do throws(LarderError) {
+            var result: Result?
+            let ticket = try database.perform(keys, and: other, otherKeys, now: now, onlyIfHot: !mayBlock) {
+                (update, otherUpdate) throws(LarderError) in
+                prepare(&update, hasLoaded: true)
+                prepare(&otherUpdate, hasLoaded: true)
+                result = try body(&update, &otherUpdate)
+            }
+            if let ticket {
+                depends(on: ticket)
+                guard let result else { preconditionFailure("the body of an update was not called") }
+                return result
+            }
+        } catch {
+            throw CommandError(error)
+        }
+        throw cold()
     }
 
     /// - Returns: nil when it would have to block, and may not.

@@ -4,9 +4,16 @@ import RESP
 package enum CommandTable {
     /// In the order of their groups, as help and documentation show them.
     package static let all: [CommandSpec] =
-        stringCommands + keyCommands + expiryCommands + transactionCommands + pubsubCommands + connectionCommands
-        + serverCommands
-        + larderCommands
+        stringCommands + storingCommands + valuePartCommands + numberCommands + bitCommands
+        + bitFieldCommands + lcsCommands + conditionalCommands + keyCommands + movingCommands
+        + dumpCommands + objectCommands + expiryCommands + transactionCommands + pubsubCommands + connectionCommands
+        + clientCommands + commandCommands + serverCommands + administrationCommands + configCommands + larderCommands
+
+    /// The groups of HELP where a command's subcommands are not of the group `server`.
+    static let helpGroups = ["client": "connection", "object": "generic"]
+
+    /// With all subcommands, each behind its command.
+    package static let withSubcommands: [CommandSpec] = all.flatMap { [$0] + $0.subcommands }
 
     private static let byName: [ShortWord: CommandSpec] = Dictionary(
         uniqueKeysWithValues: all.map { ($0.word, $0) })

@@ -4,18 +4,19 @@ import RESP
 extension CommandTable {
     static let connectionCommands: [CommandSpec] = [
         CommandSpec(
-            "ping", arity: -1, [.fast, .loading, .stale], group: "connection", since: "1.0.0", complexity: "O(1)",
+            "ping", arity: -1, [.fast], group: "connection", since: "1.0.0", complexity: "O(1)",
             syntax: "[message]", summary: "Answers, so that one knows the daemon lives.",
             reply: "PONG, or the message as bulk", run: ConnectionCommands.ping),
         CommandSpec(
             "echo", arity: 2, [.fast, .loading, .stale], group: "connection", since: "1.0.0", complexity: "O(1)",
             syntax: "message", summary: "Returns the message.", reply: "bulk", run: ConnectionCommands.echo),
         CommandSpec(
-            "quit", arity: -1, [.fast, .loading, .stale, .noScript, .allowBusy, .inMulti], group: "connection",
-            since: "1.0.0", complexity: "O(1)",
+            "quit", arity: -1, [.fast, .loading, .stale, .noScript, .noAuth, .allowBusy, .inMulti],
+            group: "connection", since: "1.0.0", complexity: "O(1)",
             summary: "Closes the connection once the replies are sent.", reply: "OK", run: ConnectionCommands.quit),
         CommandSpec(
-            "hello", arity: -1, [.fast, .loading, .stale], group: "connection", since: "6.0.0", complexity: "O(1)",
+            "hello", arity: -1, [.fast, .loading, .stale, .noScript, .noAuth, .allowBusy], group: "connection",
+            since: "6.0.0", complexity: "O(1)",
             syntax: "[protover [AUTH username password] [SETNAME clientname]]",
             summary: "Changes to RESP2 or RESP3, and tells about the server.", reply: "map",
             run: ConnectionCommands.hello),
@@ -24,14 +25,14 @@ extension CommandTable {
             syntax: "name", summary: "Changes the connection's database; 0 is the one it begins with.", reply: "OK",
             run: ConnectionCommands.select),
         CommandSpec(
-            "client", arity: -2, [.fast, .loading, .stale], group: "connection", since: "2.4.0", complexity: "O(1)",
-            syntax: "ID | GETNAME | SETNAME name | SETINFO LIB-NAME|LIB-VER value | "
-                + "TRACKING ON|OFF [REDIRECT id] [BCAST] [PREFIX prefix ...] [OPTIN] [OPTOUT] [NOLOOP] | "
-                + "CACHING YES|NO | TRACKINGINFO | GETREDIR | HELP",
-            summary: "Names the connection and tells about it.",
-            reply: "ID: integer; GETNAME: bulk or null; SETNAME, SETINFO, TRACKING, CACHING: OK; TRACKINGINFO: map; "
-                + "GETREDIR: integer; HELP: array",
-            run: ConnectionCommands.client),
+            "auth", arity: -2, [.fast, .loading, .stale, .noScript, .noAuth, .allowBusy], group: "connection",
+            since: "1.0.0", complexity: "O(1)", syntax: "[username] password",
+            summary: "Gives the password that larderd was started with (--password-file).", reply: "OK",
+            run: ConnectionCommands.auth),
+        CommandSpec(
+            "reset", arity: 1, [.fast, .loading, .stale, .noScript, .noAuth, .allowBusy, .inMulti],
+            group: "connection", since: "6.2.0", complexity: "O(N) with N what the connection watches and listens to",
+            summary: "Makes the connection as it was when it began.", reply: "RESET", run: ConnectionCommands.reset),
     ]
 }
 
@@ -76,6 +77,55 @@ enum ConnectionCommands {
         return .done
     }
 
+    // MARK: AUTH and RESET
+
+    @Sendable static func auth(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard call.count <= 3 else { throw .syntax }
+        if call.count == 2, call.server.password == nil {
+            throw CommandError(
+                "ERR AUTH <password> called without any password configured for the default user. "
+                    + "Are you sure your configuration is correct?")
+        }
+        try authenticate(call, user: call.count == 3 ? 1 : nil, password: call.count - 1)
+        call.session.replies.simple("OK")
+        return .done
+    }
+
+    /// There is one user, `default`; without a password it may give any.
+    private static func authenticate(_ call: Call, user: Int?, password: Int) throws(CommandError) {
+        let isUser = user.map { call.text($0) == "default" } ?? true
+        guard isUser, isPassword(call.bytes(password), call.server.password) else {
+            throw CommandError("WRONGPASS invalid username-password pair or user is disabled.")
+        }
+        call.session.isAuthenticated = true
+    }
+
+    /// Compares in a time that does not tell how much of the password is right.
+    private static func isPassword(_ given: UnsafeRawBufferPointer, _ password: [UInt8]?) -> Bool {
+        guard let password else { return true }
+        var difference = given.count ^ password.count
+        for index in 0..<given.count { difference |= Int(given[index] ^ password[index % max(1, password.count)]) }
+        return difference == 0 && !password.isEmpty
+    }
+
+    @Sendable static func reset(_ call: inout Call) throws(CommandError) -> Outcome {
+        let session = call.session
+        session.discardTransaction()
+        session.endSubscriptions()
+        if session.tracking != nil { session.track(nil) }
+        session.see(.current)
+        session.select(call.server.standardDatabase)
+        session.endMonitoring()
+        session.name = ""
+        session.replyMode = .on
+        session.replies.version = .two
+        session.isAuthenticated = call.server.password == nil
+        session.record.isNoEvict.store(false, ordering: .relaxed)
+        session.record.isNoTouch.store(false, ordering: .relaxed)
+        session.replies.simple("RESET")
+        return .done
+    }
+
     // MARK: HELLO
 
     @Sendable static func hello(_ call: inout Call) throws(CommandError) -> Outcome {
@@ -89,7 +139,14 @@ enum ConnectionCommands {
             }
             version = asked
         }
-        if let name = try helloOptions(call) { call.session.name = name }
+        let name = try helloOptions(call)
+        guard call.session.isAuthenticated else {
+            throw CommandError(
+                "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH "
+                    + "<user> <pass> option can be used to authenticate the client and select the RESP protocol version "
+                    + "at the same time")
+        }
+        if let name { call.session.name = name }
         let session = call.session
         session.replies.version = version
         session.replies.map(count: 7)
@@ -116,75 +173,15 @@ enum ConnectionCommands {
         var index = 2
         while index < call.count {
             if call.isWord(index, "AUTH"), index + 2 < call.count {
-                // No password is configured: as in Redis then, the default user may give any.
-                guard call.text(index + 1) == "default" else {
-                    throw CommandError("WRONGPASS invalid username-password pair or user is disabled.")
-                }
+                try authenticate(call, user: index + 1, password: index + 2)
                 index += 3
             } else if call.isWord(index, "SETNAME"), index + 1 < call.count {
-                name = try clientName(call, index + 1)
+                name = try ClientCommands.name(call, index + 1)
                 index += 2
             } else {
                 throw CommandError("ERR Syntax error in HELLO option '", shown(call.bytes(index), 128), "'")
             }
         }
         return name
-    }
-
-    // MARK: CLIENT
-
-    @Sendable static func client(_ call: inout Call) throws(CommandError) -> Outcome {
-        let session = call.session
-        if call.isWord(1, "ID") {
-            guard call.count == 2 else { throw .arity("client|id") }
-            session.replies.integer(session.id)
-        } else if call.isWord(1, "GETNAME") {
-            guard call.count == 2 else { throw .arity("client|getname") }
-            if session.name.isEmpty { session.replies.null() } else { session.replies.bulk(session.name) }
-        } else if call.isWord(1, "SETNAME") {
-            guard call.count == 3 else { throw .arity("client|setname") }
-            session.name = try clientName(call, 2)
-            session.replies.simple("OK")
-        } else if call.isWord(1, "SETINFO") {
-            guard call.count == 4 else { throw .arity("client|setinfo") }
-            try setInfo(call)
-            session.replies.simple("OK")
-        } else if call.isWord(1, "TRACKING") {
-            try TrackingCommands.tracking(call)
-        } else if call.isWord(1, "CACHING") {
-            try TrackingCommands.caching(call)
-        } else if call.isWord(1, "GETREDIR") {
-            try TrackingCommands.redirection(call)
-        } else if call.isWord(1, "TRACKINGINFO") {
-            try TrackingCommands.info(call)
-        } else if call.isWord(1, "HELP") {
-            call.help("CLIENT")
-        } else {
-            throw .unknownSubcommand(call, "CLIENT")
-        }
-        return .done
-    }
-
-    private static func setInfo(_ call: Call) throws(CommandError) {
-        let isLibrary = call.isWord(2, "LIB-NAME")
-        guard isLibrary || call.isWord(2, "LIB-VER") else {
-            throw CommandError("ERR Unrecognized option '", shown(call.bytes(2), 128), "'")
-        }
-        guard isPlain(call.bytes(3)) else {
-            throw CommandError(
-                "ERR \(isLibrary ? "lib-name" : "lib-ver") cannot contain spaces, newlines or special characters.")
-        }
-        if isLibrary { call.session.libraryName = call.text(3) } else { call.session.libraryVersion = call.text(3) }
-    }
-
-    private static func clientName(_ call: Call, _ index: Int) throws(CommandError) -> String {
-        guard isPlain(call.bytes(index)) else {
-            throw CommandError("ERR Client names cannot contain spaces, newlines or special characters.")
-        }
-        return call.text(index)
-    }
-
-    private static func isPlain(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        bytes.count <= Limits.clientNameBytesMax && bytes.allSatisfy { $0 >= 0x21 && $0 <= 0x7E }
     }
 }

@@ -191,6 +191,12 @@ struct View: Sendable {
         return try database.cursor(options)
     }
 
+    /// One instant to read from more than once.
+    func snapshot() throws(LarderError) -> Snapshot {
+        if let open { return open.snapshot }
+        return try database.snapshot()
+    }
+
     func count() throws(LarderError) -> Int {
         if let open { return try open.snapshot.count(includingExpired: true) }
         return try database.count(includingExpired: true)

@@ -9,10 +9,11 @@ extension CommandTable {
             run: StringCommands.get),
         CommandSpec(
             "set", arity: -3, [.write, .creates], keys: .one, group: "string", since: "1.0.0", complexity: "O(1)",
-            syntax: "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds "
+            syntax:
+                "key value [NX | XX | IFEQ value | IFNE value | IFDEQ digest | IFDNE digest] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds "
                 + "| PXAT unix-time-milliseconds | KEEPTTL | POLICY name|seconds] [CODEC raw|json|plist|custom]",
             summary: "Stores a value, and says how long it stays fresh if not as the database's policy says.",
-            reply: "OK; null when NX or XX forbade it; with GET the former value or null", run: StringCommands.set),
+            reply: "OK; null when the condition forbade it; with GET the former value or null", run: StringCommands.set),
         CommandSpec(
             "getdel", arity: 2, [.write, .fast], keys: .one, group: "string", since: "6.2.0", complexity: "O(1)",
             syntax: "key", summary: "Returns the value of a key and removes the key.",
@@ -89,9 +90,7 @@ enum StringCommands {
         }
         let (former, isStored) = try call.update([key], loading: true) { update -> (Record?, Bool) in
             let former = update.current(0)
-            if options.condition == .absent && former != nil || options.condition == .present && former == nil {
-                return (former, false)
-            }
+            guard options.condition.allows(former) else { return (former, false) }
             if let rule = options.rule(former, now: update.now) {
                 update.put(0, payload: value, rule: rule, codec: options.codec)
             } else if former != nil {
@@ -107,162 +106,5 @@ enum StringCommands {
             call.session.replies.null()
         }
         return .done
-    }
-}
-
-/// What stands behind `SET key value`.
-struct SetOptions {
-    enum Condition { case none, absent, present }
-    enum Lifetime {
-        case governed
-        /// An instant in milliseconds since 1970.
-        case until(Int64)
-        case policy(UpdatePolicy)
-        case keep
-    }
-
-    private(set) var condition = Condition.none
-    private(set) var returnsFormer = false
-    private(set) var lifetime = Lifetime.governed
-    private(set) var codec = Codec.raw
-
-    var needsCurrent: Bool {
-        if case .keep = lifetime { return true }
-        return condition != .none || returnsFormer
-    }
-
-    /// The deadline rule of the new entry; nil when its deadline has passed already, so that nothing is to be stored.
-    func rule(_ former: Record?, now: Int64) -> DeadlineRule? {
-        switch lifetime {
-        case .governed: .governed
-        case .until(let deadline): deadline > now ? .own(deadline) : nil
-        case .policy(let policy): .policy(policy, now: now)
-        case .keep: former?.header.rule ?? .governed
-        }
-    }
-
-    /// Reads the words. As in Redis they must fit together before the values behind them are looked at.
-    init(_ call: Call) throws(CommandError) {
-        var words = Words()
-        var index = 3
-        while index < call.count {
-            index = try words.take(call, index)
-        }
-        condition = words.condition
-        returnsFormer = words.returnsFormer
-        if let index = words.codecIndex {
-            guard let named = Codec(name: call.text(index)) else {
-                throw CommandError("ERR the codec is one of raw, json, plist, custom")
-            }
-            codec = named
-        }
-        switch words.lifetime {
-        case nil: break
-        case .keep: lifetime = .keep
-        case .policy(let index):
-            guard let policy = UpdatePolicy(call.text(index)) else { throw LarderCommands.badPolicy }
-            lifetime = .policy(policy)
-        case .expiry(let form, let index):
-            let value = try call.integer(index)
-            lifetime = .until(try form.deadline(value, now: call.now, command: "set", positive: true))
-        }
-    }
-
-    /// Which options there are, and where their values stand.
-    private struct Words {
-        enum Lifetime {
-            case keep
-            case policy(Int)
-            case expiry(ExpiryForm, Int)
-        }
-
-        var condition = Condition.none
-        var returnsFormer = false
-        var lifetime: Lifetime?
-        var codecIndex: Int?
-
-        /// Takes the option at `index`.
-        /// - Returns: where the next one begins.
-        mutating func take(_ call: Call, _ index: Int) throws(CommandError) -> Int {
-            if call.isWord(index, "NX"), condition != .present {
-                condition = .absent
-            } else if call.isWord(index, "XX"), condition != .absent {
-                condition = .present
-            } else if call.isWord(index, "GET") {
-                returnsFormer = true
-            } else if call.isWord(index, "KEEPTTL"), lifetime == nil || isKeep {
-                lifetime = .keep
-            } else {
-                guard index + 1 < call.count else { throw .syntax }
-                try takePair(call, index)
-                return index + 2
-            }
-            return index + 1
-        }
-
-        private var isKeep: Bool {
-            if case .keep = lifetime { true } else { false }
-        }
-
-        private mutating func takePair(_ call: Call, _ index: Int) throws(CommandError) {
-            if call.isWord(index, "CODEC"), codecIndex == nil {
-                codecIndex = index + 1
-            } else if call.isWord(index, "POLICY"), lifetime == nil {
-                lifetime = .policy(index + 1)
-            } else if let form = ExpiryForm(call, index), mayFollow(form) {
-                lifetime = .expiry(form, index + 1)
-            } else {
-                throw .syntax
-            }
-        }
-
-        /// As in Redis the same form may be given again, and the last one counts.
-        private func mayFollow(_ form: ExpiryForm) -> Bool {
-            switch lifetime {
-            case nil: true
-            case .expiry(let before, _): before == form
-            case .keep, .policy: false
-            }
-        }
-    }
-}
-
-/// How a number says when an entry expires.
-struct ExpiryForm: Equatable {
-    let isSeconds: Bool
-    let isAbsolute: Bool
-
-    static let seconds = ExpiryForm(isSeconds: true, isAbsolute: false)
-    static let milliseconds = ExpiryForm(isSeconds: false, isAbsolute: false)
-    static let unixSeconds = ExpiryForm(isSeconds: true, isAbsolute: true)
-    static let unixMilliseconds = ExpiryForm(isSeconds: false, isAbsolute: true)
-
-    /// The deadline in milliseconds since 1970.
-    /// - Parameter positive: whether zero and negative numbers are an error, as they are for SET.
-    func deadline(_ value: Int64, now: Int64, command: String, positive: Bool) throws(CommandError) -> Int64 {
-        let invalid = CommandError("ERR invalid expire time in '\(command)' command")
-        if positive, value <= 0 { throw invalid }
-        let (scaled, overflow) = isSeconds ? value.multipliedReportingOverflow(by: 1000) : (value, false)
-        if overflow { throw invalid }
-        if isAbsolute { return scaled }
-        let (sum, carry) = scaled.addingReportingOverflow(now)
-        if carry { throw invalid }
-        return sum
-    }
-}
-
-extension ExpiryForm {
-    init?(_ call: Call, _ index: Int) {
-        if call.isWord(index, "EX") {
-            self = .seconds
-        } else if call.isWord(index, "PX") {
-            self = .milliseconds
-        } else if call.isWord(index, "EXAT") {
-            self = .unixSeconds
-        } else if call.isWord(index, "PXAT") {
-            self = .unixMilliseconds
-        } else {
-            return nil
-        }
     }
 }

@@ -43,8 +43,7 @@ enum TrackingCommands {
         }
     }
 
-    static func tracking(_ call: Call) throws(CommandError) {
-        guard call.count >= 3 else { throw .arity("client|tracking") }
+    @Sendable static func tracking(_ call: inout Call) throws(CommandError) -> Outcome {
         let options = try Options(call)
         let session = call.session
         if call.isWord(2, "ON") {
@@ -67,6 +66,7 @@ enum TrackingCommands {
             throw .syntax
         }
         session.replies.simple("OK")
+        return .done
     }
 
     /// What does not go together, or with how the connection tracks now.
@@ -122,8 +122,7 @@ enum TrackingCommands {
             other + Array("'. Prefixes for a single client must not overlap.".utf8))
     }
 
-    static func caching(_ call: Call) throws(CommandError) {
-        guard call.count == 3 else { throw .arity("client|caching") }
+    @Sendable static func caching(_ call: inout Call) throws(CommandError) -> Outcome {
         guard let tracking = call.session.tracking else {
             throw CommandError(
                 "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode "
@@ -143,15 +142,15 @@ enum TrackingCommands {
             throw .syntax
         }
         call.session.replies.simple("OK")
+        return .done
     }
 
-    static func redirection(_ call: Call) throws(CommandError) {
-        guard call.count == 2 else { throw .arity("client|getredir") }
+    @Sendable static func redirection(_ call: inout Call) throws(CommandError) -> Outcome {
         call.session.replies.integer(call.session.tracking?.redirect ?? -1)
+        return .done
     }
 
-    static func info(_ call: Call) throws(CommandError) {
-        guard call.count == 2 else { throw .arity("client|trackinginfo") }
+    @Sendable static func info(_ call: inout Call) throws(CommandError) -> Outcome {
         let session = call.session
         let tracking = session.tracking
         let flags = flags(session)
@@ -165,6 +164,7 @@ enum TrackingCommands {
         let prefixes = (tracking?.prefixes ?? []).sorted { $0.lexicographicallyPrecedes($1) }
         session.replies.array(count: prefixes.count)
         for prefix in prefixes { session.replies.bulk(prefix) }
+        return .done
     }
 
     private static func flags(_ session: Session) -> [String] {

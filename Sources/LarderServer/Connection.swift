@@ -18,6 +18,8 @@ final class Connection {
         case away
         /// The next one waits until less waits to be committed.
         case congested
+        /// The next one waits until CLIENT PAUSE is over.
+        case paused
         /// The next one waits until the client has taken its replies.
         case full
         /// There will be no next one.
@@ -128,7 +130,7 @@ final class Connection {
             switch progress {
             case .idle: true
             case .full: session.parser.bufferedBytes < eventLoop.server.limits.inputBytesPause
-            case .running, .working, .away, .congested, .closing: false
+            case .running, .working, .away, .congested, .paused, .closing: false
             }
         if isWanted, !isClosed, !hasEnded, !isFinishing { startReading() } else { stopReading() }
     }
@@ -164,6 +166,7 @@ final class Connection {
         } else {
             // `count` bytes of the loop's buffer were just written by libuv. They stay there until this call is over.
             session.parser.borrow(UnsafeMutableRawBufferPointer(start: buffer?.base, count: count))
+            eventLoop.commandCounter.bytesIn.add(count)
         }
         // What was sent to this connection before its client sent this goes out before the replies.
         eventLoop.pushes.deliverAll()
@@ -208,6 +211,9 @@ final class Connection {
                 return .working
             case .cold: return .away
             case .congested: return .congested
+            case .paused:
+                eventLoop.notePaused(self)
+                return .paused
             case .closing: return .closing
             case .sliceEnded: break
             case .outputFull:
@@ -350,6 +356,7 @@ final class Connection {
 
     private func didSend(_ count: Int) {
         session.didSend(count)
+        eventLoop.commandCounter.bytesOut.add(count)
         lastProgress = eventLoop.time
     }
 
@@ -420,7 +427,10 @@ final class Connection {
         let limits = eventLoop.server.limits
         // Replies that wait for a commit are not the client's fault.
         let isStalled = isWriting || session.sendableCount > 0
-        if isOverSoftLimit(time) {
+        let idle = Int64(eventLoop.server.settings.idleSeconds.read()) * 1000
+        if idle > 0, progress == .idle, session.isIdle(for: idle) {
+            close("it sent nothing for \(idle / 1000) s (CONFIG SET timeout)")
+        } else if isOverSoftLimit(time) {
             close(
                 "it left more than \(limits.subscriberBytesSoft) bytes of messages unread for "
                     + "\(limits.subscriberSoftMilliseconds) ms (--max-subscriber-output)")

@@ -29,6 +29,26 @@ package let deliberateDifferences: [DeliberateDifference] = [
         "Databases have names; 0 to 15 are names like others. What is neither a number nor a name gets an error that "
             + "tells the rule."),
     DeliberateDifference(
+        "COPY and MOVE take names", before: ["SET k v"], "MOVE k books",
+        redis: "-ERR value is not an integer or out of range", larder: ":1", "As SELECT does."),
+    DeliberateDifference(
+        "OBJECT ENCODING goes by the bytes", before: ["SET k abc", "APPEND k def"], "OBJECT ENCODING k",
+        redis: "$3\r\nraw", larder: "$6\r\nembstr",
+        "Bytes have no encoding here: what is told is how Redis keeps a value that was stored by SET."),
+    DeliberateDifference(
+        "MEMORY USAGE tells Larder's memory", before: ["SET k v"], "MEMORY USAGE k", redis: ":", larder: ":144",
+        "What the entry takes while it is in memory: its record, its key and 112 bytes."),
+    DeliberateDifference(
+        "MEMORY DOCTOR and STATS tell Larder's memory", "MEMORY DOCTOR", redis: "$",
+        larder: "$9", "They have other parts than Redis' memory."),
+    DeliberateDifference(
+        "HELP is in our words", "OBJECT HELP", redis: "*15", larder: "*2",
+        "Every HELP shows the syntax and the summary of the command's row."),
+    DeliberateDifference(
+        "RESTORE takes strings only",
+        "RESTORE k 0 \"\\x01\\x01\\x01\\x61\\x0a\\x00\\xf5\\xb0\\x52\\x93\\x8d\\xc0\\xe4\\x62\"",
+        redis: "+OK", larder: "-ERR Bad data format", "Only strings exist. The payload is that of a list."),
+    DeliberateDifference(
         "SCAN refuses a cursor that it did not give", "SCAN 12345", redis: "*2", larder: "-ERR unknown cursor 12345",
         "Cursors stand for the last key seen, in a bounded table. To go on from nowhere would leave out keys silently."),
     DeliberateDifference(
@@ -44,12 +64,30 @@ package let deliberateDifferences: [DeliberateDifference] = [
         "SET has POLICY and CODEC", "SET k v POLICY high", redis: "-ERR syntax error", larder: "+OK",
         "Entries may have a policy of their own, and say how their bytes are encoded."),
     DeliberateDifference(
+        "SET has IFEQ, IFNE, IFDEQ and IFDNE", "SET k v IFEQ v", redis: "-ERR syntax error", larder: "$-1",
+        "From Redis 8.4, with DELEX, DIGEST and MSETEX: a cache can replace a value if it is still the one it read."),
+    DeliberateDifference(
         "commands of other types are unknown", "LPUSH k v", redis: ":1", larder: "-ERR unknown command 'LPUSH'",
         "Only strings exist."),
     DeliberateDifference(
-        "CLIENT and COMMAND have fewer subcommands", "CLIENT LIST", redis: "$",
-        larder: "-ERR unknown subcommand 'LIST'",
-        "Those that client libraries send when they connect are there."),
+        "CLIENT NO-TOUCH", "CLIENT NO-TOUCH ON", redis: "-ERR unknown subcommand 'NO-TOUCH'. Try CLIENT HELP.",
+        larder: "+OK", "From newer Redis, accepted: reads count for what stays in memory all the same."),
+    DeliberateDifference(
+        "HELP of commands with subcommands", "CONFIG HELP", redis: "*11", larder: "*11\r\n+CONFIG <subcommand>",
+        "Made from the command table, in our words."),
+    DeliberateDifference(
+        "DEBUG", "DEBUG SLEEP 0", redis: "-ERR DEBUG command not allowed. If the enable-debug-command",
+        larder: "-ERR DEBUG command not allowed: larderd has to be started with --enable-debug",
+        "Refused by both; the way to allow it differs. DEBUG SLEEP then has only its own connection wait."),
+    DeliberateDifference(
+        "LATENCY DOCTOR", "LATENCY DOCTOR", redis: "$288", larder: "$85", "In our words."),
+    DeliberateDifference(
+        "settings that larderd is started with", "CONFIG SET maxmemory 100mb", redis: "+OK",
+        larder: "-ERR CONFIG SET failed (possibly related to argument 'maxmemory') - it is set when larderd starts",
+        "Memory, databases, durability and files are given to larderd when it starts."),
+    DeliberateDifference(
+        "notes in key specifications", "COMMAND INFO set", redis: "*1\r\n*10\r\n$3\r\nset\r\n:-3",
+        larder: "*1\r\n*10\r\n$3\r\nset\r\n:-3", "Key specifications have no notes."),
     DeliberateDifference(
         "SHUTDOWN has no ABORT", "SHUTDOWN ABORT", redis: "-ERR No shutdown in progress.", larder: "-ERR syntax error",
         "A stop takes at most a few seconds and is not taken back."),
@@ -62,4 +100,11 @@ package let deliberateDifferences: [DeliberateDifference] = [
         "what EXEC publishes to its own connection stands behind the reply",
         before: ["HELLO 3", "SUBSCRIBE x", "MULTI", "PUBLISH x y"], "EXEC", redis: "*1\r\n>3", larder: "*1\r\n:1",
         "A push within the reply breaks clients. Messages go out once the transaction is applied."),
+    DeliberateDifference(
+        "what a connection hears of its own writes stands behind their replies",
+        before: ["HELLO 3", "CONFIG SET notify-keyspace-events KEA", "PSUBSCRIBE __key*"], "SET k v", redis: ">4",
+        larder: "+OK", "Notifications tell of what is committed, and so follow the commit."),
+    DeliberateDifference(
+        "a purge tells a connection that tracks before it answers", before: ["HELLO 3", "CLIENT TRACKING ON"],
+        "FLUSHALL", redis: "+OK", larder: ">2", "It happens on another thread, and everybody is told first."),
 ]

@@ -12,6 +12,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     /// What other threads tell the loop.
     enum Message: Sendable {
         case accept(descriptor: Int32)
+        /// Close a connection, for a reason that is logged.
+        case close(Int64, String)
         case finished(Int64, Session.WorkResult)
         case prepared(Int64, LarderError?)
         case returned(Int64, Session.Pause)
@@ -41,7 +43,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
 
     /// Messages for the connections of this loop.
     let pushes: PushQueue
-    private let commandCounter: CommandCounts.Counter
+    let commandCounter: CommandCounter
     private var connections: [Int64: Connection] = [:]
     /// Connections whose commands wait because too much waits to be committed.
     private var congested: [Connection] = []
@@ -52,6 +54,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     private var unsent: [Connection] = []
     private var spareList: [Connection] = []
     private var spareHolding: [Connection] = []
+    /// Connections whose commands wait for the end of CLIENT PAUSE.
+    private var paused: [Connection] = []
     private var overdue: [(Connection, reason: String)] = []
     private var hasNewWrites = false
     /// Whether this loop wants to be told when commits are decided.
@@ -70,7 +74,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         self.workers = workers
         self.coldWorkers = coldWorkers
         self.log = log
-        commandCounter = server.commands.newCounter()
+        commandCounter = server.statistics.newCounter()
         pushes = PushQueue(server.pubsub.pending)
         loop = .allocate(capacity: 1)
         wakeUp = .allocate(capacity: 1)
@@ -172,6 +176,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         for message in messages {
             switch message {
             case .accept(let descriptor): accept(descriptor)
+            case .close(let id, let reason): connections[id]?.close(reason)
             case .finished(let id, let result): connections[id]?.finish(result)
             case .prepared(let id, let error): connections[id]?.finishPreparing(error)
             case .returned(let id, let pause):
@@ -270,6 +275,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         let now = server.engine.monotonic()
         for connection in Array(connections.values) { connection.tick(time, monotonic: now) }
         resumeCongested()
+        resumePaused(now)
         if isStopping {
             if now >= stopDeadline {
                 for connection in Array(connections.values) { connection.close("the daemon is stopping") }
@@ -285,7 +291,11 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     /// Takes over a connected socket, which the listener has counted.
     private func accept(_ descriptor: Int32) {
         guard !isStopping else { return drop(.accept(descriptor: descriptor)) }
-        let session = Session(id: server.newClientID(), server: server, counter: commandCounter, pushes: pushes)
+        let id = server.newClientID()
+        let record = ClientRecord(
+            id: id, address: server.clientAddress, descriptor: descriptor, now: server.engine.now()
+        ) { [weak self] reason in self?.send(.close(id, reason)) }
+        let session = Session(id: id, server: server, counter: commandCounter, pushes: pushes, record: record)
         let connection = Connection(session, self)
         connections[session.id] = connection
         connection.open(descriptor)
@@ -295,6 +305,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         let id = connection.session.id
         guard connections.removeValue(forKey: id) != nil else { return }
         if connection.isListedAsCongested { congested.removeAll { $0 === connection } }
+        paused.removeAll { $0 === connection }
         if connection.isListedAsHolding { holding.removeAll { $0 === connection } }
         server.clients.add(-1)
         if isStopping { endIfIdle() }
@@ -314,6 +325,19 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
                 congested.append(connection)
             }
         }
+    }
+
+    /// Has a connection's commands go on when CLIENT PAUSE is over.
+    func notePaused(_ connection: Connection) {
+        if !paused.contains(where: { $0 === connection }) { paused.append(connection) }
+    }
+
+    private func resumePaused(_ now: Int64) {
+        guard !paused.isEmpty, !server.pause.isOn(now) else { return }
+        server.noteAttention()
+        let waiting = paused
+        paused = []
+        for connection in waiting { connection.advance() }
     }
 
     /// Notes that there may be writes that nobody has had committed.

@@ -1,3 +1,4 @@
+import LarderEngine
 import RESP
 
 /// The daemon's limits, each with its default.
@@ -11,6 +12,8 @@ package struct Limits: Sendable {
     package var inputBytesPause = 64 << 20
     /// Bytes that the values of one MGET may have together (`--max-reply`): 512 MiB, as the longest value.
     package var replyBytesMax = 512 << 20
+    /// Bytes that a value which a command builds may have: 512 MiB, as the longest word of a request.
+    package var valueBytesMax = Record.payloadBytesMax
     /// How long a client may leave replies unread, without taking any, before it is disconnected, in milliseconds:
     /// 1 minute.
     package var outputStallMilliseconds: Int64 = 60_000
@@ -46,6 +49,8 @@ package struct Limits: Sendable {
     package var transactionBytesMax = 64 << 20
     /// Keys that one connection may watch (`--max-watched-keys`).
     package var watchedKeysMax = 10_000
+    /// Whether DEBUG is there (`--enable-debug`).
+    package var allowsDebug = false
     /// How long a stop waits for clients to take their replies, in milliseconds.
     package var stopMilliseconds: Int64 = 5_000
     /// Lengths of requests.
@@ -53,6 +58,11 @@ package struct Limits: Sendable {
 
     /// The most entries one SCAN looks at.
     static let scanCountMax = 1_000_000
+    /// Bytes that a command may build or go over many times on an event loop: 1 MiB. For more it goes to a thread that may
+    /// block.
+    static let loopBytesMax = 1 << 20
+    /// What an entry in memory takes beside its key and record, in bytes: see docs/Internals.md.
+    static let entryOverheadBytes = 112
     /// The longest name of a connection, library or version, in bytes.
     static let clientNameBytesMax = 256
 

@@ -53,7 +53,7 @@ final class Listener {
             }
             _ = fcntl(client, F_SETFD, FD_CLOEXEC)
             server.clientsSeen.add()
-            guard server.clients.read() < server.limits.clientsMax else {
+            guard server.clients.read() < server.settings.clientsMax.read() else {
                 refuse(client)
                 continue
             }
@@ -66,7 +66,8 @@ final class Listener {
 
     private func refuse(_ client: Int32) {
         server.clientsRefused.add()
-        logSeldom("a connection was refused: \(server.limits.clientsMax) are open, the most allowed (--max-clients)")
+        logSeldom(
+            "a connection was refused: \(server.settings.clientsMax.read()) are open, the most allowed (--max-clients)")
         let text = Array("-ERR max number of clients reached\r\n".utf8)
         _ = text.withUnsafeBytes { send(client, $0.baseAddress, $0.count, Int32(MSG_DONTWAIT) | Self.noSignal) }
         closeDescriptor(client)

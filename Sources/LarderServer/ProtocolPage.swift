@@ -122,6 +122,15 @@ package enum ProtocolPage {
         `EX`, `PX`, `EXAT`, `PXAT`, `POLICY` and the EXPIRE family give it an *own* deadline; `PERSIST` and `POLICY never`
         make it stay. An entry is expired from its deadline on, and is never handed out then.
 
+        What a command does to the time an entry was stored (`stored-at` of `META`) and to its rule:
+
+        | commands | stored-at | rule |
+        |---|---|---|
+        | `SET`, `MSET`, `SETNX`, `GETSET`, `SETEX`, `RESTORE`, `BITOP` and what else stores a new value | now | as the command says, else governed |
+        | `APPEND`, `SETRANGE`, `INCR` and its kin, `SETBIT`, `BITFIELD`: a value changed in place | now, so that a governed entry gets its whole interval again | stays |
+        | the EXPIRE family, `PERSIST`, `GETEX` | stays | as the command says |
+        | `TOUCH`, `RENAME`, `COPY`, `MOVE` | stays | goes along; a governed entry that is moved to another database follows that one's policy |
+
         """
 
     private static let transactionsSection = """
@@ -136,6 +145,8 @@ package enum ProtocolPage {
         `SNAPSHOT`, `INFO`, …) inside a transaction answers as in Redis, but is no part of that unit: what stands before it
         is one unit, what stands behind it another, and other connections may come in between. A transaction sees the
         present: with a snapshot open its reads are errors.
+
+        The same holds for `PUBLISH` and the SUBSCRIBE family where the transaction has to read the disk.
 
         `WATCH` notices every write of the key, purges of an entry, a changed policy, and that a fresh entry expires; that
         memory lets go of an entry is nothing to it. What removes an entry that had expired before may be noticed too.
@@ -166,6 +177,18 @@ package enum ProtocolPage {
     /// Where we differ from Redis on purpose, and why.
     package static let differences: [(what: String, why: String)] = [
         (
+            "Keyspace events: `evicted` and `keymiss` never come; a `SET` with a deadline that has passed tells nothing; `new` (n) comes right before the event of its key.",
+            "What leaves memory is still stored, and reads are not written down."
+        ),
+        (
+            "`expired` comes within a second of a deadline that an entry has of its own, once, for up to `--max-watched-deadlines` entries; for entries that follow a policy when their space is reclaimed; not for what expired while the daemon was down or nobody listened.",
+            "Expired entries are not served, whether or not anybody was told."
+        ),
+        (
+            "CLIENT TRACKING tells of entries that were read also when they end by themselves, follow a policy or not, and of everything when a policy changes. With BCAST, entries that follow a policy are told of when their space is reclaimed.",
+            "Nobody keeps what is stale."
+        ),
+        (
             "Entries without an `EX` expire after their database's policy, 7 days unless said otherwise.",
             "Nothing is kept forever unless someone says so: `--policy never`, `POLICY never`, `PERSIST`."
         ),
@@ -190,8 +213,24 @@ package enum ProtocolPage {
             "Redis skips the two bytes unread, and takes what follows for a command."
         ),
         (
-            "`COMMAND` names no categories and key specifications.",
-            "What clients use of it (name, arity, flags, key positions) is there."
+            "`WAIT` answers 0 at once; Redis waits for replicas until the time is over.",
+            "There are no replicas, and no reply leaves before what it depends on is committed."
+        ),
+        (
+            "`CLIENT LIST` ends with `lib-name`, `lib-ver` and `watch`; buffers are told roughly. `db` is the name of a database that has one.",
+            "From newer Redis; each line stays a list of `field=value`."
+        ),
+        (
+            "`SAVE` and `BGSAVE` write what is committed into the databases and sync it; `LASTSAVE` tells of them only.",
+            "There is no other file to save to."
+        ),
+        (
+            "`usec` and percentiles of `GET`, `SET`, `PING`, `MGET` and `EXISTS` in `INFO commandstats` are taken from one read of a connection in sixteen; these commands are in `SLOWLOG` from thresholds below 1 ms on, or where they were not in memory.",
+            "To look at the clock twice for each would be a good part of what they cost."
+        ),
+        (
+            "`CLIENT PAUSE` ends up to 0.1 s late.",
+            "Event loops look ten times a second."
         ),
     ]
 

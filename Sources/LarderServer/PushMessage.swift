@@ -12,6 +12,8 @@ final class PushMessage: Sendable {
         case invalidation(two: [UInt8]?, three: [UInt8])
         /// RESP3 only.
         case three([UInt8])
+        /// The same for every connection, in whichever mode.
+        case line([UInt8])
     }
 
     private let form: Form
@@ -22,7 +24,7 @@ final class PushMessage: Sendable {
         self.form = form
         byteCount =
             switch form {
-            case .message(let bytes), .three(let bytes), .invalidation(_, let bytes): bytes.count
+            case .message(let bytes), .three(let bytes), .line(let bytes), .invalidation(_, let bytes): bytes.count
             }
     }
 
@@ -31,6 +33,9 @@ final class PushMessage: Sendable {
         write(&buffer)
         return buffer.take()
     }
+
+    /// A line that MONITOR shows, encoded.
+    static func line(_ bytes: [UInt8]) -> PushMessage { PushMessage(.line(bytes)) }
 
     // MARK: Publish and subscribe
 
@@ -101,6 +106,7 @@ final class PushMessage: Sendable {
         switch form {
         // Where messages look like replies, one that comes too late must not be taken for one.
         case .message(let bytes): if replies.version == .three || isSubscriber { replies.push(encoded: bytes) }
+        case .line(let bytes): replies.raw(bytes)
         case .three(let bytes): if replies.version == .three { replies.raw(bytes) }
         case .invalidation(let two, let three):
 

@@ -15,6 +15,8 @@ package enum Server {
         package var threads = 1
         /// Whether SIGTERM and SIGINT stop the server.
         package var handlesSignals = true
+        /// What AUTH has to give; nil for none.
+        package var password: [UInt8]?
         /// Called before a thread that may block runs a connection's commands. For tests, which make it wait.
         package var beforeColdSlice: (@Sendable () -> Void)?
 
@@ -99,12 +101,14 @@ package enum Server {
         do throws(LarderError) {
             state = try ServerState(
                 engine: engine, limits: configuration.limits, socketPath: configuration.socketPath,
-                threadCount: configuration.threads, beforeColdSlice: configuration.beforeColdSlice,
+                threadCount: configuration.threads, password: configuration.password,
+                beforeColdSlice: configuration.beforeColdSlice,
                 onStopRequest: { stopper.stop($0) })
         } catch {
             throw .larder(error)
         }
         let workers = WorkerPool(name: "larder-work", threads: 2)
+        state.runInBackground { workers.submit($0) }
         let coldWorkers = WorkerPool(name: "larder-cold", threads: max(1, configuration.limits.coldThreads))
         let loops = (0..<max(1, min(64, configuration.threads))).map { _ in
             EventLoop(server: state, workers: workers, coldWorkers: coldWorkers, log: log)
@@ -119,6 +123,7 @@ package enum Server {
         loops[0].onTick = {
             listener.tick()
             state.notifier.tick()
+            state.rates.note(at: engine.monotonic(), commands: state.statistics.total)
         }
         loops[0].onStopping = {
             listener.close()

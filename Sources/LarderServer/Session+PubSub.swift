@@ -37,7 +37,7 @@ extension Session {
     func checkSubscriberMode(_ spec: CommandSpec) throws(CommandError) {
         guard isInSubscriberMode, !Self.allowedInSubscriberMode.contains(spec.name) else { return }
         var name = spec.name
-        if Self.containers.contains(name), parser.argumentCount > 1 {
+        if !name.contains("|"), Self.containers.contains(name), parser.argumentCount > 1 {
             name += "|" + String(decoding: shown(parser.argument(1), 128), as: UTF8.self).lowercased()
         }
         throw CommandError(
@@ -76,7 +76,16 @@ extension Session {
     }
 
     /// To be called when something changed by which common commands mean something else.
-    func noteMode() { takesShortWays = subscriptions == nil && (tracking == nil || tracking?.isBroadcast == true) }
+    func noteMode() {
+        let tracks = tracking.map { !$0.isBroadcast } ?? false
+        takesShortWays =
+            subscriptions == nil && transaction == nil && isAuthenticated && replyMode == .on && !tracks
+        record.redirect.store(tracking.map { Int($0.redirect) } ?? -1, ordering: .relaxed)
+        record.isBroadcast.store(tracking?.isBroadcast ?? false, ordering: .relaxed)
+        record.channels.store(subscriptions?.count(.channel) ?? 0, ordering: .relaxed)
+        record.patterns.store(subscriptions?.count(.pattern) ?? 0, ordering: .relaxed)
+        record.shardChannels.store(subscriptions?.count(.shardChannel) ?? 0, ordering: .relaxed)
+    }
 
     /// Listens to nothing any more.
     func endSubscriptions() {
@@ -110,6 +119,8 @@ extension Session {
 
     /// Takes a message for the client, behind the replies that are there.
     func push(_ message: PushMessage) {
+        // Nothing comes into the middle of the reply of EXEC, which may wait for another thread.
+        if let execution, execution.isBegun { return execution.pushes.append(message) }
         message.write(to: &replyMemory.pointee, isSubscriber: subscriptions != nil)
     }
 }

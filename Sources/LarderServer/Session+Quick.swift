@@ -12,15 +12,32 @@ extension Session {
         let arguments = parserMemory.pointee.currentArguments()
         let count = arguments.count
         let word = ShortWord(arguments[0])
-        if word == .get { return count == 2 && getQuickly(arguments, now) }
-        if word == .set { return count >= 3 && setQuickly(arguments, now) }
+        if word == .get {
+            guard count == 2, getQuickly(arguments, now) else { return false }
+            quickMemory.pointee.get += 1
+            return true
+        }
+        if word == .set {
+            guard count >= 3, setQuickly(arguments, now) else { return false }
+            quickMemory.pointee.set += 1
+            return true
+        }
         if word == .ping {
             guard count == 1 else { return false }
             replyMemory.pointee.raw("+PONG\r\n")
+            quickMemory.pointee.ping += 1
             return true
         }
-        if word == .mget { return count >= 2 && mgetQuickly(arguments, now) }
-        if word == .exists { return count == 2 && existsQuickly(arguments, now) }
+        if word == .mget {
+            guard count >= 2, mgetQuickly(arguments, now) else { return false }
+            quickMemory.pointee.mget += 1
+            return true
+        }
+        if word == .exists {
+            guard count == 2, existsQuickly(arguments, now) else { return false }
+            quickMemory.pointee.exists += 1
+            return true
+        }
         return false
     }
 

@@ -13,7 +13,13 @@ final class Execution {
     /// The next command to run.
     fileprivate var next = 0
     /// Whether the header of the reply is written.
-    fileprivate var isBegun = false
+    fileprivate(set) var isBegun = false
+    /// Whether commands that run on the loop are units of their own, because others must read the disk.
+    fileprivate var isSplit = false
+    /// Where the reply begins, counted from the connection's beginning.
+    var start = 0
+    /// Messages that came while the reply was not complete.
+    var pushes: [PushMessage] = []
     /// What commands asked for and their key positions do not say.
     fileprivate var more: [TransactionMissing] = []
 
@@ -95,9 +101,14 @@ extension Session {
     /// - Returns: why it could not be run to its end.
     func runExecution(_ execution: Execution, now: Int64, mayBlock: Bool) -> Pause? {
         while execution.next < execution.commands.count || !execution.isBegun {
-            let rest = execution.commands[execution.next...]
+            var rest = execution.commands[execution.next...]
             // What takes long with locks held should at least not keep the loop's other connections waiting.
             if !mayBlock, rest.count > server.limits.coldSliceCommands { return .cold }
+            if let first = rest.first, execution.isSplit || mayBlock, rest.contains(where: Self.isOnLoop) {
+                execution.isSplit = true
+                if mayBlock, Self.isOnLoop(first) { return .sliceEnded }
+                rest = rest.prefix { Self.isOnLoop($0) == Self.isOnLoop(first) }
+            }
             let plan = TransactionPlan(
                 rest, in: database, watches: execution.watches, more: execution.more, engine: server.engine)
             if pipeline.isCongested, plan.parts.contains(where: \.isWritten) { return .congested }
@@ -108,12 +119,12 @@ extension Session {
             let startCount = replies.count
             let startDatabase = database
             do throws(LarderError) {
-                let attempt = try self.attempt(execution, plan, now, mayBlock)
+                let attempt = try self.attempt(execution, rest, plan, now, mayBlock)
                 switch attempt.end {
                 case .cold: return .cold
                 case .dropped where attempt.isRefused:
-                    endExecution()
                     replies.nullArray()
+                    endExecution()
                     return nil
                 case .dropped:
                     published = []
@@ -128,6 +139,8 @@ extension Session {
                     sendPublished()
                     if let work = attempt.work {
                         isWaiting = true
+                        let last = execution.commands[execution.next - 1]
+                        pendingNote = PendingNote(spec: last.spec, command: last, start: nil)
                         return .work(work)
                     }
                 }
@@ -143,6 +156,9 @@ extension Session {
         return nil
     }
 
+    /// A command that a thread that may block leaves to the loop.
+    private static func isOnLoop(_ command: QueuedCommand) -> Bool { command.spec.flags.contains(.onLoop) }
+
     /// What one try to run the rest of a transaction came to.
     private struct Attempt {
         var end = TransactionEnd.cold
@@ -157,7 +173,8 @@ extension Session {
     }
 
     private func attempt(
-        _ execution: Execution, _ plan: TransactionPlan, _ now: Int64, _ mayBlock: Bool
+        _ execution: Execution, _ commands: ArraySlice<QueuedCommand>, _ plan: TransactionPlan, _ now: Int64,
+        _ mayBlock: Bool
     ) throws(LarderError) -> Attempt {
         var attempt = Attempt()
         attempt.end = try server.engine.transact(
@@ -169,7 +186,7 @@ extension Session {
             }
             if !execution.isBegun { replies.array(count: execution.commands.count) }
             let run = TransactionRun(plan, update)
-            runQueued(execution, run, now, &attempt)
+            runQueued(commands, run, now, &attempt)
             attempt.missing = run.missing
             update = run.update
             return run.missing.isEmpty
@@ -178,14 +195,16 @@ extension Session {
     }
 
     /// Runs the commands with the locks held, up to one that is deferred.
-    private func runQueued(_ execution: Execution, _ run: TransactionRun, _ now: Int64, _ attempt: inout Attempt) {
-        attempt.next = execution.next
-        while attempt.next < execution.commands.count, attempt.work == nil {
-            let command = execution.commands[attempt.next]
+    private func runQueued(
+        _ commands: ArraySlice<QueuedCommand>, _ run: TransactionRun, _ now: Int64, _ attempt: inout Attempt
+    ) {
+        attempt.next = commands.startIndex
+        for command in commands {
             attempt.next += 1
             let start = sentBytes + replies.count
             var call = Call(self, server, now: now, mayBlock: false, command: command, run: run)
             willRead(command.spec, count: command.count) { command[$0] }
+            let begin = nanoseconds()
             do throws(CommandError) {
                 switch try command.spec.run(&call) {
                 case .done: break
@@ -194,10 +213,14 @@ extension Session {
                     attempt.work = work
                     return
                 }
+                note(command.spec, call, nanoseconds: nanoseconds() - begin, failed: false)
             } catch {
                 if !run.missing.isEmpty { return }
                 replies.error(error.bytes)
+                server.errors.count(error.bytes)
+                note(command.spec, call, nanoseconds: nanoseconds() - begin, failed: true)
             }
+            if !server.monitors.isEmpty { show(command.spec, call) }
             attempt.regions.append(start..<(sentBytes + replies.count))
         }
     }
@@ -218,6 +241,10 @@ extension Session {
         guard execution != nil else { return }
         caching = nil
         execution?.endWatches()
+        let pushes = execution?.pushes ?? []
+        let start = execution?.start
         execution = nil
+        if let start { endCommand(start) }
+        for message in pushes { push(message) }
     }
 }

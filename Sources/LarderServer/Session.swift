@@ -27,6 +27,8 @@ package final class Session: @unchecked Sendable {
         case sliceEnded
         /// Too much waits to be committed; run again later.
         case congested
+        /// CLIENT PAUSE holds the command back; run again later.
+        case paused
         /// Too many reply bytes are unread; run again when they are sent.
         case outputFull
         /// The connection ends once the replies are sent.
@@ -44,11 +46,15 @@ package final class Session: @unchecked Sendable {
     let server: ServerState
     let pipeline: CommitPipeline
     private let clock: EngineTime
-    private let counter: CommandCounts.Counter
+    let counter: CommandCounter
+    /// What other threads may know of the connection.
+    let record: ClientRecord
     // Reached through pointers, because each access to a stored property of a class is checked for exclusiveness at run
     // time. Allocated and freed with the session, whose owner is the only one to use them.
     let parserMemory = UnsafeMutablePointer<RequestParser>.allocate(capacity: 1)
     let replyMemory = UnsafeMutablePointer<ReplyBuffer>.allocate(capacity: 1)
+    /// Commands that took their short way since ``noteQuickCommands(_:)``.
+    let quickMemory = UnsafeMutablePointer<QuickCounts>.allocate(capacity: 1)
     private var held = HeldReplies()
     /// Bytes of replies that were taken away to be sent, since the beginning.
     private(set) var sentBytes = 0
@@ -88,23 +94,34 @@ package final class Session: @unchecked Sendable {
     /// What it listens to; nil for a connection that never subscribed.
     var subscriptions: Subscriptions?
     /// What MULTI has begun.
-    var transaction: TransactionQueue?
+    var transaction: TransactionQueue? { didSet { noteTransaction() } }
     /// What EXEC has begun.
     var execution: Execution?
-    var watches: [KeyWatch] = []
-    var name = ""
-    var libraryName = ""
-    var libraryVersion = ""
+    var watches: [KeyWatch] = [] { didSet { record.watchedKeys.store(watches.count, ordering: .relaxed) } }
+    /// Whether the password was given, or there is none.
+    var isAuthenticated = true { didSet { noteMode() } }
+    var replyMode = ReplyMode.on { didSet { noteMode() } }
+    /// What the statistics are to be told when deferred work is done.
+    var pendingNote: PendingNote?
+    var name: String {
+        get { record.known.name }
+        set { record.change { $0.name = newValue } }
+    }
 
     /// - Parameter counter: of the commands of this session's loop; nil for a session without one.
     /// - Parameter pushes: of this session's loop; nil for a session without one.
+    /// - Parameter record: nil for a session without a connection.
     init(
-        id: Int64, server: ServerState, counter: CommandCounts.Counter? = nil, pushes: PushQueue? = nil
+        id: Int64, server: ServerState, counter: CommandCounter? = nil, pushes: PushQueue? = nil,
+        record: ClientRecord? = nil
     ) {
         self.id = id
         self.server = server
         self.pushes = pushes ?? PushQueue(server.pubsub.pending)
-        self.counter = counter ?? server.commands.newCounter()
+        self.counter = counter ?? server.statistics.newCounter()
+        self.record =
+            record
+            ?? ClientRecord(id: id, address: server.clientAddress, descriptor: -1, now: server.engine.now()) { _ in }
         pipeline = server.engine.pipeline
         clock = server.engine.clock
         database = server.standardDatabase
@@ -112,6 +129,10 @@ package final class Session: @unchecked Sendable {
         parserMemory.initialize(to: RequestParser(limits: server.limits.requests))
         replyMemory.initialize(to: ReplyBuffer())
         server.directory.add(id, self.pushes)
+        quickMemory.initialize(to: QuickCounts())
+        isAuthenticated = server.password == nil
+        noteMode()
+        server.clientRegistry.add(self.record)
     }
 
     deinit {
@@ -120,6 +141,9 @@ package final class Session: @unchecked Sendable {
         if tracking != nil { track(nil) }
         server.directory.remove(id)
         // Where it was away when the connection was closed, nobody called `end`.
+        endMonitoring()
+        server.clientRegistry.remove(id)
+        quickMemory.deallocate()
         discardTransaction()
         endExecution()
         parserMemory.deinitialize(count: 1)
@@ -154,7 +178,11 @@ package final class Session: @unchecked Sendable {
         var now: Int64?
         var count = 0
         isOnLoop = slice == nil
-        defer { if count > 0 { counter.value.add(count) } }
+        if record.isKilled.load(ordering: .relaxed) { isClosing = true }
+        // Where each command is to be looked at singly, none takes its short way.
+        let isQuick = allowsQuickCommands && takesShortWays && !server.hasAttention.load(ordering: .relaxed)
+        let sample = isQuick ? beginSample() : 0
+        defer { if count > 0 { noteRun(count, now, sample) } }
         while !isClosing, !isWaiting {
             if let execution {
                 let time = now ?? clock.now()
@@ -167,11 +195,12 @@ package final class Session: @unchecked Sendable {
                     return .sliceEnded
                 }
                 if pendingOutput > outputBytesMax { return .outputFull }
-                if slice == nil, allowsQuickCommands, takesShortWays, seesCurrent, transaction == nil {
+                if slice == nil, isQuick, takesShortWays, seesCurrent {
                     let time = now ?? clock.now()
                     now = time
                     let done = runGets(now: time, outputBytesMax: outputBytesMax)
                     count += done
+                    quickMemory.pointee.get += done
                     if done > 0 { continue }
                 }
                 do throws(ProtocolError) {
@@ -186,7 +215,7 @@ package final class Session: @unchecked Sendable {
             }
             let time = now ?? clock.now()
             now = slice == nil ? time : nil
-            if allowsQuickCommands, takesShortWays, transaction == nil, runQuickly(now: time) {
+            if isQuick, takesShortWays, runQuickly(now: time) {
                 hasCommand = false
             } else if let pause = runCommand(now: time, mayBlock: slice != nil) {
                 if case .work = pause { count += 1 }
@@ -202,12 +231,20 @@ package final class Session: @unchecked Sendable {
         let start = sentBytes + replies.count
         var call = Call(self, server, now: now, mayBlock: mayBlock)
         var hasStarted = false
+        var found: CommandSpec?
+        var begin: Int64 = 0
         do throws(CommandError) {
             let spec = try findCommand()
+            found = spec
+            if !isAuthenticated, !spec.flags.contains(.noAuth) {
+                throw CommandError("NOAUTH Authentication required.")
+            }
+            if isPaused(spec) { return .paused }
             if subscriptions != nil { try checkSubscriberMode(spec) }
             if transaction != nil, !spec.flags.contains(.inMulti) {
                 try enqueue(spec)
                 hasCommand = false
+                endCommand(start)
                 return nil
             }
             if let pause = obstacle(spec, mayBlock: mayBlock) { return pause }
@@ -215,13 +252,17 @@ package final class Session: @unchecked Sendable {
             hasStarted = true
             if tracking != nil { willRead(spec, count: parser.argumentCount) { parser.argument($0) } }
             defer { if !call.isCold { endCaching(spec) } }
+            if !server.monitors.isEmpty { show(spec, call) }
+            begin = nanoseconds()
             switch try spec.run(&call) {
             case .done: break
             case .close: isClosing = true
             case .deferred(let work):
                 isWaiting = true
+                pendingNote = PendingNote(spec: spec, command: nil, start: start)
                 return .work(work)
             }
+            note(spec, call, nanoseconds: nanoseconds() - begin, failed: false)
         } catch {
             if call.isCold {
                 // Nothing was done: it begins anew where it may block.
@@ -232,8 +273,18 @@ package final class Session: @unchecked Sendable {
             if !hasStarted { transaction?.isAborted = true }
             hasCommand = false
             replies.error(error.bytes)
+            server.errors.count(error.bytes)
+            if let found {
+                if hasStarted {
+                    note(found, call, nanoseconds: nanoseconds() - begin, failed: true)
+                } else {
+                    counter.rejected(found.number)
+                }
+            }
         }
-        hold(from: start, call.ticket)
+        if !isSilent { hold(from: start, call.ticket) }
+        // A transaction goes on.
+        if execution == nil { endCommand(start) } else { execution?.start = start }
         return nil
     }
 
@@ -254,6 +305,9 @@ package final class Session: @unchecked Sendable {
             throw CommandError(
                 "EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command")
         }
+        if !spec.subcommands.isEmpty, parser.argumentCount > 1 {
+            return try spec.subcommand(parser.argument(1), count: parser.argumentCount)
+        }
         return spec
     }
 
@@ -265,6 +319,9 @@ package final class Session: @unchecked Sendable {
             arguments += [UInt8(ascii: "'")] + shown(parser.argument(index), room) + Array("' ".utf8)
         }
         let name = shown(parser.argument(0), Self.shownBytesMax)
+        if let subject = OtherTypes.subject(of: String(decoding: name, as: UTF8.self)) {
+            arguments += Array("(there are no \(subject): Larder stores strings only)".utf8)
+        }
         return CommandError("ERR unknown command '", name, "', with args beginning with: ", arguments)
     }
 
@@ -293,17 +350,24 @@ package final class Session: @unchecked Sendable {
     struct WorkResult: Sendable {
         let reply: [UInt8]
         let then: (@Sendable (Session) -> Void)?
+        let nanoseconds: Int64
+        /// The error that is the reply.
+        let failure: CommandError?
 
         /// Runs work on the calling thread.
         init(_ work: DeferredWork, version: RESPVersion) {
             var buffer = ReplyBuffer(version: version)
+            let begin = LarderServer.nanoseconds()
             do throws(CommandError) {
                 then = try work(&buffer)
+                failure = nil
             } catch {
                 buffer.clear()
                 buffer.error(error.bytes)
                 then = nil
+                failure = error
             }
+            nanoseconds = LarderServer.nanoseconds() - begin
             reply = buffer.take()
         }
     }
@@ -313,12 +377,14 @@ package final class Session: @unchecked Sendable {
         isWaiting = false
         result.then?(self)
         replies.raw(result.reply)
+        notePending(result)
     }
 
     /// Takes the result of ``Pause/prepare(_:forWriting:)``; then ``run(outputBytesMax:)`` goes on with the same command.
     func finishPreparing(_ error: LarderError?) {
         isWaiting = false
         guard let error else { return }
+        server.errors.count(CommandError(error).bytes)
         if execution != nil { return failExecution(CommandError(error)) }
         hasCommand = false
         replies.error(CommandError(error).bytes)
@@ -343,7 +409,7 @@ package final class Session: @unchecked Sendable {
 
     /// Holds replies until their ticket is decided, so that each can become an error of its own.
     func hold(_ regions: [Range<Int>], _ ticket: CommitTicket) {
-        guard ticket != .none else { return }
+        guard ticket != .none, !isSilent else { return }
         if pipeline.isDecided(ticket), pipeline.failure(of: ticket) == nil { return }
         for region in regions { held.add(start: region.lowerBound, end: region.upperBound, ticket) }
         if pipeline.isDecided(ticket) { settle() }
@@ -376,7 +442,10 @@ package final class Session: @unchecked Sendable {
 
     // MARK: What commands change
 
-    func select(_ database: Database) { self.database = database }
+    func select(_ database: Database) {
+        self.database = database
+        record.change { $0.database = database.name }
+    }
 
     func see(_ view: ReadingView) { self.view = view }
 
@@ -405,6 +474,8 @@ package final class Session: @unchecked Sendable {
         view = .current
         discardTransaction()
         endExecution()
+        endMonitoring()
+        server.clientRegistry.remove(id)
     }
 
     /// A record's payload, or null.

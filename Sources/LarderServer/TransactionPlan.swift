@@ -63,7 +63,10 @@ struct TransactionPlan {
         }
         for missing in more {
             switch missing {
-            case .key(let database, let key): parts[part(database)].add(key, isBlind: false)
+            case .key(let database, let key, let isOther):
+                let index = part(database)
+                parts[index].add(key, isBlind: false)
+                if isOther { parts[index].isCreated = true }
             case .database(let name): _ = resolve(name, engine)
             }
         }
@@ -73,7 +76,7 @@ struct TransactionPlan {
     private mutating func note(_ command: QueuedCommand, _ database: Database) {
         let spec = command.spec
         let indices = spec.keyIndices(count: command.count) { command[$0] }
-        guard !indices.isEmpty else { return }
+        guard !indices.isEmpty || spec.flags.contains(.write) && !spec.flags.contains(.wholeDatabase) else { return }
         let index = part(database)
         if spec.flags.contains(.write) { parts[index].isWritten = true }
         if spec.flags.contains(.creates) { parts[index].isCreated = true }
@@ -100,7 +103,8 @@ struct TransactionPlan {
 
 /// What a command of a transaction asked for, and the plan did not have: the transaction begins anew with it.
 enum TransactionMissing {
-    case key(Database, Key)
+    /// - Parameter isOther: whether it is of a database that the command writes to beside its own.
+    case key(Database, Key, isOther: Bool)
     case database(String)
 }
 
@@ -125,7 +129,9 @@ final class TransactionRun {
     }
 
     /// Where keys stand; nil where the plan lacks one, which is noted.
-    private func find(_ keys: [Key], _ database: Database) -> (part: Int, positions: [Int])? {
+    private func find(
+        _ keys: [Key], _ database: Database, isOther: Bool = false
+    ) -> (part: Int, positions: [Int])? {
         let part = parts[ObjectIdentifier(database)]
         var positions: [Int] = []
         positions.reserveCapacity(keys.count)
@@ -133,7 +139,7 @@ final class TransactionRun {
             if let part, let position = plan.parts[part.plan].positions[key] {
                 positions.append(position)
             } else {
-                missing.append(.key(database, key))
+                missing.append(.key(database, key, isOther: isOther))
             }
         }
         guard let part, positions.count == keys.count else { return nil }
@@ -148,6 +154,21 @@ final class TransactionRun {
         guard let (part, positions) = find(keys, database) else { throw Self.isMissing }
         do throws(LarderError) {
             try update.update(part: part, positions: positions, body)
+        } catch {
+            throw CommandError(error)
+        }
+    }
+
+    /// As ``update(_:_:_:)`` for keys of two databases.
+    func update(
+        _ database: Database, _ keys: [Key], and other: Database, _ otherKeys: [Key],
+        _ body: (inout Update, inout Update) throws(LarderError) -> Void
+    ) throws(CommandError) {
+        let own = find(keys, database)
+        let others = find(otherKeys, other, isOther: true)
+        guard let own, let others else { throw Self.isMissing }
+        do throws(LarderError) {
+            try update.update(part: own.part, positions: own.positions, and: others.part, others.positions, body)
         } catch {
             throw CommandError(error)
         }

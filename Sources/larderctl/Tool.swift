@@ -88,8 +88,8 @@ struct Context {
     let output: Output
 
     /// Connects to the daemon that the options name.
-    func connect() throws -> LarderClient {
-        try LarderClient(
+    func connect() throws -> BlockingLarderClient {
+        try BlockingLarderClient(
             socketPath: options.socketPath, database: options.database,
             timeoutMilliseconds: options.timeoutMilliseconds)
     }

@@ -39,6 +39,9 @@ struct Options {
         switch name {
         case "--help", "-h": try flag(name, inline, .help)
         case "--version": try flag(name, inline, .version)
+        case "--enable-debug":
+            guard inline == nil else { throw Failure(description: "\(name) takes no value") }
+            configuration.limits.allowsDebug = true
         case "--purge-expired": try flag(name, inline, .purge(.expired))
         case "--purge":
             guard let inline else { return try set(.purge(.all)) }
@@ -66,8 +69,9 @@ struct Options {
     private mutating func takeValue(_ name: String, _ inline: String?) throws(Failure) {
         let known = [
             "--dir", "--socket", "--policy", "--durability", "--threads", "--log-level", "--max-clients",
-            "--max-subscriber-output", "--max-tracked-keys", "--max-watched-deadlines", "--notify-keyspace-events",
+            "--max-tracked-keys", "--max-watched-deadlines", "--notify-keyspace-events",
             "--max-databases", "--max-reply", "--max-transaction", "--max-watched-keys", "--memory", "--checkpoint",
+            "--max-subscriber-output", "--password-file",
         ]
         guard known.contains(name) else {
             throw Failure(
@@ -112,13 +116,27 @@ struct Options {
                 throw Failure(description: "\(name) \(value): \(Notifier.eventsError)")
             }
             configuration.keyspaceEvents = value
-        case "--max-subscriber-output": configuration.limits.subscriberBytesMax = try byteCount(name, value)
         case "--max-transaction": configuration.limits.transactionBytesMax = try byteCount(name, value)
         case "--max-watched-keys": configuration.limits.watchedKeysMax = try number(name, value, 0...1_000_000)
+        case "--max-subscriber-output": configuration.limits.subscriberBytesMax = try byteCount(name, value)
+        case "--password-file": configuration.password = try password(value)
         case "--threads": configuration.threads = try number(name, value, 1...64)
         case "--max-clients": configuration.limits.clientsMax = try number(name, value, 1...1_000_000)
         default: configuration.engine.databasesMax = try number(name, value, 1...10_000)
         }
+    }
+
+    /// The first line of a file.
+    private func password(_ path: String) throws(Failure) -> [UInt8] {
+        var bytes: [UInt8]?
+        do throws(FileError) { bytes = try FileSystem.read(path) } catch {
+            throw Failure(description: "--password-file: \(error)")
+        }
+        let line = Array((bytes ?? []).prefix { $0 != 0x0A && $0 != 0x0D })
+        guard !line.isEmpty else {
+            throw Failure(description: "--password-file \(path): its first line is to be the password")
+        }
+        return line
     }
 
     private func byteCount(_ name: String, _ value: String) throws(Failure) -> Int {

@@ -33,7 +33,7 @@ import Threading
     @Test func noDaemonIsSaidWithTheWayOut() throws {
         let directory = try TemporaryDirectory()
         let path = directory.file("none")
-        let error = #expect(throws: LarderClientError.self) { try LarderClient(socketPath: path) }
+        let error = #expect(throws: LarderClientError.self) { try BlockingLarderClient(socketPath: path) }
         #expect(error?.code == .noDaemon)
         #expect(error?.socketPath == path)
         #expect(error?.message == "no daemon answers at \(path): start one with: larderd --socket \(path)")
@@ -42,27 +42,27 @@ import Threading
     @Test func aSocketThatADeadDaemonLeftIsNoDaemon() throws {
         let server = try FakeServer()
         server.stop()
-        let error = #expect(throws: LarderClientError.self) { try LarderClient(socketPath: server.path) }
+        let error = #expect(throws: LarderClientError.self) { try BlockingLarderClient(socketPath: server.path) }
         #expect(error?.code == .noDaemon)
     }
 
     @Test func aFileThatIsNoSocketIsNoDaemon() throws {
         let directory = try TemporaryDirectory()
         let path = try directory.makeFile("file", [1])
-        let error = #expect(throws: LarderClientError.self) { try LarderClient(socketPath: path) }
+        let error = #expect(throws: LarderClientError.self) { try BlockingLarderClient(socketPath: path) }
         #expect(error?.code == .noDaemon)
-        let below = #expect(throws: LarderClientError.self) { try LarderClient(socketPath: path + "/socket") }
+        let below = #expect(throws: LarderClientError.self) { try BlockingLarderClient(socketPath: path + "/socket") }
         #expect(below?.code == .noDaemon)
     }
 
     @Test func impossiblePathsAndTimesAreRefused() throws {
         for path in ["", "a\0b", "/" + String(repeating: "x", count: LarderClient.socketPathBytesMax)] {
-            let error = #expect(throws: LarderClientError.self) { try LarderClient(socketPath: path) }
+            let error = #expect(throws: LarderClientError.self) { try BlockingLarderClient(socketPath: path) }
             #expect(error?.code == .invalidArgument)
         }
         for time in [-1, LarderClient.timeoutMillisecondsMax + 1, Int.max, Int.min] {
             let error = #expect(throws: LarderClientError.self) {
-                try LarderClient(socketPath: "/none", timeoutMilliseconds: time)
+                try BlockingLarderClient(socketPath: "/none", timeoutMilliseconds: time)
             }
             #expect(error?.code == .invalidArgument)
         }
@@ -74,7 +74,7 @@ import Threading
         // The same socket by a path of exactly as many bytes as there can be.
         let missing = LarderClient.socketPathBytesMax - server.path.utf8.count
         let filler = String(repeating: "/", count: missing)
-        let client = try LarderClient(socketPath: filler + server.path)
+        let client = try BlockingLarderClient(socketPath: filler + server.path)
         #expect(client.socketPath.utf8.count == LarderClient.socketPathBytesMax)
         try client.ping()
     }
@@ -84,7 +84,7 @@ import Threading
     @Test func aConnectionThatIsGoneBeforeARequestIsMadeAgain() throws {
         let server = try Self.server()
         defer { server.stop() }
-        let client = try LarderClient(socketPath: server.path, database: "books")
+        let client = try BlockingLarderClient(socketPath: server.path, database: "books")
         #expect(try client.command("BYE") == .simpleString("OK"))
         server.waitForEnd(ofConnection: 0)
         #expect(try client.command("ONE") == .integer(1))
@@ -94,7 +94,7 @@ import Threading
     @Test func theDatabaseOfARawSelectIsSelectedAgain() throws {
         let server = try Self.server()
         defer { server.stop() }
-        let client = try LarderClient(socketPath: server.path)
+        let client = try BlockingLarderClient(socketPath: server.path)
         try client.command("select", "one")
         try client.select("two")
         try client.command("BYE")
@@ -107,7 +107,7 @@ import Threading
     @Test func aConnectionWithASnapshotIsNotMadeAgainSilently() throws {
         let server = try Self.server()
         defer { server.stop() }
-        let client = try LarderClient(socketPath: server.path)
+        let client = try BlockingLarderClient(socketPath: server.path)
         try client.command("SNAPSHOT", "OPEN")
         try client.command("BYE")
         server.waitForEnd(ofConnection: 0)
@@ -121,7 +121,7 @@ import Threading
     func anAnswerThatDoesNotComeIsAnErrorAndIsNotAskedForAgain(command: String) throws {
         let server = try Self.server()
         defer { server.stop() }
-        let client = try LarderClient(socketPath: server.path)
+        let client = try BlockingLarderClient(socketPath: server.path)
         let error = #expect(throws: LarderClientError.self) { try client.command(command) }
         #expect(error?.code == .closed)
         #expect(error?.message.contains("not known") == true)
@@ -133,7 +133,7 @@ import Threading
     @Test func silenceIsATimeoutAndTheLateAnswerIsNotMistakenForAnother() throws {
         let server = try Self.server()
         defer { server.stop() }
-        let client = try LarderClient(socketPath: server.path, timeoutMilliseconds: 1_000)
+        let client = try BlockingLarderClient(socketPath: server.path, timeoutMilliseconds: 1_000)
         let error = #expect(throws: LarderClientError.self) { try client.command("HANG") }
         #expect(error?.code == .timeout)
         #expect(error?.message == "the daemon at \(server.path) did not answer within 1000 ms")
@@ -152,7 +152,7 @@ import Threading
             gate.open()
             server.stop()
         }
-        let client = try LarderClient(socketPath: server.path, timeoutMilliseconds: 1_000)
+        let client = try BlockingLarderClient(socketPath: server.path, timeoutMilliseconds: 1_000)
         let error = #expect(throws: LarderClientError.self) {
             try client.pipeline((0..<50).map { _ in [Array("HANG".utf8), [UInt8](repeating: 0, count: 100_000)] })
         }
@@ -162,7 +162,7 @@ import Threading
     @Test func aClosedClientSaysSo() throws {
         let server = try Self.server()
         defer { server.stop() }
-        let client = try LarderClient(socketPath: server.path)
+        let client = try BlockingLarderClient(socketPath: server.path)
         client.close()
         client.close()
         let error = #expect(throws: LarderClientError.self) { try client.command("ONE") }
@@ -175,7 +175,7 @@ import Threading
         let server = try Self.server()
         defer { server.stop() }
         do {
-            let client = try LarderClient(socketPath: server.path)
+            let client = try BlockingLarderClient(socketPath: server.path)
             try client.command("ONE")
         }
         server.waitForEnd(ofConnection: 0)
@@ -190,14 +190,14 @@ import Threading
             }
         }
         defer { server.stop() }
-        let client = try LarderClient(socketPath: server.path)
+        let client = try BlockingLarderClient(socketPath: server.path)
         #expect(try client.bytes(forKey: "k") == nil)
     }
 
     @Test func aServerThatTurnsTheClientAwayIsQuoted() throws {
         let server = try FakeServer { _ in .last(Array("-ERR max number of clients reached\r\n".utf8)) }
         defer { server.stop() }
-        let error = #expect(throws: LarderClientError.self) { try LarderClient(socketPath: server.path) }
+        let error = #expect(throws: LarderClientError.self) { try BlockingLarderClient(socketPath: server.path) }
         #expect(error?.code == .server)
         #expect(error?.serverText == "ERR max number of clients reached")
     }
@@ -206,11 +206,11 @@ import Threading
         let server = try FakeServer { $0.name == "SELECT" ? .text("-ERR invalid database name\r\n") : .standard }
         defer { server.stop() }
         let error = #expect(throws: LarderClientError.self) {
-            try LarderClient(socketPath: server.path, database: "Bad Name")
+            try BlockingLarderClient(socketPath: server.path, database: "Bad Name")
         }
         #expect(error?.code == .server)
         #expect(error?.operation == "SELECT")
-        let client = try LarderClient(socketPath: server.path)
+        let client = try BlockingLarderClient(socketPath: server.path)
         #expect(throws: LarderClientError.self) { try client.select("Bad Name") }
     }
 }
@@ -245,7 +245,7 @@ import Threading
             return .text(":1\r\n")
         }
         defer { server.stop() }
-        let client = try LarderClient(socketPath: server.path)
+        let client = try BlockingLarderClient(socketPath: server.path)
         nonisolated(unsafe) var signalsLeft = 30
         let signals = Self.disturb(pthread_self()) {
             signalsLeft -= 1
@@ -261,7 +261,7 @@ import Threading
         let isOver = Gate()
         let server = try FakeServer { $0.name == "ONE" ? .nothing : .standard }
         defer { server.stop() }
-        let client = try LarderClient(socketPath: server.path, timeoutMilliseconds: 1_000)
+        let client = try BlockingLarderClient(socketPath: server.path, timeoutMilliseconds: 1_000)
         let signals = Self.disturb(pthread_self()) { !isOver.isOpen }
         let error = #expect(throws: LarderClientError.self) { try client.command("ONE") }
         isOver.open()

@@ -5,10 +5,10 @@ import Testing
 
 /// Entries as bytes: what goes over the wire for each call, and what its answers become.
 @Suite struct EntryTests {
-    private func withClient(_ body: (LarderClient, FakeServer) throws -> Void) throws {
+    private func withClient(_ body: (BlockingLarderClient, FakeServer) throws -> Void) throws {
         let server = try FakeLarder.server()
         defer { server.stop() }
-        try body(try LarderClient(socketPath: server.path), server)
+        try body(try BlockingLarderClient(socketPath: server.path), server)
     }
 
     @Test func bytesComeBackAsTheyWere() throws {
@@ -88,7 +88,7 @@ import Testing
         let answer = fields.map { $0.hasPrefix(":") ? $0 + "\r\n" : "$\($0.utf8.count)\r\n\($0)\r\n" }.joined()
         let server = try FakeServer { $0.name == "META" ? .text("*18\r\n" + answer) : .standard }
         defer { server.stop() }
-        let info = try #require(try LarderClient(socketPath: server.path).info(forKey: "k"))
+        let info = try #require(try BlockingLarderClient(socketPath: server.path).info(forKey: "k"))
         #expect(info.rule == .never)
         #expect(info.codec == .raw)
         #expect(info.databasePolicy == "low")
@@ -143,7 +143,7 @@ import Testing
     func answersOfAnotherFormAreViolations(answer: String) throws {
         let server = try FakeServer { ["HELLO", "SELECT"].contains($0.name) ? .standard : .text(answer) }
         defer { server.stop() }
-        let client = try LarderClient(socketPath: server.path)
+        let client = try BlockingLarderClient(socketPath: server.path)
         let calls: [(String, () throws -> Void)] = [
             ("+", { try client.ping() }),
             ("+", { _ = try client.setBytes([], forKey: "k") }),

@@ -56,12 +56,14 @@ final class FakeServer: Sendable {
         var isStopped = false
     }
 
-    init(_ handler: @escaping @Sendable (Request) -> Answer = { _ in .standard }) throws {
+    /// - Parameter place: the path to listen at, in place of what stands there; nil for one of its own.
+    init(at place: String? = nil, _ handler: @escaping @Sendable (Request) -> Answer = { _ in .standard }) throws {
         self.handler = handler
         directory = try TemporaryDirectory()
         let state = State()
         self.state = state
-        path = directory.file("s")
+        path = place ?? directory.file("s")
+        if let place { unlink(place) }
         let listener = try Self.listen(at: path)
         self.listener = listener
         var ends: [CInt] = [0, 0]

@@ -83,7 +83,7 @@ private struct Book: Codable, Equatable {
 
     @Test func modelsPoliciesAndMeta() throws {
         try withDaemon { daemon in
-            let client = try LarderClient(socketPath: daemon.socketPath, database: "books")
+            let client = try BlockingLarderClient(socketPath: daemon.socketPath, database: "books")
             try client.ping()
             let book = Book(name: "一本书", price: 18.5)
             try client.set(book, forKey: "governed")
@@ -112,7 +112,7 @@ private struct Book: Codable, Equatable {
 
     @Test func anEntryOfAnInstantIsSoonGone() throws {
         try withDaemon { daemon in
-            let client = try LarderClient(socketPath: daemon.socketPath)
+            let client = try BlockingLarderClient(socketPath: daemon.socketPath)
             try client.setBytes([1], forKey: "k", policy: .every(milliseconds: 1))
             while try client.contains("k") {}
             #expect(try client.bytes(forKey: "k") == nil)
@@ -123,7 +123,7 @@ private struct Book: Codable, Equatable {
 
     @Test func batchesKeysAndPurging() throws {
         try withDaemon { daemon in
-            let client = try LarderClient(socketPath: daemon.socketPath)
+            let client = try BlockingLarderClient(socketPath: daemon.socketPath)
             try client.batch { batch in
                 for number in 0..<3_000 { batch.setBytes([1], forKey: "key:\(number)") }
             }
@@ -142,7 +142,7 @@ private struct Book: Codable, Equatable {
 
     @Test func valuesOfEverySizeAndEveryByte() throws {
         try withDaemon { daemon in
-            let client = try LarderClient(socketPath: daemon.socketPath)
+            let client = try BlockingLarderClient(socketPath: daemon.socketPath)
             var generator = SeededGenerator(seed: testSeed())
             for size in [0, 1, 15, 16, 17, 4_095, 65_536, 1_000_001, 5_000_000] {
                 let bytes = generator.bytes(count: size)
@@ -157,7 +157,7 @@ private struct Book: Codable, Equatable {
     func aClientOutlivesItsDaemon(signal: CInt) throws {
         let daemon = try Daemon()
         try daemon.start()
-        let client = try LarderClient(socketPath: daemon.socketPath, database: "books")
+        let client = try BlockingLarderClient(socketPath: daemon.socketPath, database: "books")
         try client.setBytes([1], forKey: "k")
         #expect(try daemon.stop(signal) == (signal == SIGTERM ? 0 : 128 + SIGKILL))
         let error = #expect(throws: LarderClientError.self) { try client.bytes(forKey: "k") }
@@ -170,7 +170,8 @@ private struct Book: Codable, Equatable {
     @Test func aSnapshotThroughRawCommands() throws {
         try withDaemon { daemon in
             let (reader, writer) = (
-                try LarderClient(socketPath: daemon.socketPath), try LarderClient(socketPath: daemon.socketPath)
+                try BlockingLarderClient(socketPath: daemon.socketPath),
+                try BlockingLarderClient(socketPath: daemon.socketPath)
             )
             try writer.setBytes([1], forKey: "k")
             #expect(try reader.command("SNAPSHOT", "OPEN") == .simpleString("OK"))
@@ -221,7 +222,7 @@ private struct Book: Codable, Equatable {
             cache.close()
         }
         try daemon.start()
-        let client = try LarderClient(socketPath: daemon.socketPath, database: "books")
+        let client = try BlockingLarderClient(socketPath: daemon.socketPath, database: "books")
         #expect(try client.value(Book.self, forKey: "library") == book)
         #expect(try client.info(forKey: "library")?.codec == .json)
         try client.set(book, forKey: "client", policy: .never)

@@ -16,10 +16,10 @@ private struct Reader: Codable, Equatable {
 @Suite struct ModelTests {
     private let reader = Reader(book: Book(name: "一本书", price: 18.5), userName: "王五")
 
-    private func withClient(_ body: (LarderClient, FakeServer) throws -> Void) throws {
+    private func withClient(_ body: (BlockingLarderClient, FakeServer) throws -> Void) throws {
         let server = try FakeLarder.server()
         defer { server.stop() }
-        try body(try LarderClient(socketPath: server.path), server)
+        try body(try BlockingLarderClient(socketPath: server.path), server)
     }
 
     @Test func modelsComeBackAsTheyWere() throws {
@@ -150,7 +150,7 @@ private struct Reader: Codable, Equatable {
     @Test func whatTheDaemonSaysOfDatabases() throws {
         let server = try FakeLarder.server()
         defer { server.stop() }
-        let client = try LarderClient(socketPath: server.path, database: "userdb")
+        let client = try BlockingLarderClient(socketPath: server.path, database: "userdb")
         let databases = try client.databases()
         #expect(databases.map(\.name) == ["0", "userdb"])
         #expect(databases.map(\.policy) == ["lowest", "never"])
@@ -171,7 +171,7 @@ private struct Reader: Codable, Equatable {
     @Test func purging() throws {
         let server = try FakeLarder.server()
         defer { server.stop() }
-        let client = try LarderClient(socketPath: server.path)
+        let client = try BlockingLarderClient(socketPath: server.path)
         let result = try client.purge()
         #expect(result.entries == 3 && result.bytes == 120 && result.milliseconds == 1)
         try client.purgeExpired()

@@ -19,7 +19,7 @@ import Threading
             request.name == "ECHO" ? .bytes(Array("$1\r\n".utf8) + request.words[1] + [13, 10]) : .standard
         }
         defer { server.stop() }
-        let client = try LarderClient(socketPath: server.path)
+        let client = try BlockingLarderClient(socketPath: server.path)
         #expect(try client.command("ECHO", "a") == .bulk([0x61]))
         #expect(try client.command(["ECHO", "b"]) == .bulk([0x62]))
         #expect(try client.command(bytes: [Array("ECHO".utf8), [0xFF]]) == .bulk([0xFF]))
@@ -30,7 +30,7 @@ import Threading
     @Test func serverErrorsAreValuesOfRawCommands() throws {
         let server = try FakeServer()
         defer { server.stop() }
-        let client = try LarderClient(socketPath: server.path)
+        let client = try BlockingLarderClient(socketPath: server.path)
         #expect(try client.command("NOSUCH") == .error("ERR unknown command"))
         #expect(throws: LarderClientError.self) { try client.ping() }
     }
@@ -38,7 +38,7 @@ import Threading
     @Test func serverErrorsOfCallsAreThrownWordForWord() throws {
         let server = try FakeServer { $0.name == "GET" ? .text("-WRONGTYPE not so\r\n") : .standard }
         defer { server.stop() }
-        let client = try LarderClient(socketPath: server.path)
+        let client = try BlockingLarderClient(socketPath: server.path)
         let error = #expect(throws: LarderClientError.self) { try client.bytes(forKey: "k") }
         #expect(error?.code == .server)
         #expect(error?.serverText == "WRONGTYPE not so")
@@ -50,7 +50,7 @@ import Threading
     @Test func emptyCommandsAreRefusedBeforeAnythingIsSent() throws {
         let server = try FakeServer()
         defer { server.stop() }
-        let client = try LarderClient(socketPath: server.path)
+        let client = try BlockingLarderClient(socketPath: server.path)
         for words in [[], [""]] as [[String]] {
             let error = #expect(throws: LarderClientError.self) { try client.command(words) }
             #expect(error?.code == .invalidArgument)
@@ -69,7 +69,7 @@ import Threading
             }
         }
         defer { server.stop() }
-        let client = try LarderClient(socketPath: server.path)
+        let client = try BlockingLarderClient(socketPath: server.path)
         let replies = try client.pipeline(["ONE", "BAD", "ONE"].map { [Array($0.utf8)] })
         #expect(replies == [.integer(1), .error("ERR bad"), .integer(1)])
     }
@@ -81,7 +81,7 @@ import Threading
             return .bytes(Array("$\(request.words[1].count)\r\n".utf8) + request.words[1] + [13, 10])
         }
         defer { server.stop() }
-        let client = try LarderClient(socketPath: server.path)
+        let client = try BlockingLarderClient(socketPath: server.path)
         let values = (0..<400).map { [UInt8](repeating: UInt8($0 % 100), count: 20_000) }
         let replies = try client.pipeline(values.map { [Array("ECHO".utf8), $0] })
         #expect(replies == values.map { .bulk($0) })
@@ -94,7 +94,7 @@ import Threading
                 ? .drip(Array("%1\r\n+a\r\n*3\r\n:1\r\n$2\r\nxy\r\n_\r\n".utf8)) : .standard
         }
         defer { server.stop() }
-        let client = try LarderClient(socketPath: server.path)
+        let client = try BlockingLarderClient(socketPath: server.path)
         let expected = RESPValue.map([
             .init(key: .simpleString("a"), value: .array([.integer(1), .bulk([0x78, 0x79]), .null]))
         ])
@@ -106,7 +106,7 @@ import Threading
             $0.name == "ONE" ? .text(">1\r\n+before\r\n:1\r\n>1\r\n+after\r\n") : .standard
         }
         defer { server.stop() }
-        let client = try LarderClient(socketPath: server.path)
+        let client = try BlockingLarderClient(socketPath: server.path)
         #expect(try client.command("ONE") == .integer(1))
         #expect(try client.command("ONE") == .integer(1))
     }
@@ -114,7 +114,7 @@ import Threading
     @Test func answersToNothingAreAViolation() throws {
         let server = try FakeServer { $0.name == "ONE" ? .text(":1\r\n:2\r\n") : .standard }
         defer { server.stop() }
-        let client = try LarderClient(socketPath: server.path)
+        let client = try BlockingLarderClient(socketPath: server.path)
         #expect(try client.command("ONE") == .integer(1))
         let error = #expect(throws: LarderClientError.self) { try client.command("ONE") }
         #expect(error?.code == .protocolViolation)
@@ -126,7 +126,7 @@ import Threading
     func whatIsNotTheProtocolIsAViolation(answer: String) throws {
         let server = try FakeServer { $0.name == "ONE" ? .text(answer) : .standard }
         defer { server.stop() }
-        let client = try LarderClient(socketPath: server.path)
+        let client = try BlockingLarderClient(socketPath: server.path)
         let error = #expect(throws: LarderClientError.self) { try client.command("ONE") }
         #expect(error?.code == .protocolViolation)
         #expect(error?.socketPath == server.path)
@@ -138,7 +138,7 @@ import Threading
             request.name == "GET" ? .bytes(Array("$5000000\r\n".utf8) + value + [13, 10]) : .standard
         }
         defer { server.stop() }
-        let client = try LarderClient(socketPath: server.path)
+        let client = try BlockingLarderClient(socketPath: server.path)
         #expect(try client.bytes(forKey: "k") == value)
         #expect(try client.bytes(forKey: "k") == value)
     }
@@ -149,7 +149,7 @@ import Threading
                 ? .bytes(Array("$\(request.words[1].count)\r\n".utf8) + request.words[1] + [13, 10]) : .standard
         }
         defer { server.stop() }
-        let client = try LarderClient(socketPath: server.path)
+        let client = try BlockingLarderClient(socketPath: server.path)
         let lock = Lock()
         nonisolated(unsafe) var wrong = 0
         let threads = (0..<6).map { thread in

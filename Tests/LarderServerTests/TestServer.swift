@@ -117,7 +117,7 @@ final class TestClient {
             switch pause {
             case .cold: preconditionFailure("a session that may block is never cold")
             case .sliceEnded: break
-            case .needsInput, .closing, .outputFull: return
+            case .needsInput, .closing, .outputFull, .paused: return
             case .work(let work):
                 pauses.append("work")
                 session.finish(Session.WorkResult(work, version: session.replies.version))

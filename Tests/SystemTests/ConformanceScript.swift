@@ -65,7 +65,7 @@ struct ConformanceStep: CustomStringConvertible, Sendable {
 /// The commands of Redis that larderd has, with the options and the errors of each. Both servers begin empty.
 enum ConformanceScript {
     static let steps: [ConformanceStep] =
-        (connection + strings + expiry + keys + transactions + server)
+        (connection + strings + values + bits + expiry + keys + moving + dumps + transactions + server)
         .split(separator: "\n").filter { !$0.hasPrefix("#") }.map { ConformanceStep(String($0)) }
 
     private static let connection = #"""

@@ -45,6 +45,9 @@ import Testing
                              the commands between MULTI and EXEC, for each connection (default: 64M)
           --max-watched-keys N
                              keys that one connection may WATCH (default: 10000)
+          --password-file PATH
+                             the first line of the file is what clients have to give with AUTH (default: none)
+          --enable-debug     have the command DEBUG
           --log-level LEVEL  debug, info, warning or error; one line per event on standard error
                              (default: info)
 

@@ -26,6 +26,15 @@ import Testing
                 """)
     }
 
+    @Test(.timeLimit(.minutes(20))) func theClientRuns() async throws {
+        let program = try await build("Client", "client")
+        let daemon = try DaemonProcess()
+        let result = try await ExampleProcess.run("LARDER_SOCKET='\(daemon.socketPath)' '\(program)'")
+        #expect(result.exitCode == 0 && result.errors.isEmpty, "\(result.errors)")
+        #expect(result.output == "index\n[\"eve\"]\napples left: 9\nfresh apples\n")
+        #expect(try daemon.stop() == .exited(0))
+    }
+
     @Test(.timeLimit(.minutes(20))) func thePackageCatalogPassesItsOwnTests() async throws {
         let output = try await ExampleProcess.shell(
             "swift test --disable-xctest --package-path Examples/PackageCatalog "

@@ -157,8 +157,52 @@ extension PushScript {
         b CLIENT TRACKING on BCAST REDIRECT {q}
         w MSET a 1 b 2 | w1 q1
         q QUIT
+        q EOF
         w SET a 1 | w1 b1
         b CLIENT TRACKINGINFO
+        """#
+
+    /// What each command that changes entries is called; `k` hears everything.
+    static let events = #"""
+        k HELLO 3
+        k PSUBSCRIBE __key*
+        w SETEX a 100 1 | w1 k4
+        w PSETEX a 100000 1 | w1 k4
+        w SETNX n 1 | w1 k2
+        w SETNX n 1
+        w GETSET n 2 | w1 k2
+        w MSETNX a 1 q 1
+        w MSETNX q1 1 q2 1 | w1 k4
+        w APPEND a x | w1 k2
+        w SETRANGE a 0 x | w1 k2
+        w INCR c | w1 k2
+        w DECR c | w1 k2
+        w INCRBY c 2 | w1 k2
+        w DECRBY c 1 | w1 k2
+        w INCRBYFLOAT c 1 | w1 k2
+        w SETBIT d 0 1 | w1 k2
+        w BITOP AND e d | w1 k2
+        w BITOP AND nn nothing
+        w BITOP AND e nothing | w1 k2
+        w BITFIELD d SET u8 0 1 | w1 k2
+        w GETDEL d | w1 k2
+        w GETEX a EX 100 | w1 k2
+        w GETEX a PERSIST | w1 k2
+        w GETEX a
+        w SET r 1 | w1 k2
+        w RENAME r r2 | w1 k4
+        w RENAMENX r2 r | w1 k4
+        w COPY r rc | w1 k2
+        w COPY r rc REPLACE | w1 k2
+        w MOVE r 3 | w1 k4
+        w TOUCH rc
+        w UNLINK rc | w1 k2
+        w CONFIG SET notify-keyspace-events Kx
+        w SET r 1
+        w CONFIG GET notify-keyspace-events
+        w CONFIG SET notify-keyspace-events bad
+        w CONFIG SET notify-keyspace-events ""
+        w CONFIG GET notify-keyspace-events
         """#
 
     /// `k` hears everything, in RESP3; `l` in RESP2.

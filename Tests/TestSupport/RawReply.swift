@@ -45,6 +45,14 @@ package enum RawReply {
     }
 }
 
+extension RawReply {
+    /// The bytes of a bulk string; empty for null and for other replies.
+    package static func bulk(_ reply: [UInt8]) -> [UInt8] {
+        guard reply.first == UInt8(ascii: "$"), let end = lineEnd(reply, 0), reply.count >= end + 4 else { return [] }
+        return Array(reply[(end + 2)...].dropLast(2))
+    }
+}
+
 /// A request as an array of bulk strings.
 package func encodeRequest(_ words: [[UInt8]]) -> [UInt8] {
     var bytes = Array("*\(words.count)\r\n".utf8)

@@ -4,7 +4,7 @@ import PackageRecords
 /// The same records through larderd, while another process holds the larder.
 enum RemoteCatalog {
     static func find(_ key: String, database: String, socketPath: String) throws -> Show.Found {
-        let client = try LarderClient(socketPath: socketPath, database: database)
+        let client = try BlockingLarderClient(socketPath: socketPath, database: database)
         guard let record = try client.value(PackageRecord.self, forKey: key),
             let info = try client.info(forKey: key)
         else { throw Catalog.NotFound(message: "'\(key)' is not in the database '\(database)'") }

@@ -1,13 +1,11 @@
-import TestSupport
-
 /// A `redis-server` on a socket of its own, which replies are compared with.
-final class RedisProcess {
-    let socketPath: String
+package final class RedisProcess {
+    package let socketPath: String
     private let directory: TemporaryDirectory
     private let process: ChildProcess
 
     /// - Parameter settings: more words of its command line.
-    init(_ settings: [String] = []) throws {
+    package init(_ settings: [String] = []) throws {
         directory = try TemporaryDirectory(inMemory: true)
         socketPath = directory.path + "/redis"
         do {
@@ -31,5 +29,5 @@ final class RedisProcess {
 
     deinit { process.killNow() }
 
-    func connect() throws -> SocketClient { try SocketClient(socketPath) }
+    package func connect() throws -> SocketClient { try SocketClient(socketPath) }
 }

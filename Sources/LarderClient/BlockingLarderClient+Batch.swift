@@ -1,20 +1,18 @@
 // Several writes in one step.
 
-import RESP
-
-extension LarderClient {
+extension BlockingLarderClient {
     /// Writes that happen all or not at all: entries to set, or keys to remove.
     ///
     /// The daemon can so far do either in one step, not both together, and an entry of a batch cannot have a policy
     /// of its own: a batch that asks for both is refused before anything is sent.
     ///
     /// Nor can the values of a batch of more than one entry be marked with their codec. Models in it are stored as the
-    /// same JSON, and both ``LarderClient/value(_:forKey:)`` and the Larder library read them; only META calls them
+    /// same JSON, and both ``BlockingLarderClient/value(_:forKey:)`` and the Larder library read them; only META calls them
     /// raw.
     ///
     /// Not thread-safe: fill it from one thread at a time.
     public struct Batch {
-        private(set) var sets: [(key: String, value: [UInt8], codec: EntryInfo.Codec?)] = []
+        private(set) var sets: [(key: String, value: [UInt8], codec: LarderClient.EntryInfo.Codec?)] = []
         private(set) var removals: [String] = []
 
         /// Adds a model, stored as JSON. Of two values for one key the later one holds.
@@ -40,17 +38,17 @@ extension LarderClient {
     public func batch(_ body: (inout Batch) throws -> Void) throws {
         var batch = Batch()
         try body(&batch)
-        try perform(batch)
+        try apply(batch)
     }
 
     /// Stores models, all in one step. Of two values for one key the later one holds. See ``Batch`` about their codec.
     public func setMany(_ models: some Sequence<(key: String, value: some Encodable)>) throws(LarderClientError) {
         var batch = Batch()
         for (key, value) in models { try batch.set(value, forKey: key) }
-        try perform(batch)
+        try apply(batch)
     }
 
-    private func perform(_ batch: Batch) throws(LarderClientError) {
+    private func apply(_ batch: Batch) throws(LarderClientError) {
         guard batch.sets.isEmpty || batch.removals.isEmpty else {
             throw LarderClientError(
                 .invalidArgument,
@@ -60,11 +58,7 @@ extension LarderClient {
         if let only = batch.sets.first, batch.sets.count == 1 {
             try store(only.value, forKey: Array(only.key.utf8), policy: nil, codec: only.codec)
         } else if !batch.sets.isEmpty {
-            var words = [Array("MSET".utf8)]
-            for (key, value, _) in batch.sets { words += [Array(key.utf8), value] }
-            guard try answer(words) == .simpleString("OK") else {
-                throw LarderClientError.unexpectedReply(to: "MSET", "OK")
-            }
+            try perform(.setAll(batch.sets.map { (Array($0.key.utf8), $0.value) }))
         }
         try removeMany(batch.removals)
     }

@@ -8,12 +8,12 @@ import Threading
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: every mutable property is private and touched only with `lock`
 /// held, and the rest never changes.
-final class ClientSession: @unchecked Sendable {
+final class BlockingSession: @unchecked Sendable {
     let socketPath: String
     let timeoutMilliseconds: Int
 
     private let lock = Lock()
-    private var connection: ClientConnection?
+    private var connection: BlockingConnection?
     /// The database to select on every new connection; nil for the server's default.
     private var database: String?
     /// True when the connection has state that a new one would lack, such as an open snapshot.
@@ -102,26 +102,17 @@ final class ClientSession: @unchecked Sendable {
     }
 
     /// Makes a connection, asks for RESP3 and selects the database.
-    private func connect() throws(LarderClientError) -> ClientConnection {
-        var bytes: [UInt8] = []
-        RequestEncoder.encode(["HELLO", "3"], into: &bytes)
-        if let database { RequestEncoder.encode(["SELECT", database], into: &bytes) }
-        let connection: ClientConnection
+    private func connect() throws(LarderClientError) -> BlockingConnection {
+        let handshake = Handshake(database: database)
+        let connection: BlockingConnection
         let replies: [RESPValue]
         do throws(WireFailure) {
-            connection = try ClientConnection(path: socketPath, timeoutMilliseconds: timeoutMilliseconds)
-            replies = try connection.exchange(bytes, replies: database == nil ? 1 : 2)
+            connection = try BlockingConnection(path: socketPath, timeoutMilliseconds: timeoutMilliseconds)
+            replies = try connection.exchange(handshake.bytes, replies: handshake.replyCount)
         } catch {
             throw describe(error, operation: "connect")
         }
-        // A server that does not know HELLO goes on in RESP2, which is understood as well. Any other error, such as
-        // that of too many clients, is why it will not serve this connection.
-        if let text = replies.first?.errorMessage, !text.hasPrefix("ERR unknown command"), !text.hasPrefix("NOPROTO") {
-            throw LarderClientError.server(text, operation: "connect")
-        }
-        if replies.count == 2, let text = replies[1].errorMessage {
-            throw LarderClientError.server(text, operation: "SELECT")
-        }
+        try handshake.check(replies)
         return connection
     }
 
@@ -143,30 +134,6 @@ final class ClientSession: @unchecked Sendable {
     }
 
     private func describe(_ failure: WireFailure, operation: String) -> LarderClientError {
-        if let text = failure.lastWords?.errorMessage { return .server(text, operation: operation) }
-        let (code, message): (LarderClientError.Code, String)
-        switch failure.kind {
-        case .noDaemon:
-            code = .noDaemon
-            message = "no daemon answers at \(socketPath): start one with: larderd --socket \(socketPath)"
-        case .timeout:
-            code = .timeout
-            message = "the daemon at \(socketPath) did not answer within \(timeoutMilliseconds) ms"
-        case .closedBeforeRequest:
-            code = .closed
-            message = "the daemon at \(socketPath) had ended the connection; the request was not sent"
-        case .closed:
-            code = .closed
-            message =
-                "the daemon at \(socketPath) ended the connection before it had answered; "
-                + "whether the request was carried out is not known"
-        case .protocolViolation(let text):
-            code = .protocolViolation
-            message = "what answers at \(socketPath) does not speak as larderd does: \(text)"
-        case .system(let call, let number):
-            code = .io
-            message = "\(call) failed for \(socketPath): \(SystemErrorText.of(number))"
-        }
-        return LarderClientError(code, message, operation: operation, socketPath: socketPath)
+        failure.error(socketPath: socketPath, operation: operation, limit: timeoutMilliseconds)
     }
 }

@@ -17,7 +17,7 @@ public protocol CacheKey {
 
 extension String: CacheKey {
     /// Calls `body` with the UTF-8 of the string.
-    public func withKeyBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+    @inlinable public func withKeyBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         var text = self
         return text.withUTF8 { body(UnsafeRawBufferPointer($0)) }
     }
@@ -25,7 +25,7 @@ extension String: CacheKey {
 
 extension Substring: CacheKey {
     /// Calls `body` with the UTF-8 of the text.
-    public func withKeyBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+    @inlinable public func withKeyBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         var text = self
         return text.withUTF8 { body(UnsafeRawBufferPointer($0)) }
     }
@@ -33,34 +33,19 @@ extension Substring: CacheKey {
 
 extension [UInt8]: CacheKey {
     /// Calls `body` with the bytes.
-    public func withKeyBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+    @inlinable public func withKeyBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         withUnsafeBytes { body($0) }
     }
 }
 
 extension CacheKey where Self: RawRepresentable, RawValue: CacheKey {
     /// Calls `body` with the bytes of the raw value.
-    public func withKeyBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+    @inlinable public func withKeyBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         rawValue.withKeyBytes(body)
-    }
-}
-
-extension Key {
-    /// The engine's key, its length checked.
-    init(checking key: some CacheKey, _ operation: String, _ database: String?) throws(LarderError) {
-        let made: Key? = key.withKeyBytes { $0.count <= Key.bytesMax ? Key($0) : nil }
-        guard let made else {
-            let count = key.withKeyBytes { $0.count }
-            let start = key.withKeyBytes { Array($0.prefix(64)) }
-            throw LarderError(
-                .invalidArgument, "the key has \(count) bytes, and may have at most \(Key.bytesMax)",
-                operation: operation, database: database, key: printableKey(start) + "…")
-        }
-        self = made
     }
 }
 
 extension CacheKey {
     /// The key's bytes, copied.
-    var keyBytes: [UInt8] { withKeyBytes { [UInt8]($0) } }
+    package var keyBytes: [UInt8] { withKeyBytes { [UInt8]($0) } }
 }

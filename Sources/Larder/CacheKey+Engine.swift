@@ -1,0 +1,16 @@
+// Keys as the engine has them.
+
+extension Key {
+    /// The engine's key, its length checked.
+    init(checking key: some CacheKey, _ operation: String, _ database: String?) throws(LarderError) {
+        let made: Key? = key.withKeyBytes { $0.count <= Key.bytesMax ? Key($0) : nil }
+        guard let made else {
+            let count = key.withKeyBytes { $0.count }
+            let start = key.withKeyBytes { Array($0.prefix(64)) }
+            throw LarderError(
+                .invalidArgument, "the key has \(count) bytes, and may have at most \(Key.bytesMax)",
+                operation: operation, database: database, key: printableKey(start) + "…")
+        }
+        self = made
+    }
+}

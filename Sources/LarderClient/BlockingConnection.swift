@@ -1,0 +1,129 @@
+// The wire part of the client: one connected stream socket, requests out, replies in. Knows nothing of databases,
+// models or reconnecting.
+//
+// - Never raises SIGPIPE, whatever the process does with that signal.
+// - Replies are read while a long request is still being sent, so two full socket buffers cannot block each other.
+// - After any failure the connection is unusable, because its replies would be out of step with the requests.
+
+import RESP
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// One connected Unix stream socket. Single owner: one thread at a time.
+final class BlockingConnection {
+    private static let readBytes = 16_384
+    /// Answers that together have more bytes than this leave a buffer that is not worth keeping.
+    private static let keptBytesMax = 1_048_576
+
+    private let socket: StreamSocket
+    /// 0 stands for no limit.
+    private let timeoutMilliseconds: Int
+    private var parser = ReplyParser()
+    /// Bytes received since the parser's buffer was last given back.
+    private var receivedBytes = 0
+
+    /// Connects to the socket at `path`, which must not be longer than ``StreamSocket/pathBytesMax``.
+    /// - Parameter timeoutMilliseconds: the longest that anything here waits while nothing moves in either direction;
+    ///   0 for no limit.
+    init(path: String, timeoutMilliseconds: Int) throws(WireFailure) {
+        self.timeoutMilliseconds = timeoutMilliseconds
+        socket = try StreamSocket(blocking: path, timeoutMilliseconds: timeoutMilliseconds)
+    }
+
+    /// Sends `request` and waits for `count` replies to it. Messages that the server pushes unasked are dropped.
+    func exchange(_ request: [UInt8], replies count: Int) throws(WireFailure) -> [RESPValue] {
+        guard try nextReply() == nil else {
+            throw WireFailure(.protocolViolation("an answer came that belongs to no request"))
+        }
+        var replies: [RESPValue] = []
+        replies.reserveCapacity(min(count, 65_536))
+        var sent = 0
+        while replies.count < count {
+            if sent < request.count {
+                do throws(WireFailure) {
+                    sent += try socket.sendSome(request, from: sent)
+                } catch {
+                    throw explain(error, sent: sent)
+                }
+            }
+            if sent < request.count {
+                // The socket's buffer is full. Wait for room, or for replies whose reading makes room.
+                guard try wait(for: POLLIN | POLLOUT) & POLLOUT == 0 else { continue }
+            }
+            try receive()
+            while replies.count < count, let reply = try nextReply() { replies.append(reply) }
+        }
+        guard sent == request.count else {
+            throw WireFailure(.protocolViolation("an answer came before the whole request was sent"))
+        }
+        if receivedBytes > Self.keptBytesMax {
+            parser.reclaim()
+            receivedBytes = 0
+        }
+        return replies
+    }
+
+    // MARK: Bytes
+
+    /// What a failed send means: a server that turns a client away says why, then ends the connection.
+    private func explain(_ failure: WireFailure, sent: Int) -> WireFailure {
+        guard case .closed = failure.kind else { return failure }
+        try? receive()
+        let lastWords = (try? nextReply())?.errorMessage
+        return WireFailure(sent == 0 ? .closedBeforeRequest : .closed, lastWords: lastWords)
+    }
+
+    /// Waits for bytes and gives them to the parser.
+    private func receive() throws(WireFailure) {
+        let start = StreamSocket.monotonicMilliseconds()
+        while true {
+            let space = parser.writableSpace(atLeast: Self.readBytes)
+            switch try socket.receive(into: space) {
+            case .bytes(let count):
+                receivedBytes &+= count
+                return parser.didWrite(count)
+            // A signal must not begin the time limit anew: with a periodic one it would never be reached.
+            case .interrupted: _ = try wait(for: POLLIN, since: start)
+            case .nothing: throw WireFailure(.timeout)
+            }
+        }
+    }
+
+    /// The next reply among the bytes that have arrived, or nil.
+    private func nextReply() throws(WireFailure) -> RESPValue? {
+        do throws(ProtocolError) {
+            while let reply = try parser.next() {
+                if case .push = reply { continue }
+                return reply
+            }
+            return nil
+        } catch {
+            throw WireFailure(.protocolViolation(error.message))
+        }
+    }
+
+    /// Waits until one of `events` is there. Returns those that are; an end or an error of the connection counts as
+    /// something to read, since reading tells what it is.
+    private func wait(for events: CInt, since start: Int64? = nil) throws(WireFailure) -> CInt {
+        let start = start ?? StreamSocket.monotonicMilliseconds()
+        while true {
+            var limit: CInt = -1
+            if timeoutMilliseconds > 0 {
+                let left = Int64(timeoutMilliseconds) - (StreamSocket.monotonicMilliseconds() - start)
+                guard left > 0 else { throw WireFailure(.timeout) }
+                limit = CInt(clamping: left)
+            }
+            var entry = pollfd(fd: socket.descriptor, events: Int16(truncatingIfNeeded: events), revents: 0)
+            let count = poll(&entry, 1, limit)
+            if count > 0 { return CInt(entry.revents) }
+            if count == 0 { throw WireFailure(.timeout) }
+            if errno != EINTR { throw WireFailure(.system("poll", errno)) }
+        }
+    }
+}

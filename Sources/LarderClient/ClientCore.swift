@@ -1,0 +1,206 @@
+// What a client, its caches and its subscriptions share.
+
+import RESP
+import Synchronization
+import Threading
+
+/// The databases in use and the subscriptions. Closes everything when nobody refers to it any more.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: mutable properties are touched only with `lock` held.
+final class ClientCore: @unchecked Sendable {
+    let socketPath: String
+    let options: LarderClient.Options
+    /// The client's own database.
+    let own: DatabaseStore
+    private let lock = Lock()
+    private var stores: [String?: DatabaseStore]
+    private var subscriptions: SubscriptionHub?
+    private var isClosed = false
+
+    init(socketPath: String, options: LarderClient.Options) {
+        self.socketPath = socketPath
+        self.options = options
+        own = DatabaseStore(socketPath, options.database, options)
+        stores = [options.database: own]
+    }
+
+    deinit { close() }
+
+    func store(_ database: String?) -> DatabaseStore {
+        lock.withLock {
+            if let store = stores[database] { return store }
+            let store = DatabaseStore(socketPath, database, options)
+            if isClosed { store.close() }
+            stores[database] = store
+            return store
+        }
+    }
+
+    var hub: SubscriptionHub {
+        lock.withLock {
+            if let subscriptions { return subscriptions }
+            let hub = SubscriptionHub(socketPath, options)
+            if isClosed { hub.close() }
+            subscriptions = hub
+            return hub
+        }
+    }
+
+    func close() {
+        let (stores, hub) = lock.withLock {
+            isClosed = true
+            return (Array(self.stores.values), subscriptions)
+        }
+        for store in stores { store.close() }
+        hub?.close()
+    }
+}
+
+/// One database of the daemon: its connections and its near cache.
+///
+/// Thread-safe: everything that changes is thread-safe itself.
+final class DatabaseStore: LinkEvents {
+    let database: String?
+    let links: [Link]
+    let near: NearCache?
+    let ownConnections: ConnectionPool
+    private let turn = Atomic(0)
+    /// Whether the server was seen to know MULTI.
+    private let knowsTransactions = Atomic(false)
+
+    init(_ socketPath: String, _ database: String?, _ options: LarderClient.Options) {
+        self.database = database
+        near = options.nearCache.map { NearCache($0) }
+        var settings = LinkSettings(
+            socketPath: socketPath, database: database, timeoutMilliseconds: options.timeoutMilliseconds,
+            patienceMilliseconds: options.reconnectPatienceMilliseconds)
+        ownConnections = ConnectionPool(settings, max: options.ownConnectionsMax)
+        links = (0..<options.connections).map { index in
+            settings.tracks = options.nearCache != nil && index == 0
+            settings.staysConnected = settings.tracks
+            return Link(settings)
+        }
+        if near != nil { links[0].tell(self) }
+    }
+
+    func close() {
+        for link in links { link.close() }
+        ownConnections.close()
+    }
+
+    // MARK: Requests
+
+    /// The link for the next request. Reads that the near cache keeps, and so all reads, take the tracked one.
+    private func link(isRead: Bool) -> Link {
+        if links.count == 1 || (isRead && near != nil) { return links[0] }
+        let turn = turn.wrappingAdd(1, ordering: .relaxed).oldValue
+        return links[Int(UInt(bitPattern: turn) % UInt(links.count))]
+    }
+
+    func perform<Result>(_ request: Request<Result>) async throws(LarderClientError) -> Result {
+        var bytes: [UInt8] = []
+        RequestEncoder.encode(request.words, into: &bytes)
+        let exchange = Exchange(bytes: bytes, replyCount: 1, name: request.words[0], isRead: request.isRead)
+        let replies = try await link(isRead: request.isRead).perform(exchange)
+        return try request.result(of: replies[0])
+    }
+
+    /// Two requests that both only read, in one round trip.
+    func perform<First, Second>(_ first: Request<First>, _ second: Request<Second>)
+        async throws(LarderClientError) -> (First, Second)
+    {
+        var bytes: [UInt8] = []
+        RequestEncoder.encode(first.words, into: &bytes)
+        RequestEncoder.encode(second.words, into: &bytes)
+        let exchange = Exchange(bytes: bytes, replyCount: 2, name: first.words[0], isRead: true)
+        let replies = try await links[0].perform(exchange)
+        return (try first.result(of: replies[0]), try second.result(of: replies[1]))
+    }
+
+    /// What the server is. Costs nothing once a connection was there.
+    func server() async throws(LarderClientError) -> Handshake.Server {
+        if let server = links[0].knownServer { return server }
+        try await links[0].connected()
+        return links[0].knownServer ?? Handshake.Server()
+    }
+
+    /// Several commands as they are; errors are values.
+    func commands(_ commands: [[[UInt8]]], rules: CommandRules) async throws(LarderClientError) -> [RESPValue] {
+        guard !commands.isEmpty else { return [] }
+        try rules.check(commands)
+        let bytes = encode(commands)
+        let exchange = Exchange(bytes: bytes, replyCount: commands.count, name: commands[0][0])
+        return try await link(isRead: false).perform(exchange)
+    }
+
+    // MARK: Transactions
+
+    /// Carries out commands in one step.
+    func transaction(_ commands: [[[UInt8]]]) async throws(LarderClientError) -> [RESPValue] {
+        guard !commands.isEmpty else { return [] }
+        try CommandRules.transaction.check(commands)
+        let link = link(isRead: false)
+        if !knowsTransactions.load(ordering: .relaxed) {
+            // Without MULTI the commands behind it would be carried out one by one.
+            let bytes = encode([wordList("MULTI"), wordList("DISCARD")])
+            let replies = try await link.perform(Exchange(bytes: bytes, replyCount: 2, name: wordList("MULTI")[0]))
+            if let text = replies[0].errorMessage { throw .server(text, operation: "MULTI") }
+            knowsTransactions.store(true, ordering: .relaxed)
+        }
+        guard let results = try await execute(commands, on: link, connection: nil) else {
+            // Nothing was watched.
+            throw .unexpectedReply(to: "EXEC", "an array")
+        }
+        return results
+    }
+
+    /// MULTI, the commands, EXEC.
+    /// - Returns: nil when a watched key had been changed.
+    func execute(_ commands: [[[UInt8]]], on link: Link, connection: Int?) async throws(LarderClientError)
+        -> [RESPValue]?
+    {
+        let bytes = encode([wordList("MULTI")] + commands + [wordList("EXEC")])
+        let exchange = Exchange(
+            bytes: bytes, replyCount: commands.count + 2, name: wordList("EXEC")[0], connectionNumber: connection)
+        let replies = try await link.perform(exchange)
+        if let text = replies[0].errorMessage { throw .server(text, operation: "MULTI") }
+        for (command, reply) in zip(commands, replies.dropFirst()) {
+            // The first refusal says why; EXEC only says that there was one.
+            if let text = reply.errorMessage {
+                throw .server(text, operation: command.first.map { printableKey($0) } ?? "EXEC")
+            }
+        }
+        let last = replies[replies.count - 1]
+        if let text = last.errorMessage { throw .server(text, operation: "EXEC") }
+        if last.isNull { return nil }
+        guard let results = last.elements, results.count == commands.count else {
+            throw .unexpectedReply(to: "EXEC", "an array of \(commands.count)")
+        }
+        return results
+    }
+
+    func encode(_ commands: [[[UInt8]]]) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(commands.reduce(0) { $1.reduce($0 + 24) { $0 + $1.count + 24 } })
+        for command in commands { RequestEncoder.encode(command, into: &bytes) }
+        return bytes
+    }
+
+    // MARK: The near cache
+
+    func linkIsReady(_ link: Link) {
+        // Pushes come in RESP3 only; without them nothing may be kept.
+        if link.knownServer?.speaksRESP3 == true { near?.setLive(true) }
+    }
+
+    func linkWasLost(_ link: Link) { near?.setLive(false) }
+
+    func link(_ link: Link, pushed message: [RESPValue]) {
+        guard message.count == 2, message[0].string == "invalidate" else { return }
+        guard let keys = message[1].elements else {
+            near?.invalidate(nil)
+            return
+        }
+        near?.invalidate(keys.compactMap(\.bytes))
+    }
+}

@@ -1,0 +1,68 @@
+// What is said on every new connection before anything else.
+
+import RESP
+
+/// The first requests of a connection, and the judgement of their replies. A value.
+struct Handshake {
+    /// What the server turned out to be.
+    struct Server: Equatable {
+        /// Whether replies and pushed messages are those of RESP3.
+        var speaksRESP3 = false
+        /// Whether it knows Larder's own words: `POLICY` and `CODEC` of `SET`, `META`, `PURGE`. Redis does not.
+        var isLarder = true
+    }
+
+    private enum Step {
+        case hello, select, policy, tracking
+    }
+
+    private var steps: [Step] = []
+    /// The requests, as they go over the wire.
+    private(set) var bytes: [UInt8] = []
+
+    /// - Parameters:
+    ///   - database: the database to select; nil for the server's default.
+    ///   - asksForKind: whether to find out if the server is a larderd.
+    ///   - tracking: whether the server is to push the keys that were read here and then changed.
+    init(database: String?, asksForKind: Bool = false, tracking: Bool = false) {
+        add(.hello, ["HELLO", "3"])
+        if let database { add(.select, ["SELECT", database]) }
+        if asksForKind { add(.policy, ["POLICY"]) }
+        if tracking { add(.tracking, ["CLIENT", "TRACKING", "ON"]) }
+    }
+
+    private mutating func add(_ step: Step, _ words: [String]) {
+        steps.append(step)
+        RequestEncoder.encode(words, into: &bytes)
+    }
+
+    var replyCount: Int { steps.count }
+
+    /// Reads the replies, which are as many as ``replyCount``.
+    /// - Throws: what the server refused, except that one which does not know `HELLO` goes on in RESP2.
+    @discardableResult
+    func check(_ replies: [RESPValue]) throws(LarderClientError) -> Server {
+        var server = Server()
+        for (step, reply) in zip(steps, replies) {
+            let refusal = reply.errorMessage
+            switch step {
+            case .hello:
+                server.speaksRESP3 = refusal == nil
+                // Any other error, such as that of too many clients, is why it will not serve this connection.
+                if let refusal, !Self.isUnknownCommand(refusal), !refusal.hasPrefix("NOPROTO") {
+                    throw .server(refusal, operation: "connect")
+                }
+            case .select:
+                if let refusal { throw .server(refusal, operation: "SELECT") }
+            case .policy:
+                // A database that cannot be opened answers with another error, and is a larderd's all the same.
+                server.isLarder = refusal.map { !Self.isUnknownCommand($0) } ?? true
+            case .tracking:
+                if let refusal { throw .server(refusal, operation: "CLIENT TRACKING") }
+            }
+        }
+        return server
+    }
+
+    static func isUnknownCommand(_ text: String) -> Bool { text.hasPrefix("ERR unknown command") }
+}

@@ -1,0 +1,351 @@
+// What a link does on the loop's thread: connects, receives, gives up, begins again.
+
+import RESP
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// Exchanges that are over, collected with the lock held and resumed without it.
+struct Resolved {
+    private var list: [(UnsafeContinuation<Exchange.Outcome, Never>, Exchange.Outcome)] = []
+
+    /// With the lock held: notes how an exchange ended. One that is over already stays as it is.
+    mutating func add(_ exchange: Exchange, _ outcome: @autoclosure () -> Exchange.Outcome) {
+        guard !exchange.isResolved else { return }
+        exchange.isResolved = true
+        let outcome = outcome()
+        guard let continuation = exchange.continuation else {
+            exchange.outcome = outcome
+            return
+        }
+        exchange.continuation = nil
+        list.append((continuation, outcome))
+    }
+
+    /// Without the lock.
+    func resume() {
+        for (continuation, outcome) in list { continuation.resume(returning: outcome) }
+    }
+}
+
+extension Link {
+    /// How much one turn reads at the most before other links have theirs.
+    private static let turnBytes = 1 << 20
+    private static let readBytes = 65_536
+    /// Replies that together have more bytes than this leave a buffer that is not worth keeping.
+    private static let keptBytesMax = 1 << 20
+    /// The longest rest between two attempts to connect.
+    static let restMillisecondsMax: Int64 = 2_000
+    /// A connection that lasted so long was one: what follows its end begins without a rest.
+    private static let usefulMilliseconds: Int64 = 1_000
+
+    /// Does what is due. Called before the loop waits.
+    func prepare(now: Int64) -> Interest {
+        var resolved = Resolved()
+        var wasLost = false
+        lock.lock()
+        if let failure = sendFailure {
+            // A server that turns a client away says why before it ends the connection: what came is read first.
+            if case .closed = failure.kind, socket != nil {
+                socket?.shutDown()
+                sendFailure = nil
+                isFull = true
+            } else {
+                wasLost = lose(failure, now, &resolved) || wasLost
+            }
+        }
+        if case .greeting = state, now >= greetingEnd {
+            lose(WireFailure(.timeout), now, &resolved)
+        }
+        if case .resting(let until) = state, now >= until { state = .idle }
+        // Before looking who has waited for too long: one without patience gets an attempt of its own all the same.
+        if case .idle = state, settings.staysConnected || !waiting.isEmpty { connect(now, &resolved) }
+        if now >= nextCheck, expire(now, &resolved) {
+            wasLost = lose(WireFailure(.timeout), now, &resolved) || wasLost
+        }
+        let interest = interest(now, &resolved, &wasLost)
+        lock.unlock()
+        if wasLost { tellLost() }
+        resolved.resume()
+        return interest
+    }
+
+    private func interest(_ now: Int64, _ resolved: inout Resolved, _ wasLost: inout Bool) -> Interest {
+        var interest = Interest(socket: socket, wantsToSend: isFull && !outgoing.isEmpty, due: nextCheck)
+        switch state {
+        case .idle, .ready: break
+        case .greeting: interest.due = min(interest.due, greetingEnd)
+        case .resting(let until):
+            if settings.staysConnected || !waiting.isEmpty { interest.due = min(interest.due, until) }
+        case .closed:
+            if socket != nil { wasLost = true }
+            for exchange in pending.elements + waiting.elements {
+                resolved.add(exchange, .failure(closedError(exchange)))
+            }
+            forgetConnection()
+            waiting.removeAll()
+            interest = Interest(isFinished: true)
+        }
+        return interest
+    }
+
+    /// Something can be read or sent.
+    func act(on socket: StreamSocket, mayRead: Bool) {
+        var resolved = Resolved()
+        var failure: WireFailure?
+        var told: [[RESPValue]] = []
+        var isNewlyReady = false
+        var wasLost = false
+        if mayRead { failure = receive(socket) }
+        let now = StreamSocket.monotonicMilliseconds()
+        var replies: [RESPValue] = []
+        var protocolFailure: WireFailure?
+        do throws(ProtocolError) {
+            while let reply = try parser.next() {
+                if case .push(let message) = reply { told.append(message) } else { replies.append(reply) }
+            }
+        } catch {
+            protocolFailure = WireFailure(.protocolViolation(error.message))
+        }
+        // Before anybody can get a reply that came behind it.
+        for message in told { tell(message) }
+        lock.lock()
+        if self.socket === socket {
+            if mayRead { lastReceived = now }
+            for reply in replies {
+                if let violation = take(reply, &isNewlyReady, &resolved) {
+                    protocolFailure = violation
+                    break
+                }
+            }
+            if let fatal = protocolFailure ?? failure {
+                isNewlyReady = false
+                wasLost = lose(fatal, now, &resolved)
+            } else {
+                if isNewlyReady { handOverWaiting(&resolved) }
+                isFull = false
+                if send() { WireLoop.shared.wake() }
+            }
+        }
+        lock.unlock()
+        if isNewlyReady { tellReady() }
+        if wasLost { tellLost() }
+        resolved.resume()
+        if receivedBytes > Self.keptBytesMax {
+            parser.reclaim()
+            receivedBytes = 0
+        }
+    }
+
+    /// Reads what has come into the parser.
+    private func receive(_ socket: StreamSocket) -> WireFailure? {
+        var total = 0
+        while total < Self.turnBytes {
+            let space = parser.writableSpace(atLeast: Self.readBytes)
+            do throws(WireFailure) {
+                switch try socket.receive(into: space) {
+                case .bytes(let count):
+                    parser.didWrite(count)
+                    receivedBytes &+= count
+                    total += count
+                    // What there is more of, the next turn reads.
+                    if count < space.count { return nil }
+                case .interrupted: continue
+                case .nothing: return nil
+                }
+            } catch {
+                return error
+            }
+        }
+        return nil
+    }
+}
+
+// With the lock held.
+extension Link {
+    /// Takes a reply. Returns what is wrong with it, if it cannot be one.
+    private func take(_ reply: RESPValue, _ isNewlyReady: inout Bool, _ resolved: inout Resolved) -> WireFailure? {
+        if case .greeting = state, !isNewlyReady {
+            handshakeReplies.append(reply)
+            guard let handshake, handshakeReplies.count == handshake.replyCount else {
+                // Turned away: such a server says nothing more.
+                guard handshakeReplies.count == 1, let text = reply.errorMessage,
+                    !Handshake.isUnknownCommand(text), !text.hasPrefix("NOPROTO")
+                else { return nil }
+                return WireFailure(.closed, lastWords: text)
+            }
+            do throws(LarderClientError) {
+                server = try handshake.check(handshakeReplies)
+                handshakeReplies = []
+                isNewlyReady = true
+                return nil
+            } catch {
+                return WireFailure(.closed, lastWords: error.serverText)
+            }
+        }
+        guard let exchange = pending.first else {
+            if let text = reply.errorMessage { return WireFailure(.closed, lastWords: text) }
+            return WireFailure(.protocolViolation("an answer came that belongs to no request"))
+        }
+        failures = 0
+        if exchange.take(reply) {
+            _ = pending.popFirst()
+            resolved.add(exchange, .success(exchange.replies))
+        }
+        return nil
+    }
+
+    /// The connection is ready: what waited goes out.
+    private func handOverWaiting(_ resolved: inout Resolved) {
+        state = .ready
+        lastFailure = nil
+        while let exchange = waiting.popFirst() {
+            if exchange.isResolved { continue }
+            if exchange.bytes.isEmpty {
+                resolved.add(exchange, .success([]))
+            } else {
+                enqueue(exchange)
+            }
+        }
+    }
+
+    private func connect(_ now: Int64, _ resolved: inout Resolved) {
+        do throws(WireFailure) {
+            let fresh = try StreamSocket(nonblocking: settings.socketPath)
+            let handshake = Handshake(database: settings.database, asksForKind: true, tracking: settings.tracks)
+            socket = fresh
+            parser = ReplyParser()
+            connectionNumber += 1
+            self.handshake = handshake
+            handshakeReplies = []
+            state = .greeting
+            connectedAt = now
+            lastReceived = now
+            greetingEnd =
+                settings.timeoutMilliseconds == 0 ? .max : now + Int64(settings.timeoutMilliseconds)
+            end = handshake.bytes.count
+            outgoing.append(handshake.bytes)
+            _ = send()
+        } catch {
+            // As many as can be wait to be accepted: soon there is room again.
+            if case .system("connect", EAGAIN) = error.kind {
+                state = .resting(until: now + 2)
+            } else {
+                lose(error, now, &resolved)
+            }
+        }
+    }
+
+    /// Lets go of everything that belongs to the connection.
+    private func forgetConnection() {
+        socket = nil
+        pending.removeAll()
+        outgoing.removeAll()
+        sentOfFirst = 0
+        end = 0
+        handedOver = 0
+        isSending = false
+        isFull = false
+        sendFailure = nil
+        handshake = nil
+        handshakeReplies = []
+    }
+
+    /// The connection is lost, or was not to be had. What the server cannot have seen, and what may be asked again,
+    /// waits for the next one; the rest fails.
+    /// - Returns: whether there was one that had been ready.
+    @discardableResult
+    private func lose(_ failure: WireFailure, _ now: Int64, _ resolved: inout Resolved) -> Bool {
+        if case .closed = state { return false }
+        let wasReady = if case .ready = state { true } else { false }
+        let isRefused = if case .greeting = state { failure.lastWords != nil } else { false }
+        let handedOver = handedOver
+        let lost = pending.elements
+        forgetConnection()
+        var repeated: [Exchange] = []
+        for exchange in lost where !exchange.isResolved {
+            let isUnseen = exchange.start >= handedOver
+            if exchange.connectionNumber == nil, isUnseen || (exchange.isRead && !exchange.wasRepeated) {
+                exchange.replies = []
+                exchange.wasRepeated = exchange.wasRepeated || !isUnseen
+                exchange.patienceEnd = max(exchange.patienceEnd, now + Int64(settings.patienceMilliseconds))
+                repeated.append(exchange)
+            } else {
+                let kind = isUnseen ? WireFailure(.closedBeforeRequest) : failure
+                resolved.add(exchange, .failure(error(kind, exchange)))
+            }
+        }
+        for exchange in repeated.reversed() { waiting.pushFront(exchange) }
+        if now - connectedAt >= Self.usefulMilliseconds, wasReady { failures = 0 }
+        lastFailure = failure.error(
+            socketPath: settings.socketPath, operation: "connect", limit: settings.timeoutMilliseconds)
+        let rest = Self.rest(afterFailures: failures, random: Double.random(in: 0..<1))
+        failures += 1
+        state = .resting(until: now + rest)
+        // Who cannot wait for the next attempt is told now; so are all when the server has said why it does not serve them.
+        if isRefused { for exchange in waiting.elements { exchange.patienceEnd = now } }
+        for exchange in waiting.elements { nextCheck = min(nextCheck, min(exchange.deadline, exchange.patienceEnd)) }
+        if now >= nextCheck { _ = expire(now, &resolved) }
+        return wasReady
+    }
+
+    /// How long to rest before the next attempt, in milliseconds: none after the first failure, then twice as long each
+    /// time from 10 ms on, up to ``restMillisecondsMax``, less up to a half of it, so that many clients do not come all
+    /// at once.
+    /// - Parameters:
+    ///   - failures: how many there were before this one.
+    ///   - random: from 0 to below 1.
+    static func rest(afterFailures failures: Int, random: Double) -> Int64 {
+        guard failures > 0 else { return 0 }
+        let full = min(restMillisecondsMax, 10 << Int64(min(failures - 1, 20)))
+        return max(1, full - Int64(Double(full) * random / 2))
+    }
+
+    /// Ends the exchanges whose time is over, and finds the next such instant.
+    /// - Returns: whether the connection is to be given up, since nothing at all comes from it.
+    private func expire(_ now: Int64, _ resolved: inout Resolved) -> Bool {
+        let limit = Int64(settings.timeoutMilliseconds)
+        var next = Int64.max
+        var isSilent = false
+        let isConnecting = if case .greeting = state { true } else { false }
+        for exchange in pending.elements {
+            if now >= exchange.deadline {
+                resolved.add(exchange, .failure(error(WireFailure(.timeout), exchange)))
+                // A server that says nothing for twice the limit more is no longer waited for.
+                let end = max(exchange.deadline, lastReceived) + 2 * limit
+                if now >= end { isSilent = true } else { next = min(next, end) }
+            } else {
+                next = min(next, exchange.deadline)
+            }
+        }
+        for exchange in waiting.elements where !exchange.isResolved {
+            let end = min(exchange.deadline, exchange.patienceEnd)
+            if now >= end {
+                let reason = now >= exchange.deadline || isConnecting ? nil : lastFailure
+                // A first attempt that is still under way is waited for until the deadline.
+                if reason == nil, now < exchange.deadline {
+                    next = min(next, exchange.deadline)
+                    continue
+                }
+                resolved.add(exchange, .failure(waitingError(exchange, reason)))
+            } else {
+                next = min(next, end)
+            }
+        }
+        waiting.removeAll(where: \.isResolved)
+        nextCheck = next
+        return isSilent
+    }
+
+    private func waitingError(_ exchange: Exchange, _ reason: LarderClientError?) -> LarderClientError {
+        guard let reason else { return error(WireFailure(.timeout), exchange) }
+        return LarderClientError(
+            reason.code, reason.message, operation: exchange.operation, socketPath: reason.socketPath,
+            serverText: reason.serverText)
+    }
+}

@@ -1,0 +1,334 @@
+// One pipelined connection, made again when it was lost. Many tasks use it at the same time.
+//
+//      task                             link, with its lock held                     loop thread
+//      perform ──▶ submit ──▶ ready:  outgoing + pending ──▶ send (this thread)
+//                         └─▶ else:   waiting ───────────────────────────────▶ prepare: connects, hands over
+//      resumed ◀── resolve ◀── the first of pending takes the replies in order ◀── act: receives, parses
+//
+// - Requests of one exchange go out together; replies come in the order of the requests.
+// - Who stops waiting (cancelled, out of time) leaves its exchange in `pending`, where it takes its replies and drops
+//   them: the connection stays in step.
+// - Continuations are resumed, and `events` called, without the lock held.
+
+import RESP
+import Threading
+
+/// What a link tells the one that it belongs to. Called on the loop's thread, in the order of what came: a message that
+/// was pushed before a reply is told before anybody gets that reply. Must not block.
+protocol LinkEvents: AnyObject, Sendable {
+    /// A connection is ready for use; nothing was sent on it beyond the handshake.
+    func linkIsReady(_ link: Link)
+    /// The connection is gone.
+    func linkWasLost(_ link: Link)
+    func link(_ link: Link, pushed message: [RESPValue])
+}
+
+/// What a link is to do. A value.
+struct LinkSettings: Sendable {
+    var socketPath: String
+    var database: String?
+    /// How long an exchange may take, in milliseconds; 0 for no limit.
+    var timeoutMilliseconds: Int
+    /// How long an exchange waits for a lost connection to be made again, in milliseconds.
+    var patienceMilliseconds: Int
+    /// Whether the server is asked to push the keys that were read and then changed.
+    var tracks = false
+    /// Whether a lost connection is made again while nobody asks for it.
+    var staysConnected = false
+}
+
+/// Thread-safe. The proof for `@unchecked Sendable`: `parser` belongs to the loop's thread; every other mutable property
+/// is touched only with `lock` held.
+final class Link: @unchecked Sendable {
+    enum State {
+        /// No connection, and nobody wants one.
+        case idle
+        /// Connected, the replies to the handshake are awaited.
+        case greeting
+        case ready
+        /// No connection before that instant, in monotonic milliseconds.
+        case resting(until: Int64)
+        case closed
+    }
+
+    /// What the loop is to wait for.
+    struct Interest {
+        var socket: StreamSocket?
+        var wantsToSend = false
+        /// When to call again at the latest, in monotonic milliseconds.
+        var due = Int64.max
+        var isFinished = false
+    }
+
+    let settings: LinkSettings
+    let lock = Lock()
+
+    // MARK: With the lock held
+
+    private weak var events: (any LinkEvents)?
+    var state = State.idle
+    var socket: StreamSocket?
+    /// Counts the connections; says which one an exchange belongs to.
+    var connectionNumber = 0
+    var server: Handshake.Server?
+    /// Exchanges that wait for a connection.
+    var waiting = FIFO<Exchange>()
+    /// Exchanges whose replies are to come, in the order of sending.
+    var pending = FIFO<Exchange>()
+    /// Bytes that were not handed to the system.
+    var outgoing = FIFO<[UInt8]>()
+    /// How much of the first of `outgoing` was sent.
+    var sentOfFirst = 0
+    /// Where the next exchange's bytes begin on this connection.
+    var end = 0
+    /// How many bytes of this connection were handed to the system, or are just being.
+    var handedOver = 0
+    var isSending = false
+    /// The socket takes nothing now; the loop says when it does.
+    var isFull = false
+    /// Sending found the connection broken; the loop does what follows.
+    var sendFailure: WireFailure?
+    /// No deadline of an exchange comes earlier.
+    var nextCheck = Int64.max
+    var greetingEnd = Int64.max
+    var handshake: Handshake?
+    var handshakeReplies: [RESPValue] = []
+    var lastReceived: Int64 = 0
+    var connectedAt: Int64 = 0
+    /// Connections that failed since the last one that was of use.
+    var failures = 0
+    var lastFailure: LarderClientError?
+    var isServed = false
+
+    // MARK: On the loop's thread
+
+    var parser = ReplyParser()
+    var receivedBytes = 0
+
+    init(_ settings: LinkSettings) { self.settings = settings }
+
+    /// Whom to tell what happens; kept weakly.
+    func tell(_ events: any LinkEvents) { lock.withLock { self.events = events } }
+
+    func tellReady() { lock.withLock { events }?.linkIsReady(self) }
+    func tellLost() { lock.withLock { events }?.linkWasLost(self) }
+    func tell(_ message: [RESPValue]) { lock.withLock { events }?.link(self, pushed: message) }
+
+    // MARK: For callers
+
+    /// Sends the exchange's requests, and gives their replies.
+    /// - Parameter patience: how long it waits for a connection; nil as the settings say.
+    /// - Throws: `cancelled` when the task was cancelled, `timeout`, `closed`, `noDaemon`, and what the server says when
+    ///   it refuses the connection. Errors that it replies with are values.
+    func perform(_ exchange: Exchange, patience: Int? = nil) async throws(LarderClientError) -> [RESPValue] {
+        let outcome = await withTaskCancellationHandler {
+            await withUnsafeContinuation { submit(exchange, patience: patience, $0) }
+        } onCancel: {
+            cancel(exchange)
+        }
+        return try outcome.get()
+    }
+
+    /// Waits until there is a connection.
+    /// - Returns: its number.
+    @discardableResult
+    func connected(patience: Int? = nil) async throws(LarderClientError) -> Int {
+        _ = try await perform(Exchange(bytes: [], replyCount: 0, name: Array("connect".utf8)), patience: patience)
+        return lock.withLock { connectionNumber }
+    }
+
+    /// What the server is; nil before the first connection.
+    var knownServer: Handshake.Server? { lock.withLock { server } }
+
+    /// Whether the connection of that number is there.
+    func isConnected(_ number: Int) -> Bool {
+        lock.withLock {
+            if case .ready = state { connectionNumber == number } else { false }
+        }
+    }
+
+    /// Ends it for good; who waits is told so. Idempotent.
+    func close() {
+        let isServed = lock.withLock {
+            state = .closed
+            return self.isServed
+        }
+        if isServed { WireLoop.shared.wake() }
+    }
+
+    /// Has a connection made now if there is none, without waiting for it.
+    func open() {
+        serveIfNeeded()
+        WireLoop.shared.wake()
+    }
+
+    private func serveIfNeeded() {
+        let isNew = lock.withLock {
+            defer { isServed = true }
+            return !isServed
+        }
+        if isNew { WireLoop.shared.add(self) }
+    }
+
+    /// Gives the exchange's requests on, behind all that were given on before. Its outcome is to be waited for with
+    /// ``outcome(of:)``, or does not matter.
+    func post(_ exchange: Exchange) { submit(exchange, patience: nil, nil) }
+
+    /// Waits for the end of an exchange that was posted. Errors as for ``perform(_:patience:)``.
+    func outcome(of exchange: Exchange) async throws(LarderClientError) -> [RESPValue] {
+        let outcome = await withTaskCancellationHandler {
+            await withUnsafeContinuation { (continuation: UnsafeContinuation<Exchange.Outcome, Never>) in
+                let outcome: Exchange.Outcome? = lock.withLock {
+                    if let outcome = exchange.outcome { return outcome }
+                    if exchange.isResolved { return .failure(cancellation(exchange)) }
+                    exchange.continuation = continuation
+                    return nil
+                }
+                if let outcome { continuation.resume(returning: outcome) }
+            }
+        } onCancel: {
+            cancel(exchange)
+        }
+        return try outcome.get()
+    }
+
+    private func submit(
+        _ exchange: Exchange, patience: Int?, _ continuation: UnsafeContinuation<Exchange.Outcome, Never>?
+    ) {
+        let now = StreamSocket.monotonicMilliseconds()
+        lock.lock()
+        exchange.continuation = continuation
+        if settings.timeoutMilliseconds > 0 { exchange.deadline = now + Int64(settings.timeoutMilliseconds) }
+        exchange.patienceEnd = now + Int64(patience ?? settings.patienceMilliseconds)
+        var outcome: Exchange.Outcome?
+        var wakes = false
+        if exchange.isResolved {
+            // Cancelled before it got here.
+            outcome = .failure(cancellation(exchange))
+        } else if case .closed = state {
+            outcome = .failure(closedError(exchange))
+        } else if let number = exchange.connectionNumber, !isCurrent(number) {
+            outcome = .failure(error(.init(.closedBeforeRequest), exchange))
+        } else if case .ready = state {
+            if exchange.replyCount == 0, exchange.bytes.isEmpty {
+                outcome = .success([])
+            } else {
+                enqueue(exchange)
+                wakes = lower(exchange.deadline)
+                wakes = send() || wakes
+            }
+        } else {
+            waiting.append(exchange)
+            _ = lower(min(exchange.deadline, exchange.patienceEnd))
+            wakes = true
+        }
+        if outcome != nil {
+            exchange.isResolved = true
+            exchange.continuation = nil
+            exchange.outcome = outcome
+        }
+        let isNew = !isServed && outcome == nil
+        if isNew { isServed = true }
+        lock.unlock()
+        if isNew {
+            WireLoop.shared.add(self)
+        } else if wakes {
+            WireLoop.shared.wake()
+        }
+        if let outcome { continuation?.resume(returning: outcome) }
+    }
+
+    private func cancel(_ exchange: Exchange) {
+        let continuation = lock.withLock {
+            // What is resolved already has no continuation; what was not submitted yet finds itself resolved there.
+            exchange.isResolved = true
+            defer { exchange.continuation = nil }
+            return exchange.continuation
+        }
+        continuation?.resume(returning: .failure(cancellation(exchange)))
+    }
+
+    // MARK: With the lock held
+
+    private func isCurrent(_ number: Int) -> Bool {
+        if case .ready = state { connectionNumber == number } else { false }
+    }
+
+    /// - Returns: whether the loop would otherwise wait for too long.
+    func lower(_ deadline: Int64) -> Bool {
+        guard deadline < nextCheck else { return false }
+        nextCheck = deadline
+        return true
+    }
+
+    func enqueue(_ exchange: Exchange) {
+        exchange.start = end
+        end += exchange.bytes.count
+        pending.append(exchange)
+        outgoing.appendBytes(exchange.bytes)
+    }
+
+    /// Hands what is outgoing to the system, as far as it takes it, unless another thread is just doing so: that one
+    /// sends this too. Gives the lock up while it sends.
+    /// - Returns: whether the loop has to go on with it.
+    func send() -> Bool {
+        guard !isSending, !isFull, sendFailure == nil, let socket else { return false }
+        isSending = true
+        let number = connectionNumber
+        // One caller does not send for all others for ever.
+        for _ in 0..<64 {
+            guard let chunk = outgoing.popFirst() else {
+                isSending = false
+                return false
+            }
+            let start = sentOfFirst
+            handedOver += chunk.count - start
+            lock.unlock()
+            var sent = 0
+            var failure: WireFailure?
+            do throws(WireFailure) {
+                sent = try socket.sendSome(chunk, from: start)
+            } catch {
+                failure = error
+            }
+            lock.lock()
+            // Another connection meanwhile: none of this is its business.
+            guard number == connectionNumber, self.socket === socket else { return false }
+            handedOver -= chunk.count - start - sent
+            if let failure {
+                sendFailure = failure
+                isSending = false
+                return true
+            }
+            if start + sent < chunk.count {
+                outgoing.pushFront(chunk)
+                sentOfFirst = start + sent
+                isFull = true
+                isSending = false
+                return true
+            }
+            sentOfFirst = 0
+        }
+        isSending = false
+        isFull = true
+        return true
+    }
+
+    // MARK: Errors
+
+    func error(_ failure: WireFailure, _ exchange: Exchange) -> LarderClientError {
+        failure.error(
+            socketPath: settings.socketPath, operation: exchange.operation, limit: settings.timeoutMilliseconds)
+    }
+
+    func closedError(_ exchange: Exchange) -> LarderClientError {
+        LarderClientError(
+            .closed, "the client was closed", operation: exchange.operation, socketPath: settings.socketPath)
+    }
+
+    private func cancellation(_ exchange: Exchange) -> LarderClientError {
+        LarderClientError(
+            .cancelled, "the task was cancelled; whether the request was carried out is not known",
+            operation: exchange.operation)
+    }
+}

@@ -1,0 +1,179 @@
+// Entries that were read, kept in this process, and dropped when the daemon says that they changed.
+//
+// What makes a hit true:
+// - The daemon remembers which keys were read on the tracked connection (CLIENT TRACKING) and pushes the key when it
+//   changes. The push is taken before anything that came behind it, and removes the entry and spoils its token.
+// - A read that is to be kept takes a token before it is sent and hands the value in with it. A token is spoilt by an
+//   invalidation of its key, by a write of this client, and by the end of the connection: such a value is not kept.
+// - While the connection is not there nothing is kept and nothing handed out.
+// - An entry's own end is asked for together with its value and counted from before the question.
+
+import Threading
+
+/// Thread-safe. The proof for `@unchecked Sendable`: every mutable property is touched only with `lock` held.
+final class NearCache: @unchecked Sendable {
+    /// The permission to keep what a read brings. Touched only with the cache's lock held, which is the proof for
+    /// `@unchecked Sendable`.
+    final class Token: @unchecked Sendable {
+        fileprivate let key: [UInt8]
+        fileprivate var users = 0
+        fileprivate var isSpoilt = false
+        fileprivate init(_ key: [UInt8]) { self.key = key }
+    }
+
+    private let lock = Lock()
+    private var table: NearTable
+    private var tokens: [[UInt8]: Token] = [:]
+    /// Whether the daemon tells of changes now.
+    private var isLive = false
+    private var hits = 0
+    private var misses = 0
+    private var invalidations = 0
+    private let ageMax: Int64
+    /// Monotonic milliseconds; tests set another one before anybody else uses the cache.
+    var clock: @Sendable () -> Int64 = { StreamSocket.monotonicMilliseconds() }
+
+    init(_ options: LarderClient.NearCacheOptions) {
+        table = NearTable(entriesMax: options.entriesMax, bytesMax: options.bytesMax)
+        ageMax = options.ageMillisecondsMax.map { Int64(max(1, $0)) } ?? .max
+    }
+
+    // MARK: Reading
+
+    /// The model of a key, if it is here and may be handed out.
+    func value<Value: Sendable>(_ type: Value.Type, _ key: some CacheKey) -> Value? {
+        let identity = ObjectIdentifier(type)
+        let box = key.withKeyBytes { bytes -> AnyObject? in
+            lock.lock()
+            defer { lock.unlock() }
+            let box = table.find(bytes, identity, now: clock)
+            if box == nil { misses += 1 } else { hits += 1 }
+            return box
+        }
+        // Boxes are stored together with the identity of their value's type, which was compared.
+        return box.map { unsafeDowncast($0, to: NearBox<Value>.self).value }
+    }
+
+    /// To be called before a key is read from the daemon.
+    /// - Returns: nil while nothing can be kept. What is returned must be given to ``keep(_:_:_:deadline:valueBytes:)``
+    ///   or ``giveUp(_:)``.
+    func begin(_ key: [UInt8]) -> Token? {
+        lock.withLock {
+            guard isLive else { return nil }
+            let token = tokens[key] ?? Token(key)
+            tokens[key] = token
+            token.users += 1
+            return token
+        }
+    }
+
+    /// Keeps what was read, unless it was changed meanwhile.
+    /// - Parameter deadline: from when on it is not to be handed out, in monotonic milliseconds.
+    func keep<Value: Sendable>(_ token: Token, _ value: Value, readAt: Int64, deadline: Int64, valueBytes: Int) {
+        let (age, overflows) = readAt.addingReportingOverflow(ageMax)
+        let box = NearBox(value)
+        lock.withLock {
+            release(token)
+            guard !token.isSpoilt else { return }
+            table.insert(
+                token.key, box, ObjectIdentifier(Value.self), deadline: min(deadline, overflows ? .max : age),
+                valueBytes: valueBytes)
+        }
+    }
+
+    func giveUp(_ token: Token) { lock.withLock { release(token) } }
+
+    /// With the lock held.
+    private func release(_ token: Token) {
+        token.users -= 1
+        if token.users == 0, tokens[token.key] === token { tokens[token.key] = nil }
+    }
+
+    // MARK: Changes
+
+    /// The key was changed, or is just being changed.
+    func drop(_ key: [UInt8]) {
+        lock.withLock { spoil(key) }
+    }
+
+    /// What the daemon pushed: keys, or nothing for all of them.
+    func invalidate(_ keys: [[UInt8]]?) {
+        lock.withLock {
+            guard let keys else {
+                invalidations += 1
+                return spoilAll()
+            }
+            for key in keys { spoil(key) }
+            invalidations += keys.count
+        }
+    }
+
+    func dropAll() { lock.withLock { spoilAll() } }
+
+    /// The daemon begins, or ceases, to tell of changes.
+    func setLive(_ live: Bool) {
+        lock.withLock {
+            isLive = live
+            spoilAll()
+        }
+    }
+
+    private func spoil(_ key: [UInt8]) {
+        tokens.removeValue(forKey: key)?.isSpoilt = true
+        _ = key.withUnsafeBytes { table.remove($0) }
+    }
+
+    private func spoilAll() {
+        for token in tokens.values { token.isSpoilt = true }
+        tokens.removeAll()
+        table.removeAll()
+    }
+
+    /// Reads under way whose value is to be kept, for tests.
+    var tokenCount: Int { lock.withLock { tokens.count } }
+
+    var statistics: LarderClient.NearCacheStatistics {
+        lock.withLock {
+            LarderClient.NearCacheStatistics(
+                entries: table.count, bytes: table.bytes, hits: hits, misses: misses, invalidations: invalidations,
+                evictions: table.evictions, isLive: isLive)
+        }
+    }
+}
+
+extension LarderClient {
+    /// How much a near cache keeps. A value.
+    public struct NearCacheOptions: Hashable, Sendable {
+        /// The most entries, from 1 on. The default is 10,000.
+        public var entriesMax: Int
+        /// The most bytes of keys and encoded values, with some 160 bytes for each entry. The default is 16 MiB. Decoded
+        /// models may take more than their encoding.
+        public var bytesMax: Int
+        /// How long an entry is handed out at the most, in milliseconds, whatever its deadline; nil, the default, for no
+        /// such limit.
+        public var ageMillisecondsMax: Int?
+
+        /// Every option is described at the property of its name.
+        public init(entriesMax: Int = 10_000, bytesMax: Int = 16 << 20, ageMillisecondsMax: Int? = nil) {
+            self.entriesMax = entriesMax
+            self.bytesMax = bytesMax
+            self.ageMillisecondsMax = ageMillisecondsMax
+        }
+    }
+
+    /// What a near cache did so far. A value.
+    public struct NearCacheStatistics: Hashable, Sendable {
+        /// How many entries it has now, and what they take: see ``NearCacheOptions/bytesMax``.
+        public let entries: Int
+        public let bytes: Int
+        /// Reads that needed no round trip, and those that did.
+        public let hits: Int
+        public let misses: Int
+        /// Keys of which the daemon told that they changed; each time that it told of all counts as one.
+        public let invalidations: Int
+        /// Entries that left to make room.
+        public let evictions: Int
+        /// Whether the daemon tells of changes now: not before the first connection, nor while it is lost.
+        public let isLive: Bool
+    }
+}

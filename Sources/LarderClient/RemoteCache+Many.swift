@@ -1,0 +1,146 @@
+// Several entries, and the whole database.
+
+extension RemoteCache {
+    // MARK: Reading
+
+    /// The models of those keys that have a fresh entry. Those that the near cache has not are read in one round trip, at
+    /// one instant; without a near cache all are.
+    /// - Throws: `decode`, naming type and key, when an entry's value is not such a model in JSON.
+    public func values(forKeys keys: some Sequence<String>) async throws(LarderClientError) -> [String: Value] {
+        var models: [String: Value] = [:]
+        var missing: [String] = []
+        for key in keys {
+            if let value = store.near?.value(Value.self, key) { models[key] = value } else { missing.append(key) }
+        }
+        guard !missing.isEmpty else { return models }
+        let found = try await store.perform(.getAll(missing.map(\.keyBytes)))
+        for (key, bytes) in zip(missing, found) {
+            if let bytes { models[key] = try ModelCoding.decode(Value.self, from: bytes, key: key) }
+        }
+        return models
+    }
+
+    /// How many entries the database has, those included that expired and were not yet swept.
+    public func count() async throws(LarderClientError) -> Int { Int(clamping: try await store.perform(.count)) }
+
+    /// The keys of the database's fresh entries, each once, in no particular order. Takes a round trip for every few
+    /// hundred of them.
+    ///
+    /// Every key that is there from the beginning to the end is among them; of others it is not certain.
+    /// - Parameter pattern: `*` stands for any characters, `?` for one, `[a-c]` for one of these; nil for all keys.
+    /// - Throws: `decode` when a key is not UTF-8 text.
+    public func keys(matching pattern: String? = nil) async throws(LarderClientError) -> [String] {
+        var seen: Set<[UInt8]> = []
+        var keys: [String] = []
+        var cursor: [UInt8]?
+        repeat {
+            let step = try await store.perform(.scan(from: cursor, matching: pattern.map(\.keyBytes)))
+            for bytes in step.keys where seen.insert(bytes).inserted {
+                guard let key = String(validating: bytes, as: UTF8.self) else {
+                    throw LarderClientError(
+                        .decode, "this key is not UTF-8 text", operation: "SCAN", key: printableKey(bytes))
+                }
+                keys.append(key)
+            }
+            cursor = step.next
+        } while cursor != nil
+        return keys
+    }
+
+    // MARK: Writing
+
+    /// Stores many models in one step: all or nothing.
+    ///
+    /// Takes a dictionary, or pairs in the manner of `["a": 1, "b": 2] as KeyValuePairs`. Of two values for one key the
+    /// later one holds.
+    public func set<Key: CacheKey>(_ pairs: some Sequence<(key: Key, value: Value)>, policy: UpdatePolicy? = nil)
+        async throws(LarderClientError)
+    {
+        var batch = RemoteBatch<Value>()
+        for (key, value) in pairs { try batch.set(value, forKey: key, policy: policy) }
+        try await apply(batch)
+    }
+
+    /// Removes several entries in one step: all or nothing. For no keys, nothing is sent.
+    /// - Returns: how many of them were there, and fresh.
+    @discardableResult
+    public func remove(_ keys: some Sequence<some CacheKey>) async throws(LarderClientError) -> Int {
+        let bytes = keys.map(\.keyBytes)
+        guard !bytes.isEmpty else { return 0 }
+        return try await changing(bytes) { () async throws(LarderClientError) in
+            Int(clamping: try await store.perform(.remove(bytes)))
+        }
+    }
+
+    /// Carries out what `body` puts into the batch: all of it or, if `body` or the daemon fails, nothing. Other clients
+    /// see none of it or all of it. A batch into which nothing was put sends nothing.
+    ///
+    /// ```swift
+    /// try await readers.batch {
+    ///     try $0.set(reader, forKey: "new", policy: .high)
+    ///     $0.remove("old")
+    /// }
+    /// ```
+    public func batch(_ body: (inout RemoteBatch<Value>) throws -> Void) async throws {
+        var batch = RemoteBatch<Value>()
+        try body(&batch)
+        try await apply(batch)
+    }
+
+    /// Carries out a batch, in the order in which it was filled.
+    public func apply(_ batch: RemoteBatch<Value>) async throws(LarderClientError) {
+        guard !batch.isEmpty else { return }
+        let server = try await store.server()
+        try await changing(batch.changes.map(\.key)) { () async throws(LarderClientError) in
+            if let values = batch.plainValues {
+                try await store.perform(.setAll(values))
+            } else if let keys = batch.plainRemovals {
+                _ = try await store.perform(.remove(keys))
+            } else {
+                let replies = try await store.transaction(batch.changes.map { $0.words(for: server) })
+                for (reply, change) in zip(replies, batch.changes) {
+                    guard let text = reply.errorMessage else { continue }
+                    throw .server(text, operation: "batch", key: printableKey(change.key))
+                }
+            }
+        }
+    }
+
+    // MARK: The database
+
+    /// The database's policy, which entries without one of their own follow.
+    public func policy() async throws(LarderClientError) -> UpdatePolicy {
+        let info = try await store.perform(.policy)
+        guard let policy = UpdatePolicy(serverInterval: info.intervalMilliseconds ?? -1) else {
+            throw LarderClientError.unexpectedReply(to: "POLICY", "a policy")
+        }
+        return policy
+    }
+
+    /// Changes the database's policy. Entries that follow it are judged by the new one from now on, except that what had
+    /// expired stays so.
+    public func setPolicy(_ policy: UpdatePolicy) async throws(LarderClientError) {
+        try await changingAll { () async throws(LarderClientError) in try await store.perform(.setPolicy(policy)) }
+    }
+
+    /// Empties the database at once, whatever its size. The policy stays.
+    @discardableResult
+    public func removeAll() async throws(LarderClientError) -> LarderClient.PurgeResult {
+        try await changingAll { () async throws(LarderClientError) in try await store.perform(.purge()) }
+    }
+
+    /// Removes the entries whose keys begin with `prefix`.
+    @discardableResult
+    public func remove(prefix: some CacheKey) async throws(LarderClientError) -> LarderClient.PurgeResult {
+        let prefix = prefix.keyBytes
+        return try await changingAll { () async throws(LarderClientError) in
+            try await store.perform(.purge(wordList("PREFIX") + [prefix]))
+        }
+    }
+
+    /// Removes the entries that have expired and still take space.
+    @discardableResult
+    public func removeExpired() async throws(LarderClientError) -> LarderClient.PurgeResult {
+        try await store.perform(.purge(wordList("EXPIRED")))
+    }
+}

@@ -1,0 +1,152 @@
+import RESP
+
+/// A database of the daemon's larder, for models of one type: the asynchronous counterpart, in another process, of the
+/// library's `Cache`.
+///
+/// ```swift
+/// let readers = client.cache("userdb", of: Reader.self)
+/// try await readers.set(reader, forKey: "reader", policy: .middle)
+/// let reader = try await readers.value(forKey: "reader")
+/// ```
+///
+/// - Models are stored as JSON, the bytes that the library writes by default and other programs can read.
+/// - Expired entries are never handed out: an entry is there until its deadline, and not from then on.
+/// - With ``LarderClient/Options/nearCache``, ``value(forKey:)`` and ``values(forKeys:)`` answer from this process where
+///   they can, without a round trip and without decoding. Such an answer is never older than the last change that this
+///   process was told of; a change that another process was acknowledged may not have been told yet, by the time that a
+///   message takes. What this client writes through a cache, it reads back.
+/// - All calls throw ``LarderClientError``: `server` with the daemon's own words, `noDaemon`, `closed`, `timeout`,
+///   `cancelled`, `io`, `protocolViolation`; and those that are named where they occur.
+/// - Each call costs one round trip unless it says otherwise.
+///
+/// Thread-safe: a value that refers to the client, which stays connected for as long as there is one.
+public struct RemoteCache<Value: Codable & Sendable>: Sendable {
+    let core: ClientCore
+    let store: DatabaseStore
+
+    /// The database's name; nil for the server's default, `0`.
+    public var name: String? { store.database }
+
+    // MARK: One entry
+
+    /// The model stored under a key; nil when there is none or it expired.
+    ///
+    /// Where the near cache has it, no round trip is made; what it has not, and may keep, it keeps.
+    /// - Throws: `decode`, naming type and key, when something else is stored there.
+    public func value(forKey key: some CacheKey) async throws(LarderClientError) -> Value? {
+        guard let near = store.near else {
+            return try decoded(try await store.perform(.get(key.keyBytes)), key)
+        }
+        if let value = near.value(Value.self, key) { return value }
+        let bytes = key.keyBytes
+        guard let token = near.begin(bytes) else { return try decoded(try await store.perform(.get(bytes)), key) }
+        return try await valueToKeep(bytes, near, token)
+    }
+
+    private func valueToKeep(_ key: [UInt8], _ near: NearCache, _ token: NearCache.Token)
+        async throws(LarderClientError) -> Value?
+    {
+        let askedAt = StreamSocket.monotonicMilliseconds()
+        do throws(LarderClientError) {
+            let (bytes, time) = try await store.perform(.get(key), .timeToLive(key))
+            let value = try decoded(bytes, key)
+            switch (value, time) {
+            case (let value?, .never?):
+                near.keep(token, value, readAt: askedAt, deadline: .max, valueBytes: bytes?.count ?? 0)
+            case (let value?, .milliseconds(let left)?):
+                let (deadline, overflows) = askedAt.addingReportingOverflow(left)
+                near.keep(
+                    token, value, readAt: askedAt, deadline: overflows ? .max : deadline,
+                    valueBytes: bytes?.count ?? 0)
+            default: near.giveUp(token)
+            }
+            return value
+        } catch {
+            near.giveUp(token)
+            throw error
+        }
+    }
+
+    private func decoded(_ bytes: [UInt8]?, _ key: some CacheKey) throws(LarderClientError) -> Value? {
+        guard let bytes else { return nil }
+        return try ModelCoding.decode(Value.self, from: bytes, key: String(decoding: key.keyBytes, as: UTF8.self))
+    }
+
+    /// The stored bytes of a key, whatever they are; nil when there are none or they expired. Never from the near cache.
+    public func bytes(forKey key: some CacheKey) async throws(LarderClientError) -> [UInt8]? {
+        try await store.perform(.get(key.keyBytes))
+    }
+
+    /// Stores a model under a key, in place of what is there.
+    /// - Parameter policy: how long this entry stays fresh; nil, the default, leaves it to the database's policy.
+    /// - Throws: `encode`, naming key and type, when the model cannot be written as JSON.
+    public func set(_ value: Value, forKey key: some CacheKey, policy: UpdatePolicy? = nil)
+        async throws(LarderClientError)
+    {
+        let bytes = key.keyBytes
+        let encoded = try ModelCoding.encode(value, key: String(decoding: bytes, as: UTF8.self))
+        try await put(encoded, bytes, policy, .json)
+    }
+
+    /// Stores bytes as they are under a key, in place of what is there.
+    public func setBytes(_ value: [UInt8], forKey key: some CacheKey, policy: UpdatePolicy? = nil)
+        async throws(LarderClientError)
+    {
+        try await put(value, key.keyBytes, policy, nil)
+    }
+
+    private func put(
+        _ value: [UInt8], _ key: [UInt8], _ policy: UpdatePolicy?, _ codec: LarderClient.EntryInfo.Codec?
+    ) async throws(LarderClientError) {
+        let server = try await store.server()
+        try await changing([key]) { () async throws(LarderClientError) in
+            try await store.perform(.set(value, forKey: key, policy: policy, codec: codec, server: server))
+        }
+    }
+
+    /// Removes an entry. Nothing to remove is no error.
+    /// - Returns: whether there was a fresh entry.
+    @discardableResult
+    public func remove(_ key: some CacheKey) async throws(LarderClientError) -> Bool {
+        let bytes = key.keyBytes
+        return try await changing([bytes]) { () async throws(LarderClientError) in
+            try await store.perform(.remove([bytes])) > 0
+        }
+    }
+
+    /// Whether there is a fresh entry under a key, whatever it holds.
+    public func contains(_ key: some CacheKey) async throws(LarderClientError) -> Bool {
+        try await store.perform(.contains(key.keyBytes))
+    }
+
+    /// What the daemon knows about an entry besides its value, which is not read: when it was stored, its age, its
+    /// deadline. Nil when there is no fresh entry.
+    public func entry(forKey key: some CacheKey) async throws(LarderClientError) -> LarderClient.EntryInfo? {
+        try await store.perform(.info(key.keyBytes))
+    }
+
+    /// How long an entry still has; nil when there is no fresh entry.
+    public func timeToLive(forKey key: some CacheKey) async throws(LarderClientError) -> LarderClient.TimeToLive? {
+        try await store.perform(.timeToLive(key.keyBytes))
+    }
+
+    // MARK: For the other files of this module
+
+    /// Runs what changes `keys`. The near cache forgets them when it is over, however it ends: before the caller goes
+    /// on, so that it reads what it wrote; reads that were under way are not kept.
+    func changing<Result>(
+        _ keys: [[UInt8]], _ body: () async throws(LarderClientError) -> Result
+    ) async throws(LarderClientError) -> Result {
+        guard let near = store.near else { return try await body() }
+        defer { for key in keys { near.drop(key) } }
+        return try await body()
+    }
+
+    /// As ``changing(_:_:)``, for what changes any number of keys.
+    func changingAll<Result>(_ body: () async throws(LarderClientError) -> Result) async throws(LarderClientError)
+        -> Result
+    {
+        defer { store.near?.dropAll() }
+        return try await body()
+    }
+}

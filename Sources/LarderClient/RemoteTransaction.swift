@@ -1,0 +1,121 @@
+// Transactions that depend on what they read.
+
+import RESP
+import Threading
+
+/// What the body of ``RemoteCache/transaction(watching:attempts:isolation:_:)`` reads and writes with. Reads happen at
+/// once; writes are collected and carried out together after the body, if nothing that is watched was changed.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: `batch` is touched only with the lock held, the rest is constant.
+public final class RemoteTransaction<Value: Codable & Sendable>: @unchecked Sendable {
+    private let connection: OwnConnection
+    private let lock = Lock()
+    private var batch = RemoteBatch<Value>()
+
+    init(_ connection: OwnConnection) { self.connection = connection }
+
+    var collected: RemoteBatch<Value> { lock.withLock { batch } }
+
+    /// The model stored under a key, read from the daemon; nil when there is none or it expired. What this transaction
+    /// writes does not show in it.
+    public func value(forKey key: some CacheKey) async throws(LarderClientError) -> Value? {
+        guard let bytes = try await bytes(forKey: key) else { return nil }
+        return try ModelCoding.decode(Value.self, from: bytes, key: String(decoding: key.keyBytes, as: UTF8.self))
+    }
+
+    /// The stored bytes of a key, as ``value(forKey:)`` reads them.
+    public func bytes(forKey key: some CacheKey) async throws(LarderClientError) -> [UInt8]? {
+        let request = Request<[UInt8]?>.get(key.keyBytes)
+        return try request.result(of: try await connection.command(bytes: request.words))
+    }
+
+    /// Adds keys to those that are watched, from now on.
+    public func watch(_ keys: some Sequence<some CacheKey>) async throws(LarderClientError) {
+        let keys = keys.map(\.keyBytes)
+        guard !keys.isEmpty else { return }
+        let request = Request<Void>.expectingOK(wordList("WATCH") + keys)
+        try request.result(of: try await connection.command(bytes: request.words))
+    }
+
+    /// Adds the storing of a model. Errors as for ``RemoteBatch/set(_:forKey:policy:)``.
+    public func set(_ value: Value, forKey key: some CacheKey, policy: UpdatePolicy? = nil)
+        throws(LarderClientError)
+    {
+        try lock.withLock { () throws(LarderClientError) in try batch.set(value, forKey: key, policy: policy) }
+    }
+
+    /// Adds the storing of bytes.
+    public func setBytes(_ value: [UInt8], forKey key: some CacheKey, policy: UpdatePolicy? = nil) {
+        lock.withLock { batch.setBytes(value, forKey: key, policy: policy) }
+    }
+
+    /// Adds the removal of a key.
+    public func remove(_ key: some CacheKey) { lock.withLock { batch.remove(key) } }
+}
+
+extension RemoteCache {
+    /// Reads, decides, and writes, as if nobody else did anything meanwhile (WATCH, MULTI, EXEC): the writes are carried
+    /// out all together if none of the watched keys was changed since they were watched, and otherwise not at all, and
+    /// `body` is run again.
+    ///
+    /// ```swift
+    /// let left = try await stock.transaction(watching: ["apples"]) { transaction in
+    ///     let apples = try await transaction.value(forKey: "apples") ?? 0
+    ///     try transaction.set(apples - 1, forKey: "apples")
+    ///     return apples - 1
+    /// }
+    /// ```
+    /// Takes a connection of its own for the time being. A transaction that writes nothing is over when `body` returns,
+    /// and says nothing about whether what it read belongs together.
+    /// - Parameters:
+    ///   - attempts: how often `body` may be run, from 1 on.
+    ///   - body: may run several times, so what it does besides must bear that.
+    /// - Returns: what the last run of `body` returned.
+    /// - Throws: what `body` throws, and then nothing is written; `conflict` when others were quicker every time.
+    public func transaction<Result>(
+        watching keys: [some CacheKey], attempts: Int = 16, isolation: isolated (any Actor)? = #isolation,
+        _ body: (RemoteTransaction<Value>) async throws -> Result
+    ) async throws -> Result {
+        let keys = keys.map(\.keyBytes)
+        let pool = store.ownConnections
+        let (link, number) = try await pool.take()
+        var isClean = false
+        defer { pool.giveBack(link, isClean: isClean) }
+        let connection = OwnConnection(link: link, number: number)
+        let server = link.knownServer ?? Handshake.Server()
+        for _ in 0..<max(1, attempts) {
+            let transaction = RemoteTransaction<Value>(connection)
+            try await transaction.watch(keys)
+            let result = try await body(transaction)
+            let batch = transaction.collected
+            if batch.isEmpty {
+                try Request<Void>.expectingOK(wordList("UNWATCH")).result(of: try await connection.command("UNWATCH"))
+                isClean = true
+                return result
+            }
+            if try await carryOut(batch, link, number, server) {
+                isClean = true
+                return result
+            }
+        }
+        isClean = true
+        throw LarderClientError(
+            .conflict, "the watched keys were changed by others in each of \(max(1, attempts)) attempts",
+            operation: "transaction", key: keys.first.map { printableKey($0) })
+    }
+
+    /// - Returns: false when a watched key was changed.
+    private func carryOut(
+        _ batch: RemoteBatch<Value>, _ link: Link, _ number: Int, _ server: Handshake.Server
+    ) async throws(LarderClientError) -> Bool {
+        try await changing(batch.changes.map(\.key)) { () async throws(LarderClientError) in
+            let commands = batch.changes.map { $0.words(for: server) }
+            guard let replies = try await store.execute(commands, on: link, connection: number) else { return false }
+            for (reply, change) in zip(replies, batch.changes) {
+                guard let text = reply.errorMessage else { continue }
+                throw .server(text, operation: "transaction", key: printableKey(change.key))
+            }
+            return true
+        }
+    }
+}

@@ -1,0 +1,223 @@
+// Every request that a call makes, with the reading of its reply: once, for the blocking and the asynchronous client.
+
+import RESP
+
+/// A command and what its reply means. A value.
+struct Request<Result: Sendable>: Sendable {
+    /// The command's name and its arguments.
+    let words: [[UInt8]]
+    /// The one key concerned, for messages.
+    let key: [UInt8]?
+    /// Whether it changes nothing, so that it may be sent again when a connection was lost before its reply.
+    let isRead: Bool
+    private let interpretation: @Sendable (RESPValue) throws(LarderClientError) -> Result?
+    /// What the reply should have been, for messages: "a number".
+    private let expected: String
+
+    /// - Parameter interpretation: gives nil for a reply that has not the form which this command's replies have.
+    init(
+        _ words: [[UInt8]], key: [UInt8]? = nil, isRead: Bool = false, expects expected: String,
+        _ interpretation: @escaping @Sendable (RESPValue) throws(LarderClientError) -> Result?
+    ) {
+        self.words = words
+        self.key = key
+        self.isRead = isRead
+        self.expected = expected
+        self.interpretation = interpretation
+    }
+
+    /// The command's name.
+    var name: String { words.first.map { printableKey($0) } ?? "command" }
+
+    /// Reads the reply; a server's error is thrown.
+    func result(of reply: RESPValue) throws(LarderClientError) -> Result {
+        if let text = reply.errorMessage {
+            throw .server(text, operation: name, key: key.map { printableKey($0) })
+        }
+        guard let result = try interpretation(reply) else {
+            throw .unexpectedReply(to: name, expected, key: key.map { printableKey($0) })
+        }
+        return result
+    }
+}
+
+/// Words as bytes.
+func wordList(_ texts: String...) -> [[UInt8]] { texts.map { Array($0.utf8) } }
+
+extension Request where Result == Void {
+    static func expectingOK(_ words: [[UInt8]], key: [UInt8]? = nil) -> Request {
+        Request(words, key: key, expects: "OK") { $0 == .simpleString("OK") ? () : nil }
+    }
+
+    /// Stores an entry.
+    /// - Parameter server: Redis takes neither `CODEC` nor `POLICY`; a policy is told to it as milliseconds.
+    static func set(
+        _ value: [UInt8], forKey key: [UInt8], policy: UpdatePolicy?, codec: LarderClient.EntryInfo.Codec?,
+        server: Handshake.Server = Handshake.Server()
+    ) -> Request {
+        var list = [Array("SET".utf8), key, value]
+        if server.isLarder {
+            if let policy { list += wordList("POLICY", policy.description) }
+            if let codec { list += wordList("CODEC", codec.description) }
+        } else if let interval = policy?.intervalMilliseconds {
+            list += wordList("PX", String(interval))
+        }
+        return expectingOK(list, key: key)
+    }
+
+    static func setAll(_ entries: [(key: [UInt8], value: [UInt8])]) -> Request {
+        expectingOK(wordList("MSET") + entries.flatMap { [$0.key, $0.value] })
+    }
+
+    static func setPolicy(_ policy: UpdatePolicy) -> Request { expectingOK(wordList("POLICY", policy.description)) }
+
+    static var ping: Request {
+        Request(wordList("PING"), isRead: true, expects: "PONG") { $0 == .simpleString("PONG") ? () : nil }
+    }
+}
+
+extension Request where Result == [UInt8]? {
+    static func get(_ key: [UInt8]) -> Request {
+        Request([Array("GET".utf8), key], key: key, isRead: true, expects: "a value") { reply in
+            switch reply {
+            case .null: .some(nil)
+            case .bulk(let bytes): bytes
+            default: nil
+            }
+        }
+    }
+}
+
+extension Request where Result == [[UInt8]?] {
+    static func getAll(_ keys: [[UInt8]]) -> Request {
+        Request(wordList("MGET") + keys, isRead: true, expects: "one value for each key") {
+            (reply) throws(LarderClientError) in
+            guard let elements = reply.elements, elements.count == keys.count else { return nil }
+            var values: [[UInt8]?] = []
+            values.reserveCapacity(keys.count)
+            for (key, element) in zip(keys, elements) {
+                switch element {
+                case .null: values.append(nil)
+                case .bulk(let bytes): values.append(bytes)
+                default: throw .unexpectedReply(to: "MGET", "a value", key: printableKey(key))
+                }
+            }
+            return values
+        }
+    }
+}
+
+extension Request where Result == Int64 {
+    static func integer(_ words: [[UInt8]], key: [UInt8]? = nil, isRead: Bool = false) -> Request {
+        Request(words, key: key, isRead: isRead, expects: "a number") { reply in
+            if case .integer(let number) = reply { number } else { nil }
+        }
+    }
+
+    /// How many of the keys were there.
+    static func remove(_ keys: [[UInt8]]) -> Request {
+        integer(wordList("DEL") + keys, key: keys.count == 1 ? keys.first : nil)
+    }
+
+    static var count: Request { integer(wordList("DBSIZE"), isRead: true) }
+
+    static func publish(_ message: [UInt8], to channel: [UInt8]) -> Request {
+        integer([Array("PUBLISH".utf8), channel, message])
+    }
+}
+
+extension Request where Result == Bool {
+    static func contains(_ key: [UInt8]) -> Request {
+        Request([Array("EXISTS".utf8), key], key: key, isRead: true, expects: "a number") { reply in
+            if case .integer(let number) = reply { number > 0 } else { nil }
+        }
+    }
+}
+
+extension Request where Result == LarderClient.TimeToLive? {
+    static func timeToLive(_ key: [UInt8]) -> Request {
+        Request([Array("PTTL".utf8), key], key: key, isRead: true, expects: "a span of time") { reply in
+            guard case .integer(let number) = reply else { return nil }
+            switch number {
+            case -2: return .some(nil)
+            case -1: return .never
+            case 0...: return .milliseconds(number)
+            default: return nil
+            }
+        }
+    }
+}
+
+extension Request where Result == LarderClient.EntryInfo? {
+    static func info(_ key: [UInt8]) -> Request {
+        Request([Array("META".utf8), key], key: key, isRead: true, expects: "a map") {
+            (reply) throws(LarderClientError) in
+            reply.isNull ? .some(nil) : try LarderClient.EntryInfo(reply: reply)
+        }
+    }
+}
+
+/// One round trip of a scan over keys.
+struct ScanStep: Sendable {
+    let keys: [[UInt8]]
+    /// Where the next one goes on; nil at the end.
+    let next: [UInt8]?
+}
+
+extension Request where Result == ScanStep {
+    static func scan(from cursor: [UInt8]?, matching pattern: [UInt8]?) -> Request {
+        let zero = Array("0".utf8)
+        var list = [Array("SCAN".utf8), cursor ?? zero]
+        if let pattern { list += [Array("MATCH".utf8), pattern] }
+        list += wordList("COUNT", "500")
+        return Request(list, isRead: true, expects: "a cursor and keys") { reply in
+            guard let parts = reply.elements, parts.count == 2, let next = parts[0].bytes,
+                let found = parts[1].elements
+            else { return nil }
+            var keys: [[UInt8]] = []
+            keys.reserveCapacity(found.count)
+            for key in found {
+                guard let bytes = key.bytes else { return nil }
+                keys.append(bytes)
+            }
+            return ScanStep(keys: keys, next: next == zero ? nil : next)
+        }
+    }
+}
+
+extension Request where Result == LarderClient.PolicyInfo {
+    static var policy: Request {
+        Request(wordList("POLICY"), isRead: true, expects: "a policy") { (reply) throws(LarderClientError) in
+            try LarderClient.PolicyInfo(reply: reply)
+        }
+    }
+}
+
+extension Request where Result == LarderClient.PurgeResult {
+    /// - Parameter arguments: nothing, `EXPIRED`, or `PREFIX` and a prefix.
+    static func purge(_ arguments: [[UInt8]] = []) -> Request {
+        Request(wordList("PURGE") + arguments, expects: "a map") { (reply) throws(LarderClientError) in
+            try LarderClient.PurgeResult(reply: reply)
+        }
+    }
+}
+
+extension Request where Result == [LarderClient.DatabaseInfo] {
+    static var databases: Request {
+        Request(wordList("DATABASES"), isRead: true, expects: "an array") { (reply) throws(LarderClientError) in
+            guard let elements = reply.elements else { return nil }
+            var databases: [LarderClient.DatabaseInfo] = []
+            for element in elements { databases.append(try LarderClient.DatabaseInfo(reply: element)) }
+            return databases
+        }
+    }
+}
+
+extension Request where Result == String {
+    /// - Parameter section: nil for the usual ones.
+    static func serverInfo(_ section: String?) -> Request {
+        Request(wordList("INFO") + (section.map { [Array($0.utf8)] } ?? []), isRead: true, expects: "text") { reply in
+            reply.bytes.map { String(decoding: $0, as: UTF8.self) }
+        }
+    }
+}

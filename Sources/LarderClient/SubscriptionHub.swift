@@ -1,0 +1,181 @@
+// All subscriptions of a client, over one connection.
+
+import RESP
+import Threading
+
+/// What one can subscribe to.
+enum Topic: Hashable, Sendable {
+    case channel([UInt8])
+    case pattern([UInt8])
+
+    var name: [UInt8] {
+        switch self {
+        case .channel(let name), .pattern(let name): name
+        }
+    }
+}
+
+/// Knows who listens to what, keeps the daemon's subscriptions the same as that, and hands messages out.
+///
+/// What is to be sent is given to the link with the lock held, so that the daemon hears of subscribing and unsubscribing in
+/// the order in which it happened here. Behind every SUBSCRIBE goes an ECHO: its reply says that the subscription stands,
+/// or what came before it why not.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: mutable properties are touched only with `lock` held.
+final class SubscriptionHub: LinkEvents, @unchecked Sendable {
+    private let settings: LinkSettings
+    private let lock = Lock()
+    private var link: Link?
+    private var listeners: [Topic: [MessageBuffer]] = [:]
+    /// Whether a connection with subscriptions was lost and not yet replaced.
+    private var wasLost = false
+    private var fences = 0
+    private var isClosed = false
+
+    init(_ socketPath: String, _ options: LarderClient.Options) {
+        settings = LinkSettings(
+            socketPath: socketPath, database: nil, timeoutMilliseconds: options.timeoutMilliseconds,
+            patienceMilliseconds: options.reconnectPatienceMilliseconds, staysConnected: true)
+    }
+
+    // MARK: For callers
+
+    /// Begins to hand messages of the topics to `buffer`; returns when the daemon has said that it sends them.
+    func add(_ buffer: MessageBuffer, _ topics: [Topic]) async throws(LarderClientError) {
+        let begun: (link: Link, exchange: Exchange)? = lock.withLock {
+            guard !isClosed else { return nil }
+            let link = self.link ?? makeLink()
+            for topic in topics where listeners[topic]?.contains(where: { $0 === buffer }) != true {
+                listeners[topic, default: []].append(buffer)
+            }
+            // Those that others listen to already as well: the daemon's answer is waited for all the same.
+            let exchange = request("SUBSCRIBE", "PSUBSCRIBE", topics)
+            link.post(exchange)
+            return (link, exchange)
+        }
+        guard let begun else {
+            throw LarderClientError(
+                .closed, "the client was closed", operation: "SUBSCRIBE", socketPath: settings.socketPath)
+        }
+        let replies = try await begun.link.outcome(of: begun.exchange)
+        if begun.link.knownServer?.speaksRESP3 == false {
+            throw LarderClientError(
+                .invalidArgument, "subscriptions need a server that speaks RESP3", operation: "SUBSCRIBE",
+                socketPath: settings.socketPath)
+        }
+        if let text = replies.lazy.compactMap(\.errorMessage).first {
+            throw .server(text, operation: "SUBSCRIBE")
+        }
+    }
+
+    /// Hands nothing more to `buffer`.
+    func remove(_ buffer: MessageBuffer) {
+        let unused: Link? = lock.withLock {
+            var left: [Topic] = []
+            for (topic, buffers) in listeners where buffers.contains(where: { $0 === buffer }) {
+                let rest = buffers.filter { $0 !== buffer }
+                listeners[topic] = rest.isEmpty ? nil : rest
+                if rest.isEmpty { left.append(topic) }
+            }
+            guard !left.isEmpty, let link else { return nil }
+            if listeners.isEmpty {
+                self.link = nil
+                wasLost = false
+                return link
+            }
+            link.post(request("UNSUBSCRIBE", "PUNSUBSCRIBE", left))
+            return nil
+        }
+        unused?.close()
+    }
+
+    func close() {
+        let (link, buffers) = lock.withLock {
+            isClosed = true
+            defer {
+                self.link = nil
+                listeners = [:]
+            }
+            return (self.link, Array(listeners.values.joined()))
+        }
+        link?.close()
+        for buffer in buffers { buffer.finish(nil) }
+    }
+
+    // MARK: With the lock held
+
+    private func makeLink() -> Link {
+        let link = Link(settings)
+        link.tell(self)
+        self.link = link
+        return link
+    }
+
+    private func request(_ forChannels: String, _ forPatterns: String, _ topics: [Topic]) -> Exchange {
+        var bytes: [UInt8] = []
+        var channels: [[UInt8]] = []
+        var patterns: [[UInt8]] = []
+        for topic in topics {
+            switch topic {
+            case .channel(let name): channels.append(name)
+            case .pattern(let name): patterns.append(name)
+            }
+        }
+        if !channels.isEmpty { RequestEncoder.encode(wordList(forChannels) + channels, into: &bytes) }
+        if !patterns.isEmpty { RequestEncoder.encode(wordList(forPatterns) + patterns, into: &bytes) }
+        fences += 1
+        let fence = Array("larder-fence-\(fences)".utf8)
+        RequestEncoder.encode(wordList("ECHO") + [fence], into: &bytes)
+        return Exchange(bytes: bytes, replyCount: nil, fence: fence, name: Array(forChannels.utf8), isRead: true)
+    }
+
+    // MARK: On the loop's thread
+
+    func linkIsReady(_ link: Link) {
+        let begun: (Exchange, [MessageBuffer])? = lock.withLock {
+            guard wasLost, self.link === link, !listeners.isEmpty else { return nil }
+            wasLost = false
+            let exchange = request("SUBSCRIBE", "PSUBSCRIBE", Array(listeners.keys))
+            link.post(exchange)
+            return (exchange, Array(listeners.values.joined()))
+        }
+        guard let (exchange, buffers) = begun else { return }
+        Task { [weak self] in
+            // When the connection is lost again, the next one begins anew.
+            guard let replies = try? await link.outcome(of: exchange),
+                let text = replies.lazy.compactMap(\.errorMessage).first
+            else { return }
+            for buffer in buffers {
+                self?.remove(buffer)
+                buffer.finish(.server(text, operation: "SUBSCRIBE"))
+            }
+        }
+    }
+
+    func linkWasLost(_ link: Link) {
+        let buffers = lock.withLock {
+            guard self.link === link else { return [MessageBuffer]() }
+            wasLost = true
+            return Array(listeners.values.joined())
+        }
+        for buffer in buffers { buffer.noteGap() }
+    }
+
+    func link(_ link: Link, pushed message: [RESPValue]) {
+        guard let kind = message.first?.string else { return }
+        switch (kind, message.count) {
+        case ("message", 3): hand(.channel(message[1].bytes ?? []), message[1], nil, message[2])
+        case ("pmessage", 4): hand(.pattern(message[1].bytes ?? []), message[2], message[1].bytes, message[3])
+        default: break
+        }
+    }
+
+    private func hand(_ topic: Topic, _ channel: RESPValue, _ pattern: [UInt8]?, _ payload: RESPValue) {
+        let buffers = lock.withLock { listeners[topic] ?? [] }
+        guard !buffers.isEmpty, let channel = channel.bytes, let payload = payload.bytes else { return }
+        let message = LarderClient.Message(
+            channel: String(decoding: channel, as: UTF8.self),
+            pattern: pattern.map { String(decoding: $0, as: UTF8.self) }, payload: payload)
+        for buffer in buffers { buffer.add(message) }
+    }
+}

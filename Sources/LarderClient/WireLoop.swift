@@ -1,0 +1,92 @@
+// The one thread that reads from all connections of the process's asynchronous clients.
+
+import Synchronization
+import Threading
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// Waits until something happens on one of its links, and lets them act on it.
+///
+/// One thread for the whole process, started with the first client and kept: it sleeps while nothing happens, and it
+/// never blocks anywhere else. Thread-safe. The proof for `@unchecked Sendable`: `links` is touched only with the lock
+/// held, the rest never changes or is atomic.
+final class WireLoop: @unchecked Sendable {
+    static let shared = WireLoop()
+
+    private let lock = Lock()
+    private var links: [Link] = []
+    /// A pipe that ends the waiting.
+    private let wakeEnds: (read: CInt, write: CInt)
+    private let isWoken = Atomic(false)
+
+    private init() {
+        var ends: [CInt] = [-1, -1]
+        let status = pipe(&ends)
+        precondition(status == 0, "pipe failed with \(errno)")
+        for end in ends {
+            _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+            _ = fcntl(end, F_SETFL, O_NONBLOCK)
+        }
+        wakeEnds = (ends[0], ends[1])
+        _ = WorkThread(name: "larder-client") { [self] in run() }
+    }
+
+    /// Serves a link until it says that it is finished.
+    func add(_ link: Link) {
+        lock.withLock { links.append(link) }
+        wake()
+    }
+
+    /// Makes the thread look at its links again.
+    func wake() {
+        guard !isWoken.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        var byte: UInt8 = 1
+        // A full pipe wakes as well.
+        _ = write(wakeEnds.write, &byte, 1)
+    }
+
+    private func run() {
+        var entries: [pollfd] = []
+        while true {
+            let links = lock.withLock { self.links }
+            let now = StreamSocket.monotonicMilliseconds()
+            var due = Int64.max
+            var waiting: [(link: Link, socket: StreamSocket)] = []
+            entries.removeAll(keepingCapacity: true)
+            entries.append(pollfd(fd: wakeEnds.read, events: Int16(truncatingIfNeeded: POLLIN), revents: 0))
+            for link in links {
+                let interest = link.prepare(now: now)
+                if interest.isFinished {
+                    lock.withLock { self.links.removeAll { $0 === link } }
+                    continue
+                }
+                due = min(due, interest.due)
+                guard let socket = interest.socket else { continue }
+                let events = interest.wantsToSend ? POLLIN | POLLOUT : POLLIN
+                entries.append(pollfd(fd: socket.descriptor, events: Int16(truncatingIfNeeded: events), revents: 0))
+                waiting.append((link, socket))
+            }
+            wait(&entries, now: now, due: due)
+            for (entry, place) in zip(entries.dropFirst(), waiting) where entry.revents != 0 {
+                place.link.act(on: place.socket, mayRead: entry.revents & ~Int16(truncatingIfNeeded: POLLOUT) != 0)
+            }
+        }
+    }
+
+    private func wait(_ entries: inout [pollfd], now: Int64, due: Int64) {
+        let limit: CInt = due == .max ? -1 : CInt(clamping: max(0, due - now))
+        _ = poll(&entries, nfds_t(entries.count), limit)
+        guard entries[0].revents != 0 else { return }
+        // First the pipe, then the flag: what is asked for after that writes again.
+        withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { space in
+            while read(wakeEnds.read, space.baseAddress, space.count) > 0 {}
+        }
+        isWoken.store(false, ordering: .releasing)
+    }
+}

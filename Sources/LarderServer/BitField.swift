@@ -1,0 +1,88 @@
+/// A signed or unsigned integer of some bits somewhere in a value, as BITFIELD has them.
+struct BitField: Equatable {
+    let isSigned: Bool
+    /// 1 to 64, and 63 at most if it is unsigned.
+    let width: Int
+    /// The place of its highest bit.
+    let offset: Int
+
+    /// What happens to a number that the field has no room for.
+    enum Overflow {
+        /// The bits that are too many are lost.
+        case wrap
+        /// The nearest number that fits.
+        case saturate
+        /// Nothing is written.
+        case fail
+    }
+
+    /// The bytes that a value has at least when the field is written.
+    var bytesNeeded: Int { (offset + width - 1) >> 3 + 1 }
+
+    /// The number in a value; what lies behind the value's end is zero.
+    func read(_ bytes: UnsafeRawBufferPointer) -> Int64 {
+        var bits: UInt64 = 0
+        for place in offset..<offset + width {
+            let isSet = place >> 3 < bytes.count && bytes[place >> 3] >> UInt8(7 - place & 7) & 1 == 1
+            bits = bits << 1 | (isSet ? 1 : 0)
+        }
+        return extended(bits)
+    }
+
+    /// Writes the low bits of a number into a value that has at least ``bytesNeeded`` bytes.
+    func write(_ number: Int64, to bytes: UnsafeMutableRawBufferPointer) {
+        for index in 0..<width {
+            let place = offset + index
+            let mask = UInt8(0x80) >> UInt8(place & 7)
+            if UInt64(bitPattern: number) >> UInt64(width - 1 - index) & 1 == 1 {
+                bytes[place >> 3] |= mask
+            } else {
+                bytes[place >> 3] &= ~mask
+            }
+        }
+    }
+
+    /// The low bits, taken for a number of this kind.
+    private func extended(_ bits: UInt64) -> Int64 {
+        guard width < 64 else { return Int64(bitPattern: bits) }
+        let low = bits & (1 << UInt64(width) - 1)
+        let isNegative = isSigned && low >> UInt64(width - 1) == 1
+        return Int64(bitPattern: isNegative ? low | UInt64.max << UInt64(width) : low)
+    }
+
+    /// The sum of two numbers, made to fit.
+    /// - Returns: nil when it does not fit and is not to be written.
+    func sum(_ value: Int64, _ amount: Int64, _ overflow: Overflow) -> Int64? {
+        guard let limit = isSigned ? signedLimit(value, amount) : unsignedLimit(value, amount) else {
+            return value &+ amount
+        }
+        switch overflow {
+        case .wrap: return extended(UInt64(bitPattern: value) &+ UInt64(bitPattern: amount))
+        case .saturate: return limit
+        case .fail: return nil
+        }
+    }
+
+    /// The greatest or least number that fits if the sum does not. Here and below differences wrap as Redis' do, which
+    /// shows in what it saturates numbers to that are far outside of the field.
+    private func signedLimit(_ value: Int64, _ amount: Int64) -> Int64? {
+        let greatest: Int64 = width == 64 ? .max : 1 << Int64(width - 1) - 1
+        let least = -greatest - 1
+        let (room, fall) = (greatest &- value, least &- value)
+        let isNarrow = width != 64
+        if value > greatest || isNarrow && amount > room || value >= 0 && amount > 0 && amount > room {
+            return greatest
+        }
+        if value < least || isNarrow && amount < fall || value < 0 && amount < 0 && amount < fall { return least }
+        return nil
+    }
+
+    private func unsignedLimit(_ value: Int64, _ amount: Int64) -> Int64? {
+        let greatest: UInt64 = 1 << UInt64(width) - 1
+        let bits = UInt64(bitPattern: value)
+        let (room, fall) = (Int64(bitPattern: greatest &- bits), Int64(bitPattern: 0 &- bits))
+        if bits > greatest || amount > 0 && amount > room { return Int64(greatest) }
+        if amount < 0, amount < fall { return 0 }
+        return nil
+    }
+}

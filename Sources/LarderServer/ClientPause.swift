@@ -1,0 +1,25 @@
+import Synchronization
+
+/// What CLIENT PAUSE has begun: until an instant no command runs, or none that writes.
+///
+/// Thread-safe: atomic. The two are not read together: a pause that changes while it is looked at counts as either.
+final class ClientPause: Sendable {
+    /// In milliseconds of the monotonic clock.
+    private let until = Atomic<Int64>(0)
+    private let isForAll = Atomic<Bool>(false)
+
+    /// A pause that is shorter or weaker than one under way does not take it back, as in Redis.
+    func begin(until end: Int64, all: Bool, now: Int64) {
+        let isUnderWay = isOn(now)
+        let wasForAll = isForAll.load(ordering: .relaxed)
+        isForAll.store(all || isUnderWay && wasForAll, ordering: .relaxed)
+        until.store(isUnderWay ? max(end, until.load(ordering: .relaxed)) : end, ordering: .relaxed)
+    }
+
+    func end() { until.store(0, ordering: .relaxed) }
+
+    func isOn(_ now: Int64) -> Bool { now < until.load(ordering: .relaxed) }
+
+    /// Whether a command has to wait.
+    func holds(isWrite: Bool, now: Int64) -> Bool { isOn(now) && (isWrite || isForAll.load(ordering: .relaxed)) }
+}

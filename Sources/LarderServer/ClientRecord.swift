@@ -1,0 +1,143 @@
+import LarderEngine
+import RESP
+import Synchronization
+import Threading
+
+/// What the server knows of a connection on whichever thread it is: for CLIENT LIST, INFO, KILL.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the names are read and written with the lock held; the rest is atomic
+/// or constant.
+final class ClientRecord: @unchecked Sendable {
+    let id: Int64
+    let address: String
+    let descriptor: Int32
+    /// In milliseconds of the engine's time.
+    let connectedAt: Int64
+    /// Has the connection closed, for a reason that is logged; callable from any thread.
+    private let closer: @Sendable (String) -> Void
+
+    // Written by the session's owner as its commands run.
+    let lastActivity: Atomic<Int64>
+    /// The row that ran last.
+    let lastCommand = Atomic<Int>(-1)
+    /// Commands queued by MULTI, -1 outside.
+    let queuedCommands = Atomic<Int>(-1)
+    let queuedBytes = Atomic<Int>(0)
+    let watchedKeys = Atomic<Int>(0)
+    let channels = Atomic<Int>(0)
+    let patterns = Atomic<Int>(0)
+    let shardChannels = Atomic<Int>(0)
+    /// The connection that is told of what this one reads: -1 while it does not track, 0 for itself.
+    let redirect = Atomic<Int>(-1)
+    let isBroadcast = Atomic<Bool>(false)
+    let protocolVersion = Atomic<Int>(2)
+    let inputBytes = Atomic<Int>(0)
+    let outputBytes = Atomic<Int>(0)
+    let isMonitor = Atomic<Bool>(false)
+    let isNoEvict = Atomic<Bool>(false)
+    let isNoTouch = Atomic<Bool>(false)
+    /// Whether the connection is to end as soon as its session looks.
+    let isKilled = Atomic<Bool>(false)
+
+    private let lock = Lock()
+    private var names = Names()
+
+    struct Names {
+        var name = ""
+        var library = ""
+        var libraryVersion = ""
+        var database = DatabaseName.standard
+    }
+
+    init(
+        id: Int64, address: String, descriptor: Int32, now: Int64, closer: @escaping @Sendable (String) -> Void
+    ) {
+        self.id = id
+        self.address = address
+        self.descriptor = descriptor
+        self.closer = closer
+        connectedAt = now
+        lastActivity = Atomic(now)
+    }
+
+    var known: Names { lock.withLock { names } }
+
+    func change(_ body: (inout Names) -> Void) { lock.withLock { body(&names) } }
+
+    func close(_ reason: String) {
+        isKilled.store(true, ordering: .relaxed)
+        closer(reason)
+    }
+
+    /// What CLIENT LIST TYPE and CLIENT KILL TYPE ask for.
+    enum Kind: String {
+        case normal, master, replica, pubsub
+
+        init?(_ word: String) {
+            // Redis knows both words for the same.
+            self.init(rawValue: word.lowercased() == "slave" ? "replica" : word.lowercased())
+        }
+    }
+
+    var kind: Kind { subscriptionCount > 0 ? .pubsub : .normal }
+
+    private var subscriptionCount: Int { channels.read() + patterns.read() + shardChannels.read() }
+
+    private var flags: String {
+        var flags = ""
+        if isMonitor.load(ordering: .relaxed) { flags += "O" }
+        if subscriptionCount > 0 { flags += "P" }
+        if queuedCommands.read() >= 0 { flags += "x" }
+        if redirect.read() >= 0 { flags += isBroadcast.load(ordering: .relaxed) ? "tB" : "t" }
+        // Every connection is one of a Unix socket.
+        flags += "U"
+        if isNoEvict.load(ordering: .relaxed) { flags += "e" }
+        if isNoTouch.load(ordering: .relaxed) { flags += "T" }
+        return flags
+    }
+
+    /// A line of CLIENT LIST, in Redis' form, without line end.
+    func line(now: Int64) -> String {
+        let names = known
+        let number = lastCommand.read()
+        let command = CommandTable.name(number: number) ?? "NULL"
+        let (input, output) = (inputBytes.read(), outputBytes.read())
+        let queued = queuedBytes.read()
+        let fields: [(String, String)] = [
+            ("id", "\(id)"), ("addr", address), ("laddr", address), ("fd", "\(descriptor)"), ("name", names.name),
+            ("age", "\(max(0, now - connectedAt) / 1000)"),
+            ("idle", "\(max(0, now - lastActivity.load(ordering: .relaxed)) / 1000)"), ("flags", flags),
+            ("db", names.database), ("sub", "\(channels.read())"), ("psub", "\(patterns.read())"),
+            ("ssub", "\(shardChannels.read())"), ("multi", "\(queuedCommands.read())"), ("qbuf", "\(input)"),
+            ("qbuf-free", "0"), ("argv-mem", "0"), ("multi-mem", "\(queued)"), ("rbs", "\(output)"), ("rbp", "0"),
+            ("obl", "\(output)"), ("oll", "0"), ("omem", "0"), ("tot-mem", "\(input + output + queued)"),
+            ("events", "r"), ("cmd", command), ("user", "default"), ("redir", "\(redirect.read())"),
+            ("resp", "\(protocolVersion.read())"), ("lib-name", names.library), ("lib-ver", names.libraryVersion),
+            ("watch", "\(watchedKeys.read())"),
+        ]
+        return fields.map { "\($0.0)=\($0.1)" }.joined(separator: " ")
+    }
+}
+
+/// The connections of a server. Thread-safe. The proof for `@unchecked Sendable`: the table is read and written with the
+/// lock held.
+final class ClientRegistry: @unchecked Sendable {
+    private let lock = Lock()
+    private var records: [Int64: ClientRecord] = [:]
+
+    func add(_ record: ClientRecord) { lock.withLock { records[record.id] = record } }
+    func remove(_ id: Int64) { lock.withLock { _ = records.removeValue(forKey: id) } }
+
+    /// In the order in which they came.
+    var all: [ClientRecord] { lock.withLock { records.values.sorted { $0.id < $1.id } } }
+
+    func find(_ id: Int64) -> ClientRecord? { lock.withLock { records[id] } }
+}
+
+extension CommandTable {
+    /// The names by number: see ``CommandSpec/number``.
+    private static let names: [Int: String] = Dictionary(
+        uniqueKeysWithValues: withSubcommands.map { ($0.number, $0.name) })
+
+    static func name(number: Int) -> String? { names[number] }
+}

@@ -1,0 +1,325 @@
+import LarderEngine
+import RESP
+
+extension CommandTable {
+    static let administrationCommands: [CommandSpec] = [
+        server(
+            "time", arity: 1, [.loading, .stale, .fast], "2.6.0", "", "The time.", "array of seconds and microseconds",
+            AdministrationCommands.time),
+        server(
+            "lastsave", arity: 1, [.loading, .stale, .fast], "1.0.0", "",
+            "When SAVE or BGSAVE last succeeded, or the daemon began, in seconds since 1970.", "integer",
+            AdministrationCommands.lastsave),
+        server(
+            "save", arity: 1, [.admin, .noScript, .noAsyncLoading, .noMulti], "1.0.0", "",
+            "Writes what is committed into the databases, and syncs it to the disk.", "OK", AdministrationCommands.save),
+        server(
+            "bgsave", arity: -1, [.admin, .noScript, .noAsyncLoading], "1.0.0", "[SCHEDULE]",
+            "Begins what SAVE does, and does not wait for it.", "a line of text", AdministrationCommands.bgsave),
+        server(
+            "bgrewriteaof", arity: 1, [.admin, .noScript, .noAsyncLoading], "1.0.0", "",
+            "As BGSAVE, after which the journal is cut.", "a line of text", AdministrationCommands.bgrewriteaof),
+        CommandSpec(
+            "wait", arity: 3, [.noScript], group: "generic", since: "3.0.0", complexity: "O(1)",
+            syntax: "replicas milliseconds",
+            summary: "0 at once: there are no replicas; that writes are committed every reply says.",
+            reply: "integer 0",
+            run: AdministrationCommands.wait),
+        server(
+            "role", arity: 1, [.noScript, .loading, .stale, .fast], "2.8.12", "", "Says that this is a master.",
+            "array of `master`, 0 and no replicas", AdministrationCommands.role),
+        server(
+            "debug", arity: -2, [.admin, .noScript, .loading, .stale], "1.0.0", "SLEEP seconds | HELP",
+            "For tests, where larderd was started with --enable-debug: SLEEP has this connection wait.", "OK",
+            AdministrationCommands.debug),
+        server(
+            "monitor", arity: 1, [.admin, .noScript, .loading, .stale], "1.0.0", "",
+            "Shows every command that the daemon runs, until RESET or the end of the connection.",
+            "OK, then a line for each command", AdministrationCommands.monitor),
+        container(
+            "slowlog", "2.2.12", "The last commands that took long.",
+            [
+                (
+                    "get", -2, "[count]", "The newest entries, 10 where nothing is said, -1 for all.",
+                    SlowLogCommands.get
+                ),
+                ("len", 2, "", "How many entries there are.", SlowLogCommands.len),
+                ("reset", 2, "", "Forgets them.", SlowLogCommands.reset),
+            ], [.admin, .loading, .stale]),
+        container(
+            "latency", "2.8.13", "What took longer than `latency-monitor-threshold`, and how long commands take.",
+            [
+                ("latest", 2, "", "The newest sample of each event, and its longest.", LatencyCommands.latest),
+                ("history", 3, "event", "The samples of an event.", LatencyCommands.history),
+                ("reset", -2, "[event ...]", "Forgets events, all where none is named.", LatencyCommands.reset),
+                ("graph", 3, "event", "The samples of an event as a drawing.", LatencyCommands.graph),
+                ("doctor", 2, "", "The events in words.", LatencyCommands.doctor),
+                (
+                    "histogram", -2, "[command ...]", "How many calls took up to so many microseconds.",
+                    LatencyCommands.histogram
+                ),
+            ], [.admin, .noScript, .loading, .stale]),
+    ]
+
+    private static func server(
+        _ name: String, arity: Int, _ flags: CommandFlags, _ since: String, _ syntax: String, _ summary: String,
+        _ reply: String, _ run: @escaping CommandSpec.Handler
+    ) -> CommandSpec {
+        CommandSpec(
+            name, arity: arity, flags, group: "server", since: since, complexity: "O(1)", syntax: syntax,
+            summary: summary, reply: reply, run: run)
+    }
+
+    private static func container(
+        _ name: String, _ since: String, _ summary: String,
+        _ rows: [(name: String, arity: Int, syntax: String, summary: String, run: CommandSpec.Handler)],
+        _ flags: CommandFlags
+    ) -> CommandSpec {
+        let subcommands = rows.map { row in
+            CommandSpec(
+                "\(name)|\(row.name)", arity: row.arity, flags, group: "server", since: since, complexity: "O(N)",
+                syntax: row.syntax, summary: row.summary, reply: "as in Redis", run: row.run)
+        }
+        let words = rows.map { $0.syntax.isEmpty ? $0.name.uppercased() : "\($0.name.uppercased()) \($0.syntax)" }
+        return CommandSpec(
+            name, arity: -2, [], group: "server", since: since, complexity: "O(N)",
+            syntax: words.joined(separator: " | ") + " | HELP", summary: summary, reply: "as the subcommand says",
+            subcommands: subcommands + [.help(name)])
+    }
+}
+
+/// TIME, SAVE and their like.
+enum AdministrationCommands {
+    @Sendable static func time(_ call: inout Call) throws(CommandError) -> Outcome {
+        // The engine's time, to whose milliseconds the clock's microseconds are added.
+        var clock = timespec()
+        clock_gettime(CLOCK_REALTIME, &clock)
+        call.session.replies.array(count: 2)
+        call.session.replies.bulk("\(call.now / 1000)")
+        call.session.replies.bulk("\(call.now % 1000 * 1000 + Int64(clock.tv_nsec) / 1000 % 1000)")
+        return .done
+    }
+
+    @Sendable static func lastsave(_ call: inout Call) throws(CommandError) -> Outcome {
+        call.session.replies.integer(call.server.saves.lastSeconds)
+        return .done
+    }
+
+    @Sendable static func save(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard !call.server.saves.isUnderWay else {
+            throw CommandError("ERR Background save already in progress")
+        }
+        let server = call.server
+        return .deferred { (reply) throws(CommandError) in
+            do throws(LarderError) { try server.saves.save(server.engine) } catch { throw CommandError(error) }
+            reply.simple("OK")
+            return nil
+        }
+    }
+
+    @Sendable static func bgsave(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard call.count == 1 || call.count == 2 && call.isWord(1, "SCHEDULE") else { throw .syntax }
+        guard call.server.startSaving() else { throw CommandError("ERR Background save already in progress") }
+        call.session.replies.simple("Background saving started")
+        return .done
+    }
+
+    @Sendable static func bgrewriteaof(_ call: inout Call) throws(CommandError) -> Outcome {
+        let isStarted = call.server.startSaving()
+        call.session.replies.simple("Background append only file rewriting \(isStarted ? "started" : "scheduled")")
+        return .done
+    }
+
+    @Sendable static func wait(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard let timeout = parseInteger(call.bytes(2)) else {
+            throw CommandError("ERR timeout is not an integer or out of range")
+        }
+        guard timeout >= 0 else { throw CommandError("ERR timeout is negative") }
+        _ = try call.integer(1)
+        call.session.replies.integer(0)
+        return .done
+    }
+
+    @Sendable static func role(_ call: inout Call) throws(CommandError) -> Outcome {
+        call.session.replies.array(count: 3)
+        call.session.replies.bulk("master")
+        call.session.replies.integer(0)
+        call.session.replies.array(count: 0)
+        return .done
+    }
+
+    @Sendable static func monitor(_ call: inout Call) throws(CommandError) -> Outcome {
+        call.session.beginMonitoring()
+        call.session.replies.simple("OK")
+        return .done
+    }
+
+    private static let sleepSecondsMax = 3600.0
+
+    @Sendable static func debug(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard call.server.limits.allowsDebug else {
+            throw CommandError(
+                "ERR DEBUG command not allowed: larderd has to be started with --enable-debug for it")
+        }
+        if call.isWord(1, "HELP") {
+            call.help("DEBUG")
+            return .done
+        }
+        guard call.isWord(1, "SLEEP"), call.count == 3 else {
+            throw CommandError(
+                "ERR unknown subcommand or wrong number of arguments for '", shown(call.bytes(1), 128),
+                "'. Try DEBUG HELP.")
+        }
+        // As in Redis, what is no number counts as 0.
+        let seconds = Double(call.text(2)) ?? 0
+        guard seconds <= sleepSecondsMax else { throw CommandError("ERR the longest sleep is 3600 seconds") }
+        return .deferred { (reply) throws(CommandError) in
+            if seconds > 0 { usleep(UInt32(seconds * 1_000_000)) }
+            reply.simple("OK")
+            return nil
+        }
+    }
+}
+
+enum SlowLogCommands {
+    @Sendable static func get(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard call.count <= 3 else { throw .arity("slowlog|get") }
+        var count = 10
+        if call.count == 3 {
+            guard let number = parseInteger(call.bytes(2)), number >= -1 else {
+                throw CommandError("ERR count should be greater than or equal to -1")
+            }
+            count = number == -1 ? Int.max : Int(clamping: number)
+        }
+        let entries = call.server.slowLog.newest(count)
+        let replies = call.session.replyMemory
+        replies.pointee.array(count: entries.count)
+        for entry in entries {
+            replies.pointee.array(count: 6)
+            replies.pointee.integer(entry.id)
+            replies.pointee.integer(entry.time)
+            replies.pointee.integer(entry.microseconds)
+            replies.pointee.array(count: entry.words.count)
+            for word in entry.words { replies.pointee.bulk(word) }
+            replies.pointee.bulk(entry.address)
+            replies.pointee.bulk(entry.name)
+        }
+        return .done
+    }
+
+    @Sendable static func len(_ call: inout Call) throws(CommandError) -> Outcome {
+        call.session.replies.integer(call.server.slowLog.count)
+        return .done
+    }
+
+    @Sendable static func reset(_ call: inout Call) throws(CommandError) -> Outcome {
+        call.server.slowLog.reset()
+        call.session.replies.simple("OK")
+        return .done
+    }
+}
+
+enum LatencyCommands {
+    @Sendable static func latest(_ call: inout Call) throws(CommandError) -> Outcome {
+        let events = call.server.latency.all
+        let replies = call.session.replyMemory
+        replies.pointee.array(count: events.count)
+        for (name, event) in events {
+            replies.pointee.array(count: 4)
+            replies.pointee.bulk(name)
+            replies.pointee.integer(event.samples.last?.time ?? 0)
+            replies.pointee.integer(event.samples.last?.milliseconds ?? 0)
+            replies.pointee.integer(event.longest)
+        }
+        return .done
+    }
+
+    @Sendable static func history(_ call: inout Call) throws(CommandError) -> Outcome {
+        let samples = call.server.latency.event(call.text(2))?.samples ?? []
+        call.session.replies.array(count: samples.count)
+        for sample in samples {
+            call.session.replies.array(count: 2)
+            call.session.replies.integer(sample.time)
+            call.session.replies.integer(sample.milliseconds)
+        }
+        return .done
+    }
+
+    @Sendable static func reset(_ call: inout Call) throws(CommandError) -> Outcome {
+        let names = (2..<max(2, call.count)).map { call.text($0) }
+        call.session.replies.integer(call.server.latency.reset(names))
+        return .done
+    }
+
+    /// One line for each of the newest samples, its length in proportion to the longest.
+    @Sendable static func graph(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard let event = call.server.latency.event(call.text(2)), !event.samples.isEmpty else {
+            throw CommandError("ERR No samples available for event '", shown(call.bytes(2), 128), "'")
+        }
+        let samples = event.samples.suffix(40)
+        let most = max(1, samples.map(\.milliseconds).max() ?? 1)
+        var text = "\(call.text(2)) - high \(most) ms, low \(samples.map(\.milliseconds).min() ?? 0) ms "
+        text += "(all time high \(event.longest) ms)\n"
+        for sample in samples {
+            let bar = String(repeating: "#", count: Int(max(1, sample.milliseconds * 60 / most)))
+            text += "\(sample.time) \(bar) \(sample.milliseconds)\n"
+        }
+        call.session.replies.verbatim(text)
+        return .done
+    }
+
+    @Sendable static func doctor(_ call: inout Call) throws(CommandError) -> Outcome {
+        let latency = call.server.latency
+        let threshold = latency.threshold.load(ordering: .relaxed)
+        var text = ""
+        if threshold == 0 {
+            text = "Latency monitoring is off. CONFIG SET latency-monitor-threshold <milliseconds> turns it on.\n"
+        } else if latency.all.isEmpty {
+            text = "Nothing took \(threshold) ms or longer since the last look.\n"
+        }
+        for (name, event) in latency.all {
+            let times = event.samples.map(\.milliseconds)
+            let mean = times.reduce(0, +) / Int64(max(1, times.count))
+            text += "\(name): \(times.count) samples of \(threshold) ms or longer, mean \(mean) ms, "
+            text += "longest ever \(event.longest) ms.\n"
+        }
+        call.session.replies.verbatim(text)
+        return .done
+    }
+
+    @Sendable static func histogram(_ call: inout Call) throws(CommandError) -> Outcome {
+        let sums = call.server.statistics.sums
+        var rows: [CommandSpec] = []
+        if call.count == 2 {
+            rows = CommandTable.withSubcommands
+        } else {
+            for index in 2..<call.count {
+                guard let spec = CommandTable.findWithSubcommand(call.text(index)) else { continue }
+                rows += spec.subcommands.isEmpty ? [spec] : spec.subcommands
+            }
+        }
+        let shown = rows.compactMap { row in sums[row.number].flatMap { $0.calls > 0 ? (row, $0) : nil } }
+        let replies = call.session.replyMemory
+        replies.pointee.map(count: shown.count)
+        for (row, sum) in shown {
+            replies.pointee.bulk(row.name)
+            replies.pointee.map(count: 2)
+            replies.pointee.bulk("calls")
+            replies.pointee.integer(sum.calls)
+            replies.pointee.bulk("histogram_usec")
+            // As in Redis the counts add up, and a bound that nothing lies below is left out.
+            var total = 0
+            var bounds: [(Int, Int)] = []
+            for (bucket, count) in sum.histogram.enumerated() where count > 0 {
+                total += count
+                bounds.append((1 << bucket, total))
+            }
+            replies.pointee.map(count: bounds.count)
+            for (bound, count) in bounds {
+                replies.pointee.integer(bound)
+                replies.pointee.integer(count)
+            }
+        }
+        return .done
+    }
+}

@@ -1,0 +1,201 @@
+import LarderEngine
+import RESP
+
+extension CommandTable {
+    static let commandCommands: [CommandSpec] = [
+        CommandSpec(
+            "command", arity: -1, [.loading, .stale], group: "server", since: "2.8.13",
+            complexity: "O(N) with N the commands",
+            syntax: "[COUNT | LIST [FILTERBY ACLCAT category|PATTERN pattern|MODULE name] | INFO [name ...] | "
+                + "DOCS [name ...] | GETKEYS command [argument ...] | GETKEYSANDFLAGS command [argument ...] | HELP]",
+            summary: "Tells about the commands.", reply: "array or map as in Redis",
+            subcommands: [
+                row("count", arity: 2, "", "How many commands there are.", CommandCommands.count),
+                row(
+                    "list", arity: -2, "[FILTERBY ACLCAT category|PATTERN pattern|MODULE name]", "Their names.",
+                    CommandCommands.list),
+                row("info", arity: -2, "[name ...]", "What they are.", CommandCommands.info),
+                row("docs", arity: -2, "[name ...]", "What they do.", CommandCommands.docs),
+                row("getkeys", arity: -4, "command [argument ...]", "The keys of a call.", CommandCommands.getkeys),
+                row(
+                    "getkeysandflags", arity: -4, "command [argument ...]",
+                    "The keys of a call, and what is done with them.", CommandCommands.getkeysandflags),
+                .help("command"),
+            ], run: CommandCommands.command)
+    ]
+
+    private static func row(
+        _ name: String, arity: Int, _ syntax: String, _ summary: String, _ run: @escaping CommandSpec.Handler
+    ) -> CommandSpec {
+        CommandSpec(
+            "command|\(name)", arity: arity, [.loading, .stale], group: "server", since: "2.8.13",
+            complexity: "O(N) with N the commands", syntax: syntax, summary: summary, reply: "as in Redis", run: run)
+    }
+
+    /// Finds `command` or `command|subcommand`.
+    static func findWithSubcommand(_ name: String) -> CommandSpec? {
+        let parts = name.split(separator: "|", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        guard let first = parts.first, let spec = find(first) else { return nil }
+        guard parts.count == 2 else { return spec }
+        return spec.subcommands.first { $0.name == name.lowercased() }
+    }
+}
+
+/// COMMAND and its subcommands.
+enum CommandCommands {
+    @Sendable static func command(_ call: inout Call) throws(CommandError) -> Outcome {
+        describe(CommandTable.all, call.session)
+        return .done
+    }
+
+    @Sendable static func count(_ call: inout Call) throws(CommandError) -> Outcome {
+        call.session.replies.integer(CommandTable.all.count)
+        return .done
+    }
+
+    @Sendable static func list(_ call: inout Call) throws(CommandError) -> Outcome {
+        var names = CommandTable.withSubcommands
+        if call.count == 5, call.isWord(2, "FILTERBY") {
+            if call.isWord(3, "ACLCAT") {
+                let category = "@" + call.text(4).lowercased()
+                names = names.filter { $0.categories.contains(category) }
+            } else if call.isWord(3, "PATTERN") {
+                let pattern = GlobPattern(Array(call.text(4).lowercased().utf8))
+                names = names.filter { pattern.matches(Array($0.name.utf8)) }
+            } else if call.isWord(3, "MODULE") {
+                names = []
+            } else {
+                throw .syntax
+            }
+        } else if call.count > 2 {
+            throw .syntax
+        }
+        call.session.replies.array(count: names.count)
+        for spec in names { call.session.replies.bulk(spec.name) }
+        return .done
+    }
+
+    @Sendable static func info(_ call: inout Call) throws(CommandError) -> Outcome {
+        describe(named(call), call.session)
+        return .done
+    }
+
+    @Sendable static func docs(_ call: inout Call) throws(CommandError) -> Outcome {
+        let specs = named(call).compactMap { $0 }
+        call.session.replies.map(count: specs.count)
+        for spec in specs { document(spec, call.session) }
+        return .done
+    }
+
+    /// The commands named from the third word on, all where there is none; nil for a name that is unknown.
+    private static func named(_ call: Call) -> [CommandSpec?] {
+        guard call.count > 2 else { return CommandTable.all }
+        return (2..<call.count).map { CommandTable.findWithSubcommand(call.text($0)) }
+    }
+
+    private static func describe(_ specs: [CommandSpec?], _ session: Session) {
+        session.replies.array(count: specs.count)
+        for spec in specs {
+            guard let spec else {
+                session.replies.null()
+                continue
+            }
+            describe(spec, session)
+        }
+    }
+
+    /// The ten fields that Redis 7 has.
+    private static func describe(_ spec: CommandSpec, _ session: Session) {
+        session.replies.array(count: 10)
+        session.replies.bulk(spec.name)
+        session.replies.integer(spec.arity)
+        words(spec.flagNames, session)
+        let positions = spec.shownKeys
+        session.replies.integer(positions.first)
+        session.replies.integer(positions.last)
+        session.replies.integer(positions.step)
+        words(spec.categories, session)
+        session.replies.set(count: spec.tips.count)
+        for tip in spec.tips { session.replies.bulk(tip) }
+        let keys = spec.keySpecifications
+        session.replies.set(count: keys.count)
+        for key in keys { key.write(to: &session.replyMemory.pointee) }
+        session.replies.set(count: spec.subcommands.count)
+        for subcommand in spec.subcommands { describe(subcommand, session) }
+    }
+
+    private static func words(_ words: [String], _ session: Session) {
+        session.replies.set(count: words.count)
+        for word in words { session.replies.simple(word) }
+    }
+
+    private static func document(_ spec: CommandSpec, _ session: Session) {
+        session.replies.bulk(spec.name)
+        session.replies.map(count: spec.subcommands.isEmpty ? 7 : 8)
+        let fields = [
+            ("summary", spec.summary), ("since", spec.since), ("group", spec.group),
+            ("complexity", spec.complexity), ("syntax", spec.syntax), ("reply", spec.reply),
+        ]
+        for (name, value) in fields {
+            session.replies.bulk(name)
+            session.replies.bulk(value)
+        }
+        arguments(spec, session)
+        guard !spec.subcommands.isEmpty else { return }
+        session.replies.bulk("subcommands")
+        session.replies.map(count: spec.subcommands.count)
+        for subcommand in spec.subcommands { document(subcommand, session) }
+    }
+
+    /// The syntax once more, as the one argument that makes redis-cli's help show it.
+    private static func arguments(_ spec: CommandSpec, _ session: Session) {
+        session.replies.bulk("arguments")
+        guard !spec.syntax.isEmpty else { return session.replies.array(count: 0) }
+        session.replies.array(count: 1)
+        session.replies.map(count: 2)
+        session.replies.bulk("name")
+        session.replies.bulk(spec.syntax)
+        session.replies.bulk("type")
+        session.replies.bulk("string")
+    }
+
+    // MARK: Keys of a call
+
+    /// The command that stands from the third word on, and which of its words are keys.
+    private static func keys(_ call: Call) throws(CommandError) -> (CommandSpec, [Int]) {
+        let count = call.count - 2
+        guard var spec = CommandTable.find(call.bytes(2)) else { throw CommandError("ERR Invalid command specified") }
+        if !spec.subcommands.isEmpty, count > 1 {
+            guard let found = spec.subcommands.first(where: { $0.name == "\(spec.name)|\(call.text(3).lowercased())" })
+            else { throw CommandError("ERR Invalid command specified") }
+            spec = found
+        }
+        guard spec.keys.first > 0 || spec.keys.step > 0 else {
+            throw CommandError("ERR The command has no key arguments")
+        }
+        guard spec.accepts(argumentCount: count) else {
+            throw CommandError("ERR Invalid number of arguments specified for command")
+        }
+        let indices = spec.keyIndices(count: count) { call.bytes($0 + 2) }
+        guard !indices.isEmpty else { throw CommandError("ERR Invalid arguments specified for command") }
+        return (spec, indices.map { $0 + 2 })
+    }
+
+    @Sendable static func getkeys(_ call: inout Call) throws(CommandError) -> Outcome {
+        let (_, indices) = try keys(call)
+        call.session.replies.array(count: indices.count)
+        for index in indices { call.session.replies.bulk(call.bytes(index)) }
+        return .done
+    }
+
+    @Sendable static func getkeysandflags(_ call: inout Call) throws(CommandError) -> Outcome {
+        let (spec, indices) = try keys(call)
+        call.session.replies.array(count: indices.count)
+        for (position, index) in indices.enumerated() {
+            call.session.replies.array(count: 2)
+            call.session.replies.bulk(call.bytes(index))
+            words(spec.keyFlags(position: position, count: call.count - 2), call.session)
+        }
+        return .done
+    }
+}

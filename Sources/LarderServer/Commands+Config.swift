@@ -1,0 +1,103 @@
+import LarderEngine
+import RESP
+
+extension CommandTable {
+    static let configCommands: [CommandSpec] = [
+        CommandSpec(
+            "config", arity: -2, [], group: "server", since: "2.0.0", complexity: "O(N) with N the settings",
+            syntax: "GET pattern [pattern ...] | SET name value [name value ...] | RESETSTAT | REWRITE | HELP",
+            summary: "Shows and changes settings.", reply: "GET: map; the others OK",
+            subcommands: [
+                row(
+                    "get", arity: -3, "pattern [pattern ...]", "Shows the settings whose names match.",
+                    ConfigCommands.get),
+                row(
+                    "set", arity: -4, "name value [name value ...]",
+                    "Changes settings, all or none, until the daemon ends.", ConfigCommands.set),
+                row("resetstat", arity: 2, "", "Sets the counters of INFO to 0.", ConfigCommands.resetstat),
+                row("rewrite", arity: 2, "", "An error: there is no file of settings.", ConfigCommands.rewrite),
+                .help("config"),
+            ])
+    ]
+
+    private static func row(
+        _ name: String, arity: Int, _ syntax: String, _ summary: String, _ run: @escaping CommandSpec.Handler
+    ) -> CommandSpec {
+        CommandSpec(
+            "config|\(name)", arity: arity, [.admin, .noScript, .loading, .stale], group: "server", since: "2.0.0",
+            complexity: "O(N) with N the settings", syntax: syntax, summary: summary, reply: "as said there", run: run)
+    }
+}
+
+enum ConfigCommands {
+    @Sendable static func get(_ call: inout Call) throws(CommandError) -> Outcome {
+        var found: [Setting] = []
+        let patterns = (2..<call.count).map { GlobPattern(Array(call.text($0).lowercased().utf8)) }
+        for setting in SettingsTable.all where patterns.contains(where: { $0.matches(Array(setting.name.utf8)) }) {
+            found.append(setting)
+        }
+        let server = call.server
+        // The engine may be asked, which takes locks that a transaction holds.
+        return .deferred { [found] (reply) throws(CommandError) in
+            reply.map(count: found.count)
+            for setting in found {
+                reply.bulk(setting.name)
+                reply.bulk(setting.get(server))
+            }
+            return nil
+        }
+    }
+
+    @Sendable static func set(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard call.count % 2 == 0 else { throw .arity("config|set") }
+        var changes: [@Sendable (ServerState) -> Void] = []
+        var seen: Set<String> = []
+        var named: [(name: String, text: String, setting: Setting)] = []
+        var fixed: [(name: String, text: String, setting: Setting)] = []
+        for index in stride(from: 2, to: call.count, by: 2) {
+            let name = call.text(index)
+            guard let setting = SettingsTable.find(name) else {
+                throw CommandError(
+                    "ERR Unknown option or number of arguments for CONFIG SET - '", shown(call.bytes(index), 128), "'")
+            }
+            guard seen.insert(setting.name).inserted else { throw failure(name, "duplicate parameter") }
+            named.append((name, call.text(index + 1), setting))
+        }
+        for (name, text, setting) in named {
+            switch setting.change {
+            case .never: throw failure(name, "can't set immutable config")
+            case .onlyToItself: fixed.append((name, text, setting))
+            case .checked(let check):
+                switch check(text) {
+                case .success(let change): changes.append(change)
+                case .failure(let problem): throw failure(name, problem.text)
+                }
+            }
+        }
+        let server = call.server
+        return .deferred { [changes, fixed] (reply) throws(CommandError) in
+            for (name, text, setting) in fixed where setting.get(server) != text {
+                throw failure(name, "it cannot be changed while larderd runs")
+            }
+            for change in changes { change(server) }
+            reply.simple("OK")
+            return nil
+        }
+    }
+
+    private static func failure(_ name: String, _ text: String) -> CommandError {
+        CommandError(
+            "ERR CONFIG SET failed (possibly related to argument '", Array(name.utf8.prefix(128)), "') - ",
+            Array(text.utf8))
+    }
+
+    @Sendable static func resetstat(_ call: inout Call) throws(CommandError) -> Outcome {
+        call.server.resetStatistics()
+        call.session.replies.simple("OK")
+        return .done
+    }
+
+    @Sendable static func rewrite(_ call: inout Call) throws(CommandError) -> Outcome {
+        throw CommandError("ERR The server is running without a config file")
+    }
+}

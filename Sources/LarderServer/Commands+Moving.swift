@@ -1,0 +1,171 @@
+import LarderEngine
+import RESP
+
+/// Commands that give an entry another key or another database, and those that only look at keys.
+extension CommandTable {
+    static let movingCommands: [CommandSpec] = [
+        CommandSpec(
+            "touch", arity: -2, [.readonly, .fast], keys: .all, group: "generic", since: "3.2.1", complexity: "O(N)",
+            syntax: "key [key ...]",
+            summary: "Counts which of the keys have a fresh entry; they stay stored when they were.",
+            reply: "integer; a key named twice counts twice", run: KeyCommands.exists),
+        CommandSpec(
+            "rename", arity: 3, [.write], keys: .two, group: "generic", since: "1.0.0", complexity: "O(1)",
+            syntax: "key newkey",
+            summary:
+                "Gives an entry another key, with its deadline rule and the time it was stored; what the other key had "
+                + "is gone.",
+            reply: "OK; an error when there is no fresh entry"
+        ) { call throws(CommandError) in try MovingCommands.rename(&call, onlyIfAbsent: false) },
+        CommandSpec(
+            "renamenx", arity: 3, [.write, .fast], keys: .two, group: "generic", since: "1.0.0", complexity: "O(1)",
+            syntax: "key newkey", summary: "As RENAME, if the other key has no fresh entry.",
+            reply: "1; 0 when the other key has a fresh entry; an error when the first one has none"
+        ) { call throws(CommandError) in try MovingCommands.rename(&call, onlyIfAbsent: true) },
+        CommandSpec(
+            "copy", arity: -3, [.write], keys: .two, group: "generic", since: "6.2.0",
+            complexity: "O(N) with N the value's length", syntax: "source destination [DB name] [REPLACE]",
+            summary: "Copies an entry, with its deadline rule and the time it was stored, to another key or database.",
+            reply: "1; 0 when there is no fresh entry, or one under the other key and no REPLACE",
+            run: MovingCommands.copy),
+        CommandSpec(
+            "move", arity: 3, [.write, .fast], keys: .one, group: "generic", since: "1.0.0", complexity: "O(1)",
+            syntax: "key name",
+            summary: "Moves an entry to another database, with its deadline rule and the time it was stored: what is "
+                + "governed follows that database's policy.",
+            reply: "1; 0 when there is no fresh entry, or one in the other database", run: MovingCommands.move),
+        CommandSpec(
+            "randomkey", arity: 1, .readonly, group: "generic", since: "1.0.0",
+            complexity: "O(M) with M the entries that LevelDB does not have yet",
+            summary: "Returns the key of one fresh entry, chosen by chance, though not each with the same chance.",
+            reply: "bulk; null when there is none", run: MovingCommands.randomkey),
+    ]
+}
+
+enum MovingCommands {
+    static let sameObject = CommandError("ERR source and destination objects are the same")
+
+    static func rename(_ call: inout Call, onlyIfAbsent: Bool) throws(CommandError) -> Outcome {
+        let keys = try call.keys(from: 1)
+        let isSame = keys[0] == keys[1]
+        let renamed = try call.update(keys, loading: true) { update -> Bool? in
+            guard let record = update.current(0) else { return nil }
+            if isSame { return !onlyIfAbsent }
+            if onlyIfAbsent, update.current(1) != nil { return false }
+            update.remove(0)
+            update.place(1, record)
+            return true
+        }
+        guard let renamed else { throw CommandError("ERR no such key") }
+        if onlyIfAbsent {
+            call.session.replies.integer(renamed ? 1 : 0)
+        } else {
+            call.session.replies.simple("OK")
+        }
+        return .done
+    }
+
+    @Sendable static func copy(_ call: inout Call) throws(CommandError) -> Outcome {
+        var target = call.database
+        var replaces = false
+        var index = 3
+        while index < call.count {
+            if call.isWord(index, "REPLACE") {
+                replaces = true
+            } else if call.isWord(index, "DB"), index + 1 < call.count {
+                index += 1
+                target = try database(call, index)
+            } else {
+                throw .syntax
+            }
+            index += 1
+        }
+        let (source, destination) = (try call.key(1), try call.key(2))
+        let isCopied: Bool
+        if target === call.database {
+            if source == destination { throw sameObject }
+            isCopied = try call.update([source, destination], loading: true) { [replaces] update in
+                guard let record = update.current(0), replaces || update.current(1) == nil else { return false }
+                update.place(1, record)
+                return true
+            }
+        } else {
+            isCopied = try call.update([source], and: target, [destination]) { [replaces] update, other in
+                guard let record = update.current(0), replaces || other.current(0) == nil else { return false }
+                other.place(0, record)
+                return true
+            }
+        }
+        call.session.replies.integer(isCopied ? 1 : 0)
+        return .done
+    }
+
+    @Sendable static func move(_ call: inout Call) throws(CommandError) -> Outcome {
+        let target = try database(call, 2)
+        guard target !== call.database else { throw sameObject }
+        let key = try call.key(1)
+        let isMoved = try call.update([key], and: target, [key]) { update, other in
+            guard let record = update.current(0), other.current(0) == nil else { return false }
+            update.remove(0)
+            other.place(0, record)
+            return true
+        }
+        call.session.replies.integer(isMoved ? 1 : 0)
+        return .done
+    }
+
+    /// The database that a word names, by the rules of SELECT.
+    static func database(_ call: Call, _ index: Int) throws(CommandError) -> Database {
+        let name = call.text(index)
+        if let number = parseInteger(call.bytes(index)) {
+            guard Int32(exactly: number) != nil else {
+                throw CommandError("ERR value is out of range, value must between \(Int32.min) and \(Int32.max)")
+            }
+            guard (0...15).contains(number) else { throw CommandError("ERR DB index is out of range") }
+        } else if !DatabaseName.isValid(name) {
+            throw .notAnInteger
+        }
+        return try call.database(name)
+    }
+
+    // MARK: RANDOMKEY
+
+    @Sendable static func randomkey(_ call: inout Call) throws(CommandError) -> Outcome {
+        let view = try View(call)
+        return .deferred { (reply) throws(CommandError) in
+            let key = try view.run { () throws(LarderError) in try RandomKey.choose(try view.snapshot()) }
+            if let key { reply.bulk(key) } else { reply.null() }
+            return nil
+        }
+    }
+}
+
+/// Chooses a key by chance in a few steps, however many there are: at every byte where keys part, one of the ways is
+/// taken by lot. Where keys lie evenly, as numbers of one length do, each has nearly the same chance.
+enum RandomKey {
+    static func choose(_ snapshot: Snapshot) throws(LarderError) -> [UInt8]? {
+        var prefix: [UInt8] = []
+        while true {
+            guard let first = try key(snapshot, EnumerationOptions(prefix: prefix)),
+                let last = try key(snapshot, EnumerationOptions(prefix: prefix, backward: true))
+            else { return nil }
+            if first == last { return first }
+            // Both begin with `prefix`, and are the least and the greatest of those that do.
+            let common = zip(first, last).prefix { $0 == $1 }.count
+            // The first may be the beginning of all others: then it is one of the ways.
+            let least = common < first.count ? Int(first[common]) : -1
+            let way = Int.random(in: least...Int(last[common]))
+            if way < 0 { return first }
+            let start = Array(first[..<common]) + [UInt8(way)]
+            let next = try key(snapshot, EnumerationOptions(prefix: Array(first[..<common]), start: start))
+            // What was there may have expired meanwhile.
+            guard let next, next.count > common else { return first }
+            prefix = Array(next[...common])
+        }
+    }
+
+    private static func key(_ snapshot: Snapshot, _ options: EnumerationOptions) throws(LarderError) -> [UInt8]? {
+        guard let cursor = try snapshot.cursor(options), try cursor.next() else { return nil }
+        return Array(try cursor.key().bytes)
+    }
+}

@@ -1,0 +1,148 @@
+import LarderEngine
+import RESP
+
+/// Commands that take a value for a number.
+extension CommandTable {
+    static let numberCommands: [CommandSpec] = [
+        counting("incr", "Adds 1 to a value.") { _ throws(CommandError) in 1 },
+        counting("decr", "Subtracts 1 from a value.") { _ throws(CommandError) in -1 },
+        counting("incrby", "Adds a number to a value.", syntax: " increment") { call throws(CommandError) in
+            try call.integer(2)
+        },
+        counting("decrby", "Subtracts a number from a value.", syntax: " decrement") { call throws(CommandError) in
+            let amount = try call.integer(2)
+            guard amount != .min else { throw CommandError("ERR decrement would overflow") }
+            return -amount
+        },
+        CommandSpec(
+            "incrbyfloat", arity: 3, [.write, .creates, .fast], keys: .one, group: "string", since: "2.6.0",
+            complexity: "O(1)", syntax: "key increment",
+            summary:
+                "Adds a number with a fraction to a value, which counts as 0 where there is none; the entry keeps its "
+                + "deadline rule and counts as stored now.",
+            reply: "bulk: the new value", run: NumberCommands.incrbyfloat),
+    ]
+
+    private static func counting(
+        _ name: String, _ summary: String, syntax: String = "",
+        _ amount: @escaping @Sendable (Call) throws(CommandError) -> Int64
+    ) -> CommandSpec {
+        CommandSpec(
+            name, arity: syntax.isEmpty ? 2 : 3, [.write, .creates, .fast], keys: .one, group: "string",
+            since: "1.0.0", complexity: "O(1)", syntax: "key" + syntax,
+            summary: summary + " Where there is none it counts as 0; the entry keeps its deadline rule and counts as "
+                + "stored now.",
+            reply: "integer: the new value"
+        ) { call throws(CommandError) in try NumberCommands.add(try amount(call), &call) }
+    }
+}
+
+enum NumberCommands {
+    static func add(_ amount: Int64, _ call: inout Call) throws(CommandError) -> Outcome {
+        let result = try call.update([try call.key(1)], loading: true) { update -> Result<Int64, CommandError> in
+            var value: Int64? = 0
+            if let record = update.current(0) { value = record.withPayload { parseInteger($0) } }
+            guard let value else { return .failure(.notAnInteger) }
+            let (sum, overflows) = value.addingReportingOverflow(amount)
+            guard !overflows else { return .failure(CommandError("ERR increment or decrement would overflow")) }
+            replace(&update, with: String(sum))
+            return .success(sum)
+        }
+        call.session.replies.integer(try result.get())
+        return .done
+    }
+
+    @Sendable static func incrbyfloat(_ call: inout Call) throws(CommandError) -> Outcome {
+        let amount = LongDouble(call.bytes(2))
+        let result = try call.update([try call.key(1)], loading: true) { update -> Result<String, CommandError> in
+            var value: LongDouble? = LongDouble.zero
+            if let record = update.current(0) { value = record.withPayload { LongDouble($0) } }
+            guard let value, let amount else { return .failure(CommandError("ERR value is not a valid float")) }
+            guard let text = (value + amount).text else {
+                return .failure(CommandError("ERR increment would produce NaN or Infinity"))
+            }
+            replace(&update, with: text)
+            return .success(text)
+        }
+        call.session.replies.bulk(try result.get())
+        return .done
+    }
+
+    /// Stores the text of a number in place of the value, under its deadline rule and codec.
+    private static func replace(_ update: inout Update, with text: String) {
+        var text = text
+        text.withUTF8 { bytes in
+            let bytes = UnsafeRawBufferPointer(bytes)
+            update.change(0, count: bytes.count) { bytes.copy(into: $0, at: 0) }
+        }
+    }
+}
+
+/// C's `long double`, in which Redis calculates INCRBYFLOAT: 80 bits on x86. Where Swift has no such type, the results are
+/// those of 64 bits.
+struct LongDouble {
+    #if arch(x86_64) && !os(Windows)
+        typealias Value = Float80
+    #else
+        typealias Value = Double
+    #endif
+
+    let value: Value
+
+    static let zero = LongDouble(value: 0)
+
+    private init(value: Value) { self.value = value }
+
+    static func + (left: LongDouble, right: LongDouble) -> LongDouble { LongDouble(value: left.value + right.value) }
+
+    /// The longest text that is taken for a number.
+    private static let textBytesMax = 5 * 1024 - 1
+
+    /// Reads what C reads as a number, without blanks around it; nil for anything else and for NaN.
+    init?(_ bytes: UnsafeRawBufferPointer) {
+        guard let first = bytes.first, bytes.count <= Self.textBytesMax, !bytes.contains(0), isspace(Int32(first)) == 0
+        else { return nil }
+        let text = [UInt8](bytes) + [0]
+        let read = text.withUnsafeBufferPointer { text -> Value? in
+            // Ends with a zero, and C's function stays in front of it.
+            text.withMemoryRebound(to: CChar.self) { text -> Value? in
+                guard let start = text.baseAddress else { return nil }
+                var end: UnsafeMutablePointer<CChar>?
+                errno = 0
+                #if arch(x86_64) && !os(Windows)
+                    let value = strtold(start, &end)
+                #else
+                    let value = strtod(start, &end)
+                #endif
+                let isOutside = errno == ERANGE && (value.isInfinite || value.isZero)
+                guard let end, end - UnsafeMutablePointer(mutating: start) == bytes.count, !isOutside else {
+                    return nil
+                }
+                return value.isNaN ? nil : value
+            }
+        }
+        guard let read else { return nil }
+        value = read
+    }
+
+    /// Without exponent, with at most 17 places behind the point and no zeros at the end; nil for what is no number.
+    var text: String? {
+        guard value.isFinite else { return nil }
+        // The greatest has 4933 digits before the point.
+        let text = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 5 * 1024) { space -> String? in
+            #if arch(x86_64) && !os(Windows)
+                let length = withVaList([value]) { vsnprintf(space.baseAddress, space.count, "%.17Lf", $0) }
+            #else
+                let length = withVaList([value]) { vsnprintf(space.baseAddress, space.count, "%.17f", $0) }
+            #endif
+            guard length > 0, Int(length) < space.count else { return nil }
+            return String(decoding: UnsafeRawBufferPointer(space).prefix(Int(length)), as: UTF8.self)
+        }
+        guard var text else { return nil }
+        if text.contains(".") {
+            while text.hasSuffix("0") { text.removeLast() }
+            if text.hasSuffix(".") { text.removeLast() }
+        }
+        return text == "-0" ? "0" : text
+    }
+}

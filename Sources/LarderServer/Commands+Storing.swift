@@ -1,0 +1,144 @@
+import LarderEngine
+import RESP
+
+/// The other forms of SET and GET: with a condition, a lifetime or the former value in the command's name.
+extension CommandTable {
+    static let storingCommands: [CommandSpec] = [
+        CommandSpec(
+            "setnx", arity: 3, [.write, .creates, .fast], keys: .one, group: "string", since: "1.0.0",
+            complexity: "O(1)", syntax: "key value", summary: "Stores a value if the key has no fresh entry.",
+            reply: "1; 0 when there is a fresh entry", run: StoringCommands.setnx),
+        lifetime("setex", "2.0.0", "key seconds value", "seconds", .seconds),
+        lifetime("psetex", "2.6.0", "key milliseconds value", "milliseconds", .milliseconds),
+        CommandSpec(
+            "getset", arity: 3, [.write, .creates, .fast], keys: .one, group: "string", since: "1.0.0",
+            complexity: "O(1)", syntax: "key value",
+            summary: "Stores a value as SET does, and returns the former one.",
+            reply: "bulk; null when there was no fresh entry", run: StoringCommands.getset),
+        CommandSpec(
+            "getex", arity: -2, [.write, .fast], keys: .one, group: "string", since: "6.2.0", complexity: "O(1)",
+            syntax:
+                "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]",
+            summary: "Returns the value of a key and gives its entry a deadline, or none.",
+            reply: "bulk; null when there is no fresh entry", run: StoringCommands.getex),
+        CommandSpec(
+            "msetnx", arity: -3, [.write, .creates], keys: .pairs, group: "string", since: "1.0.1",
+            complexity: "O(N)", syntax: "key value [key value ...]",
+            summary: "Stores several values if none of the keys has a fresh entry, all or none.",
+            reply: "1; 0 when nothing was stored", run: StoringCommands.msetnx),
+    ]
+
+    private static func lifetime(
+        _ name: String, _ since: String, _ syntax: String, _ unit: String, _ form: ExpiryForm
+    ) -> CommandSpec {
+        CommandSpec(
+            name, arity: 4, [.write, .creates], keys: .one, group: "string", since: since, complexity: "O(1)",
+            syntax: syntax, summary: "Stores a value that stays fresh for so many \(unit).", reply: "OK"
+        ) { call throws(CommandError) in try StoringCommands.set(&call, name, form) }
+    }
+}
+
+enum StoringCommands {
+    @Sendable static func setnx(_ call: inout Call) throws(CommandError) -> Outcome {
+        let value = call.bytes(2)
+        let isStored = try call.update([try call.key(1)], loading: true, headersOnly: true) { update -> Bool in
+            guard update.current(0) == nil else { return false }
+            update.put(0, payload: value)
+            return true
+        }
+        call.session.replies.integer(isStored ? 1 : 0)
+        return .done
+    }
+
+    static func set(_ call: inout Call, _ name: String, _ form: ExpiryForm) throws(CommandError) -> Outcome {
+        let deadline = try form.deadline(try call.integer(2), now: call.now, command: name, positive: true)
+        let value = call.bytes(3)
+        try call.update([try call.key(1)], loading: false) { update in
+            update.put(0, payload: value, rule: .own(deadline))
+        }
+        call.session.replies.simple("OK")
+        return .done
+    }
+
+    @Sendable static func getset(_ call: inout Call) throws(CommandError) -> Outcome {
+        let value = call.bytes(2)
+        let former = try call.update([try call.key(1)], loading: true) { update -> Record? in
+            let former = update.current(0)
+            update.put(0, payload: value)
+            return former
+        }
+        call.session.reply(former)
+        return .done
+    }
+
+    @Sendable static func msetnx(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard call.count % 2 == 1 else { throw .arity("msetnx") }
+        let keys = try call.keys(from: 1, step: 2)
+        let values = (0..<keys.count).map { call.bytes(2 * $0 + 2) }
+        let isStored = try call.update(keys, loading: true, headersOnly: true) { update -> Bool in
+            for index in keys.indices where update.current(index) != nil { return false }
+            for (index, value) in values.enumerated() { update.put(index, payload: value) }
+            return true
+        }
+        call.session.replies.integer(isStored ? 1 : 0)
+        return .done
+    }
+
+    // MARK: GETEX
+
+    private enum NewLifetime {
+        case unchanged
+        case never
+        case expiry(ExpiryForm, Int)
+    }
+
+    @Sendable static func getex(_ call: inout Call) throws(CommandError) -> Outcome {
+        let words = try newLifetime(call)
+        if case .unchanged = words {
+            try call.replyWithValue(1)
+            return .done
+        }
+        // As in Redis a number is looked at only where there is an entry.
+        let rule = Result { () throws(CommandError) -> DeadlineRule in
+            guard case .expiry(let form, let index) = words else { return .ownNever }
+            let value = try call.integer(index)
+            return .own(try form.deadline(value, now: call.now, command: "getex", positive: true))
+        }
+        let found = try call.update([try call.key(1)], loading: true) { update -> Result<Record?, CommandError> in
+            guard let record = update.current(0) else { return .success(nil) }
+            return rule.map { rule in
+                if case .own(let deadline) = rule, deadline <= update.now {
+                    update.remove(0)
+                } else if rule != record.header.rule {
+                    update.put(0, record.with(rule: rule))
+                }
+                return record
+            }
+        }
+        call.session.reply(try found.get())
+        return .done
+    }
+
+    private static func newLifetime(_ call: Call) throws(CommandError) -> NewLifetime {
+        var lifetime = NewLifetime.unchanged
+        var index = 2
+        while index < call.count {
+            if call.isWord(index, "PERSIST") {
+                if case .expiry = lifetime { throw .syntax }
+                lifetime = .never
+                index += 1
+                continue
+            }
+            guard let form = ExpiryForm(call, index), index + 1 < call.count else { throw .syntax }
+            switch lifetime {
+            case .unchanged: break
+            // As in Redis the same form may be given again, and the last one counts.
+            case .expiry(let before, _): guard before == form else { throw .syntax }
+            case .never: throw .syntax
+            }
+            lifetime = .expiry(form, index + 1)
+            index += 2
+        }
+        return lifetime
+    }
+}

@@ -1,0 +1,94 @@
+import LarderEngine
+import RESP
+
+/// Commands that read or change a part of a value.
+extension CommandTable {
+    static let valuePartCommands: [CommandSpec] = [
+        CommandSpec(
+            "append", arity: 3, [.write, .creates, .fast], keys: .one, group: "string", since: "2.0.0",
+            complexity: "O(N) with N the value's length", syntax: "key value",
+            summary: "Puts bytes behind a value; the entry keeps its deadline rule and counts as stored now.",
+            reply: "integer: the new length", run: ValuePartCommands.append),
+        range("getrange", "2.4.0", "Returns the bytes of a value from one place to another, both included."),
+        range("substr", "1.0.0", "The former name of GETRANGE."),
+        CommandSpec(
+            "setrange", arity: 4, [.write, .creates], keys: .one, group: "string", since: "2.2.0",
+            complexity: "O(N) with N the value's length", syntax: "key offset value",
+            summary:
+                "Overwrites a value from an offset on, with zeros in between where it is shorter; the entry keeps its "
+                + "deadline rule and counts as stored now.",
+            reply: "integer: the new length", run: ValuePartCommands.setrange),
+    ]
+
+    private static func range(_ name: String, _ since: String, _ summary: String) -> CommandSpec {
+        CommandSpec(
+            name, arity: 4, .readonly, keys: .one, group: "string", since: since,
+            complexity: "O(N) with N the bytes returned", syntax: "key start end", summary: summary,
+            reply: "bulk; empty when there is no fresh entry", run: ValuePartCommands.getrange)
+    }
+}
+
+enum ValuePartCommands {
+    static let tooLong = CommandError("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
+
+    @Sendable static func append(_ call: inout Call) throws(CommandError) -> Outcome {
+        let value = call.bytes(2)
+        let most = call.server.limits.valueBytesMax
+        let length = try call.update([try call.key(1)], loading: true) { update -> Result<Int, CommandError> in
+            let start = update.current(0)?.payloadCount ?? 0
+            // Two lengths of things that are in memory: their sum cannot overflow.
+            guard start + value.count <= most else { return .failure(tooLong) }
+            update.change(0, count: start + value.count) { value.copy(into: $0, at: start) }
+            return .success(start + value.count)
+        }
+        call.session.replies.integer(try length.get())
+        return .done
+    }
+
+    @Sendable static func setrange(_ call: inout Call) throws(CommandError) -> Outcome {
+        let value = call.bytes(3)
+        let offset = try call.integer(2)
+        guard offset >= 0 else { throw CommandError("ERR offset is out of range") }
+        let most = call.server.limits.valueBytesMax
+        let fits = offset <= Int64(most) && Int(offset) + value.count <= most
+        let length = try call.update([try call.key(1)], loading: true) { update -> Result<Int, CommandError> in
+            let former = update.current(0)?.payloadCount ?? 0
+            guard !value.isEmpty else { return .success(former) }
+            guard fits else { return .failure(tooLong) }
+            let count = max(former, Int(offset) + value.count)
+            update.change(0, count: count) { value.copy(into: $0, at: Int(offset)) }
+            return .success(count)
+        }
+        call.session.replies.integer(try length.get())
+        return .done
+    }
+
+    @Sendable static func getrange(_ call: inout Call) throws(CommandError) -> Outcome {
+        let start = try call.integer(2)
+        let end = try call.integer(3)
+        let replies = call.session.replyMemory
+        let isFound = try call.read(1) { _, payload in
+            let range = range(from: start, through: end, of: payload.count)
+            replies.pointee.bulk(UnsafeRawBufferPointer(rebasing: payload[range]))
+        }
+        if !isFound { call.session.replies.bulk("") }
+        return .done
+    }
+
+    /// The places of `count` that two numbers mean, negative ones counting from the end.
+    static func range(from start: Int64, through end: Int64, of count: Int) -> Range<Int> {
+        // No sum here overflows: a negative number and a length that is not.
+        let length = Int64(count)
+        let first = max(0, start < 0 ? length + start : start)
+        let last = min(max(0, end < 0 ? length + end : end), length - 1)
+        guard first <= last, !(start < 0 && end < 0 && start > end) else { return 0..<0 }
+        return Int(first)..<Int(last) + 1
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Copies all bytes to a place of `target`, which must have room for them there.
+    func copy(into target: UnsafeMutableRawBufferPointer, at offset: Int) {
+        UnsafeMutableRawBufferPointer(rebasing: target[offset..<offset + count]).copyMemory(from: self)
+    }
+}

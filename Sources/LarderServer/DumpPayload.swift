@@ -1,0 +1,158 @@
+/// What DUMP returns and RESTORE takes, as Redis writes a string value: a type byte, the string, then the version of the
+/// format (two bytes) and a CRC-64 of all before it (eight bytes), both little-endian.
+///
+/// A string is its length and its bytes. A length has 6, 14, 32 or 64 bits, which its first two bits and its first byte
+/// tell; where those two bits are set, the other six name an encoding: an integer of one, two or four bytes, or LZF.
+enum DumpPayload {
+    /// The format of Redis 7.0.
+    private static let version: UInt16 = 10
+    private static let stringType: UInt8 = 0
+    private static let footerBytes = 10
+
+    private enum Encoding {
+        static let int8: UInt8 = 0xC0
+        static let int16: UInt8 = 0xC1
+        static let int32: UInt8 = 0xC2
+        static let lzf: UInt8 = 0xC3
+    }
+
+    // MARK: Writing
+
+    /// The payload of a value, in the bytes that Redis 7.0 writes.
+    static func encode(_ value: UnsafeRawBufferPointer) -> [UInt8] {
+        var bytes = [stringType]
+        bytes.reserveCapacity(value.count + 32)
+        if let integer = integer(value) {
+            bytes += integer
+        } else if let compressed = compressed(value) {
+            bytes.append(Encoding.lzf)
+            append(length: compressed.count, to: &bytes)
+            append(length: value.count, to: &bytes)
+            bytes += compressed
+        } else {
+            append(length: value.count, to: &bytes)
+            bytes.append(contentsOf: value)
+        }
+        append(version, to: &bytes)
+        append(bytes.withUnsafeBytes { CRC64.checksum($0) }, to: &bytes)
+        return bytes
+    }
+
+    /// A value that is the text of an integer of at most 32 bits.
+    private static func integer(_ value: UnsafeRawBufferPointer) -> [UInt8]? {
+        guard value.count <= 11, let number = parseInteger(value) else { return nil }
+        var bytes: [UInt8] = []
+        if let small = Int8(exactly: number) {
+            bytes = [Encoding.int8, UInt8(bitPattern: small)]
+        } else if let medium = Int16(exactly: number) {
+            bytes = [Encoding.int16]
+            append(UInt16(bitPattern: medium), to: &bytes)
+        } else if let large = Int32(exactly: number) {
+            bytes = [Encoding.int32]
+            append(UInt32(bitPattern: large), to: &bytes)
+        } else {
+            return nil
+        }
+        return bytes
+    }
+
+    /// Nil for what is short, or would not be at least four bytes shorter.
+    private static func compressed(_ value: UnsafeRawBufferPointer) -> [UInt8]? {
+        value.count > 20 ? LZF.compress(value, bytesMax: value.count - 4) : nil
+    }
+
+    private static func append(length: Int, to bytes: inout [UInt8]) {
+        switch length {
+        case ..<(1 << 6): bytes.append(UInt8(length))
+        case ..<(1 << 14): bytes += [0x40 | UInt8(length >> 8), UInt8(truncatingIfNeeded: length)]
+        case ...Int(UInt32.max):
+            bytes.append(0x80)
+            withUnsafeBytes(of: UInt32(length).bigEndian) { bytes.append(contentsOf: $0) }
+        default:
+            bytes.append(0x81)
+            withUnsafeBytes(of: UInt64(length).bigEndian) { bytes.append(contentsOf: $0) }
+        }
+    }
+
+    private static func append(_ number: some FixedWidthInteger, to bytes: inout [UInt8]) {
+        withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) }
+    }
+
+    // MARK: Reading
+
+    enum Defect: Error, Equatable {
+        /// Too short, of a newer version, or changed on its way.
+        case footer
+        /// Not a string, or one that cannot be read.
+        case format
+    }
+
+    /// The value of a payload. Never traps, whatever the bytes are.
+    /// - Parameter bytesMax: the longest value that is taken; nothing is allocated for a longer one.
+    static func decode(_ payload: UnsafeRawBufferPointer, bytesMax: Int) throws(Defect) -> [UInt8] {
+        guard payload.count >= footerBytes else { throw .footer }
+        let end = payload.count - footerBytes
+        let foot = UnsafeRawBufferPointer(rebasing: payload[end...])
+        let checked = UnsafeRawBufferPointer(rebasing: payload[..<(end + 2)])
+        guard foot.loadUnaligned(as: UInt16.self).littleEndian <= version,
+            foot.loadUnaligned(fromByteOffset: 2, as: UInt64.self).littleEndian == CRC64.checksum(checked)
+        else { throw .footer }
+        // As in Redis, what may stand behind the value is not looked at.
+        var reader = Reader(bytes: UnsafeRawBufferPointer(rebasing: payload[..<end]))
+        guard reader.byte() == stringType, let value = reader.string(bytesMax) else { throw .format }
+        return value
+    }
+
+    private struct Reader {
+        let bytes: UnsafeRawBufferPointer
+        var index = 0
+
+        mutating func byte() -> UInt8? { take(1)?.first }
+
+        mutating func take(_ count: Int) -> UnsafeRawBufferPointer? {
+            guard count >= 0, count <= bytes.count - index else { return nil }
+            defer { index += count }
+            return UnsafeRawBufferPointer(rebasing: bytes[index..<index + count])
+        }
+
+        private mutating func integer<Number: FixedWidthInteger & BitwiseCopyable>(_ type: Number.Type) -> Number? {
+            take(MemoryLayout<Number>.size)?.loadUnaligned(as: type)
+        }
+
+        mutating func string(_ bytesMax: Int) -> [UInt8]? {
+            guard index < bytes.count else { return nil }
+            switch bytes[index] {
+            case Encoding.int8:
+                index += 1
+                return integer(Int8.self).map { Array(String($0).utf8) }
+            case Encoding.int16:
+                index += 1
+                return integer(Int16.self).map { Array(String($0.littleEndian).utf8) }
+            case Encoding.int32:
+                index += 1
+                return integer(Int32.self).map { Array(String($0.littleEndian).utf8) }
+            case Encoding.lzf:
+                index += 1
+                guard let packed = length(), let count = length(), count <= bytesMax, let input = take(packed) else {
+                    return nil
+                }
+                return LZF.decompress(input, count: count)
+            default:
+                guard let count = length(), count <= bytesMax, let value = take(count) else { return nil }
+                return Array(value)
+            }
+        }
+
+        /// Nil for an encoding, and for what no value can have.
+        private mutating func length() -> Int? {
+            guard let first = byte() else { return nil }
+            switch (first >> 6, first) {
+            case (0, _): return Int(first)
+            case (1, _): return byte().map { Int(first & 0x3F) << 8 | Int($0) }
+            case (2, 0x80): return integer(UInt32.self).map { Int($0.bigEndian) }
+            case (2, 0x81): return integer(UInt64.self).flatMap { Int(exactly: $0.bigEndian) }
+            default: return nil
+            }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+/// How a number says when an entry expires.
+struct ExpiryForm: Equatable {
+    let isSeconds: Bool
+    let isAbsolute: Bool
+
+    static let seconds = ExpiryForm(isSeconds: true, isAbsolute: false)
+    static let milliseconds = ExpiryForm(isSeconds: false, isAbsolute: false)
+    static let unixSeconds = ExpiryForm(isSeconds: true, isAbsolute: true)
+    static let unixMilliseconds = ExpiryForm(isSeconds: false, isAbsolute: true)
+
+    /// The deadline in milliseconds since 1970.
+    /// - Parameter positive: whether zero and negative numbers are an error, as they are for SET.
+    func deadline(_ value: Int64, now: Int64, command: String, positive: Bool) throws(CommandError) -> Int64 {
+        let invalid = CommandError("ERR invalid expire time in '\(command)' command")
+        if positive, value <= 0 { throw invalid }
+        let (scaled, overflow) = isSeconds ? value.multipliedReportingOverflow(by: 1000) : (value, false)
+        if overflow { throw invalid }
+        if isAbsolute { return scaled }
+        let (sum, carry) = scaled.addingReportingOverflow(now)
+        if carry { throw invalid }
+        return sum
+    }
+}
+
+extension ExpiryForm {
+    init?(_ call: Call, _ index: Int) {
+        if call.isWord(index, "EX") {
+            self = .seconds
+        } else if call.isWord(index, "PX") {
+            self = .milliseconds
+        } else if call.isWord(index, "EXAT") {
+            self = .unixSeconds
+        } else if call.isWord(index, "PXAT") {
+            self = .unixMilliseconds
+        } else {
+            return nil
+        }
+    }
+}

@@ -1,0 +1,169 @@
+/// LZF, the compression that Redis uses in its payloads.
+///
+/// Compressed bytes are a sequence of
+/// - runs of literals: a byte n below 32, then n + 1 bytes;
+/// - references backwards: three bits of length and the high five of distance - 1, another byte of length where those three
+///   are all set, the low eight of distance - 1. Lengths are given less 2, the byte of length is added to 7.
+enum LZF {
+    private static let literalsMax = 32
+    private static let distanceMax = 1 << 13
+    private static let referenceMax = (1 << 8) + (1 << 3)
+    private static let hashBits = 16
+
+    /// Compresses, making the choices that Redis' compressor makes, so that the bytes are the same.
+    /// - Parameter bytesMax: the most bytes the result may have.
+    /// - Returns: nil when it would be longer.
+    static func compress(_ input: UnsafeRawBufferPointer, bytesMax: Int) -> [UInt8]? {
+        guard !input.isEmpty, bytesMax > 0 else { return nil }
+        var compressor = Compressor(input, bytesMax)
+        defer { compressor.places.deallocate() }
+        return compressor.run() ? compressor.output : nil
+    }
+
+    private struct Compressor {
+        let input: UnsafeRawBufferPointer
+        let bytesMax: Int
+        /// Where three bytes of a hash were seen last; -1 for never.
+        let places: UnsafeMutableBufferPointer<Int>
+        var output: [UInt8] = []
+        /// The literals of the run that is open.
+        var literals = 0
+
+        init(_ input: UnsafeRawBufferPointer, _ bytesMax: Int) {
+            self.input = input
+            self.bytesMax = bytesMax
+            places = .allocate(capacity: 1 << hashBits)
+            places.initialize(repeating: -1)
+            output.reserveCapacity(min(bytesMax, input.count))
+        }
+
+        /// Of the three bytes at `index`, which must be there.
+        func hash(_ index: Int) -> Int {
+            let bytes = Int(input[index]) << 16 | Int(input[index + 1]) << 8 | Int(input[index + 2])
+            return (bytes >> (24 - hashBits) &- bytes &* 5) & (1 << hashBits - 1)
+        }
+
+        mutating func run() -> Bool {
+            // Every open run has its first byte in the output, which says how long it is.
+            output.append(0)
+            var index = 0
+            while index < input.count - 2 {
+                let slot = hash(index)
+                let place = places[slot]
+                places[slot] = index
+                if place > 0, index - place - 1 < distanceMax, isSame(place, index) {
+                    guard output.count - (literals == 0 ? 1 : 0) + 4 < bytesMax else { return false }
+                    index = refer(to: place, from: index)
+                    if index >= input.count - 2 { break }
+                } else {
+                    guard output.count < bytesMax else { return false }
+                    take(index)
+                    index += 1
+                }
+            }
+            guard output.count + 3 <= bytesMax else { return false }
+            while index < input.count {
+                take(index)
+                index += 1
+            }
+            closeRun()
+            return true
+        }
+
+        private func isSame(_ place: Int, _ index: Int) -> Bool {
+            input[place] == input[index] && input[place + 1] == input[index + 1] && input[place + 2] == input[index + 2]
+        }
+
+        private mutating func take(_ index: Int) {
+            literals += 1
+            output.append(input[index])
+            if literals == literalsMax {
+                closeRun()
+                output.append(0)
+            }
+        }
+
+        /// Writes how long the open run is, and takes its byte back if it has none.
+        private mutating func closeRun() {
+            if literals == 0 {
+                output.removeLast()
+            } else {
+                output[output.count - literals - 1] = UInt8(literals - 1)
+            }
+            literals = 0
+        }
+
+        /// Writes a reference and opens the next run.
+        /// - Returns: where to go on.
+        private mutating func refer(to place: Int, from index: Int) -> Int {
+            let length = length(place, index)
+            closeRun()
+            let distance = index - place - 1
+            let short = length - 2
+            if short < 7 {
+                output.append(UInt8(distance >> 8 + short << 5))
+            } else {
+                output.append(UInt8(distance >> 8 + 7 << 5))
+                output.append(UInt8(short - 7))
+            }
+            output.append(UInt8(truncatingIfNeeded: distance))
+            output.append(0)
+            let end = index + length
+            guard end < input.count - 2 else { return end }
+            // The last two places of what was referred to are noted, the others are not.
+            places[hash(end - 2)] = end - 2
+            places[hash(end - 1)] = end - 1
+            return end
+        }
+
+        /// How many bytes agree from both places on: as far as the compressor looks. It looks at 16 at once before it asks
+        /// whether it may go on, and it is the same bytes that are wanted.
+        private func length(_ place: Int, _ index: Int) -> Int {
+            let most = min(input.count - index - 2, referenceMax)
+            var length = 2
+            if most > 16 {
+                while length < 18 {
+                    length += 1
+                    if input[place + length] != input[index + length] { return length }
+                }
+            }
+            repeat { length += 1 } while length < most && input[place + length] == input[index + length]
+            return length
+        }
+    }
+
+    /// Decompresses. Never traps, whatever the bytes are.
+    /// - Parameter count: how many bytes it must come to.
+    /// - Returns: nil for what is not LZF or comes to another length.
+    static func decompress(_ input: UnsafeRawBufferPointer, count: Int) -> [UInt8]? {
+        var output: [UInt8] = []
+        // A reference of 3 bytes makes 264 at most: more is not reserved on the word of a length alone.
+        output.reserveCapacity(min(count, input.count * 88 + 1))
+        var index = 0
+        while index < input.count {
+            let control = Int(input[index])
+            index += 1
+            if control < literalsMax {
+                let end = index + control + 1
+                guard end <= input.count, output.count + control + 1 <= count else { return nil }
+                output.append(contentsOf: input[index..<end])
+                index = end
+                continue
+            }
+            var length = control >> 5
+            if length == 7 {
+                guard index < input.count else { return nil }
+                length += Int(input[index])
+                index += 1
+            }
+            length += 2
+            guard index < input.count else { return nil }
+            let distance = (control & 0x1F) << 8 + Int(input[index]) + 1
+            index += 1
+            guard distance <= output.count, output.count + length <= count else { return nil }
+            // Byte by byte: a reference may reach into what it makes.
+            for _ in 0..<length { output.append(output[output.count - distance]) }
+        }
+        return output.count == count ? output : nil
+    }
+}

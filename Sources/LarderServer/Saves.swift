@@ -1,0 +1,33 @@
+import LarderEngine
+import Synchronization
+
+/// What SAVE, BGSAVE and LASTSAVE tell of. Thread-safe: atomic.
+final class Saves: Sendable {
+    private let underWay = Atomic<Bool>(false)
+    private let last: Atomic<Int64>
+    private let hasFailed = Atomic<Bool>(false)
+
+    init(now: Int64) { last = Atomic(now / 1000) }
+
+    /// Seconds since 1970.
+    var lastSeconds: Int64 { last.load(ordering: .relaxed) }
+    var isUnderWay: Bool { underWay.load(ordering: .relaxed) }
+    var status: String { hasFailed.load(ordering: .relaxed) ? "err" : "ok" }
+
+    /// - Returns: false when one is under way.
+    func begin() -> Bool { underWay.compareExchange(expected: false, desired: true, ordering: .relaxed).exchanged }
+
+    func end() { underWay.store(false, ordering: .relaxed) }
+
+    /// Writes what is committed into the databases and syncs it. May block.
+    func save(_ engine: Engine) throws(LarderError) {
+        do throws(LarderError) {
+            try engine.save()
+        } catch {
+            hasFailed.store(true, ordering: .relaxed)
+            throw error
+        }
+        hasFailed.store(false, ordering: .relaxed)
+        last.store(engine.now() / 1000, ordering: .relaxed)
+    }
+}

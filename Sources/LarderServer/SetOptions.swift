@@ -1,0 +1,148 @@
+import LarderEngine
+
+/// What stands behind `SET key value`, and behind the pairs of MSETEX.
+struct SetOptions {
+    /// What must be true of the fresh entry, or of there being none.
+    enum Condition {
+        case none, absent, present
+        case value(ValueCondition)
+
+        func allows(_ former: Record?) -> Bool {
+            switch self {
+            case .none: true
+            case .absent: former == nil
+            case .present: former != nil
+            case .value(let condition): condition.holds(former)
+            }
+        }
+    }
+
+    enum Lifetime {
+        case governed
+        /// An instant in milliseconds since 1970.
+        case until(Int64)
+        case policy(UpdatePolicy)
+        case keep
+    }
+
+    private(set) var condition = Condition.none
+    private(set) var returnsFormer = false
+    private(set) var lifetime = Lifetime.governed
+    private(set) var codec = Codec.raw
+
+    var needsCurrent: Bool {
+        if case .keep = lifetime { return true }
+        if case .none = condition { return returnsFormer }
+        return true
+    }
+
+    /// The deadline rule of the new entry; nil when its deadline has passed already, so that nothing is to be stored.
+    func rule(_ former: Record?, now: Int64) -> DeadlineRule? {
+        switch lifetime {
+        case .governed: .governed
+        case .until(let deadline): deadline > now ? .own(deadline) : nil
+        case .policy(let policy): .policy(policy, now: now)
+        case .keep: former?.header.rule ?? .governed
+        }
+    }
+
+    /// Reads the words. As in Redis they must fit together before the values behind them are looked at.
+    /// - Parameters:
+    ///   - first: where they begin.
+    ///   - command: the command's name, for errors.
+    ///   - isForMany: whether they hold for several entries, so that what is about one value is left out.
+    init(_ call: Call, from first: Int = 3, command: String = "set", isForMany: Bool = false) throws(CommandError) {
+        var words = Words(isForMany: isForMany)
+        var index = first
+        while index < call.count {
+            index = try words.take(call, index)
+        }
+        if let index = words.valueConditionIndex {
+            condition = .value(try ValueCondition(call, index))
+        } else if words.isForAbsent {
+            condition = .absent
+        } else if words.isForPresent {
+            condition = .present
+        }
+        returnsFormer = words.returnsFormer
+        if let index = words.codecIndex {
+            guard let named = Codec(name: call.text(index)) else {
+                throw CommandError("ERR the codec is one of raw, json, plist, custom")
+            }
+            codec = named
+        }
+        switch words.lifetime {
+        case nil: break
+        case .keep: lifetime = .keep
+        case .policy(let index):
+            guard let policy = UpdatePolicy(call.text(index)) else { throw LarderCommands.badPolicy }
+            lifetime = .policy(policy)
+        case .expiry(let form, let index):
+            let value = try call.integer(index)
+            lifetime = .until(try form.deadline(value, now: call.now, command: command, positive: true))
+        }
+    }
+
+    /// Which options there are, and where their values stand.
+    private struct Words {
+        enum Lifetime {
+            case keep
+            case policy(Int)
+            case expiry(ExpiryForm, Int)
+        }
+
+        let isForMany: Bool
+        var isForAbsent = false
+        var isForPresent = false
+        var valueConditionIndex: Int?
+        var returnsFormer = false
+        var lifetime: Lifetime?
+        var codecIndex: Int?
+
+        /// Takes the option at `index`.
+        /// - Returns: where the next one begins.
+        mutating func take(_ call: Call, _ index: Int) throws(CommandError) -> Int {
+            if call.isWord(index, "NX"), !isForPresent, valueConditionIndex == nil {
+                isForAbsent = true
+            } else if call.isWord(index, "XX"), !isForAbsent, valueConditionIndex == nil {
+                isForPresent = true
+            } else if call.isWord(index, "GET"), !isForMany {
+                returnsFormer = true
+            } else if call.isWord(index, "KEEPTTL"), lifetime == nil || isKeep {
+                lifetime = .keep
+            } else {
+                guard index + 1 < call.count else { throw .syntax }
+                try takePair(call, index)
+                return index + 2
+            }
+            return index + 1
+        }
+
+        private var isKeep: Bool {
+            if case .keep = lifetime { true } else { false }
+        }
+
+        private mutating func takePair(_ call: Call, _ index: Int) throws(CommandError) {
+            if !isForMany, ValueCondition.isOne(call, index), !isForAbsent, !isForPresent, valueConditionIndex == nil {
+                valueConditionIndex = index
+            } else if call.isWord(index, "CODEC"), codecIndex == nil {
+                codecIndex = index + 1
+            } else if call.isWord(index, "POLICY"), lifetime == nil {
+                lifetime = .policy(index + 1)
+            } else if let form = ExpiryForm(call, index), mayFollow(form) {
+                lifetime = .expiry(form, index + 1)
+            } else {
+                throw .syntax
+            }
+        }
+
+        /// As in Redis the same form may be given again, and the last one counts.
+        private func mayFollow(_ form: ExpiryForm) -> Bool {
+            switch lifetime {
+            case nil: true
+            case .expiry(let before, _): before == form
+            case .keep, .policy: false
+            }
+        }
+    }
+}

@@ -1,0 +1,181 @@
+import LarderEngine
+import RESP
+import Synchronization
+import Threading
+
+/// What CONFIG SET can change while the daemon runs, and is in nobody else's hands.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the texts are read and written with the lock held, the rest is atomic.
+final class Settings: @unchecked Sendable {
+    /// Connections at a time.
+    let clientsMax: Atomic<Int>
+    /// Seconds without a request after which a connection is closed; 0 for never.
+    let idleSeconds = Atomic<Int>(0)
+    private let lock = Lock()
+    private var texts: [String: String] = [:]
+
+    init(limits: Limits) { clientsMax = Atomic(limits.clientsMax) }
+
+    /// A setting that is only kept.
+    func text(_ name: String) -> String? { lock.withLock { texts[name] } }
+    func keep(_ name: String, _ text: String) { lock.withLock { texts[name] = text } }
+}
+
+/// One setting as CONFIG shows it, under the name that Redis has for it, or ours.
+struct Setting: Sendable {
+    let name: String
+    let get: @Sendable (ServerState) -> String
+    let change: Change
+
+    /// What CONFIG SET does with it.
+    enum Change: Sendable {
+        /// It is given when larderd starts: Redis' error for those that cannot be changed.
+        case never
+        /// As ``never``, where setting what it is already is no error, because clients set it without asking.
+        case onlyToItself
+        /// Checks a text.
+        /// - Returns: what is to be done, or why the text is wrong.
+        case checked(@Sendable (String) -> Result<@Sendable (ServerState) -> Void, Problem>)
+    }
+
+    struct Problem: Error { let text: String }
+
+    init(_ name: String, _ change: Change = .never, _ get: @escaping @Sendable (ServerState) -> String) {
+        self.name = name
+        self.get = get
+        self.change = change
+    }
+
+    /// A whole number within a range.
+    static func number(
+        _ name: String, _ range: ClosedRange<Int64>, get: @escaping @Sendable (ServerState) -> Int64,
+        set: @escaping @Sendable (ServerState, Int64) -> Void
+    ) -> Setting {
+        Setting(
+            name,
+            .checked { text in
+                guard let value = Int64(text) else {
+                    return .failure(Problem(text: "argument couldn't be parsed into an integer"))
+                }
+                guard range.contains(value) else {
+                    return .failure(
+                        Problem(
+                            text: "argument must be between \(range.lowerBound) and \(range.upperBound) inclusive"))
+                }
+                return .success { set($0, value) }
+            },
+            { String(get($0)) })
+    }
+
+    /// `yes` or `no`, and only what it is.
+    static func yesNo(_ name: String, _ value: Bool) -> Setting {
+        Setting(
+            name,
+            .checked { text in
+                guard ["yes", "no"].contains(text.lowercased()) else {
+                    return .failure(Problem(text: "argument must be 'yes' or 'no'"))
+                }
+                guard (text.lowercased() == "yes") == value else {
+                    return .failure(Problem(text: "it is always '\(value ? "yes" : "no")' in Larder"))
+                }
+                return .success { _ in }
+            },
+            { _ in value ? "yes" : "no" })
+    }
+
+    /// A number of bytes as Redis takes them: `100`, `64mb`, `1GB`, `2k`.
+    static func bytes(_ text: String) -> Int64? {
+        let lower = text.lowercased()
+        let digits = lower.prefix { $0.isASCII && $0.isNumber }
+        let factors: [Substring: Int64] = [
+            "": 1, "b": 1, "k": 1000, "kb": 1 << 10, "m": 1_000_000, "mb": 1 << 20, "g": 1_000_000_000, "gb": 1 << 30,
+        ]
+        guard let number = Int64(digits), let factor = factors[lower.dropFirst(digits.count)] else { return nil }
+        let (product, overflow) = number.multipliedReportingOverflow(by: factor)
+        return overflow ? nil : product
+    }
+}
+
+/// All settings. Adding one is a row.
+enum SettingsTable {
+    static func find(_ name: String) -> Setting? { byName[name.lowercased()] }
+
+    private static let byName: [String: Setting] = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
+
+    static let all: [Setting] = [
+        Setting(
+            "maxmemory",
+            .checked { text in
+                guard Setting.bytes(text) != nil else {
+                    return .failure(Setting.Problem(text: "argument must be a memory value"))
+                }
+                return .failure(Setting.Problem(text: "it is set when larderd starts (--memory)"))
+            }, { String($0.engine.memory.limitBytes) }),
+        Setting("maxmemory-policy", .onlyToItself) { _ in "noeviction" },
+        Setting("maxmemory-samples", .onlyToItself) { _ in "5" },
+        .number(
+            "timeout", 0...Int64(Int32.max), get: { Int64($0.settings.idleSeconds.read()) },
+            set: { $0.settings.idleSeconds.store(Int(clamping: $1), ordering: .relaxed) }),
+        .number(
+            "maxclients", 1...4_294_967_295, get: { Int64($0.settings.clientsMax.read()) },
+            set: { $0.settings.clientsMax.store(Int(clamping: $1), ordering: .relaxed) }),
+        Setting("databases") { _ in "16" },
+        .yesNo("appendonly", true),
+        Setting("appendfsync", .onlyToItself) { state in
+            switch state.engine.options.durability {
+            case .os: "no"
+            case .everysecond: "everysec"
+            case .always: "always"
+            }
+        },
+        Setting("save", .onlyToItself) { _ in "" },
+        Setting("dir") { $0.engine.directory },
+        Setting("dbfilename") { _ in "" },
+        Setting("unixsocket") { $0.socketPath },
+        Setting("unixsocketperm") { _ in "600" },
+        Setting("port") { _ in "0" },
+        Setting("bind") { _ in "" },
+        Setting("tcp-keepalive", .onlyToItself) { _ in "0" },
+        Setting("requirepass", .onlyToItself) { _ in "" },
+        Setting("io-threads") { String($0.threadCount) },
+        Setting("proto-max-bulk-len", .onlyToItself) { String($0.limits.requests.bulkBytesMax) },
+        Setting("client-query-buffer-limit", .onlyToItself) { String($0.limits.requests.requestBytesMax) },
+        Setting("hash-max-listpack-entries", .onlyToItself) { _ in "512" },
+        Setting("lua-time-limit", .onlyToItself) { _ in "5000" },
+        Setting("hz", .onlyToItself) { _ in "10" },
+        Setting("loglevel", .onlyToItself) { _ in "notice" },
+        Setting("cluster-enabled") { _ in "no" },
+        Setting("enable-debug-command") { $0.limits.allowsDebug ? "yes" : "no" },
+        .number(
+            "slowlog-log-slower-than", -1...Int64.max,
+            get: { $0.slowLog.threshold.load(ordering: .relaxed) },
+            set: {
+                $0.slowLog.threshold.store($1, ordering: .relaxed)
+                $0.noteAttention()
+            }),
+        .number(
+            "slowlog-max-len", 0...Int64.max, get: { Int64($0.slowLog.lengthMax.read()) },
+            set: { $0.slowLog.changeLength(Int(clamping: $1)) }),
+        .number(
+            "latency-monitor-threshold", 0...Int64.max,
+            get: { $0.latency.threshold.load(ordering: .relaxed) },
+            set: { $0.latency.threshold.store($1, ordering: .relaxed) }),
+        Setting(
+            "notify-keyspace-events",
+            .checked { text in
+                guard Notifier.isValid(text) else { return .failure(Setting.Problem(text: Notifier.eventsError)) }
+                return .success { _ = $0.notifier.setEvents(text) }
+            }, { $0.notifier.eventsText }),
+        Setting("tracking-table-max-keys") { String($0.limits.trackedKeysMax) },
+        Setting("larder-max-subscriber-output") { String($0.limits.subscriberBytesMax) },
+        Setting("larder-max-watched-deadlines") { String($0.limits.watchedDeadlinesMax) },
+        Setting("larder-version") { _ in Version.text },
+        Setting("larder-policy") { "\($0.engine.options.defaultPolicy)" },
+        Setting("larder-durability") { $0.engine.options.durability.rawValue },
+        Setting("larder-checkpoint") { String($0.engine.options.checkpointBytes) },
+        Setting("larder-max-databases") { String($0.engine.options.databasesMax) },
+        Setting("larder-max-reply") { String($0.limits.replyBytesMax) },
+        Setting("larder-max-transaction") { String($0.limits.transactionBytesMax) },
+        Setting("larder-max-watched-keys") { String($0.limits.watchedKeysMax) },
+    ]
+}

@@ -1,0 +1,378 @@
+import RESP
+import TestSupport
+import Testing
+
+@testable import LarderClient
+
+/// The asynchronous client with a server that does as it is told: who gets which reply, and what happens to requests when
+/// replies, connections and patience fail.
+@Suite struct AsyncClientTests {
+    static func connect(_ server: FakeServer, _ options: LarderClient.Options = .init()) async throws -> LarderClient {
+        try await LarderClient.connect(socketPath: server.path, options: options)
+    }
+
+    /// Answers `ECHO` with its argument; ends the connection, or answers half, when told so.
+    static func server(_ handler: @escaping @Sendable (FakeServer.Request) -> FakeServer.Answer? = { _ in nil }) throws
+        -> FakeServer
+    {
+        try FakeServer { request in
+            if let answer = handler(request) { return answer }
+            switch request.name {
+            case "ECHO": return .bytes(bulk(request.words[1]))
+            case "ONE": return .text(":1\r\n")
+            case "HANG": return .nothing
+            default: return .standard
+            }
+        }
+    }
+
+    static func bulk(_ bytes: [UInt8]) -> [UInt8] { Array("$\(bytes.count)\r\n".utf8) + bytes + [13, 10] }
+
+    // MARK: Replies and their tasks
+
+    @Test(arguments: [1, 3])
+    func everyTaskGetsItsOwnReply(connections: Int) async throws {
+        let server = try Self.server { request in
+            // Drips now and then, so that replies come in pieces.
+            guard request.name == "ECHO", request.words[1].count % 7 == 0 else { return nil }
+            return .drip(Self.bulk(request.words[1]))
+        }
+        defer { server.stop() }
+        let client = try await Self.connect(server, .init(connections: connections))
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for task in 0..<50 {
+                group.addTask {
+                    for step in 0..<20 {
+                        let text = "\(task)-\(step)" + String(repeating: "x", count: (task * step) % 50)
+                        let reply = try await client.command("ECHO", text)
+                        #expect(reply == .bulk(Array(text.utf8)))
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(server.connectionCount == connections)
+    }
+
+    @Test func requestsOfOneTaskKeepTheirOrder() async throws {
+        let server = try Self.server()
+        defer { server.stop() }
+        let client = try await Self.connect(server)
+        for step in 0..<100 { try await client.command("ECHO", "\(step)") }
+        #expect(server.requests.filter { $0[0] == "ECHO" }.map { $0[1] } == (0..<100).map(String.init))
+    }
+
+    @Test func aPipelineGoesOutTogether() async throws {
+        let server = try Self.server()
+        defer { server.stop() }
+        let client = try await Self.connect(server)
+        let others = Task { for _ in 0..<200 { try await client.command("ONE") } }
+        for _ in 0..<20 {
+            let replies = try await client.pipeline((0..<50).map { [Array("ECHO".utf8), Array("p\($0)".utf8)] })
+            #expect(replies.map(\.string) == (0..<50).map { "p\($0)" })
+        }
+        try await others.value
+        let echoes = server.requests.filter { $0[0] == "ECHO" || $0[0] == "ONE" }
+        // Between the first and the last of a pipeline nobody else's request stands.
+        for (index, request) in echoes.enumerated() where request == ["ECHO", "p0"] {
+            #expect(echoes[index..<(index + 50)].allSatisfy { $0[0] == "ECHO" })
+        }
+    }
+
+    @Test func largeValuesPassInBothDirections() async throws {
+        let server = try Self.server()
+        defer { server.stop() }
+        let client = try await Self.connect(server)
+        var generator = SeededGenerator(seed: testSeed())
+        let values = (0..<8).map { _ in generator.bytes(count: 3_000_000) }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for value in values {
+                group.addTask {
+                    let reply = try await client.command(bytes: [Array("ECHO".utf8), value])
+                    #expect(reply == .bulk(value))
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    @Test func errorsAreValuesOfCommandsAndThrownByCalls() async throws {
+        let server = try Self.server { $0.name == "GET" ? .text("-ERR no\r\n") : nil }
+        defer { server.stop() }
+        let client = try await Self.connect(server)
+        #expect(try await client.command("GET", "k") == .error("ERR no"))
+        let error = await #expect(throws: LarderClientError.self) {
+            try await client.cache(of: Int.self).value(forKey: "k")
+        }
+        #expect(error?.code == .server)
+        #expect(error?.serverText == "ERR no")
+        #expect(error?.key == "k")
+    }
+
+    @Test(arguments: [":7\r\n", "+OK\r\n", "*0\r\n"])
+    func aReplyOfAnotherKindIsAnErrorOfThatCallOnly(reply: String) async throws {
+        let server = try Self.server { $0.name == "GET" ? .text(reply) : nil }
+        defer { server.stop() }
+        let client = try await Self.connect(server)
+        let error = await #expect(throws: LarderClientError.self) {
+            try await client.cache(of: Int.self).value(forKey: "k")
+        }
+        #expect(error?.code == .protocolViolation)
+        #expect(try await client.command("ONE") == .integer(1))
+        #expect(server.connectionCount == 1)
+    }
+
+    @Test func commandsThatWouldDisturbOthersAreRefused() async throws {
+        let server = try Self.server()
+        defer { server.stop() }
+        let client = try await Self.connect(server)
+        for command in ["select 1", "MULTI", "WATCH k", "SUBSCRIBE c", "MONITOR", "CLIENT REPLY OFF", "QUIT", ""] {
+            let error = await #expect(throws: LarderClientError.self) {
+                try await client.command(command.split(separator: " ").map(String.init))
+            }
+            #expect(error?.code == .invalidArgument)
+        }
+        let error = await #expect(throws: LarderClientError.self) { try await client.transaction([["EXEC"]]) }
+        #expect(error?.code == .invalidArgument)
+        #expect(server.requests == [["POLICY"]])
+    }
+
+    // MARK: Connections that are not there
+
+    @Test func noDaemonIsSaidAtOnce() async throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.file("none")
+        let error = await #expect(throws: LarderClientError.self) { try await LarderClient.connect(socketPath: path) }
+        #expect(error?.code == .noDaemon)
+        #expect(error?.message == "no daemon answers at \(path): start one with: larderd --socket \(path)")
+    }
+
+    @Test func impossibleOptionsAreRefused() async throws {
+        for options in [
+            LarderClient.Options(timeoutMilliseconds: -1), .init(reconnectPatienceMilliseconds: -1),
+            .init(connections: 0), .init(connections: 17), .init(ownConnectionsMax: 0),
+            .init(nearCache: .init(entriesMax: 0)),
+        ] {
+            let error = await #expect(throws: LarderClientError.self) {
+                try await LarderClient.connect(socketPath: "/none", options: options)
+            }
+            #expect(error?.code == .invalidArgument)
+        }
+    }
+
+    @Test func aServerThatTurnsTheClientAwayIsQuoted() async throws {
+        let server = try FakeServer { _ in .last(Array("-ERR max number of clients reached\r\n".utf8)) }
+        defer { server.stop() }
+        let error = await #expect(throws: LarderClientError.self) { try await Self.connect(server) }
+        #expect(error?.code == .server)
+        #expect(error?.serverText == "ERR max number of clients reached")
+    }
+
+    @Test func aDatabaseThatCannotBeSelectedIsAnErrorOfTheServer() async throws {
+        let server = try Self.server { $0.name == "SELECT" ? .text("-ERR invalid database name\r\n") : nil }
+        defer { server.stop() }
+        let error = await #expect(throws: LarderClientError.self) {
+            try await Self.connect(server, .init(database: "Bad Name"))
+        }
+        #expect(error?.serverText == "ERR invalid database name")
+        // Nothing of another database may be touched: the command is never sent.
+        let client = try await Self.connect(server)
+        let other = await #expect(throws: LarderClientError.self) {
+            try await client.cache("Bad Name", of: Int.self).value(forKey: "k")
+        }
+        #expect(other?.serverText == "ERR invalid database name")
+        #expect(!server.requests.contains { $0[0] == "GET" })
+    }
+
+    @Test func somethingElseThanAServerIsSaid() async throws {
+        let server = try FakeServer { _ in .text("HTTP/1.1 400 Bad Request\r\n") }
+        defer { server.stop() }
+        let error = await #expect(throws: LarderClientError.self) { try await Self.connect(server) }
+        #expect(error?.code == .protocolViolation)
+    }
+
+    @Test func anOlderServerWillDo() async throws {
+        let server = try Self.server { request in
+            switch request.name {
+            case "HELLO": .text("-ERR unknown command 'HELLO'\r\n")
+            case "GET": .text("$-1\r\n")
+            default: nil
+            }
+        }
+        defer { server.stop() }
+        let client = try await Self.connect(server)
+        #expect(try await client.cache(of: Int.self).value(forKey: "k") == nil)
+        let error = await #expect(throws: LarderClientError.self) { try await client.subscribe(to: "c") }
+        #expect(error?.code == .server || error?.code == .invalidArgument)
+    }
+
+    // MARK: Connections that are lost
+
+    /// What reads is asked again on the next connection, what writes is not: nobody knows whether it was carried out.
+    @Test(arguments: ["", "$3\r\n\"a"])
+    func aLostReplyIsAskedForAgainOnlyWhereThatChangesNothing(half: String) async throws {
+        let server = try Self.server { request in
+            switch request.name {
+            case "GET": request.connection == 0 ? .last(Array(half.utf8)) : .bytes(Self.bulk([0x37]))
+            case "SET": .last(Array(half.utf8))
+            default: nil
+            }
+        }
+        defer { server.stop() }
+        let client = try await Self.connect(server)
+        let cache = client.cache(of: Int.self)
+        #expect(try await cache.value(forKey: "k") == 7)
+        let error = await #expect(throws: LarderClientError.self) { try await cache.set(1, forKey: "k") }
+        #expect(error?.code == .closed)
+        #expect(error?.message.contains("not known") == true)
+        #expect(server.requests.count { $0[0] == "SET" } == 1)
+        #expect(try await client.command("ONE") == .integer(1))
+    }
+
+    @Test func aReadIsAskedAgainOnceOnly() async throws {
+        let server = try Self.server { $0.name == "GET" ? .last([]) : nil }
+        defer { server.stop() }
+        let client = try await Self.connect(server)
+        let error = await #expect(throws: LarderClientError.self) {
+            try await client.cache(of: Int.self).value(forKey: "k")
+        }
+        #expect(error?.code == .closed)
+        #expect(server.requests.count { $0[0] == "GET" } == 2)
+    }
+
+    @Test func aWrongReplyEndsTheConnectionAndTheNextOneIsMade() async throws {
+        let server = try Self.server { $0.name == "BAD" ? .text("?what\r\n") : nil }
+        defer { server.stop() }
+        let client = try await Self.connect(server)
+        let error = await #expect(throws: LarderClientError.self) { try await client.command("BAD") }
+        #expect(error?.code == .protocolViolation)
+        #expect(try await client.command("ONE") == .integer(1))
+        #expect(server.connectionCount == 2)
+    }
+
+    @Test func aReplyThatNobodyAskedForEndsTheConnection() async throws {
+        let server = try Self.server { $0.name == "TWO" ? .text(":1\r\n:2\r\n") : nil }
+        defer { server.stop() }
+        let client = try await Self.connect(server)
+        #expect(try await client.command("TWO") == .integer(1))
+        server.waitForEnd(ofConnection: 0)
+        #expect(try await client.command("ONE") == .integer(1))
+        #expect(server.connectionCount == 2)
+    }
+
+    /// Every call either gets its own reply or an error, through many ends of the connection.
+    @Test func tasksSurviveAConnectionThatBreaksAgainAndAgain() async throws {
+        let server = try Self.server { request in
+            guard request.name == "ECHO", request.words[1].last == UInt8(ascii: "7") else { return nil }
+            return .last(Array("$5\r\nab".utf8))
+        }
+        defer { server.stop() }
+        let client = try await Self.connect(server)
+        let lost = try await withThrowingTaskGroup(of: Int.self) { group in
+            for task in 0..<10 {
+                group.addTask {
+                    var lost = 0
+                    for step in 0..<30 {
+                        let text = "\(task).\(step)"
+                        do {
+                            let reply = try await client.command("ECHO", text)
+                            #expect(reply == .bulk(Array(text.utf8)))
+                            #expect(!text.hasSuffix("7"))
+                        } catch let error as LarderClientError {
+                            #expect(error.code == .closed)
+                            lost += 1
+                        }
+                    }
+                    return lost
+                }
+            }
+            return try await group.reduce(0, +)
+        }
+        #expect(lost >= 30)
+        #expect(server.connectionCount > 1)
+        #expect(try await client.command("ONE") == .integer(1))
+    }
+
+    @Test func callsWaitForTheDaemonToComeBack() async throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.file("s")
+        let first = try FakeServer(at: path) { $0.name == "ONE" ? .text(":1\r\n") : .standard }
+        let client = try await LarderClient.connect(
+            socketPath: path, options: .init(timeoutMilliseconds: 60_000, reconnectPatienceMilliseconds: 60_000))
+        #expect(try await client.command("ONE") == .integer(1))
+        first.stop()
+        let waiting = Task { try await client.command("ONE") }
+        let second = try FakeServer(at: path) { $0.name == "ONE" ? .text(":2\r\n") : .standard }
+        defer { second.stop() }
+        // The request may have been on its way when the first one ended.
+        do { #expect(try await waiting.value == .integer(2)) } catch let error as LarderClientError {
+            #expect(error.code == .closed)
+        }
+        #expect(try await client.command("ONE") == .integer(2))
+    }
+
+    @Test func withoutPatienceCallsFailAtOnceAndLaterOnesTryAgain() async throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.file("s")
+        let first = try FakeServer(at: path) { $0.name == "ONE" ? .text(":1\r\n") : .standard }
+        let client = try await LarderClient.connect(socketPath: path, options: .init(reconnectPatienceMilliseconds: 0))
+        first.stop()
+        for _ in 0..<3 { await #expect(throws: LarderClientError.self) { try await client.command("ONE") } }
+        let second = try FakeServer(at: path) { $0.name == "ONE" ? .text(":2\r\n") : .standard }
+        defer { second.stop() }
+        while true {
+            // Fails while the client rests between two attempts.
+            if let reply = try? await client.command("ONE") {
+                #expect(reply == .integer(2))
+                break
+            }
+            await Task.yield()
+        }
+    }
+
+    @Test func restsGrowAndVary() {
+        #expect(Link.rest(afterFailures: 0, random: 0.5) == 0)
+        #expect(Link.rest(afterFailures: 1, random: 0) == 10)
+        #expect(Link.rest(afterFailures: 1, random: 0.999) == 6)
+        #expect(Link.rest(afterFailures: 5, random: 0) == 160)
+        for failures in [9, 63, 64, 10_000] {
+            #expect(Link.rest(afterFailures: failures, random: 0) == Link.restMillisecondsMax)
+            #expect(Link.rest(afterFailures: failures, random: 0.999) > Link.restMillisecondsMax / 2 - 1)
+        }
+    }
+
+    // MARK: Ending
+
+    @Test func aClosedClientSaysSoToAllWhoWait() async throws {
+        let server = try Self.server()
+        defer { server.stop() }
+        let client = try await Self.connect(server)
+        let waiting = (0..<5).map { _ in Task { try await client.command("HANG") } }
+        while server.requests.count(where: { $0[0] == "HANG" }) < 5 { await Task.yield() }
+        client.close()
+        client.close()
+        for task in waiting {
+            let error = await #expect(throws: LarderClientError.self) { try await task.value }
+            #expect(error?.code == .closed)
+        }
+        let error = await #expect(throws: LarderClientError.self) { try await client.command("ONE") }
+        #expect(error?.message == "the client was closed")
+        let other = await #expect(throws: LarderClientError.self) {
+            try await client.cache("other", of: Int.self).value(forKey: "k")
+        }
+        #expect(other?.code == .closed)
+        server.waitForEnd(ofConnection: 0)
+    }
+
+    @Test func aClientNobodyHoldsCloses() async throws {
+        let server = try Self.server()
+        defer { server.stop() }
+        do {
+            let cache = try await Self.connect(server).cache(of: Int.self)
+            // The cache alone keeps it.
+            _ = try? await cache.value(forKey: "k")
+            #expect(server.connectionCount == 1)
+        }
+        server.waitForEnd(ofConnection: 0)
+    }
+}

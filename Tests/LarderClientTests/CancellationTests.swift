@@ -1,0 +1,167 @@
+import RESP
+import TestSupport
+import Testing
+
+@testable import LarderClient
+
+/// Tasks that stop waiting, by cancellation or because time is over: nobody else notices.
+@Suite struct CancellationTests {
+    /// A server that answers `HANG` and what is behind it only when the gate is opened.
+    private static func server(_ gate: Gate) throws -> FakeServer {
+        try AsyncClientTests.server { request in
+            guard request.name == "HANG" else { return nil }
+            gate.wait()
+            return .text("+late\r\n")
+        }
+    }
+
+    private func requested(_ server: FakeServer, _ name: String) async {
+        while !server.requests.contains(where: { $0[0] == name }) { await Task.yield() }
+    }
+
+    @Test func aCancelledCallLeavesTheConnectionInStep() async throws {
+        let gate = Gate()
+        let server = try Self.server(gate)
+        defer { server.stop() }
+        let client = try await AsyncClientTests.connect(server)
+        let hanging = Task { try await client.command("HANG") }
+        await requested(server, "HANG")
+        hanging.cancel()
+        let error = await #expect(throws: LarderClientError.self) { try await hanging.value }
+        #expect(error?.code == .cancelled)
+        // Stands behind the one that hangs, and must not get its reply.
+        let behind = Task { try await client.command("ECHO", "mine") }
+        gate.open()
+        #expect(try await behind.value == .bulk(Array("mine".utf8)))
+        #expect(server.connectionCount == 1)
+    }
+
+    @Test func aTaskThatWasCancelledBeforeSendsNothing() async throws {
+        let server = try AsyncClientTests.server()
+        defer { server.stop() }
+        let client = try await AsyncClientTests.connect(server)
+        let gate = Gate()
+        let task = Task {
+            while !gate.isOpen { await Task.yield() }
+            return try await client.command("ONE")
+        }
+        task.cancel()
+        gate.open()
+        let error = await #expect(throws: LarderClientError.self) { try await task.value }
+        #expect(error?.code == .cancelled)
+        #expect(try await client.command("ECHO", "x") == .bulk([0x78]))
+        #expect(!server.requests.contains { $0[0] == "ONE" })
+    }
+
+    /// Cancelled while no connection is there: it is never sent.
+    @Test func aCallThatWaitsForAConnectionIsCancelled() async throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.file("s")
+        let first = try FakeServer(at: path) { _ in .standard }
+        let client = try await LarderClient.connect(
+            socketPath: path, options: .init(timeoutMilliseconds: 60_000, reconnectPatienceMilliseconds: 60_000))
+        first.stop()
+        let waiting = Task { try await client.command("NEVER") }
+        // Whether it is waiting already or not, the end is the same.
+        await Task.yield()
+        waiting.cancel()
+        let error = await #expect(throws: LarderClientError.self) { try await waiting.value }
+        #expect(error?.code == .cancelled || error?.code == .closed)
+        let second = try FakeServer(at: path) { $0.name == "ONE" ? .text(":2\r\n") : .standard }
+        defer { second.stop() }
+        #expect(try await client.command("ONE") == .integer(2))
+        #expect(!second.requests.contains { $0[0] == "NEVER" })
+    }
+
+    /// Many tasks are cancelled at any moment, and the others get what is theirs.
+    @Test func cancellingAtEveryPointDisturbsNobody() async throws {
+        let server = try AsyncClientTests.server()
+        defer { server.stop() }
+        let client = try await AsyncClientTests.connect(server)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for task in 0..<300 {
+                group.addTask {
+                    let text = "\(task)"
+                    let call = Task { try await client.command("ECHO", text) }
+                    for _ in 0..<(task % 13) { await Task.yield() }
+                    if task.isMultiple(of: 2) { call.cancel() }
+                    do {
+                        let reply = try await call.value
+                        #expect(reply == .bulk(Array(text.utf8)))
+                    } catch let error as LarderClientError {
+                        #expect(error.code == .cancelled && task.isMultiple(of: 2))
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try await client.command("ECHO", "end") == .bulk(Array("end".utf8)))
+        #expect(server.connectionCount == 1)
+    }
+
+    @Test func aTimeoutLeavesTheConnectionInStep() async throws {
+        let gate = Gate()
+        let server = try Self.server(gate)
+        defer { server.stop() }
+        let client = try await AsyncClientTests.connect(server, .init(timeoutMilliseconds: 1_000))
+        let error = await #expect(throws: LarderClientError.self) { try await client.command("HANG") }
+        #expect(error?.code == .timeout)
+        #expect(error?.message == "the daemon at \(server.path) did not answer within 1000 ms")
+        gate.open()
+        #expect(try await client.command("ECHO", "mine") == .bulk(Array("mine".utf8)))
+        #expect(server.connectionCount == 1)
+    }
+
+    /// A server that says nothing any more is given up, and what merely reads is asked of the next connection.
+    @Test func aSilentConnectionIsReplaced() async throws {
+        let server = try AsyncClientTests.server { $0.connection == 0 && $0.name == "ECHO" ? .nothing : nil }
+        defer { server.stop() }
+        let client = try await AsyncClientTests.connect(server, .init(timeoutMilliseconds: 200))
+        let error = await #expect(throws: LarderClientError.self) { try await client.command("ECHO", "a") }
+        #expect(error?.code == .timeout)
+        server.waitForEnd(ofConnection: 0)
+        #expect(try await client.command("ECHO", "b") == .bulk([0x62]))
+        #expect(server.connectionCount == 2)
+    }
+
+    @Test func aGreetingThatDoesNotComeIsATimeout() async throws {
+        let server = try FakeServer { _ in .nothing }
+        defer { server.stop() }
+        let error = await #expect(throws: LarderClientError.self) {
+            try await AsyncClientTests.connect(server, .init(timeoutMilliseconds: 300))
+        }
+        #expect(error?.code == .timeout)
+    }
+
+    @Test func whoWaitsForAConnectionOfItsOwnCanBeCancelled() async throws {
+        let server = try AsyncClientTests.server()
+        defer { server.stop() }
+        let client = try await AsyncClientTests.connect(server, .init(ownConnectionsMax: 1))
+        try await client.withConnection { connection in
+            let reply = try await connection.command("ECHO", "own")
+            #expect(reply == .bulk(Array("own".utf8)))
+            let second = Task { try await client.withConnection { try await $0.command("ONE") } }
+            for _ in 0..<100 { await Task.yield() }
+            second.cancel()
+            let error = await #expect(throws: LarderClientError.self) { try await second.value }
+            #expect(error?.code == .cancelled)
+        }
+        #expect(try await client.withConnection { try await $0.command("ONE") } == .integer(1))
+    }
+
+    @Test func aConnectionOfOnesOwnEndsWithItsUse() async throws {
+        let server = try AsyncClientTests.server { $0.name == "BYE" ? .last([]) : nil }
+        defer { server.stop() }
+        let client = try await AsyncClientTests.connect(server)
+        let kept = try await client.withConnection { $0 }
+        let error = await #expect(throws: LarderClientError.self) { try await kept.command("ONE") }
+        #expect(error?.code == .closed)
+        try await client.withConnection { connection in
+            await #expect(throws: LarderClientError.self) { try await connection.command("BYE") }
+            // It is not made again: what it had been told is gone.
+            let lost = await #expect(throws: LarderClientError.self) { try await connection.command("ONE") }
+            #expect(lost?.code == .closed)
+        }
+        for number in 1...2 { server.waitForEnd(ofConnection: number) }
+    }
+}

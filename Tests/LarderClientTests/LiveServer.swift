@@ -1,0 +1,36 @@
+import LarderClient
+import TestSupport
+import Testing
+
+/// A server as a process, which tests of the asynchronous client run with: the daemon itself, and redis-server, whose
+/// protocol is the same.
+enum LiveServer: String, CaseIterable, CustomTestStringConvertible, Sendable {
+    case redis, larderd
+
+    var testDescription: String { rawValue }
+
+    /// Runs `body` with the path of a server's socket.
+    func run(_ body: (String) async throws -> Void) async throws {
+        switch self {
+        case .redis:
+            let process = try RedisProcess()
+            try await body(process.socketPath)
+            withExtendedLifetime(process) {}
+        case .larderd:
+            let process = try DaemonProcess()
+            try await body(process.socketPath)
+            try process.stop()
+        }
+    }
+
+    func run(_ options: LarderClient.Options = .init(), _ body: (LarderClient) async throws -> Void) async throws {
+        try await run { try await body(try await LarderClient.connect(socketPath: $0, options: options)) }
+    }
+}
+
+extension LiveServer {
+    /// Those that know MULTI.
+    static let transactional: [LiveServer] = [.redis]
+    /// Those that know SUBSCRIBE and CLIENT TRACKING.
+    static let publishing: [LiveServer] = [.redis]
+}

@@ -1,0 +1,339 @@
+import Synchronization
+import TestSupport
+import Testing
+import Threading
+
+@testable import LarderClient
+
+/// The near cache: what it answers without a round trip, and that this is never older than what it was told.
+@Suite struct NearCacheTests {
+    private static let near = LarderClient.Options(timeoutMilliseconds: 60_000, nearCache: .init())
+
+    private func statistics(_ client: LarderClient) throws -> LarderClient.NearCacheStatistics {
+        try #require(client.nearCacheStatistics())
+    }
+
+    /// Waits until the client was told of so many changes.
+    private func told(_ count: Int, _ client: LarderClient) async throws {
+        while try statistics(client).invalidations < count { await Task.yield() }
+    }
+
+    // MARK: With a live server
+
+    @Test(arguments: LiveServer.publishing)
+    func aHotReadNeedsNoRoundTrip(server: LiveServer) async throws {
+        try await server.run(Self.near) { client in
+            let numbers = client.cache(of: Int.self)
+            try await numbers.set(1, forKey: "n", policy: .never)
+            for _ in 0..<10 { #expect(try await numbers.value(forKey: "n") == 1) }
+            #expect(try await numbers.values(forKeys: ["n"]) == ["n": 1])
+            let statistics = try statistics(client)
+            #expect(statistics.hits == 10)
+            #expect(statistics.misses == 1)
+            #expect(statistics.entries == 1)
+            #expect(statistics.isLive)
+            // Of another type it is read anew.
+            #expect(try await client.cache(of: Double.self).value(forKey: "n") == 1.0)
+        }
+    }
+
+    @Test(arguments: LiveServer.publishing)
+    func whatOthersChangeIsForgotten(server: LiveServer) async throws {
+        try await server.run { path in
+            let reader = try await LarderClient.connect(socketPath: path, options: Self.near)
+            let writer = try await LarderClient.connect(socketPath: path).cache(of: Int.self)
+            let numbers = reader.cache(of: Int.self)
+            try await writer.set(1, forKey: "n")
+            #expect(try await numbers.value(forKey: "n") == 1)
+            try await writer.set(2, forKey: "n")
+            try await told(1, reader)
+            #expect(try await numbers.value(forKey: "n") == 2)
+            try await writer.remove("n")
+            try await told(2, reader)
+            #expect(try await numbers.value(forKey: "n") == nil)
+            try await writer.set(3, forKey: "n")
+            #expect(try await numbers.value(forKey: "n") == 3)
+            _ = try await reader.command("FLUSHALL")
+            while try statistics(reader).entries > 0 { await Task.yield() }
+            #expect(try await numbers.value(forKey: "n") == nil)
+        }
+    }
+
+    @Test(arguments: LiveServer.publishing)
+    func aTaskReadsWhatItWrote(server: LiveServer) async throws {
+        try await server.run(
+            .init(timeoutMilliseconds: 60_000, connections: 3, nearCache: .init())
+        ) { client in
+            let numbers = client.cache(of: Int.self)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                // Others read the same keys all the time, so that reads are under way while they are written.
+                let isOver = Gate()
+                for task in 0..<4 {
+                    group.addTask {
+                        while !isOver.isOpen {
+                            _ = try await numbers.value(forKey: "k\(task)")
+                            // A read that needs no round trip does not give the thread up.
+                            await Task.yield()
+                        }
+                    }
+                }
+                try await withThrowingTaskGroup(of: Void.self) { writers in
+                    for task in 0..<4 {
+                        writers.addTask {
+                            for number in 0..<40 {
+                                try await numbers.set(number, forKey: "k\(task)")
+                                let read = try await numbers.value(forKey: "k\(task)")
+                                #expect(read == number)
+                            }
+                        }
+                    }
+                    defer { isOver.open() }
+                    try await writers.waitForAll()
+                }
+                try await group.waitForAll()
+            }
+        }
+    }
+
+    /// Writers on other connections count keys up; readers never see a key go back, and once all invalidations have come
+    /// they see the last value.
+    @Test(arguments: LiveServer.publishing)
+    func readersNeverSeeAKeyGoBack(server: LiveServer) async throws {
+        try await server.run { path in
+            let reader = try await LarderClient.connect(socketPath: path, options: Self.near)
+            let numbers = reader.cache(of: Int.self)
+            let keys = (0..<5).map { "k\($0)" }
+            let isOver = Gate()
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<4 {
+                    group.addTask {
+                        var last = [String: Int]()
+                        while !isOver.isOpen {
+                            for key in keys {
+                                let number = try await numbers.value(forKey: key) ?? -1
+                                #expect(number >= last[key, default: -1])
+                                last[key] = number
+                            }
+                            await Task.yield()
+                        }
+                    }
+                }
+                defer { isOver.open() }
+                try await withThrowingTaskGroup(of: Void.self) { writers in
+                    for key in keys {
+                        writers.addTask {
+                            let writer = try await LarderClient.connect(socketPath: path).cache(of: Int.self)
+                            for number in 0..<300 { try await writer.set(number, forKey: key) }
+                        }
+                    }
+                    try await writers.waitForAll()
+                }
+                isOver.open()
+                try await group.waitForAll()
+            }
+            // Everything was acknowledged: what is pushed for it is on its way at the latest when the server answers.
+            for key in keys {
+                while try await numbers.value(forKey: key) != 299 { await Task.yield() }
+                #expect(try await numbers.value(forKey: key) == 299)
+            }
+            let statistics = try statistics(reader)
+            #expect(statistics.hits > 0 && statistics.invalidations > 0)
+        }
+    }
+
+    // MARK: With a server that does as it is told
+
+    /// Answers like a server that tracks; `GET` as `handler` says, else `1`.
+    private func server(_ handler: @escaping @Sendable (FakeServer.Request) -> FakeServer.Answer?) throws -> FakeServer
+    {
+        try FakeServer { request in
+            if let answer = handler(request) { return answer }
+            return switch request.name {
+            case "CLIENT", "SET": .text("+OK\r\n")
+            case "GET": .text("$1\r\n1\r\n")
+            case "PTTL": .text(":-1\r\n")
+            case "PING": .text("+PONG\r\n")
+            case "PUSH": .text(">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n+OK\r\n")
+            case "PUSHALL": .text(">2\r\n$10\r\ninvalidate\r\n_\r\n+OK\r\n")
+            default: .standard
+            }
+        }
+    }
+
+    private func gets(_ server: FakeServer) -> Int { server.requests.count { $0[0] == "GET" } }
+
+    @Test func invalidationsAreTakenBeforeTheRepliesBehindThem() async throws {
+        let server = try server { _ in nil }
+        defer { server.stop() }
+        let client = try await AsyncClientTests.connect(server, Self.near)
+        let numbers = client.cache(of: Int.self)
+        for command in ["PUSH", "PUSHALL"] {
+            let before = gets(server)
+            #expect(try await numbers.value(forKey: "k") == 1)
+            #expect(try await numbers.value(forKey: "k") == 1)
+            #expect(gets(server) == before + 1)
+            try await client.command(command)
+            #expect(try await numbers.value(forKey: "k") == 1)
+            #expect(gets(server) == before + 2)
+            try await client.command("PUSHALL")
+        }
+    }
+
+    /// The reply comes, and right behind it that the key was changed: the value is handed out, and not kept.
+    @Test(arguments: [true, false])
+    func aReadThatIsOvertakenIsNotKept(isBefore: Bool) async throws {
+        let push = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n"
+        let server = try server { request in
+            switch request.name {
+            case "GET": isBefore ? .text(push + "$1\r\n1\r\n") : nil
+            case "PTTL": isBefore ? nil : .text(push + ":-1\r\n")
+            default: nil
+            }
+        }
+        defer { server.stop() }
+        let client = try await AsyncClientTests.connect(server, Self.near)
+        let numbers = client.cache(of: Int.self)
+        for round in 1...3 {
+            #expect(try await numbers.value(forKey: "k") == 1)
+            #expect(gets(server) == round)
+        }
+        #expect(try statistics(client).entries == 0)
+    }
+
+    @Test func aLostConnectionForgetsEverything() async throws {
+        let server = try server { $0.name == "BYE" ? .last([]) : nil }
+        defer { server.stop() }
+        let client = try await AsyncClientTests.connect(server, Self.near)
+        let numbers = client.cache(of: Int.self)
+        #expect(try await numbers.value(forKey: "k") == 1)
+        #expect(try statistics(client).entries == 1)
+        await #expect(throws: LarderClientError.self) { try await client.command("BYE") }
+        // Whoever is told of the loss finds the near cache empty.
+        #expect(try statistics(client).entries == 0)
+        while try !statistics(client).isLive { await Task.yield() }
+        #expect(try await numbers.value(forKey: "k") == 1)
+        #expect(gets(server) == 2)
+        #expect(server.requests.count { $0 == ["CLIENT", "TRACKING", "ON"] } == 2)
+    }
+
+    @Test func aServerThatDoesNotTrackIsRefused() async throws {
+        let server = try server { $0.name == "CLIENT" ? .text("-ERR unknown subcommand 'TRACKING'\r\n") : nil }
+        defer { server.stop() }
+        let error = await #expect(throws: LarderClientError.self) {
+            try await AsyncClientTests.connect(server, Self.near)
+        }
+        #expect(error?.serverText == "ERR unknown subcommand 'TRACKING'")
+    }
+
+    @Test func cancelledAndFailedReadsLeaveNothingBehind() async throws {
+        let server = try server { $0.name == "GET" ? .text("$1\r\nx\r\n") : nil }
+        defer { server.stop() }
+        let client = try await AsyncClientTests.connect(server, Self.near)
+        let numbers = client.cache(of: Int.self)
+        await #expect(throws: LarderClientError.self) { try await numbers.value(forKey: "k") }
+        let task = Task { try await numbers.value(forKey: "k") }
+        task.cancel()
+        await #expect(throws: LarderClientError.self) { try await task.value }
+        #expect(try statistics(client).entries == 0)
+        #expect(client.core.own.near?.tokenCount == 0)
+    }
+
+    /// An entry's own end is kept with it: a deadline that has passed is not served although nobody told of it.
+    @Test func entriesEndAtTheirDeadline() async throws {
+        let options = LarderClient.NearCacheOptions()
+        let near = NearCache(options)
+        let clock = Atomic<Int64>(1_000)
+        near.clock = { clock.load(ordering: .relaxed) }
+        near.setLive(true)
+        func keep(_ key: String, deadline: Int64) throws {
+            let token = try #require(near.begin(key.keyBytes))
+            near.keep(token, 7, readAt: 1_000, deadline: deadline, valueBytes: 1)
+        }
+        try keep("a", deadline: 1_010)
+        try keep("b", deadline: .max)
+        clock.store(1_009, ordering: .relaxed)
+        #expect(near.value(Int.self, "a") == 7)
+        clock.store(1_010, ordering: .relaxed)
+        #expect(near.value(Int.self, "a") == nil)
+        #expect(near.value(Int.self, "b") == 7)
+        #expect(near.statistics.entries == 1)
+    }
+
+    @Test func thereIsALimitToTheAge() throws {
+        let near = NearCache(.init(ageMillisecondsMax: 100))
+        let clock = Atomic<Int64>(1_000)
+        near.clock = { clock.load(ordering: .relaxed) }
+        near.setLive(true)
+        let token = try #require(near.begin([1]))
+        near.keep(token, "x", readAt: 1_000, deadline: .max, valueBytes: 1)
+        clock.store(1_099, ordering: .relaxed)
+        #expect(near.value(String.self, [1] as [UInt8]) == "x")
+        clock.store(1_100, ordering: .relaxed)
+        #expect(near.value(String.self, [1] as [UInt8]) == nil)
+    }
+}
+
+/// The near cache's table against a dictionary, and its bounds.
+@Suite struct NearTableTests {
+    @Test func agreesWithADictionaryAndStaysWithinItsBounds() {
+        var generator = SeededGenerator(seed: testSeed())
+        for (entries, bytes) in [(1, 1 << 20), (7, 1 << 20), (100, 4_000), (1_000, 1 << 30)] {
+            var table = NearTable(entriesMax: entries, bytesMax: bytes)
+            var model: [[UInt8]: Int] = [:]
+            for step in 0..<5_000 {
+                let key = Array("key\(Int.random(in: 0..<200, using: &generator))".utf8)
+                switch Int.random(in: 0..<100, using: &generator) {
+                case 0..<45:
+                    table.insert(key, NearBox(step), ObjectIdentifier(Int.self), deadline: .max, valueBytes: step % 90)
+                    model[key] = step
+                case 45..<55:
+                    let wasThere = find(&table, key) != nil
+                    #expect(key.withUnsafeBytes { table.remove($0) } == wasThere)
+                    model[key] = nil
+                    #expect(find(&table, key) == nil)
+                case 99 where step % 10 == 0:
+                    table.removeAll()
+                    model = [:]
+                default:
+                    // What is here is right; what is not may have been evicted.
+                    if let found = find(&table, key) { #expect(found == model[key]) }
+                    if entries >= 200, bytes >= 1 << 30 { #expect(find(&table, key) == model[key]) }
+                }
+                #expect(table.count <= entries && table.bytes <= bytes)
+            }
+        }
+    }
+
+    private func find(_ table: inout NearTable, _ key: [UInt8]) -> Int? {
+        key.withUnsafeBytes { table.find($0, ObjectIdentifier(Int.self), now: { 0 }) }
+            .map { unsafeDowncast($0, to: NearBox<Int>.self).value }
+    }
+
+    @Test func whatIsAskedForStays() {
+        var table = NearTable(entriesMax: 10, bytesMax: 1 << 20)
+        func insert(_ number: Int) {
+            table.insert(
+                Array("\(number)".utf8), NearBox(number), ObjectIdentifier(Int.self), deadline: .max, valueBytes: 1)
+        }
+        insert(0)
+        for number in 1..<100 {
+            #expect(find(&table, Array("0".utf8)) == 0)
+            insert(number)
+        }
+        #expect(table.count == 10)
+        #expect(table.evictions == 90)
+        table.insert(Array("0".utf8), NearBox(0), ObjectIdentifier(Int.self), deadline: .max, valueBytes: 1 << 21)
+        #expect(find(&table, Array("0".utf8)) == nil, "larger than the table")
+        #expect(table.count == 9)
+    }
+
+    @Test func keysOfEveryLength() {
+        var table = NearTable(entriesMax: 1_000, bytesMax: 1 << 30)
+        for length in 0..<100 {
+            table.insert(
+                [UInt8](repeating: 7, count: length), NearBox(length), ObjectIdentifier(Int.self), deadline: .max,
+                valueBytes: 1)
+        }
+        for length in 0..<100 { #expect(find(&table, [UInt8](repeating: 7, count: length)) == length) }
+    }
+}

@@ -1,0 +1,215 @@
+import TestSupport
+import Testing
+
+@testable import LarderClient
+
+private struct Book: Codable, Equatable, Sendable {
+    var name: String
+    var price: Double
+}
+
+/// Typed caches, batches and transactions with live servers.
+@Suite struct RemoteCacheTests {
+    private let book = Book(name: "一本书", price: 18.5)
+
+    @Test(arguments: LiveServer.allCases)
+    func modelsComeBackAsTheyWere(server: LiveServer) async throws {
+        try await server.run { client in
+            let books = client.cache(of: Book.self)
+            try await books.set(book, forKey: "a")
+            #expect(try await books.value(forKey: "a") == book)
+            #expect(try await books.value(forKey: "none") == nil)
+            #expect(try await books.contains("a"))
+            #expect(try await books.count() == 1)
+            try await books.set(["b": Book(name: "x", price: 1), "c": Book(name: "y", price: 2)].map { ($0, $1) })
+            #expect(try await books.values(forKeys: ["a", "b", "none"]).keys.sorted() == ["a", "b"])
+            #expect(Set(try await books.keys()) == ["a", "b", "c"])
+            #expect(try await books.keys(matching: "[bx]*") == ["b"])
+            #expect(try await books.remove("a"))
+            #expect(try await !books.remove("a"))
+            #expect(try await books.remove(["a", "b", "c"]) == 2)
+            try await books.setBytes(Array("[]".utf8), forKey: "raw")
+            #expect(try await books.bytes(forKey: "raw") == Array("[]".utf8))
+            let error = await #expect(throws: LarderClientError.self) { try await books.value(forKey: "raw") }
+            #expect(error?.code == .decode)
+            #expect(error?.key == "raw")
+        }
+    }
+
+    /// A policy is told to larderd as such, and to Redis in milliseconds.
+    @Test(arguments: LiveServer.allCases)
+    func entriesHavePolicies(server: LiveServer) async throws {
+        try await server.run { client in
+            let books = client.cache(of: Book.self)
+            try await books.set(book, forKey: "k", policy: .middle)
+            guard case .milliseconds(let left)? = try await books.timeToLive(forKey: "k") else {
+                Issue.record("no deadline")
+                return
+            }
+            #expect((3_500_000...3_600_000).contains(left))
+            try await books.set(book, forKey: "k", policy: .never)
+            #expect(try await books.timeToLive(forKey: "k") == .never)
+            #expect(try await books.timeToLive(forKey: "none") == nil)
+        }
+    }
+
+    @Test func databasesPoliciesAndPurges() async throws {
+        try await LiveServer.larderd.run { client in
+            let books = client.cache("books", of: Book.self)
+            let numbers = client.cache("numbers", of: Int.self)
+            #expect(books.name == "books")
+            try await numbers.set(1, forKey: "k")
+            try await books.set(book, forKey: "k")
+            #expect(try await numbers.value(forKey: "k") == 1)
+            #expect(try await books.value(forKey: "k") == book)
+            #expect(try await books.entry(forKey: "k")?.codec == .json)
+            #expect(try await books.entry(forKey: "none") == nil)
+            #expect(try await books.policy() == .lowest)
+            try await books.setPolicy(.high)
+            #expect(try await books.policy() == .high)
+            #expect(Set(try await client.databases().map(\.name)).isSuperset(of: ["books", "numbers"]))
+            #expect(try await client.serverInfo(section: "server").isEmpty == false)
+            try await books.set(book, forKey: "a:1")
+            #expect(try await books.remove(prefix: "a:").entries == 1)
+            #expect(try await books.removeExpired().entries == 0)
+            #expect(try await books.removeAll().entries == 1)
+            #expect(try await books.count() == 0)
+            #expect(try await numbers.value(forKey: "k") == 1)
+        }
+    }
+
+    @Test(arguments: LiveServer.transactional)
+    func batchesHappenAllOrNot(server: LiveServer) async throws {
+        try await server.run { client in
+            let numbers = client.cache(of: Int.self)
+            try await numbers.set(1, forKey: "old")
+            try await numbers.batch {
+                try $0.set(2, forKey: "new", policy: .high)
+                try $0.set(3, forKey: "governed")
+                $0.remove("old")
+            }
+            #expect(try await numbers.values(forKeys: ["old", "new", "governed"]) == ["new": 2, "governed": 3])
+            await #expect(throws: (any Error).self) {
+                try await numbers.batch {
+                    try $0.set(9, forKey: "new")
+                    throw LarderClientError(.closed, "", operation: "")
+                }
+            }
+            #expect(try await numbers.value(forKey: "new") == 2)
+            try await numbers.batch { $0.remove("new") }
+            try await numbers.batch { _ in }
+            #expect(try await numbers.value(forKey: "new") == nil)
+        }
+    }
+
+    @Test(arguments: LiveServer.transactional)
+    func commandsInOneStep(server: LiveServer) async throws {
+        try await server.run { client in
+            let replies = try await client.transaction([["SET", "n", "1"], ["GET", "n"], ["STRLEN", "n"]])
+            #expect(replies == [.simpleString("OK"), .bulk([0x31]), .integer(1)])
+            let refused = await #expect(throws: LarderClientError.self) {
+                try await client.transaction([["SET", "n", "2"], ["NONSENSE"]])
+            }
+            #expect(refused?.code == .server)
+            #expect(refused?.operation == "NONSENSE")
+            #expect(try await client.command("GET", "n") == .bulk([0x31]))
+            // The connection is out of the transaction.
+            #expect(try await client.transaction([["GET", "n"]]) == [.bulk([0x31])])
+        }
+    }
+
+    /// A server without MULTI must not carry out one by one what belongs together.
+    @Test func withoutTransactionsNothingIsCarriedOut() async throws {
+        let server = try AsyncClientTests.server()
+        defer { server.stop() }
+        let client = try await AsyncClientTests.connect(server)
+        let error = await #expect(throws: LarderClientError.self) {
+            try await client.cache(of: Int.self).batch {
+                try $0.set(1, forKey: "a")
+                $0.remove("b")
+            }
+        }
+        #expect(error?.operation == "MULTI")
+        #expect(!server.requests.contains { ["SET", "DEL", "EXEC"].contains($0[0]) })
+    }
+
+    /// Many tasks count together: each increment is read, computed and written, and none is lost.
+    @Test(arguments: LiveServer.transactional)
+    func transactionsLoseNoUpdate(server: LiveServer) async throws {
+        try await server.run(.init(timeoutMilliseconds: 60_000, ownConnectionsMax: 4)) { client in
+            let numbers = client.cache(of: Int.self)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<6 {
+                    group.addTask {
+                        for _ in 0..<20 {
+                            try await numbers.transaction(watching: ["n"], attempts: 100_000) { transaction in
+                                let number = try await transaction.value(forKey: "n") ?? 0
+                                try transaction.set(number + 1, forKey: "n")
+                            }
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+            #expect(try await numbers.value(forKey: "n") == 120)
+        }
+    }
+
+    @Test(arguments: LiveServer.transactional)
+    func transactionsThatAreGivenUpWriteNothing(server: LiveServer) async throws {
+        try await server.run { client in
+            let numbers = client.cache(of: Int.self)
+            try await numbers.set(1, forKey: "n")
+            await #expect(throws: CancellationError.self) {
+                try await numbers.transaction(watching: ["n"]) { transaction in
+                    try transaction.set(2, forKey: "n")
+                    throw CancellationError()
+                }
+            }
+            // Somebody else is quicker every time.
+            let error = await #expect(throws: LarderClientError.self) {
+                try await numbers.transaction(watching: ["n"], attempts: 3) { transaction in
+                    let number = try await transaction.value(forKey: "n") ?? 0
+                    try await numbers.set(number + 10, forKey: "n")
+                    try transaction.set(0, forKey: "n")
+                }
+            }
+            #expect(error?.code == .conflict)
+            #expect(try await numbers.value(forKey: "n") == 31)
+            // One that only reads.
+            let read = try await numbers.transaction(watching: ["n"]) { try await $0.value(forKey: "n") }
+            #expect(read == 31)
+        }
+    }
+
+    @Test func aSnapshotOnAConnectionOfItsOwn() async throws {
+        try await LiveServer.larderd.run { client in
+            let numbers = client.cache(of: Int.self)
+            try await numbers.set(1, forKey: "n")
+            let seen = try await client.withConnection { connection in
+                try await connection.command("SNAPSHOT", "OPEN")
+                try await numbers.set(2, forKey: "n")
+                return try await connection.command("GET", "n")
+            }
+            #expect(seen == .bulk([0x31]))
+            #expect(try await numbers.value(forKey: "n") == 2)
+        }
+    }
+
+    /// What was acknowledged is there after the daemon was killed, and the same client goes on.
+    @Test func aClientOutlivesItsDaemon() async throws {
+        let place = try TemporaryDirectory()
+        let first = try DaemonProcess(in: place)
+        let client = try await LarderClient.connect(
+            socketPath: first.socketPath,
+            options: .init(timeoutMilliseconds: 60_000, reconnectPatienceMilliseconds: 60_000))
+        let numbers = client.cache("books", of: Int.self)
+        try await numbers.set(1, forKey: "n")
+        first.kill()
+        let waiting = Task { try await numbers.value(forKey: "n") }
+        let second = try DaemonProcess(in: place)
+        #expect(try await waiting.value == 1)
+        #expect(try await numbers.count() == 1)
+        try second.stop()
+    }
+}

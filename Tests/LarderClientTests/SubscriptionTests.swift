@@ -1,0 +1,164 @@
+import RESP
+import TestSupport
+import Testing
+
+@testable import LarderClient
+
+/// Messages of channels, with live servers and with one that breaks off.
+@Suite struct SubscriptionTests {
+    /// The next `count` messages.
+    private func take(_ count: Int, _ subscription: Subscription) async throws -> [LarderClient.Message] {
+        var messages: [LarderClient.Message] = []
+        for try await message in subscription {
+            messages.append(message)
+            if messages.count == count { break }
+        }
+        return messages
+    }
+
+    @Test(arguments: LiveServer.publishing)
+    func messagesArriveInOrder(server: LiveServer) async throws {
+        try await server.run { client in
+            let news = try await client.subscribe(to: "news", "weather")
+            for number in 0..<100 {
+                #expect(try await client.publish("\(number)", to: number.isMultiple(of: 2) ? "news" : "weather") == 1)
+            }
+            let messages = try await take(100, news)
+            #expect(messages.map(\.text) == (0..<100).map(String.init))
+            #expect(messages.map(\.channel) == (0..<100).map { $0.isMultiple(of: 2) ? "news" : "weather" })
+            #expect(messages.allSatisfy { $0.pattern == nil && !$0.followsGap })
+            #expect(try await client.publish([0xFF], to: "nobody") == 0)
+        }
+    }
+
+    @Test(arguments: LiveServer.publishing)
+    func patternsAndSeveralListeners(server: LiveServer) async throws {
+        try await server.run { client in
+            let all = try await client.subscribe(matching: "n*")
+            let one = try await client.subscribe(to: "news")
+            let same = try await client.subscribe(to: "news")
+            // One connection listens once to the channel and once to the pattern.
+            #expect(try await client.publish("x", to: "news") == 2)
+            let byPattern = try await take(1, all)
+            #expect(byPattern.map(\.pattern) == ["n*"])
+            #expect(byPattern.map(\.channel) == ["news"])
+            #expect(try await take(1, one).map(\.text) == ["x"])
+            #expect(try await take(1, same).map(\.text) == ["x"])
+            one.cancel()
+            #expect(try await client.publish("y", to: "news") == 2)
+            #expect(try await take(1, same).map(\.text) == ["y"])
+            #expect(try await take(1, one).isEmpty)
+            same.cancel()
+            // The daemon hears of that soon.
+            while try await client.publish("z", to: "news") != 1 { await Task.yield() }
+            withExtendedLifetime(all) {}
+        }
+    }
+
+    @Test(arguments: LiveServer.publishing)
+    func aSubscriptionThatNobodyHoldsEnds(server: LiveServer) async throws {
+        try await server.run { client in
+            do {
+                let news = try await client.subscribe(to: "news")
+                #expect(try await client.publish("x", to: "news") == 1)
+                withExtendedLifetime(news) {}
+            }
+            while try await client.publish("y", to: "news") != 0 { await Task.yield() }
+            // And another one begins on a new connection.
+            let again = try await client.subscribe(to: "news")
+            #expect(try await client.publish("z", to: "news") == 1)
+            #expect(try await take(1, again).map(\.text) == ["z"])
+        }
+    }
+
+    @Test(arguments: LiveServer.publishing)
+    func beginningAndEndingAtTheSameTimeMixesNothingUp(server: LiveServer) async throws {
+        try await server.run(.init(timeoutMilliseconds: 60_000)) { client in
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for task in 0..<8 {
+                    group.addTask {
+                        for step in 0..<25 {
+                            let subscription = try await client.subscribe(to: "c\(step % 3)")
+                            try await client.publish("\(task).\(step)", to: "c\(step % 3)")
+                            // What it published itself after subscribing is among what it gets.
+                            for try await message in subscription where message.text == "\(task).\(step)" { break }
+                            subscription.cancel()
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+        }
+    }
+
+    @Test(arguments: LiveServer.publishing)
+    func cancelledTasksAndClosedClientsEndTheWaiting(server: LiveServer) async throws {
+        try await server.run { client in
+            let news = try await client.subscribe(to: "news")
+            let waiting = Task { try await take(1, news) }
+            for _ in 0..<50 { await Task.yield() }
+            waiting.cancel()
+            #expect(try await waiting.value.isEmpty)
+            try await client.publish("x", to: "news")
+            #expect(try await take(1, news).map(\.text) == ["x"])
+            let second = Task { try await take(1, news) }
+            for _ in 0..<50 { await Task.yield() }
+            client.close()
+            #expect(try await second.value.isEmpty)
+            await #expect(throws: LarderClientError.self) { try await client.subscribe(to: "news") }
+        }
+    }
+
+    @Test func aFullBufferDropsTheOldestAndSaysSo() async throws {
+        let buffer = MessageBuffer(max: 3)
+        for number in 0..<5 {
+            buffer.add(LarderClient.Message(channel: "c", pattern: nil, payload: [UInt8(number)]))
+        }
+        let first = try await buffer.next()
+        #expect(first?.payload == [2])
+        #expect(first?.followsGap == true)
+        let second = try await buffer.next()
+        #expect(second?.payload == [3])
+        #expect(second?.followsGap == false)
+        buffer.noteGap()
+        buffer.add(LarderClient.Message(channel: "c", pattern: nil, payload: [5]))
+        buffer.finish(nil)
+        #expect(try await buffer.next()?.followsGap == false)
+        #expect(try await buffer.next()?.followsGap == true)
+        #expect(try await buffer.next() == nil)
+    }
+
+    /// A server that publishes to whom it wants, and breaks off.
+    @Test func aLostConnectionSubscribesAgainAndSaysThatThereIsAGap() async throws {
+        let server = try FakeServer { request in
+            let number = request.connection
+            switch request.name {
+            case "SUBSCRIBE":
+                return .text(">3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n")
+            case "ECHO":
+                let message = Array(">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\n\(number)\r\n".utf8)
+                let bytes = AsyncClientTests.bulk(request.words[1]) + message
+                return number < 3 ? .last(bytes) : .bytes(bytes)
+            default: return .standard
+            }
+        }
+        defer { server.stop() }
+        let client = try await AsyncClientTests.connect(server)
+        // The client's own connection is the one of number 0.
+        let subscription = try await client.subscribe(to: "c")
+        let messages = try await take(3, subscription)
+        #expect(messages.map(\.text) == ["1", "2", "3"])
+        #expect(messages.map(\.followsGap) == [false, true, true])
+    }
+
+    @Test func aRefusedSubscriptionIsAnError() async throws {
+        let server = try AsyncClientTests.server { request in
+            request.name == "SUBSCRIBE" ? .text("-NOPERM no\r\n") : nil
+        }
+        defer { server.stop() }
+        let client = try await AsyncClientTests.connect(server)
+        let error = await #expect(throws: LarderClientError.self) { try await client.subscribe(to: "c") }
+        #expect(error?.serverText == "NOPERM no")
+        server.waitForEnd(ofConnection: 1)
+    }
+}

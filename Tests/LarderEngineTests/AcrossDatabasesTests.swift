@@ -1,0 +1,82 @@
+import TestSupport
+import Testing
+import Threading
+
+@testable import LarderEngine
+
+/// Commands on keys of two databases: one instant, one commit unit.
+@Suite struct AcrossDatabasesTests {
+    /// Moves a key, as the command does.
+    private func move(_ key: String, from source: Database, to target: Database) throws(LarderError) -> CommitTicket {
+        let key = Key(key)
+        let ticket = try source.perform([key], and: target, [key], now: source.now(), onlyIfHot: false) {
+            guard let record = $0.current(0), $1.current(0) == nil else { return }
+            $0.remove(0)
+            $1.place(0, record)
+        }
+        guard let ticket else { preconditionFailure("only what must not ask the disk gives up") }
+        return ticket
+    }
+
+    @Test(arguments: [false, true]) func bothDirections(_ isFirst: Bool) throws {
+        let larder = try TestLarder()
+        let databases = [try larder.database("a"), try larder.database("b")]
+        let (source, target) = isFirst ? (databases[0], databases[1]) : (databases[1], databases[0])
+        try source.put("k", "v")
+        try larder.engine().pipeline.wait(for: try move("k", from: source, to: target))
+        #expect(try source.value("k") == nil)
+        #expect(try target.value("k") == "v")
+        larder.close()
+        #expect(try larder.database("a").value("k") == (isFirst ? nil : "v"))
+        #expect(try larder.database("b").value("k") == (isFirst ? "v" : nil))
+    }
+
+    /// Entries that only LevelDB has are read first.
+    @Test func coldEntries() throws {
+        let larder = try TestLarder { $0.memoryBytes = 0 }
+        let (source, target) = (try larder.database("a"), try larder.database("b"))
+        try source.put("k", "v")
+        try target.put("taken", "t")
+        try source.put("taken", "s")
+        for database in [source, target] { _ = try database.checkpointer.flush(database) }
+        #expect(try source.perform([Key("k")], and: target, [Key("k")], now: 0, onlyIfHot: true) { _, _ in } == nil)
+        _ = try move("k", from: source, to: target)
+        _ = try move("taken", from: source, to: target)
+        #expect(try source.value("k") == nil)
+        #expect(try target.value("k") == "v")
+        #expect(try source.value("taken") == "s")
+        #expect(try target.value("taken") == "t")
+    }
+
+    /// A commit that fails is taken back in both.
+    @Test func aFailureIsTakenBackInBoth() throws {
+        let fault = FailingCommitTests.Fault()
+        let larder = try TestLarder { $0.beforeCommit = fault.hook }
+        let (source, target) = (try larder.database("a"), try larder.database("b"))
+        try source.put("k", "v")
+        fault.isOn.with { $0 = true }
+        let ticket = try move("k", from: source, to: target)
+        #expect(errorCode { try larder.engine().pipeline.wait(for: ticket) } == .commitFailed)
+        fault.isOn.with { $0 = false }
+        #expect(try source.value("k") == "v")
+        #expect(try target.value("k") == nil)
+    }
+
+    /// What is moved to and fro by two threads is always in exactly one of the two.
+    @Test func oppositeMovesAreIsolated() throws {
+        let larder = try TestLarder()
+        let (left, right) = (try larder.database("left"), try larder.database("right"))
+        for index in 0..<8 { try left.put("k\(index)", "v") }
+        let movers = (0..<2).map { mover in
+            WorkThread(name: "mover") {
+                let (source, target) = mover == 0 ? (left, right) : (right, left)
+                for round in 0..<500 { _ = try? self.move("k\(round % 8)", from: source, to: target) }
+            }
+        }
+        for mover in movers { mover.join() }
+        for index in 0..<8 {
+            let (inLeft, inRight) = (try left.value("k\(index)"), try right.value("k\(index)"))
+            #expect([inLeft, inRight].compactMap { $0 } == ["v"])
+        }
+    }
+}
