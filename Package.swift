@@ -64,7 +64,8 @@ let package = Package(
             swiftSettings: settings, linkerSettings: homebrewLink),
         .target(
             name: "LarderClient", dependencies: ["JSONCoding", "RESP", "LarderVocabulary", "Threading"],
-            swiftSettings: settings),
+            // What is called from an actor stays on it: a read of the near cache costs no change of threads.
+            swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
         .executableTarget(
             name: "larderd",
             dependencies: ["LarderServer", "LarderEngine", "RESP"] + (usesJemalloc ? ["CAllocator"] : []),

@@ -22,16 +22,18 @@ public final class BlockingLarderClient: Sendable {
     /// - Parameters:
     ///   - socketPath: the daemon's socket; nil for ``LarderClient/defaultSocketPath``.
     ///   - database: the database to use; nil for the server's default, `0`.
+    ///   - password: the daemon's (`--password-file`); nil where it has none.
     ///   - timeoutMilliseconds: how long a call may wait while nothing moves in either direction, 1 to
     ///     ``LarderClient/timeoutMillisecondsMax``; 0 for no limit. A long answer that keeps coming is not cut off.
     /// - Throws: `noDaemon` when nothing answers there, `invalidArgument` for a path that is empty or too long, or a
     ///   time limit out of range, `server` when the daemon does not accept the connection or the database's name,
     ///   `io` when the system refuses (no permission to use the socket).
-    public init(socketPath: String? = nil, database: String? = nil, timeoutMilliseconds: Int = 5_000)
-        throws(LarderClientError)
-    {
+    public init(
+        socketPath: String? = nil, database: String? = nil, password: String? = nil, timeoutMilliseconds: Int = 5_000
+    ) throws(LarderClientError) {
         let path = try LarderClient.checkedPath(socketPath, timeoutMilliseconds)
-        session = try BlockingSession(socketPath: path, database: database, timeoutMilliseconds: timeoutMilliseconds)
+        session = try BlockingSession(
+            socketPath: path, password: password, database: database, timeoutMilliseconds: timeoutMilliseconds)
     }
 
     /// The socket that this client is connected to.

@@ -11,6 +11,7 @@ import Threading
 final class BlockingSession: @unchecked Sendable {
     let socketPath: String
     let timeoutMilliseconds: Int
+    private let password: String?
 
     private let lock = Lock()
     private var connection: BlockingConnection?
@@ -26,8 +27,11 @@ final class BlockingSession: @unchecked Sendable {
         "WATCH",
     ]
 
-    init(socketPath: String, database: String?, timeoutMilliseconds: Int) throws(LarderClientError) {
+    init(socketPath: String, password: String? = nil, database: String?, timeoutMilliseconds: Int)
+        throws(LarderClientError)
+    {
         self.socketPath = socketPath
+        self.password = password
         self.database = database
         self.timeoutMilliseconds = timeoutMilliseconds
         connection = try connect()
@@ -103,7 +107,7 @@ final class BlockingSession: @unchecked Sendable {
 
     /// Makes a connection, asks for RESP3 and selects the database.
     private func connect() throws(LarderClientError) -> BlockingConnection {
-        let handshake = Handshake(database: database)
+        let handshake = Handshake(password: password, database: database)
         let connection: BlockingConnection
         let replies: [RESPValue]
         do throws(WireFailure) {

@@ -72,7 +72,8 @@ final class DatabaseStore: LinkEvents {
         self.database = database
         near = options.nearCache.map { NearCache($0) }
         var settings = LinkSettings(
-            socketPath: socketPath, database: database, timeoutMilliseconds: options.timeoutMilliseconds,
+            socketPath: socketPath, password: options.password, database: database,
+            timeoutMilliseconds: options.timeoutMilliseconds,
             patienceMilliseconds: options.reconnectPatienceMilliseconds)
         ownConnections = ConnectionPool(settings, max: options.ownConnectionsMax)
         links = (0..<options.connections).map { index in

@@ -118,7 +118,7 @@ final class ConnectionPool: @unchecked Sendable {
 }
 
 /// A connection that one caller has for itself: for `SNAPSHOT`, `WATCH`, `SELECT` and other commands that change what a
-/// connection is. Valid inside ``LarderClient/withConnection(isolation:_:)``; afterwards every call throws `closed`.
+/// connection is. Valid inside ``LarderClient/withConnection(_:)``; afterwards every call throws `closed`.
 ///
 /// It is never made again behind the caller's back: when it is lost, every later call throws `closed`.
 ///
@@ -168,7 +168,7 @@ extension LarderClient {
     /// Waits while ``Options/ownConnectionsMax`` of them are in use.
     /// - Throws: what `body` throws, and `noDaemon`, `timeout` and the like when there is no connection to be had.
     public func withConnection<Result>(
-        isolation: isolated (any Actor)? = #isolation, _ body: (OwnConnection) async throws -> Result
+        _ body: (OwnConnection) async throws -> Result
     ) async throws -> Result {
         let pool = core.own.ownConnections
         let (link, number) = try await pool.take()

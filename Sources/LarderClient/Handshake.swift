@@ -21,11 +21,12 @@ struct Handshake {
     private(set) var bytes: [UInt8] = []
 
     /// - Parameters:
+    ///   - password: the daemon's; nil where it has none.
     ///   - database: the database to select; nil for the server's default.
     ///   - asksForKind: whether to find out if the server is a larderd.
     ///   - tracking: whether the server is to push the keys that were read here and then changed.
-    init(database: String?, asksForKind: Bool = false, tracking: Bool = false) {
-        add(.hello, ["HELLO", "3"])
+    init(password: String? = nil, database: String?, asksForKind: Bool = false, tracking: Bool = false) {
+        add(.hello, ["HELLO", "3"] + (password.map { ["AUTH", "default", $0] } ?? []))
         if let database { add(.select, ["SELECT", database]) }
         if asksForKind { add(.policy, ["POLICY"]) }
         if tracking { add(.tracking, ["CLIENT", "TRACKING", "ON"]) }

@@ -34,6 +34,8 @@ public final class LarderClient: Sendable {
     public struct Options: Sendable {
         /// The database that the client's own calls use; nil, the default, for the server's, `0`.
         public var database: String?
+        /// The daemon's password (`--password-file`); nil, the default, where it has none.
+        public var password: String?
         /// How long a call may take altogether, in milliseconds, 1 to ``LarderClient/timeoutMillisecondsMax``; 0 for no
         /// limit. The default is 5,000.
         public var timeoutMilliseconds: Int
@@ -43,7 +45,7 @@ public final class LarderClient: Sendable {
         /// How many connections the calls of one database are spread over, 1 to 16. The default is 1, which many tasks
         /// can share; more pay where values are large.
         public var connections: Int
-        /// How many connections of their own transactions and ``LarderClient/withConnection(isolation:_:)`` may have at
+        /// How many connections of their own transactions and ``LarderClient/withConnection(_:)`` may have at
         /// the same time, for each database, 1 to 1,024. The default is 8; who comes then waits.
         public var ownConnectionsMax: Int
         /// Keeps what was read in this process: see ``NearCacheOptions``. Nil, the default, for no near cache.
@@ -51,10 +53,12 @@ public final class LarderClient: Sendable {
 
         /// Every option is described at the property of its name.
         public init(
-            database: String? = nil, timeoutMilliseconds: Int = 5_000, reconnectPatienceMilliseconds: Int = 1_000,
+            database: String? = nil, password: String? = nil, timeoutMilliseconds: Int = 5_000,
+            reconnectPatienceMilliseconds: Int = 1_000,
             connections: Int = 1, ownConnectionsMax: Int = 8, nearCache: NearCacheOptions? = nil
         ) {
             self.database = database
+            self.password = password
             self.timeoutMilliseconds = timeoutMilliseconds
             self.reconnectPatienceMilliseconds = reconnectPatienceMilliseconds
             self.connections = connections
@@ -104,7 +108,7 @@ public final class LarderClient: Sendable {
     /// What a command changes, the near cache learns from the daemon soon afterwards, not before this call returns.
     /// - Parameter words: the command's name and its arguments.
     /// - Throws: `invalidArgument` for commands that change the state of the connection, which others share: see
-    ///   ``withConnection(isolation:_:)``.
+    ///   ``withConnection(_:)``.
     @discardableResult
     public func command(_ words: [String]) async throws(LarderClientError) -> RESPValue {
         try await command(bytes: words.map { Array($0.utf8) })
@@ -133,7 +137,7 @@ public final class LarderClient: Sendable {
     /// its error is a value that stands in its place.
     ///
     /// For models, and for transactions that depend on what they read, there are ``RemoteCache/batch(_:)`` and
-    /// ``RemoteCache/transaction(watching:attempts:isolation:_:)``.
+    /// ``RemoteCache/transaction(watching:attempts:_:)``.
     /// - Throws: `server` when the daemon refuses one of the commands beforehand; then none was carried out.
     public func transaction(_ commands: [[[UInt8]]]) async throws(LarderClientError) -> [RESPValue] {
         try await core.own.transaction(commands)

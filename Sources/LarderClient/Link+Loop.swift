@@ -217,7 +217,8 @@ extension Link {
     private func connect(_ now: Int64, _ resolved: inout Resolved) {
         do throws(WireFailure) {
             let fresh = try StreamSocket(nonblocking: settings.socketPath)
-            let handshake = Handshake(database: settings.database, asksForKind: true, tracking: settings.tracks)
+            let handshake = Handshake(
+                password: settings.password, database: settings.database, asksForKind: true, tracking: settings.tracks)
             socket = fresh
             parser = ReplyParser()
             connectionNumber += 1

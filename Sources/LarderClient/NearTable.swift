@@ -19,21 +19,24 @@ final class NearBox<Value: Sendable>: Sendable {
 ///
 /// Single owner.
 struct NearTable {
-    struct Entry {
-        fileprivate var hash: UInt
-        fileprivate(set) var key: [UInt8]
-        /// A ``NearBox`` of the type that `type` names.
-        fileprivate(set) var box: AnyObject
-        fileprivate(set) var type: ObjectIdentifier
+    /// What a lookup goes through: nothing in it is counted, so that a hit counts references of one key and its box only.
+    private struct Head {
+        var hash: UInt
+        var type: ObjectIdentifier
         /// From when on it is not handed out, in monotonic milliseconds.
-        fileprivate(set) var deadline: Int64
-        fileprivate var bytes: Int
-        fileprivate var wasAsked: Bool
+        var deadline: Int64
+        var bytes: Int
         /// The next slot of the same bucket; -1 for none.
-        fileprivate var next: Int32
+        var next: Int32
+        var wasAsked: Bool
+        var isUsed = true
     }
 
-    private var slots: [Entry?] = []
+    private var heads: [Head] = []
+    /// The keys and the boxes of the slots of ``heads``; empty and nil in slots that are free.
+    private var keys: [[UInt8]] = []
+    /// A ``NearBox`` of the type that the head names.
+    private var boxes: [AnyObject?] = []
     private var freeSlots: [Int32] = []
     private var buckets: [Int32]
     private var hand = 0
@@ -76,9 +79,10 @@ struct NearTable {
     /// The slot of a key; -1 if it is not here.
     private func slot(_ key: UnsafeRawBufferPointer, _ hash: UInt) -> Int32 {
         var index = buckets[bucket(hash)]
-        while index >= 0, let entry = slots[Int(index)] {
-            if entry.hash == hash, entry.key.withUnsafeBytes({ Self.isEqual($0, key) }) { return index }
-            index = entry.next
+        while index >= 0 {
+            let slot = Int(index)
+            if heads[slot].hash == hash, keys[slot].withUnsafeBytes({ Self.isEqual($0, key) }) { return index }
+            index = heads[slot].next
         }
         return -1
     }
@@ -92,13 +96,13 @@ struct NearTable {
     /// The box of a key, if one of that type is here; marks it as asked for.
     mutating func find(_ key: UnsafeRawBufferPointer, _ type: ObjectIdentifier, now: () -> Int64) -> AnyObject? {
         let index = Int(slot(key, Self.hash(key)))
-        guard index >= 0, let entry = slots[index], entry.type == type else { return nil }
-        if entry.deadline != .max, now() >= entry.deadline {
-            remove(key)
+        guard index >= 0, heads[index].type == type else { return nil }
+        if heads[index].deadline != .max, now() >= heads[index].deadline {
+            unlink(Int32(index))
             return nil
         }
-        if !entry.wasAsked { slots[index]?.wasAsked = true }
-        return entry.box
+        heads[index].wasAsked = true
+        return boxes[index]
     }
 
     mutating func insert(
@@ -109,16 +113,19 @@ struct NearTable {
         guard size <= bytesMax else { return }
         while count >= entriesMax || bytes + size > bytesMax { evictOne() }
         let hash = key.withUnsafeBytes { Self.hash($0) }
-        let entry = Entry(
-            hash: hash, key: key, box: box, type: type, deadline: deadline, bytes: size, wasAsked: false,
-            next: buckets[bucket(hash)])
+        let head = Head(
+            hash: hash, type: type, deadline: deadline, bytes: size, next: buckets[bucket(hash)], wasAsked: false)
         let index: Int32
         if let free = freeSlots.popLast() {
             index = free
-            slots[Int(free)] = entry
+            heads[Int(free)] = head
+            keys[Int(free)] = key
+            boxes[Int(free)] = box
         } else {
-            index = Int32(slots.count)
-            slots.append(entry)
+            index = Int32(heads.count)
+            heads.append(head)
+            keys.append(key)
+            boxes.append(box)
         }
         buckets[bucket(hash)] = index
         count += 1
@@ -134,7 +141,9 @@ struct NearTable {
     }
 
     mutating func removeAll() {
-        slots.removeAll()
+        heads.removeAll()
+        keys.removeAll()
+        boxes.removeAll()
         freeSlots.removeAll()
         for index in buckets.indices { buckets[index] = -1 }
         hand = 0
@@ -143,21 +152,19 @@ struct NearTable {
     }
 
     private mutating func unlink(_ index: Int32) {
-        guard let entry = slots[Int(index)] else { return }
+        let entry = heads[Int(index)]
+        guard entry.isUsed else { return }
         let bucket = bucket(entry.hash)
         if buckets[bucket] == index {
             buckets[bucket] = entry.next
         } else {
             var before = buckets[bucket]
-            while before >= 0, let other = slots[Int(before)] {
-                if other.next == index {
-                    slots[Int(before)]?.next = entry.next
-                    break
-                }
-                before = other.next
-            }
+            while before >= 0, heads[Int(before)].next != index { before = heads[Int(before)].next }
+            if before >= 0 { heads[Int(before)].next = entry.next }
         }
-        slots[Int(index)] = nil
+        heads[Int(index)].isUsed = false
+        keys[Int(index)] = []
+        boxes[Int(index)] = nil
         freeSlots.append(index)
         count -= 1
         bytes -= entry.bytes
@@ -166,14 +173,14 @@ struct NearTable {
     private mutating func evictOne() {
         guard count > 0 else { return }
         while true {
-            if hand >= slots.count { hand = 0 }
-            if let entry = slots[hand] {
-                if !entry.wasAsked {
+            if hand >= heads.count { hand = 0 }
+            if heads[hand].isUsed {
+                if !heads[hand].wasAsked {
                     unlink(Int32(hand))
                     evictions += 1
                     return
                 }
-                slots[hand]?.wasAsked = false
+                heads[hand].wasAsked = false
             }
             hand += 1
         }

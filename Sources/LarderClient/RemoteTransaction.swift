@@ -3,7 +3,7 @@
 import RESP
 import Threading
 
-/// What the body of ``RemoteCache/transaction(watching:attempts:isolation:_:)`` reads and writes with. Reads happen at
+/// What the body of ``RemoteCache/transaction(watching:attempts:_:)`` reads and writes with. Reads happen at
 /// once; writes are collected and carried out together after the body, if nothing that is watched was changed.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: `batch` is touched only with the lock held, the rest is constant.
@@ -73,7 +73,7 @@ extension RemoteCache {
     /// - Returns: what the last run of `body` returned.
     /// - Throws: what `body` throws, and then nothing is written; `conflict` when others were quicker every time.
     public func transaction<Result>(
-        watching keys: [some CacheKey], attempts: Int = 16, isolation: isolated (any Actor)? = #isolation,
+        watching keys: [some CacheKey], attempts: Int = 16,
         _ body: (RemoteTransaction<Value>) async throws -> Result
     ) async throws -> Result {
         let keys = keys.map(\.keyBytes)

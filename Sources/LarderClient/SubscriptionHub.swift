@@ -34,7 +34,8 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
 
     init(_ socketPath: String, _ options: LarderClient.Options) {
         settings = LinkSettings(
-            socketPath: socketPath, database: nil, timeoutMilliseconds: options.timeoutMilliseconds,
+            socketPath: socketPath, password: options.password, database: nil,
+            timeoutMilliseconds: options.timeoutMilliseconds,
             patienceMilliseconds: options.reconnectPatienceMilliseconds, staysConnected: true)
     }
 

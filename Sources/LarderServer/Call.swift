@@ -101,9 +101,10 @@ struct Call {
         return CommandError("ERR the entry is not in memory")
     }
 
-    /// Has a command that is about to work on so many bytes run where others do not wait for it.
+    /// Has a command that is about to work on so many bytes run where others do not wait for it. In a transaction it runs
+    /// where that does.
     mutating func mayTakeLong(bytes: Int) throws(CommandError) {
-        if !mayBlock, bytes > Limits.loopBytesMax { throw cold() }
+        if !mayBlock, !isInTransaction, bytes > Limits.loopBytesMax { throw cold() }
     }
 
     /// What is known of an entry without its payload.

@@ -31,17 +31,26 @@ extension CommandTable {
 
 enum ConfigCommands {
     @Sendable static func get(_ call: inout Call) throws(CommandError) -> Outcome {
-        var found: [Setting] = []
-        let patterns = (2..<call.count).map { GlobPattern(Array(call.text($0).lowercased().utf8)) }
-        for setting in SettingsTable.all where patterns.contains(where: { $0.matches(Array(setting.name.utf8)) }) {
-            found.append(setting)
+        // As in Redis a setting that is asked for by its name is told under that name, whatever its case.
+        var found: [(name: String, setting: Setting)] = []
+        var seen: Set<String> = []
+        for index in 2..<call.count {
+            let text = call.text(index)
+            if let setting = SettingsTable.find(text) {
+                if seen.insert(setting.name).inserted { found.append((text, setting)) }
+                continue
+            }
+            let pattern = GlobPattern(Array(text.lowercased().utf8))
+            for setting in SettingsTable.all where pattern.matches(Array(setting.name.utf8)) {
+                if seen.insert(setting.name).inserted { found.append((setting.name, setting)) }
+            }
         }
         let server = call.server
         // The engine may be asked, which takes locks that a transaction holds.
         return .deferred { [found] (reply) throws(CommandError) in
             reply.map(count: found.count)
-            for setting in found {
-                reply.bulk(setting.name)
+            for (name, setting) in found {
+                reply.bulk(name)
                 reply.bulk(setting.get(server))
             }
             return nil
@@ -49,7 +58,7 @@ enum ConfigCommands {
     }
 
     @Sendable static func set(_ call: inout Call) throws(CommandError) -> Outcome {
-        guard call.count % 2 == 0 else { throw .arity("config|set") }
+        guard call.count % 2 == 0 else { throw .syntax }
         var changes: [@Sendable (ServerState) -> Void] = []
         var seen: Set<String> = []
         var named: [(name: String, text: String, setting: Setting)] = []

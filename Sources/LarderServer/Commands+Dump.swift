@@ -26,6 +26,7 @@ enum DumpCommands {
         var value: [UInt8]?
         try call.read(1) { _, payload in value = Array(payload) }
         if let value {
+            try call.mayTakeLong(bytes: value.count)
             call.session.replies.bulk(value.withUnsafeBytes { DumpPayload.encode($0) })
         } else {
             call.session.replies.null()
@@ -40,6 +41,7 @@ enum DumpCommands {
         if !options.replaces, try call.countFresh([key]) > 0 { throw busy }
         let ttl = try call.integer(2)
         guard ttl >= 0 else { throw CommandError("ERR Invalid TTL value, must be >= 0") }
+        try call.mayTakeLong(bytes: DumpPayload.decodedBytesMax(call.bytes(3)))
         let value = try decoded(call.bytes(3), call.server.limits.valueBytesMax)
         var rule = DeadlineRule.governed
         if ttl > 0 {

@@ -35,6 +35,13 @@ extension CommandTable {
                 + "governed follows that database's policy.",
             reply: "1; 0 when there is no fresh entry, or one in the other database", run: MovingCommands.move),
         CommandSpec(
+            "swapdb", arity: 3, [.write, .wholeDatabase, .fast], group: "server", since: "4.0.0",
+            complexity: "O(N) with N the entries of both databases", syntax: "name name",
+            summary: "Exchanges the entries of two databases, as one commit unit. Their policies stay. For small ones: "
+                + "\(Limits.exchangedEntriesMax) entries and \(Limits.exchangedBytesMax >> 20) MiB of values together at "
+                + "most.",
+            reply: "OK; an error when there is more, or others keep writing", run: MovingCommands.swapdb),
+        CommandSpec(
             "randomkey", arity: 1, .readonly, group: "generic", since: "1.0.0",
             complexity: "O(M) with M the entries that LevelDB does not have yet",
             summary: "Returns the key of one fresh entry, chosen by chance, though not each with the same chance.",
@@ -90,28 +97,56 @@ enum MovingCommands {
                 return true
             }
         } else {
-            isCopied = try call.update([source], and: target, [destination]) { [replaces] update, other in
-                guard let record = update.current(0), replaces || other.current(0) == nil else { return false }
-                other.place(0, record)
-                return true
-            }
+            isCopied = try transfer(&call, source, to: target, destination, removes: false, replaces: replaces)
         }
         call.session.replies.integer(isCopied ? 1 : 0)
         return .done
+    }
+
+    /// Copies or moves an entry to another database.
+    private static func transfer(
+        _ call: inout Call, _ key: Key, to target: Database, _ targetKey: Key, removes: Bool, replaces: Bool
+    ) throws(CommandError) -> Bool {
+        // A transaction gives the other database files before it looks what there is to write.
+        if call.isInTransaction, try call.facts(1) == nil { return false }
+        return try call.update([key], and: target, [targetKey]) { update, other in
+            guard let record = update.current(0), replaces || other.current(0) == nil else { return false }
+            if removes { update.remove(0) }
+            other.place(0, record)
+            return true
+        }
     }
 
     @Sendable static func move(_ call: inout Call) throws(CommandError) -> Outcome {
         let target = try database(call, 2)
         guard target !== call.database else { throw sameObject }
         let key = try call.key(1)
-        let isMoved = try call.update([key], and: target, [key]) { update, other in
-            guard let record = update.current(0), other.current(0) == nil else { return false }
-            update.remove(0)
-            other.place(0, record)
-            return true
-        }
+        let isMoved = try transfer(&call, key, to: target, key, removes: true, replaces: false)
         call.session.replies.integer(isMoved ? 1 : 0)
         return .done
+    }
+
+    @Sendable static func swapdb(_ call: inout Call) throws(CommandError) -> Outcome {
+        let names = [call.text(1), call.text(2)]
+        for (index, which) in [(1, "first"), (2, "second")] {
+            let isNumber = parseInteger(call.bytes(index)).map { Int32(exactly: $0) != nil } ?? false
+            guard isNumber || DatabaseName.isValid(names[index - 1]) else {
+                throw CommandError("ERR invalid \(which) DB index")
+            }
+        }
+        let databases = [try database(call, 1), try database(call, 2)]
+        let engine = call.server.engine
+        return .deferred { (reply) throws(CommandError) in
+            do throws(LarderError) {
+                try engine.exchange(
+                    databases[0], databases[1], entriesMax: Limits.exchangedEntriesMax,
+                    bytesMax: Limits.exchangedBytesMax)
+            } catch {
+                throw CommandError(error)
+            }
+            reply.simple("OK")
+            return nil
+        }
     }
 
     /// The database that a word names, by the rules of SELECT.

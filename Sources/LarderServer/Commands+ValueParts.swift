@@ -51,6 +51,7 @@ enum ValuePartCommands {
         guard offset >= 0 else { throw CommandError("ERR offset is out of range") }
         let most = call.server.limits.valueBytesMax
         let fits = offset <= Int64(most) && Int(offset) + value.count <= most
+        if fits, !value.isEmpty { try call.mayTakeLong(bytes: Int(offset) + value.count) }
         let length = try call.update([try call.key(1)], loading: true) { update -> Result<Int, CommandError> in
             let former = update.current(0)?.payloadCount ?? 0
             guard !value.isEmpty else { return .success(former) }

@@ -32,6 +32,10 @@ package let deliberateDifferences: [DeliberateDifference] = [
         "COPY and MOVE take names", before: ["SET k v"], "MOVE k books",
         redis: "-ERR value is not an integer or out of range", larder: ":1", "As SELECT does."),
     DeliberateDifference(
+        "SWAPDB takes names, of small databases", "SWAPDB books 0", redis: "-ERR invalid first DB index", larder: "+OK",
+        "It writes all entries of both as one commit unit; more than 100,000, or 64 MiB of values, are an error. The "
+            + "databases keep their policies."),
+    DeliberateDifference(
         "OBJECT ENCODING goes by the bytes", before: ["SET k abc", "APPEND k def"], "OBJECT ENCODING k",
         redis: "$3\r\nraw", larder: "$6\r\nembstr",
         "Bytes have no encoding here: what is told is how Redis keeps a value that was stored by SET."),

@@ -103,6 +103,12 @@ enum DumpPayload {
         return value
     }
 
+    /// About how long the value of a payload may be at most, by the payload's length.
+    static func decodedBytesMax(_ payload: UnsafeRawBufferPointer) -> Int {
+        let isCompressed = payload.count > 1 && payload[1] == Encoding.lzf
+        return isCompressed ? payload.count * LZF.growthMax : payload.count
+    }
+
     private struct Reader {
         let bytes: UnsafeRawBufferPointer
         var index = 0

@@ -9,6 +9,8 @@ enum LZF {
     private static let distanceMax = 1 << 13
     private static let referenceMax = (1 << 8) + (1 << 3)
     private static let hashBits = 16
+    /// How many times as long the original may be at most: a reference of 3 bytes makes 264.
+    static let growthMax = 88
 
     /// Compresses, making the choices that Redis' compressor makes, so that the bytes are the same.
     /// - Parameter bytesMax: the most bytes the result may have.
@@ -137,8 +139,8 @@ enum LZF {
     /// - Returns: nil for what is not LZF or comes to another length.
     static func decompress(_ input: UnsafeRawBufferPointer, count: Int) -> [UInt8]? {
         var output: [UInt8] = []
-        // A reference of 3 bytes makes 264 at most: more is not reserved on the word of a length alone.
-        output.reserveCapacity(min(count, input.count * 88 + 1))
+        // More is not reserved on the word of a length alone.
+        output.reserveCapacity(min(count, input.count * growthMax + 1))
         var index = 0
         while index < input.count {
             let control = Int(input[index])

@@ -61,6 +61,9 @@ package struct Limits: Sendable {
     /// Bytes that a command may build or go over many times on an event loop: 1 MiB. For more it goes to a thread that may
     /// block.
     static let loopBytesMax = 1 << 20
+    /// Entries that both databases of SWAPDB may have together, and bytes of their values: it writes them all at once.
+    static let exchangedEntriesMax = 100_000
+    static let exchangedBytesMax = 64 << 20
     /// What an entry in memory takes beside its key and record, in bytes: see docs/Internals.md.
     static let entryOverheadBytes = 112
     /// The longest name of a connection, library or version, in bytes.

@@ -163,8 +163,13 @@ package enum ProtocolPage {
 
     private static func section(_ group: String) -> String {
         let title = group == "larder" ? "Larder's own" : group.prefix(1).uppercased() + group.dropFirst()
-        let rows = CommandTable.all.filter { $0.group == group }.map { spec in
-            let usage = ([spec.name.uppercased()] + (spec.syntax.isEmpty ? [] : [spec.syntax])).joined(separator: " ")
+        // Subcommands have rows of their own, in the place of their command's.
+        let specs = CommandTable.all.filter { $0.group == group }.flatMap { spec in
+            spec.subcommands.isEmpty ? [spec] : (spec.arity == -1 ? [spec] : []) + spec.subcommands
+        }
+        let rows = specs.map { spec in
+            let name = spec.name.uppercased().replacing("|", with: " ")
+            let usage = ([name] + (spec.syntax.isEmpty ? [] : [spec.syntax])).joined(separator: " ")
             return "| `\(escaped(usage))` | \(escaped(spec.summary)) | \(escaped(spec.reply)) | \(spec.complexity) |\n"
         }
         return "## Commands: \(title)\n\n| command | does | reply | cost |\n|---|---|---|---|\n" + rows.joined()

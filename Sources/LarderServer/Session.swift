@@ -253,6 +253,7 @@ package final class Session: @unchecked Sendable {
             if tracking != nil { willRead(spec, count: parser.argumentCount) { parser.argument($0) } }
             defer { if !call.isCold { endCaching(spec) } }
             if !server.monitors.isEmpty { show(spec, call) }
+            record.lastCommand.store(spec.number, ordering: .relaxed)
             begin = nanoseconds()
             switch try spec.run(&call) {
             case .done: break

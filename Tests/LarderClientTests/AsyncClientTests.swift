@@ -206,6 +206,23 @@ import Testing
         #expect(error?.code == .server || error?.code == .invalidArgument)
     }
 
+    @Test func aPasswordIsGivenOnEveryConnection() async throws {
+        let server = try FakeServer { request in
+            guard request.name == "HELLO" else { return request.name == "BYE" ? .last([]) : .standard }
+            return request.text == ["HELLO", "3", "AUTH", "default", "secret"]
+                ? .standard
+                : .last(Array("-NOAUTH HELLO must be called with the client already authenticated\r\n".utf8))
+        }
+        defer { server.stop() }
+        let client = try await Self.connect(server, .init(password: "secret"))
+        await #expect(throws: LarderClientError.self) { try await client.command("BYE") }
+        #expect(try await client.command("NONE").errorMessage == "ERR unknown command")
+        let error = await #expect(throws: LarderClientError.self) { try await Self.connect(server) }
+        #expect(error?.serverText?.hasPrefix("NOAUTH") == true)
+        let blocking = try BlockingLarderClient(socketPath: server.path, password: "secret")
+        #expect(try blocking.command("NONE").errorMessage == "ERR unknown command")
+    }
+
     // MARK: Connections that are lost
 
     /// What reads is asked again on the next connection, what writes is not: nobody knows whether it was carried out.

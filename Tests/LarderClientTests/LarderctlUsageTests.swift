@@ -52,8 +52,8 @@ import Testing
             "--expired and --prefix cannot be combined\n(see: larderctl help purge)"
         ),
         (
-            ["help", "nosuch"],
-            "there is no help on 'nosuch', which is neither a verb nor a command\n(see: larderctl help)"
+            ["help", "frobnicate"],
+            "there is no help on 'frobnicate', which is neither a verb nor a command\n(see: larderctl help)"
         ),
     ])
     func wrongCommandLinesEndWithTwoAndSayWhatWouldBeRight(words: [String], message: String) throws {

@@ -29,8 +29,6 @@ enum LiveServer: String, CaseIterable, CustomTestStringConvertible, Sendable {
 }
 
 extension LiveServer {
-    /// Those that know MULTI.
-    static let transactional: [LiveServer] = [.redis]
-    /// Those that know SUBSCRIBE and CLIENT TRACKING.
-    static let publishing: [LiveServer] = [.redis]
+    /// Those that know CLIENT TRACKING.
+    static let tracking: [LiveServer] = [.redis]
 }

@@ -78,7 +78,7 @@ private struct Book: Codable, Equatable, Sendable {
         }
     }
 
-    @Test(arguments: LiveServer.transactional)
+    @Test(arguments: LiveServer.allCases)
     func batchesHappenAllOrNot(server: LiveServer) async throws {
         try await server.run { client in
             let numbers = client.cache(of: Int.self)
@@ -102,7 +102,7 @@ private struct Book: Codable, Equatable, Sendable {
         }
     }
 
-    @Test(arguments: LiveServer.transactional)
+    @Test(arguments: LiveServer.allCases)
     func commandsInOneStep(server: LiveServer) async throws {
         try await server.run { client in
             let replies = try await client.transaction([["SET", "n", "1"], ["GET", "n"], ["STRLEN", "n"]])
@@ -134,7 +134,7 @@ private struct Book: Codable, Equatable, Sendable {
     }
 
     /// Many tasks count together: each increment is read, computed and written, and none is lost.
-    @Test(arguments: LiveServer.transactional)
+    @Test(arguments: LiveServer.allCases)
     func transactionsLoseNoUpdate(server: LiveServer) async throws {
         try await server.run(.init(timeoutMilliseconds: 60_000, ownConnectionsMax: 4)) { client in
             let numbers = client.cache(of: Int.self)
@@ -155,7 +155,7 @@ private struct Book: Codable, Equatable, Sendable {
         }
     }
 
-    @Test(arguments: LiveServer.transactional)
+    @Test(arguments: LiveServer.allCases)
     func transactionsThatAreGivenUpWriteNothing(server: LiveServer) async throws {
         try await server.run { client in
             let numbers = client.cache(of: Int.self)

@@ -16,7 +16,7 @@ import Testing
         return messages
     }
 
-    @Test(arguments: LiveServer.publishing)
+    @Test(arguments: LiveServer.allCases)
     func messagesArriveInOrder(server: LiveServer) async throws {
         try await server.run { client in
             let news = try await client.subscribe(to: "news", "weather")
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test(arguments: LiveServer.publishing)
+    @Test(arguments: LiveServer.allCases)
     func patternsAndSeveralListeners(server: LiveServer) async throws {
         try await server.run { client in
             let all = try await client.subscribe(matching: "n*")
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test(arguments: LiveServer.publishing)
+    @Test(arguments: LiveServer.allCases)
     func aSubscriptionThatNobodyHoldsEnds(server: LiveServer) async throws {
         try await server.run { client in
             do {
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test(arguments: LiveServer.publishing)
+    @Test(arguments: LiveServer.allCases)
     func beginningAndEndingAtTheSameTimeMixesNothingUp(server: LiveServer) async throws {
         try await server.run(.init(timeoutMilliseconds: 60_000)) { client in
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test(arguments: LiveServer.publishing)
+    @Test(arguments: LiveServer.allCases)
     func cancelledTasksAndClosedClientsEndTheWaiting(server: LiveServer) async throws {
         try await server.run { client in
             let news = try await client.subscribe(to: "news")

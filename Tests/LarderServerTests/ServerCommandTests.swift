@@ -9,10 +9,11 @@ import Testing
         let call = try TestServer().connect()
         #expect(call("COMMAND COUNT") == Wire.int(CommandTable.all.count))
         #expect(call("COMMAND").hasPrefix("*\(CommandTable.all.count)\r\n*10\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly"))
-        #expect(call("COMMAND LIST").hasPrefix("*\(CommandTable.all.count)\r\n$3\r\nget\r\n"))
+        #expect(call("COMMAND LIST").hasPrefix("*\(CommandTable.withSubcommands.count)\r\n$3\r\nget\r\n"))
         let get =
-            "*10\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly\r\n+fast\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n*0\r\n"
-        #expect(call("COMMAND INFO GET nosuch") == "*2\r\n" + get + Wire.null)
+            "*10\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly\r\n+fast\r\n:1\r\n:1\r\n:1\r\n*3\r\n+@read\r\n+@string\r\n+@fast\r\n"
+        #expect(call("COMMAND INFO GET nosuch").hasPrefix("*2\r\n" + get))
+        #expect(call("COMMAND INFO GET nosuch").hasSuffix("*0\r\n" + Wire.null))
         #expect(call("COMMAND DOCS nosuch") == "*0\r\n")
         #expect(call("COMMAND DOCS Get").hasPrefix("*2\r\n$3\r\nget\r\n*"))
         #expect(call("COMMAND COUNT x") == Wire.arity("command|count"))

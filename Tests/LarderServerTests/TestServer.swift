@@ -19,9 +19,10 @@ final class TestServer {
 
     /// - Parameter policy: of new databases.
     convenience init(
-        policy: UpdatePolicy = .lowest, limits: Limits = Limits(), configure: (inout EngineOptions) -> Void = { _ in }
+        policy: UpdatePolicy = .lowest, limits: Limits = Limits(), password: String? = nil,
+        configure: (inout EngineOptions) -> Void = { _ in }
     ) throws {
-        try self.init(try TemporaryDirectory(inMemory: true), policy, limits, configure)
+        try self.init(try TemporaryDirectory(inMemory: true), policy, limits, configure, password)
     }
 
     /// On the larder of a server that was shut down.
@@ -31,7 +32,7 @@ final class TestServer {
 
     private init(
         _ directory: TemporaryDirectory, _ policy: UpdatePolicy, _ limits: Limits,
-        _ configure: (inout EngineOptions) -> Void
+        _ configure: (inout EngineOptions) -> Void, _ password: String? = nil
     ) throws {
         self.directory = directory
         var options = EngineOptions()
@@ -42,7 +43,8 @@ final class TestServer {
         engine = try Engine.open(directory.path + "/larder", options: options, time: time)
         let stopReasons = stopReasons
         state = try ServerState(
-            engine: engine, limits: limits, socketPath: "/a/socket", onStopRequest: { stopReasons.add($0) })
+            engine: engine, limits: limits, socketPath: "/a/socket", password: password.map { Array($0.utf8) },
+            onStopRequest: { stopReasons.add($0) })
         pushes = PushQueue(state.pubsub.pending)
         pushes.deliver = { [unowned self] delivery in
             for client in clients where delivery.connections.contains(client.session.id) {

@@ -156,6 +156,30 @@ import Testing
         }
     }
 
+    /// Between MULTI and EXEC they are part of one commit unit, with the other database.
+    @Test(arguments: [false, true]) func inATransaction(_ isCold: Bool) throws {
+        let server = try TestServer { if isCold { $0.memoryBytes = 0 } }
+        let call = server.connect()
+        #expect(call("MSET a 1 b 2 c 3") == Wire.ok)
+        if isCold { for database in server.engine.databases { _ = try database.flush() } }
+        let lines: [(String, String)] = [
+            ("MOVE nothing 7", Wire.int(0)), ("MOVE a 5", Wire.int(1)), ("COPY b x DB 6", Wire.int(1)),
+            ("INCR b", Wire.int(3)), ("COPY b x DB 6", Wire.int(0)), ("COPY b x DB 6 REPLACE", Wire.int(1)),
+            ("RENAME c d", Wire.ok), ("RENAME c d", Wire.error("ERR no such key")), ("APPEND d 4", Wire.int(2)),
+            ("MSETEX 2 e 5 f 6 NX", Wire.int(1)), ("SETBIT g 8388610 1", Wire.int(0)), ("LCS d d", Wire.bulk("34")),
+            ("MOVE d 0", Wire.error("ERR source and destination objects are the same")),
+        ]
+        #expect(call("MULTI") == Wire.ok)
+        for (line, _) in lines { #expect(call(line) == "+QUEUED\r\n") }
+        #expect(call("EXEC") == "*\(lines.count)\r\n" + lines.map(\.1).joined())
+        #expect(call("MGET a b d e") == Wire.array(Wire.null, Wire.bulk("3"), Wire.bulk("34"), Wire.bulk("5")))
+        #expect(call("SELECT 5") == Wire.ok)
+        #expect(call("GET a") == Wire.bulk("1"))
+        #expect(call("SELECT 6") == Wire.ok)
+        #expect(call("GET x") == Wire.bulk("3"))
+        #expect(!call("DATABASES").contains("$1\r\n7\r\n"), "nothing was moved there")
+    }
+
     // MARK: RANDOMKEY
 
     @Test func randomkeyFindsEveryKey() throws {

@@ -95,6 +95,59 @@ extension ConformanceScript {
         SCAN 0 TYPE STRING COUNT 1000 MATCH only
         SCAN 0 TYPE hash COUNT 1000
         FLUSHALL
+        MSET a 1 b 2
+        MULTI
+        INCR a
+        MOVE a 3
+        COPY b c DB 4
+        COPY b c DB 4
+        RENAME b d
+        RENAME b d
+        SELECT 4
+        APPEND c x
+        MOVE c 0
+        SELECT 0
+        GETRANGE c 0 -1
+        SETBIT bits 7 1
+        DUMP bits
+        BITOP NOT bits bits
+        LCS c c IDX
+        EXEC
+        MGET a b c d bits
+        SELECT 3
+        GET a
+        SELECT 0
+        FLUSHALL
+        SWAPDB
+        SWAPDB 0
+        SWAPDB 0 1 2
+        SWAPDB "" 1
+        SWAPDB 0 ""
+        SWAPDB 99999999999999999999 0
+        SWAPDB 0 99999999999999999999
+        SWAPDB 16 0
+        SWAPDB 0 16
+        SWAPDB -1 0
+        SWAPDB 0 0
+        SWAPDB 7 8
+        MSET both zero only0 a
+        EXPIRE only0 1000
+        SELECT 1
+        MSET both one only1 b
+        SWAPDB 0 1
+        MGET both only0 only1
+        TTL only0
+        DBSIZE
+        SELECT 0
+        MGET both only0 only1
+        DBSIZE
+        SWAPDB 1 9
+        SELECT 1
+        DBSIZE
+        SELECT 9
+        GET both
+        SELECT 0
+        FLUSHALL
         """#
         + "\n"
 }

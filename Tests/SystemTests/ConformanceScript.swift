@@ -64,9 +64,21 @@ struct ConformanceStep: CustomStringConvertible, Sendable {
 
 /// The commands of Redis that larderd has, with the options and the errors of each. Both servers begin empty.
 enum ConformanceScript {
-    static let steps: [ConformanceStep] =
-        (connection + strings + values + bits + expiry + keys + moving + dumps + transactions + server)
-        .split(separator: "\n").filter { !$0.hasPrefix("#") }.map { ConformanceStep(String($0)) }
+    static let steps: [ConformanceStep] = [
+        connection,
+        strings,
+        values,
+        bits,
+        expiry,
+        keys,
+        moving,
+        dumps,
+        transactions,
+        server,
+        administration,
+    ]
+    .flatMap { $0.split(separator: "\n") }
+    .filter { !$0.hasPrefix("#") }.map { ConformanceStep(String($0)) }
 
     private static let connection = #"""
         PING

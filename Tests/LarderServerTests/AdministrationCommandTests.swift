@@ -1,0 +1,145 @@
+import LarderEngine
+import TestSupport
+import Testing
+
+@testable import LarderServer
+
+@Suite struct AdministrationCommandTests {
+    @Test func settings() throws {
+        let server = try TestServer()
+        let call = server.connect()
+        #expect(call("CONFIG GET slowlog-*").contains("slowlog-max-len"))
+        #expect(call("CONFIG GET save appendonly") == Wire.bulks("save", "", "appendonly", "yes"))
+        #expect(call("CONFIG SET timeout 5 maxclients 7") == Wire.ok)
+        #expect(call("CONFIG GET timeout maxclients") == Wire.bulks("timeout", "5", "maxclients", "7"))
+        #expect(server.state.settings.clientsMax.read() == 7)
+        // All or none.
+        #expect(call("CONFIG SET timeout 6 maxclients 0").contains("must be between 1 and"))
+        #expect(call("CONFIG GET timeout") == Wire.bulks("timeout", "5"))
+        #expect(call("CONFIG SET save x").contains("cannot be changed"))
+        #expect(call(["CONFIG", "SET", "save", ""]) == Wire.ok)
+        _ = call("HELLO 3")
+        #expect(call("CONFIG GET timeout") == "%1\r\n" + Wire.bulk("timeout") + Wire.bulk("5"))
+        for setting in SettingsTable.all {
+            #expect(call("CONFIG GET \(setting.name)").hasPrefix("%1\r\n"), "\(setting.name)")
+        }
+    }
+
+    @Test func statistics() throws {
+        let server = try TestServer()
+        let call = server.connect()
+        for line in ["SET a 1", "GET a", "GET b", "SET a 1 EX 0", "SET a", "DBSIZE", "MULTI", "APPEND a 2", "EXEC"] {
+            _ = call(line)
+        }
+        let stats = call("INFO commandstats")
+        for expected in [
+            "cmdstat_get:calls=2,", "cmdstat_dbsize:calls=1,", "cmdstat_append:calls=1,", "cmdstat_exec:calls=1,",
+        ] { #expect(stats.contains(expected), "\(expected): \(stats)") }
+        let set = try #require(stats.split(separator: "\r\n").first { $0.hasPrefix("cmdstat_set:") })
+        #expect(set.hasPrefix("cmdstat_set:calls=2,") && set.hasSuffix(",rejected_calls=1,failed_calls=1"), "\(set)")
+        #expect(call("INFO errorstats") == Wire.bulk("# Errorstats\r\nerrorstat_ERR:count=2\r\n"))
+        #expect(call("INFO latencystats").contains("latency_percentiles_usec_get:p50="))
+        #expect(
+            call("LATENCY HISTOGRAM dbsize").hasPrefix(
+                "*2\r\n" + Wire.bulk("dbsize") + "*4\r\n" + Wire.bulk("calls") + ":1\r\n"))
+        #expect(call("CONFIG RESETSTAT") == Wire.ok)
+        #expect(call("INFO errorstats") == Wire.bulk("# Errorstats\r\n"))
+        #expect(!call("INFO commandstats").contains("cmdstat_get:"))
+    }
+
+    @Test func slowCommands() throws {
+        let server = try TestServer()
+        let call = server.connect()
+        #expect(call("CONFIG SET slowlog-log-slower-than 0 slowlog-max-len 3") == Wire.ok)
+        #expect(call("SLOWLOG RESET") == Wire.ok)
+        #expect(call("SET a 1") == Wire.ok)
+        #expect(call(["SET", "b", String(repeating: "x", count: 200)]) == Wire.ok)
+        #expect(call(["MGET"] + Array(repeating: "k", count: 40)).hasPrefix("*40"))
+        let entries = call("SLOWLOG GET")
+        #expect(RawReply.length(Array(entries.utf8)) == entries.utf8.count)
+        #expect(entries.hasPrefix("*3\r\n*6\r\n"))
+        #expect(entries.contains("... (10 more arguments)") && entries.contains("... (72 more bytes)"), "\(entries)")
+        #expect(call("SLOWLOG LEN") == Wire.int(3))
+        #expect(call("SLOWLOG GET 1").hasPrefix("*1\r\n*6\r\n"))
+        #expect(call("CONFIG SET slowlog-log-slower-than -1") == Wire.ok)
+        #expect(call("SLOWLOG RESET") == Wire.ok)
+        #expect(call("GET a") == Wire.bulk("1"))
+        #expect(call("SLOWLOG LEN") == Wire.int(0))
+    }
+
+    @Test func latencyEvents() throws {
+        let latency = LatencyMonitor()
+        latency.note("command", time: 1, milliseconds: 50)
+        #expect(latency.all.isEmpty, "it is off")
+        latency.threshold.store(10, ordering: .relaxed)
+        for (time, length) in [(1, 5), (2, 20), (2, 15), (3, 12)] {
+            latency.note("command", time: Int64(time), milliseconds: Int64(length))
+        }
+        let event = try #require(latency.event("command"))
+        #expect(event.samples.map(\.milliseconds) == [20, 12] && event.longest == 20)
+        #expect(latency.reset(["nothing"]) == 0 && latency.reset([]) == 1 && latency.all.isEmpty)
+        let server = try TestServer()
+        let call = server.connect()
+        server.state.latency.threshold.store(10, ordering: .relaxed)
+        server.state.latency.note("command", time: 7, milliseconds: 30)
+        #expect(call("LATENCY LATEST") == "*1\r\n*4\r\n" + Wire.bulk("command") + ":7\r\n:30\r\n:30\r\n")
+        #expect(call("LATENCY HISTORY command") == "*1\r\n*2\r\n:7\r\n:30\r\n")
+        #expect(call("LATENCY GRAPH command").contains("#"))
+        #expect(call("LATENCY DOCTOR").contains("1 samples"))
+        #expect(call("LATENCY RESET command") == Wire.int(1))
+    }
+
+    @Test func saving() throws {
+        let server = try TestServer()
+        let call = server.connect()
+        #expect(call("SET a 1") == Wire.ok)
+        #expect(server.engine.journalByteCount > 0)
+        server.time.advance(milliseconds: 5000)
+        #expect(call("SAVE") == Wire.ok)
+        #expect(server.engine.journalByteCount == 0, "everything is in the databases")
+        #expect(call("LASTSAVE") == Wire.int(Int(server.engine.now() / 1000)))
+        #expect(call("BGSAVE") == "+Background saving started\r\n")
+        #expect(call("INFO persistence").contains("rdb_last_bgsave_status:ok"))
+    }
+
+    @Test func debugIsBehindAnOption() throws {
+        #expect(try TestServer().connect()("DEBUG SLEEP 0").contains("--enable-debug"))
+        var limits = Limits()
+        limits.allowsDebug = true
+        let call = try TestServer(limits: limits).connect()
+        #expect(call("DEBUG SLEEP 0") == Wire.ok)
+        #expect(call("DEBUG NOSUCH").hasPrefix("-ERR unknown subcommand"))
+    }
+
+    @Test func otherTypesSayWhy() throws {
+        let call = try TestServer().connect()
+        #expect(
+            call("LPUSH k v")
+                == Wire.error(
+                    "ERR unknown command 'LPUSH', with args beginning with: 'k' 'v' (there are no lists: Larder stores "
+                        + "strings only)"))
+        for name in ["hset", "SADD", "zadd", "XADD", "geoadd", "PFADD", "EVAL", "sort"] {
+            #expect(call("\(name) k v").contains("Larder stores strings only"), "\(name)")
+            #expect(CommandTable.find(name) == nil)
+        }
+        #expect(!call("NOSUCH").contains("strings only"))
+    }
+
+    /// What is shown of every command, in the order in which they ran.
+    @Test(arguments: [1, 2]) func monitoring(_ threads: Int) throws {
+        let server = try RunningServer(threads: threads)
+        defer { server.stop() }
+        let (monitor, client) = (try server.connect(), try server.connect())
+        #expect(try monitor.call("MONITOR") == "+OK\r\n")
+        for line in ["SET a 1", "GET a", "AUTH default secret", "CONFIG GET save", "PING"] { _ = try client.call(line) }
+        let shown = try monitor.receive(4).map { String(decoding: $0, as: UTF8.self) }
+        for (line, end) in zip(
+            shown, ["\"SET\" \"a\" \"1\"", "\"GET\" \"a\"", "\"AUTH\" \"(redacted)\" \"(redacted)\"", "\"PING\""])
+        {
+            #expect(line.hasPrefix("+") && line.hasSuffix("] \(end)\r\n"), "\(line)")
+        }
+        #expect(try monitor.call("RESET").hasSuffix("+RESET\r\n"))
+        #expect(try client.call("GET a") == "$1\r\n1\r\n")
+        #expect(try monitor.call("PING") == "+PONG\r\n")
+    }
+}
