@@ -9,7 +9,10 @@ final class CheckpointPass {
     private let sequence: UInt64
     private let indexing: ExpiryIndex.Rules
     private let removal: RemovalRules
+    private let rules: FreshnessRules
     private let now: Int64
+    /// What was found expired, and is to be told.
+    private var swept: [EntryChange] = []
     /// What was let go because it is expired.
     private(set) var expired = PurgeReport()
     /// The newest state of an entry that was left to the next checkpoint; 0 when there is none.
@@ -34,6 +37,7 @@ final class CheckpointPass {
         guard let store = database.storeOfEntries else { return nil }
         self.store = store
         removal = database.removalRulesLocked
+        rules = database.applied.rules
         indexing = ExpiryIndex.Rules(database.applied.rules.policy, durable: database.durable.rules.policy)
         var bytes = 0
         var count = 0
@@ -70,6 +74,7 @@ final class CheckpointPass {
         }
         guard !removal.isExpired(header, now: now) else {
             // Need not reach LevelDB. What LevelDB has beneath must not come back.
+            if let change = database.sweptChange(Array(entry.key), header, rules) { swept.append(change) }
             expired.entries += 1
             expired.bytes += entry.key.count + record.count - header.byteCount
             _ = entry.reserve(0)
@@ -85,6 +90,8 @@ final class CheckpointPass {
         run.sort()
         var next = 0
         let batch = LevelDB.WriteBatch()
+        database.context.changes.tell(swept)
+        swept = []
         while next < run.count {
             batch.clear()
             while next < run.count, batch.byteCount < Self.batchBytes {

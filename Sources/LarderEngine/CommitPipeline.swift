@@ -238,6 +238,7 @@ package final class CommitPipeline: @unchecked Sendable {
         switch item {
         case .writes(let batch, let units, _):
             context.statistics.commitUnits.add(units)
+            context.changes.tell(batch.changes)
             pendingBytes.add(-batch.payloadByteCount)
         case .control(let sequence, _, let committed):
             context.statistics.commitUnits.add()

@@ -10,12 +10,18 @@ package struct CommitTicket: Hashable, Comparable, Sendable {
 
 /// One change inside a commit unit: an absolute result, never "add one".
 package enum CommitOperation: Sendable {
-    case put(Key, Record)
-    case remove(Key)
+    case put(Key, Record, ChangeNote)
+    case remove(Key, ChangeNote)
 
     var key: Key {
         switch self {
-        case .put(let key, _), .remove(let key): key
+        case .put(let key, _, _), .remove(let key, _): key
         }
     }
+}
+
+/// What is noted of an operation for those who listen to changes.
+package struct ChangeNote: Sendable {
+    var origin = WriteOrigin()
+    var former = EntryChange.Former.unknown
 }

@@ -125,7 +125,7 @@ extension Database {
     /// - Returns: what the answer has to wait for.
     package func setBlindly(
         _ key: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer, rule: DeadlineRule = .governed,
-        codec: Codec = .raw, now: Int64, durability: Durability? = nil
+        codec: Codec = .raw, now: Int64, durability: Durability? = nil, origin: WriteOrigin = WriteOrigin()
     ) throws(LarderError) -> CommitTicket {
         try ForkGuard.check("update")
         let hash = Key.hash(key)
@@ -138,6 +138,11 @@ extension Database {
         let sequence = pipeline.enqueue(durability ?? context.options.durability) { batch, sequence in
             batch.select(database: name, number: number, epoch: store.epoch)
             batch.put(key: key, header: header, payload: payload, sequence: sequence)
+            if context.changes.isOn {
+                batch.changes.append(
+                    EntryChange(
+                        database: self, key: Array(key), kind: .stored(header), former: .unknown, origin: origin))
+            }
         }
         _ = shard.put(key, hash, header, payload, sequence: sequence)
         return CommitTicket(sequence: max(sequence, stateSequence))

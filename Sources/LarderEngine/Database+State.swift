@@ -27,12 +27,15 @@ extension Database {
         let sequence = pipeline.enqueue(
             perform: perform,
             committed: { [self] sequence in
-                withAllShards {
+                let was = withAllShards { () -> State in
+                    let was = durable
                     // Once it is durable nobody has to wait for it any more.
                     if applied.sequence == sequence { applied.sequence = 0 }
                     durable = state
                     durable.sequence = 0
+                    return was
                 }
+                context.changes.tell(self, was: was, is: state)
                 committed()
             })
         applied.sequence = sequence

@@ -142,10 +142,11 @@ extension Database {
     /// Puts operations into the batch of their commit unit.
     func write(_ operations: [CommitOperation], into batch: JournalBatch, _ store: EpochStore, _ sequence: UInt64) {
         batch.select(database: name, number: number, epoch: store.epoch)
+        noteChanges(operations, in: batch)
         for operation in operations {
             operation.key.withBytes { key in
                 switch operation {
-                case .put(_, let record):
+                case .put(_, let record, _):
                     record.stored.withUnsafeBytes { batch.put(key: key, record: $0, sequence: sequence) }
                 case .remove: batch.remove(key: key, sequence: sequence)
                 }
@@ -160,7 +161,7 @@ extension Database {
             let shard = shard(Shard.index(hash))
             operation.key.withBytes { key in
                 switch operation {
-                case .put(_, let record):
+                case .put(_, let record, _):
                     record.stored.withUnsafeBytes { shard.put(key, hash, stored: $0, sequence: sequence) }
                 case .remove: shard.remove(key, hash, sequence: sequence)
                 }

@@ -9,6 +9,7 @@ final class EngineContext: Sendable {
     let time: EngineTime
     let statistics = Statistics()
     let graveyard = Graveyard()
+    let changes = ChangeFeed()
     let memory: MemoryBudget
     private let blockCache: BlockCache
     /// The last commit unit that the journal had at the start; `max` where nobody knows.

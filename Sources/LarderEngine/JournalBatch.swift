@@ -17,6 +17,8 @@ final class JournalBatch: @unchecked Sendable {
     /// The sequence of the last operation; 0 while there is none.
     private(set) var lastSequence: UInt64 = 0
     private(set) var operationCount = 0
+    /// What the operations are to those who listen to changes; empty while nobody does.
+    var changes: [EntryChange] = []
     /// Why this batch cannot be written: an errno. 0 while it can.
     private(set) var defect: Int32 = 0
 
@@ -105,6 +107,7 @@ final class JournalBatch: @unchecked Sendable {
         defect = 0
         end = JournalFormat.frameHeaderBytes
         selectedNumber = nil
+        if !changes.isEmpty { changes = [] }
         if capacity > Self.keptBytesMax {
             free(memory)
             memory = nil

@@ -26,6 +26,7 @@ struct RecordScan {
             let found = try Self.collect(from: start, store)
             next = found.count < Self.recordsPerStep ? nil : found.last.map { $0.key.stored + [0] }
             var removal = Sweeper.Removal()
+            var changes: [EntryChange] = []
             let batch = LevelDB.WriteBatch()
             let rules = ExpiryIndex.Rules(state.rules.policy)
             let removalRules = database.removalRules
@@ -36,6 +37,9 @@ struct RecordScan {
                     // A dirty entry is the checkpoint's matter, which removes what is beneath if that is to go.
                     guard database.letGo(candidate.key) else { continue }
                     batch.delete(candidate.key.stored)
+                    if let change = database.sweptChange(Array(candidate.key.bytes), header, state.rules) {
+                        changes.append(change)
+                    }
                     removal.entries += 1
                     removal.bytes += candidate.byteCount
                 } else if indexingFor != nil, header.rule == .governed {
@@ -47,6 +51,7 @@ struct RecordScan {
                 }
             }
             if !batch.isEmpty { try store.write(batch, sync: false) }
+            database.context.changes.tell(changes)
             return removal
         }
         resume = next

@@ -133,6 +133,7 @@ struct Sweeper {
     {
         let removal = try store.indexLock.withLock { () throws(LarderError) in
             var removal = Removal()
+            var changes: [EntryChange] = []
             let batch = LevelDB.WriteBatch()
             for index in due {
                 guard let (bucket, key) = index.withUnsafeBytes({ ExpiryIndex.parse($0) }) else {
@@ -142,7 +143,8 @@ struct Sweeper {
                 switch try judge(index, bucket, key, database, store) {
                 case .keep: break
                 case .dropIndex: batch.delete(index)
-                case .remove(let byteCount):
+                case .remove(let byteCount, let change):
+                    if let change { changes.append(change) }
                     batch.delete(index)
                     batch.delete(key.stored)
                     removal.entries += 1
@@ -150,6 +152,7 @@ struct Sweeper {
                 }
             }
             if !batch.isEmpty { try store.write(batch, sync: false) }
+            database.context.changes.tell(changes)
             return removal
         }
         database.context.statistics.indexSwept.add(due.count)
@@ -159,7 +162,7 @@ struct Sweeper {
 
     private enum Judgement {
         case keep, dropIndex
-        case remove(byteCount: Int)
+        case remove(byteCount: Int, EntryChange?)
     }
 
     /// What is to become of an index record that is due.
@@ -179,7 +182,9 @@ struct Sweeper {
         guard let header = try? parsed.get() else { return .keep }
         let rules = database.rules
         if database.removalRules.isExpired(header, now: database.now()) {
-            return database.letGo(key) ? .remove(byteCount: key.stored.count + count) : .dropIndex
+            guard database.letGo(key) else { return .dropIndex }
+            return .remove(
+                byteCount: key.stored.count + count, database.sweptChange(Array(key.bytes), header, rules))
         }
         return mayBeOwn(index, bucket, header, ExpiryIndex.key(for: key, header, policy: rules.policy))
             ? .keep : .dropIndex

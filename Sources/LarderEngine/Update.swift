@@ -17,6 +17,8 @@ package struct Update {
     /// Changes of `loaded` by the command of a transaction that runs now, so that they can be taken back; nil outside.
     private var undo: [(slot: Int, record: Record?)]?
     private(set) var operations: [CommitOperation] = []
+    /// By what the following operations are done.
+    package var origin = WriteOrigin()
 
     /// Takes what is stored, in the order of `keys`; nothing for a command that does not load.
     /// - Throws: where the command needs a whole record that cannot be read.
@@ -76,7 +78,7 @@ package struct Update {
 
     /// Stores a record under the key at `index`.
     package mutating func put(_ index: Int, _ record: Record) {
-        operations.append(.put(keys[index], record))
+        operations.append(.put(keys[index], record, changeNote(index)))
         note(index, record)
     }
 
@@ -109,8 +111,14 @@ package struct Update {
 
     /// Removes the key at `index`, whatever is stored there.
     package mutating func remove(_ index: Int) {
-        operations.append(.remove(keys[index]))
+        operations.append(.remove(keys[index], changeNote(index)))
         note(index, nil)
+    }
+
+    private func changeNote(_ index: Int) -> ChangeNote {
+        if loaded.isEmpty { return ChangeNote(origin: origin) }
+        let former = current(index).map { EntryChange.Former.fresh($0.header.rule) } ?? .absent
+        return ChangeNote(origin: origin, former: former)
     }
 
     /// Two indices may name the same key: what one wrote the other sees.

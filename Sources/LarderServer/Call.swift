@@ -133,6 +133,19 @@ struct Call {
     mutating func read(_ index: Int, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void)
         throws(CommandError) -> Bool
     {
+        guard session.tracksReads else { return try readEntry(index, body) }
+        var found: RecordHeader?
+        let isFresh = try readEntry(index) { header, payload in
+            found = header
+            body(header, payload)
+        }
+        if let found { note(try key(index), found, rules) }
+        return isFresh
+    }
+
+    private mutating func readEntry(_ index: Int, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void)
+        throws(CommandError) -> Bool
+    {
         let key = try key(index)
         let open = try session.snapshot()
         if let run {
@@ -228,15 +241,21 @@ struct Call {
     mutating func update<Result>(
         _ keys: [Key], loading: Bool, headersOnly: Bool = false, _ body: (inout Update) throws(LarderError) -> Result
     ) throws(CommandError) -> Result {
+        // The event of a new entry can be told only by who has looked.
+        let loading = loading || server.notifier.needsFormer
         if let run {
             var result: Result?
-            try run.update(database, keys) { (update) throws(LarderError) in result = try body(&update) }
+            try run.update(database, keys) { (update) throws(LarderError) in
+                prepare(&update, hasLoaded: loading)
+                result = try body(&update)
+            }
             guard let result else { preconditionFailure("the body of an update was not called") }
             return result
         }
         do throws(LarderError) {
             var result: Result?
             let ticket = try perform(keys, loading: loading, headersOnly: headersOnly) { (update) throws(LarderError) in
+                prepare(&update, hasLoaded: loading)
                 result = try body(&update)
             }
             if let ticket {
@@ -250,6 +269,24 @@ struct Call {
         throw cold()
     }
 
+    /// What those are told who listen to changes, and who track what they read.
+    private func prepare(_ update: inout Update, hasLoaded: Bool) {
+        update.origin = WriteOrigin(tag: spec?.tag.rawValue ?? 0, client: session.id)
+        guard hasLoaded, session.tracksReads else { return }
+        for index in update.keys.indices {
+            if let header = update.current(index)?.header { note(update.keys[index], header, update.rules) }
+        }
+    }
+
+    /// The command's row of the table.
+    private var spec: CommandSpec? { command?.spec ?? session.lastSpec }
+
+    /// Notes when an entry ends by itself that the client may keep.
+    private func note(_ key: Key, _ header: RecordHeader, _ rules: FreshnessRules) {
+        guard let deadline = rules.deadline(header) else { return }
+        server.tracking.didRead(Array(key.bytes), deadline: deadline)
+    }
+
     /// Runs one change of entries of the connection's database and of another one, as one commit unit. The other one gets
     /// files first if it has none and something could be written to it.
     mutating func update<Result>(
@@ -259,6 +296,8 @@ struct Call {
         if let run {
             var result: Result?
             try run.update(database, keys, and: other, otherKeys) { (update, otherUpdate) throws(LarderError) in
+                prepare(&update, hasLoaded: true)
+                prepare(&otherUpdate, hasLoaded: true)
                 result = try body(&update, &otherUpdate)
             }
             guard let result else { preconditionFailure("the body of an update was not called") }
@@ -279,6 +318,8 @@ struct Call {
             var result: Result?
             let ticket = try database.perform(keys, and: other, otherKeys, now: now, onlyIfHot: !mayBlock) {
                 (update, otherUpdate) throws(LarderError) in
+                prepare(&update, hasLoaded: true)
+                prepare(&otherUpdate, hasLoaded: true)
                 result = try body(&update, &otherUpdate)
             }
             if let ticket {

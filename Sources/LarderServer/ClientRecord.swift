@@ -27,6 +27,9 @@ final class ClientRecord: @unchecked Sendable {
     let channels = Atomic<Int>(0)
     let patterns = Atomic<Int>(0)
     let shardChannels = Atomic<Int>(0)
+    /// The connection that is told of what this one reads: -1 while it does not track, 0 for itself.
+    let redirect = Atomic<Int>(-1)
+    let isBroadcast = Atomic<Bool>(false)
     let protocolVersion = Atomic<Int>(2)
     let inputBytes = Atomic<Int>(0)
     let outputBytes = Atomic<Int>(0)
@@ -85,6 +88,7 @@ final class ClientRecord: @unchecked Sendable {
         if isMonitor.load(ordering: .relaxed) { flags += "O" }
         if subscriptionCount > 0 { flags += "P" }
         if queuedCommands.read() >= 0 { flags += "x" }
+        if redirect.read() >= 0 { flags += isBroadcast.load(ordering: .relaxed) ? "tB" : "t" }
         // Every connection is one of a Unix socket.
         flags += "U"
         if isNoEvict.load(ordering: .relaxed) { flags += "e" }
@@ -107,7 +111,7 @@ final class ClientRecord: @unchecked Sendable {
             ("ssub", "\(shardChannels.read())"), ("multi", "\(queuedCommands.read())"), ("qbuf", "\(input)"),
             ("qbuf-free", "0"), ("argv-mem", "0"), ("multi-mem", "\(queued)"), ("rbs", "\(output)"), ("rbp", "0"),
             ("obl", "\(output)"), ("oll", "0"), ("omem", "0"), ("tot-mem", "\(input + output + queued)"),
-            ("events", "r"), ("cmd", command), ("user", "default"), ("redir", "-1"),
+            ("events", "r"), ("cmd", command), ("user", "default"), ("redir", "\(redirect.read())"),
             ("resp", "\(protocolVersion.read())"), ("lib-name", names.library), ("lib-ver", names.libraryVersion),
             ("watch", "\(watchedKeys.read())"),
         ]

@@ -26,6 +26,8 @@ package final class CommandSpec: Sendable {
     /// What comes back.
     package let reply: String
     let run: Handler
+    /// What its writes are called in events.
+    let tag: WriteTag
     /// The commands that the second word of a call chooses from; this row itself is then never run. Their names are
     /// `command|subcommand`.
     package let subcommands: [CommandSpec]
@@ -45,6 +47,7 @@ package final class CommandSpec: Sendable {
         run: @escaping Handler = { _ throws(CommandError) in throw .syntax }
     ) {
         self.name = name
+        tag = WriteTag(command: name)
         self.subcommands = subcommands
         // What is found by its second word has the part behind the bar.
         let own = name.split(separator: "|").last.map(String.init) ?? name

@@ -38,6 +38,14 @@ extension CommandTable {
         client(
             "unblock", arity: -3, admin: true, "id [TIMEOUT|ERROR]", "0: no command blocks a connection.",
             ClientCommands.unblock),
+        client(
+            "tracking", arity: -3,
+            "ON|OFF [REDIRECT id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]",
+            "Whether the connection is told when what it has read changes.", TrackingCommands.tracking),
+        client(
+            "caching", arity: 3, "YES|NO", "Whether what the next command reads is tracked.", TrackingCommands.caching),
+        client("getredir", arity: 2, "", "Which connection is told instead.", TrackingCommands.redirection),
+        client("trackinginfo", arity: 2, "", "How the connection tracks what it reads.", TrackingCommands.info),
         .help("client"),
     ]
 

@@ -112,6 +112,7 @@ enum ConnectionCommands {
         let session = call.session
         session.discardTransaction()
         session.endSubscriptions()
+        if session.tracking != nil { session.track(nil) }
         session.see(.current)
         session.select(call.server.standardDatabase)
         session.endMonitoring()

@@ -26,6 +26,10 @@ package struct Limits: Sendable {
     package var subscriberSoftMilliseconds: Int64 = 60_000
     /// Bytes of messages that may wait for loops that are busy before publishers wait too: 64 MiB.
     package var undeliveredBytesMax = 64 << 20
+    /// Keys that clients which track what they read may have read altogether (`--max-tracked-keys`).
+    package var trackedKeysMax = 1_000_000
+    /// Entries with a deadline of their own that are watched for notifications of their expiry (`--max-watched-deadlines`).
+    package var watchedDeadlinesMax = 1_000_000
     /// Snapshots open at a time, of all connections.
     package var snapshotsMax = 64
     /// How long a snapshot may stay open, in milliseconds: 5 minutes. It pins files.

@@ -182,6 +182,18 @@ package enum ProtocolPage {
     /// Where we differ from Redis on purpose, and why.
     package static let differences: [(what: String, why: String)] = [
         (
+            "Keyspace events: `evicted` and `keymiss` never come; a `SET` with a deadline that has passed tells nothing; `new` (n) comes right before the event of its key.",
+            "What leaves memory is still stored, and reads are not written down."
+        ),
+        (
+            "`expired` comes within a second of a deadline that an entry has of its own, once, for up to `--max-watched-deadlines` entries; for entries that follow a policy when their space is reclaimed; not for what expired while the daemon was down or nobody listened.",
+            "Expired entries are not served, whether or not anybody was told."
+        ),
+        (
+            "CLIENT TRACKING tells of entries that were read also when they end by themselves, follow a policy or not, and of everything when a policy changes. With BCAST, entries that follow a policy are told of when their space is reclaimed.",
+            "Nobody keeps what is stale."
+        ),
+        (
             "Entries without an `EX` expire after their database's policy, 7 days unless said otherwise.",
             "Nothing is kept forever unless someone says so: `--policy never`, `POLICY never`, `PERSIST`."
         ),

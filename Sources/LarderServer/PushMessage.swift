@@ -9,7 +9,7 @@ final class PushMessage: Sendable {
         /// One encoding, as RESP3 writes it; in RESP2 only its first byte is another.
         case message([UInt8])
         /// RESP2 has it as a message of a channel of its own, and only while the connection is in subscriber mode.
-        case invalidation(two: [UInt8], three: [UInt8])
+        case invalidation(two: [UInt8]?, three: [UInt8])
         /// RESP3 only.
         case three([UInt8])
         /// The same for every connection, in whichever mode.
@@ -64,6 +64,42 @@ final class PushMessage: Sendable {
                 }))
     }
 
+    // MARK: Tracking
+
+    /// Keys that were changed; nil for all.
+    /// - Parameter isRedirected: whether it goes to another connection than the one that reads.
+    static func invalidation(_ keys: [[UInt8]]?, isRedirected: Bool) -> PushMessage {
+        func write(_ buffer: inout ReplyBuffer) {
+            guard let keys else { return buffer.null() }
+            buffer.array(count: keys.count)
+            for key in keys { buffer.bulk(key) }
+        }
+        let three = encode { buffer in
+            buffer.push(count: 2)
+            buffer.bulk("invalidate")
+            write(&buffer)
+        }
+        guard isRedirected else { return PushMessage(.invalidation(two: nil, three: three)) }
+        let two = encode(.two) { buffer in
+            buffer.push(count: 3)
+            buffer.bulk("message")
+            buffer.bulk("__redis__:invalidate")
+            write(&buffer)
+        }
+        return PushMessage(.invalidation(two: two, three: three))
+    }
+
+    /// The connection is gone that was to be told.
+    static func redirectBroken(_ id: Int64) -> PushMessage {
+        PushMessage(
+            .three(
+                encode { buffer in
+                    buffer.push(count: 2)
+                    buffer.bulk("tracking-redir-broken")
+                    buffer.integer(id)
+                }))
+    }
+
     /// Writes the message as a connection gets it.
     /// - Parameter isSubscriber: whether the connection has subscriptions.
     func write(to replies: inout ReplyBuffer, isSubscriber: Bool) {
@@ -73,7 +109,12 @@ final class PushMessage: Sendable {
         case .line(let bytes): replies.raw(bytes)
         case .three(let bytes): if replies.version == .three { replies.raw(bytes) }
         case .invalidation(let two, let three):
-            if replies.version == .three { replies.raw(three) } else if isSubscriber { replies.raw(two) }
+
+            if replies.version == .three {
+                replies.raw(three)
+            } else if isSubscriber, let two {
+                replies.raw(two)
+            }
         }
     }
 }

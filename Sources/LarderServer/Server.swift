@@ -9,6 +9,8 @@ package enum Server {
         package var socketPath: String
         package var engine = EngineOptions()
         package var limits = Limits()
+        /// Which events are published, as Redis' `notify-keyspace-events` has it.
+        package var keyspaceEvents = ""
         /// Event loops, 1 to 64; connections are spread over them.
         package var threads = 1
         /// Whether SIGTERM and SIGINT stop the server.
@@ -114,8 +116,13 @@ package enum Server {
         let listener = Listener(descriptor, loops: loops, server: state, log: log)
         if configuration.handlesSignals { ProcessSettings.unblockStopSignals() }
         let signals = configuration.handlesSignals ? SignalWatch(loops[0]) { stopper.stop($0) } : nil
+        state.notifier.runInBackground { [weak workers] work in
+            // Where the pool is gone there is nobody left to be told.
+            workers?.submit(work)
+        }
         loops[0].onTick = {
             listener.tick()
+            state.notifier.tick()
             state.rates.note(at: engine.monotonic(), commands: state.statistics.total)
         }
         loops[0].onStopping = {
@@ -132,6 +139,9 @@ package enum Server {
         log.info(
             "new databases get the policy '\(engine.options.defaultPolicy)' (--policy): entries are not kept longer "
                 + "unless they or their database say so")
+        if !state.notifier.setEvents(configuration.keyspaceEvents) {
+            log.warning("notify-keyspace-events '\(configuration.keyspaceEvents)' is not understood")
+        }
         openDatabases(engine, configuration.limits.databasesOpenedAtStart, workers)
         onReady { stopper.stop($0) }
         loops[0].run()

@@ -91,7 +91,8 @@ struct ServerInfo {
             ("maxclients", "\(server.settings.clientsMax.read())"),
             ("client_recent_max_input_buffer", "\(records.map { $0.inputBytes.read() }.max() ?? 0)"),
             ("client_recent_max_output_buffer", "\(records.map { $0.outputBytes.read() }.max() ?? 0)"),
-            ("blocked_clients", "0"), ("tracking_clients", "0"), ("clients_in_timeout_table", "0"),
+            ("blocked_clients", "0"), ("tracking_clients", "\(server.tracking.trackingClients)"),
+            ("clients_in_timeout_table", "0"),
         ]
     }
 

@@ -33,6 +33,10 @@ package final class ServerState: Sendable {
     let clientsRefused = Atomic<Int>(0)
     let counts = EntryCounts()
     let pubsub: PubSub
+    let directory = ConnectionDirectory()
+    let tracking: Tracking
+    /// Keyspace notifications and what clients that track are told.
+    package let notifier: Notifier
     private let nextClient = Atomic<Int>(1)
     private let stopHandler: @Sendable (String) -> Void
     /// Called on the thread that may block, before it runs a session. For tests, which make it wait.
@@ -53,6 +57,9 @@ package final class ServerState: Sendable {
         saves = Saves(now: engine.now())
         runID = String((0..<40).map { _ in "0123456789abcdef".randomElement() ?? "0" })
         pubsub = PubSub(pendingBytesMax: limits.undeliveredBytesMax)
+        tracking = Tracking(directory: directory, keysMax: limits.trackedKeysMax)
+        notifier = Notifier(
+            engine: engine, pubsub: pubsub, tracking: tracking, deadlinesMax: limits.watchedDeadlinesMax)
         stopHandler = onStopRequest
         standardDatabase = try engine.database(DatabaseName.standard)
         scanCursors = ScanCursors(most: limits.scanCursorsMax)

@@ -77,7 +77,11 @@ extension Session {
 
     /// To be called when something changed by which common commands mean something else.
     func noteMode() {
-        takesShortWays = subscriptions == nil && transaction == nil && isAuthenticated && replyMode == .on
+        let tracks = tracking.map { !$0.isBroadcast } ?? false
+        takesShortWays =
+            subscriptions == nil && transaction == nil && isAuthenticated && replyMode == .on && !tracks
+        record.redirect.store(tracking.map { Int($0.redirect) } ?? -1, ordering: .relaxed)
+        record.isBroadcast.store(tracking?.isBroadcast ?? false, ordering: .relaxed)
         record.channels.store(subscriptions?.count(.channel) ?? 0, ordering: .relaxed)
         record.patterns.store(subscriptions?.count(.pattern) ?? 0, ordering: .relaxed)
         record.shardChannels.store(subscriptions?.count(.shardChannel) ?? 0, ordering: .relaxed)

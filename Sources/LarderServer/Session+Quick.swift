@@ -161,7 +161,7 @@ extension Session {
     private func setQuickly(_ arguments: RequestArguments, _ now: Int64) -> Bool {
         let key = arguments[1]
         let value = arguments[2]
-        guard key.count <= Key.bytesMax, !server.isCongested else { return false }
+        guard key.count <= Key.bytesMax, !server.isCongested, !server.notifier.needsFormer else { return false }
         var rule = DeadlineRule.governed
         if arguments.count > 3 {
             guard let deadline = quickDeadline(arguments, now) else { return false }
@@ -171,7 +171,9 @@ extension Session {
         let stored = quickDatabase._withUnsafeGuaranteedRef { database -> CommitTicket? in
             do throws(LarderError) {
                 // Where files are not open, or take no writes, this throws before anything is done.
-                return try database.setBlindly(key, payload: value, rule: rule, now: now)
+                return try database.setBlindly(
+                    key, payload: value, rule: rule, now: now,
+                    origin: WriteOrigin(tag: WriteTag.set.rawValue, client: id))
             } catch {
                 return nil
             }

@@ -211,6 +211,7 @@ extension Session {
             attempt.next += 1
             let start = sentBytes + replies.count
             var call = Call(self, server, now: now, mayBlock: false, command: command, run: run)
+            willRead(command.spec, count: command.count) { command[$0] }
             let begin = nanoseconds()
             do throws(CommandError) {
                 switch try command.spec.run(&call) {
@@ -245,6 +246,8 @@ extension Session {
 
     /// Forgets the transaction that EXEC has begun.
     func endExecution() {
+        guard execution != nil else { return }
+        caching = nil
         execution?.endWatches()
         let pushes = execution?.pushes ?? []
         let start = execution?.start

@@ -64,7 +64,7 @@ package final class Session: @unchecked Sendable {
     /// A parsed command that has not run yet, because files had to be opened, the disk to be read, or commits had to
     /// catch up.
     private var hasCommand = false
-    private var lastSpec: CommandSpec?
+    private(set) var lastSpec: CommandSpec?
 
     private(set) var database: Database {
         didSet { quickDatabase = Unmanaged.passUnretained(database) }
@@ -81,6 +81,10 @@ package final class Session: @unchecked Sendable {
     var allowsQuickCommands = true
     /// Whether nothing about the connection makes common commands mean something else.
     var takesShortWays = true
+    /// What CLIENT TRACKING has begun.
+    var tracking: TrackingClient?
+    /// What CLIENT CACHING said of the next command.
+    var caching: Bool?
     /// Whether commands run on the session's event loop just now.
     private(set) var isOnLoop = true
     /// What commands of a transaction publish once it is applied.
@@ -124,6 +128,7 @@ package final class Session: @unchecked Sendable {
         quickDatabase = Unmanaged.passUnretained(server.standardDatabase)
         parserMemory.initialize(to: RequestParser(limits: server.limits.requests))
         replyMemory.initialize(to: ReplyBuffer())
+        server.directory.add(id, self.pushes)
         quickMemory.initialize(to: QuickCounts())
         isAuthenticated = server.password == nil
         noteMode()
@@ -133,6 +138,8 @@ package final class Session: @unchecked Sendable {
     deinit {
         // A connection that is lost while another thread has its session is not told of its end.
         endSubscriptions()
+        if tracking != nil { track(nil) }
+        server.directory.remove(id)
         // Where it was away when the connection was closed, nobody called `end`.
         endMonitoring()
         server.clientRegistry.remove(id)
@@ -243,6 +250,8 @@ package final class Session: @unchecked Sendable {
             if let pause = obstacle(spec, mayBlock: mayBlock) { return pause }
             hasCommand = false
             hasStarted = true
+            if tracking != nil { willRead(spec, count: parser.argumentCount) { parser.argument($0) } }
+            defer { if !call.isCold { endCaching(spec) } }
             record.lastCommand.store(spec.number, ordering: .relaxed)
             begin = nanoseconds()
             switch try spec.run(&call) {
@@ -463,6 +472,8 @@ package final class Session: @unchecked Sendable {
     func end() {
         isClosing = true
         endSubscriptions()
+        if tracking != nil { track(nil) }
+        server.directory.remove(id)
         view = .current
         discardTransaction()
         endExecution()

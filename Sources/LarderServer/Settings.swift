@@ -160,6 +160,15 @@ enum SettingsTable {
             "latency-monitor-threshold", 0...Int64.max,
             get: { $0.latency.threshold.load(ordering: .relaxed) },
             set: { $0.latency.threshold.store($1, ordering: .relaxed) }),
+        Setting(
+            "notify-keyspace-events",
+            .checked { text in
+                guard Notifier.isValid(text) else { return .failure(Setting.Problem(text: Notifier.eventsError)) }
+                return .success { _ = $0.notifier.setEvents(text) }
+            }, { $0.notifier.eventsText }),
+        Setting("tracking-table-max-keys") { String($0.limits.trackedKeysMax) },
+        Setting("larder-max-subscriber-output") { String($0.limits.subscriberBytesMax) },
+        Setting("larder-max-watched-deadlines") { String($0.limits.watchedDeadlinesMax) },
         Setting("larder-version") { _ in Version.text },
         Setting("larder-policy") { "\($0.engine.options.defaultPolicy)" },
         Setting("larder-durability") { $0.engine.options.durability.rawValue },

@@ -29,6 +29,14 @@ enum Help {
           --threads N        event loops, 1 to 64 (default: 1)
           --max-clients N    connections at a time (default: 10000)
           --max-databases N  databases in the larder (default: 64)
+          --notify-keyspace-events FLAGS
+                             events of entries that are published, as in Redis: K, E or both, and A or some of
+                             g $ x e n (default: none)
+          --max-tracked-keys N
+                             keys that clients which track what they read may have read (default: 1000000)
+          --max-watched-deadlines N
+                             entries with a deadline of their own of which the expiry is told in time
+                             (default: 1000000)
           --max-subscriber-output BYTES
                              messages that a subscriber may leave unread (default: 32M),
                              and for a minute a quarter of that

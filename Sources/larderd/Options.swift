@@ -69,6 +69,7 @@ struct Options {
     private mutating func takeValue(_ name: String, _ inline: String?) throws(Failure) {
         let known = [
             "--dir", "--socket", "--policy", "--durability", "--threads", "--log-level", "--max-clients",
+            "--max-tracked-keys", "--max-watched-deadlines", "--notify-keyspace-events",
             "--max-databases", "--max-reply", "--max-transaction", "--max-watched-keys", "--memory", "--checkpoint",
             "--max-subscriber-output", "--password-file", "--reply-timeout",
         ]
@@ -107,6 +108,14 @@ struct Options {
             configuration.engine.journalSegmentBytes = min(
                 configuration.engine.journalSegmentBytes, max(64 << 10, bytes / 4))
         case "--max-reply": configuration.limits.replyBytesMax = try byteCount(name, value)
+        case "--max-tracked-keys": configuration.limits.trackedKeysMax = try number(name, value, 1...1_000_000_000)
+        case "--max-watched-deadlines":
+            configuration.limits.watchedDeadlinesMax = try number(name, value, 0...1_000_000_000)
+        case "--notify-keyspace-events":
+            guard Notifier.isValid(value) else {
+                throw Failure(description: "\(name) \(value): \(Notifier.eventsError)")
+            }
+            configuration.keyspaceEvents = value
         case "--max-transaction": configuration.limits.transactionBytesMax = try byteCount(name, value)
         case "--max-watched-keys": configuration.limits.watchedKeysMax = try number(name, value, 0...1_000_000)
         case "--max-subscriber-output": configuration.limits.subscriberBytesMax = try byteCount(name, value)

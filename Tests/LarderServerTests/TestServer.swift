@@ -83,6 +83,7 @@ final class Mailbox<Value: Sendable>: @unchecked Sendable {
     private var values: [Value] = []
 
     func add(_ value: Value) { lock.withLock { values.append(value) } }
+    func set(_ new: [Value]) { lock.withLock { values = new } }
     var all: [Value] { lock.withLock { values } }
 }
 

@@ -30,14 +30,35 @@ struct PushStep: CustomStringConvertible, Sendable {
     private final class Side {
         private let connect: () throws -> SocketClient
         private var clients: [String: SocketClient] = [:]
+        private var ids: [String: String] = [:]
 
         init(_ connect: @escaping () throws -> SocketClient) { self.connect = connect }
 
         func client(_ name: String) throws -> SocketClient {
             if let client = clients[name] { return client }
             let client = try connect()
+            let id = String(decoding: try client.call(["CLIENT", "ID"]).dropFirst().dropLast(2), as: UTF8.self)
             clients[name] = client
+            ids[name] = id
             return client
+        }
+
+        /// The words, with the numbers of connections in the place of their names in braces.
+        func words(_ step: PushStep) -> [[UInt8]] {
+            step.command.words.map { word in
+                guard word.first == UInt8(ascii: "{"), word.count == 3 else { return word }
+                return Array((ids[String(decoding: word[1...1], as: UTF8.self)] ?? "?").utf8)
+            }
+        }
+
+        /// A reply with the names of connections in the place of their numbers.
+        func named(_ reply: [UInt8]) -> [UInt8] {
+            var text = String(decoding: reply, as: UTF8.self)
+            guard text.contains("redirect") || text.contains("redir-broken") || text.hasPrefix(":") else {
+                return reply
+            }
+            for (name, id) in ids { text = text.replacing("\r\n:\(id)\r\n", with: "\r\n:{\(name)}\r\n") }
+            return Array(text.utf8)
         }
 
         var names: [String] { clients.keys.sorted() }
@@ -58,14 +79,24 @@ struct PushStep: CustomStringConvertible, Sendable {
         let (one, other) = (Side { try redis.connect() }, Side { try daemon.connect() })
         for line in script.split(separator: "\n") where !line.hasPrefix("#") {
             let step = PushStep(String(line))
-            try one.client(step.sender).send(encodeRequest(step.command.words))
-            try other.client(step.sender).send(encodeRequest(step.command.words))
+            if step.command.line == "EOF" {
+                // Which connection is gone is known before its socket is closed.
+                #expect(try one.client(step.sender).receiveToEnd() == other.client(step.sender).receiveToEnd())
+                continue
+            }
+            let (redisClient, larderClient) = (try one.client(step.sender), try other.client(step.sender))
+            try redisClient.send(encodeRequest(one.words(step)))
+            try larderClient.send(encodeRequest(other.words(step)))
             for (name, count) in step.received {
                 var expected = try receive(one.client(name), count, "redis at \(step)")
                 var found = try receive(other.client(name), count, "larder at \(step)")
                 if step.command.comparison == .unordered {
                     expected.sort { $0.lexicographicallyPrecedes($1) }
                     found.sort { $0.lexicographicallyPrecedes($1) }
+                }
+                if step.line.contains("CLIENT") || step.line.contains("SET") {
+                    expected = expected.map { one.named($0) }
+                    found = found.map { other.named($0) }
                 }
                 // HELLO tells numbers of connections and versions, which differ.
                 if step.line.contains("HELLO") { (expected, found) = ([], []) }
@@ -82,5 +113,19 @@ struct PushStep: CustomStringConvertible, Sendable {
 
     @Test(arguments: ["1", "2", "4"]) func publishAndSubscribe(_ threads: String) throws {
         try run(PushScript.pubsub, ["--threads", threads])
+    }
+
+    @Test(arguments: ["1", "2", "4"]) func tracking(_ threads: String) throws {
+        try run(PushScript.tracking, ["--threads", threads])
+    }
+
+    @Test(arguments: ["1", "4"]) func events(_ threads: String) throws {
+        let events = ["--notify-keyspace-events", "KEA"]
+        try run(PushScript.events, ["--threads", threads] + events, redis: events)
+    }
+
+    @Test(arguments: ["1", "2", "4"]) func notifications(_ threads: String) throws {
+        let events = ["--notify-keyspace-events", "KEAn"]
+        try run(PushScript.notifications, ["--threads", threads] + events, redis: events)
     }
 }

@@ -1,0 +1,117 @@
+import Synchronization
+import Threading
+
+/// By whom and by what an entry is written. Means nothing to the engine; who listens to changes gets it back.
+package struct WriteOrigin: Hashable, Sendable {
+    /// What kind of command it is.
+    package var tag: UInt16
+    /// Which client; 0 for none.
+    package var client: Int64
+
+    package init(tag: UInt16 = 0, client: Int64 = 0) {
+        self.tag = tag
+        self.client = client
+    }
+}
+
+/// What happened to one entry, and is committed.
+package struct EntryChange: Sendable {
+    package enum Kind: Sendable {
+        case stored(RecordHeader)
+        case removed
+        /// It was found to be expired when its space was reclaimed; `deadline` is when that was.
+        case swept(RecordHeader, deadline: Int64)
+    }
+
+    /// What there was before.
+    package enum Former: Sendable, Equatable {
+        /// Nobody looked.
+        case unknown
+        /// Nothing that could be read.
+        case absent
+        case fresh(DeadlineRule)
+    }
+
+    package let database: Database
+    package let key: [UInt8]
+    package let kind: Kind
+    package let former: Former
+    package let origin: WriteOrigin
+}
+
+/// Is told what was committed, in the order of the commits, before those who wrote it get their answer. Called by any
+/// thread, possibly with shards locked: must be short, must not block, must not call the engine.
+package protocol ChangeObserver: AnyObject, Sendable {
+    func changed(_ changes: [EntryChange])
+    /// A database has lost all its entries.
+    func emptied(_ database: Database)
+    /// Entries of a database that follow its policy may end at another time than before.
+    func policyChanged(_ database: Database)
+}
+
+/// Tells an observer what is committed, while there is one that wants to know.
+///
+/// While it is off a write costs one relaxed load more. What is applied after it was turned on is told; of what is under
+/// way meanwhile, a part.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the observer is read and written with the lock held.
+package final class ChangeFeed: @unchecked Sendable {
+    private let isTurnedOn = Atomic<Bool>(false)
+    private let lock = Lock()
+    private weak var observer: (any ChangeObserver)?
+
+    init() {}
+
+    /// Whether changes are to be noted.
+    package var isOn: Bool { isTurnedOn.load(ordering: .relaxed) }
+
+    package func observe(_ observer: any ChangeObserver) { lock.withLock { self.observer = observer } }
+
+    package func turn(on: Bool) { isTurnedOn.store(on, ordering: .sequentiallyConsistent) }
+
+    func tell(_ changes: [EntryChange]) {
+        if !changes.isEmpty { current?.changed(changes) }
+    }
+
+    /// Tells how a database differs from what it was.
+    func tell(_ database: Database, was: Database.State, is new: Database.State) {
+        guard isOn, let current else { return }
+        if was.store !== new.store { current.emptied(database) }
+        if was.rules != new.rules { current.policyChanged(database) }
+    }
+
+    private var current: (any ChangeObserver)? { isOn ? lock.withLock { observer } : nil }
+}
+
+extension Database {
+    /// Notes operations of a unit with the batch that commits it, for ``ChangeFeed``.
+    func noteChanges(_ operations: [CommitOperation], in batch: JournalBatch) {
+        guard context.changes.isOn else { return }
+        for operation in operations {
+            switch operation {
+            case .put(let key, let record, let note):
+                batch.changes.append(
+                    EntryChange(
+                        database: self, key: Array(key.bytes), kind: .stored(record.header), former: note.former,
+                        origin: note.origin))
+            case .remove(let key, let note):
+                batch.changes.append(
+                    EntryChange(
+                        database: self, key: Array(key.bytes), kind: .removed, former: note.former,
+                        origin: note.origin))
+            }
+        }
+    }
+
+    /// An entry that is expired and whose space is reclaimed; nil while nobody wants to know.
+    func sweptChange(_ key: [UInt8], _ header: RecordHeader, _ rules: FreshnessRules) -> EntryChange? {
+        guard context.changes.isOn, let deadline = rules.deadline(header) else { return nil }
+        return EntryChange(
+            database: self, key: key, kind: .swept(header, deadline: deadline), former: .absent, origin: WriteOrigin())
+    }
+}
+
+extension Engine {
+    /// Tells what is committed.
+    package var changes: ChangeFeed { context.changes }
+}

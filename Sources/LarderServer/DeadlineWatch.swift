@@ -1,0 +1,75 @@
+import LarderEngine
+
+/// Deadlines of entries, the nearest first: who is to be told when entries end by themselves.
+///
+/// A heap beside a table: a deadline that was replaced stays in the heap until its time, and is passed over then.
+///
+/// A value; its owner guards it.
+struct DeadlineWatch<Key: Hashable> {
+    private struct Item {
+        let deadline: Int64
+        let key: Key
+    }
+
+    private var deadlines: [Key: Int64] = [:]
+    private var heap: [Item] = []
+
+    var count: Int { deadlines.count }
+
+    func deadline(_ key: Key) -> Int64? { deadlines[key] }
+
+    /// Sets or replaces the deadline of a key; nil for none.
+    mutating func set(_ key: Key, _ deadline: Int64?) {
+        guard deadlines[key] != deadline else { return }
+        deadlines[key] = deadline
+        guard let deadline else { return dropStale() }
+        heap.append(Item(deadline: deadline, key: key))
+        var child = heap.count - 1
+        while child > 0, heap[(child - 1) / 2].deadline > heap[child].deadline {
+            heap.swapAt(child, (child - 1) / 2)
+            child = (child - 1) / 2
+        }
+        dropStale()
+    }
+
+    /// What was replaced must not take more room than what is there.
+    private mutating func dropStale() {
+        guard heap.count > 64, heap.count > 2 * deadlines.count else { return }
+        // Sorted is a heap.
+        heap = deadlines.map { Item(deadline: $0.value, key: $0.key) }.sorted { $0.deadline < $1.deadline }
+    }
+
+    mutating func removeAll(where condition: (Key) -> Bool) {
+        deadlines = deadlines.filter { !condition($0.key) }
+        dropStale()
+    }
+
+    mutating func removeAll() { self = DeadlineWatch() }
+
+    /// Takes the next key out whose deadline has come.
+    mutating func popDue(now: Int64) -> Key? {
+        while let first = heap.first, first.deadline <= now {
+            popFirst()
+            if deadlines[first.key] == first.deadline {
+                deadlines[first.key] = nil
+                return first.key
+            }
+        }
+        return nil
+    }
+
+    private mutating func popFirst() {
+        let last = heap.removeLast()
+        guard !heap.isEmpty else { return }
+        heap[0] = last
+        var parent = 0
+        while true {
+            var least = parent
+            for child in [2 * parent + 1, 2 * parent + 2]
+            where child < heap.count && heap[child].deadline < heap[least].deadline { least = child }
+            if least == parent { return }
+            heap.swapAt(parent, least)
+            parent = least
+        }
+    }
+}

@@ -1,0 +1,124 @@
+import LarderEngine
+
+/// Which events of entries are published, as `notify-keyspace-events` says it.
+struct KeyspaceEvents: OptionSet, Sendable {
+    let rawValue: Int
+
+    /// To `__keyspace@<db>__:<key>`.
+    static let keyspace = KeyspaceEvents(rawValue: 1)
+    /// To `__keyevent@<db>__:<event>`.
+    static let keyevent = KeyspaceEvents(rawValue: 2)
+    static let generic = KeyspaceEvents(rawValue: 4)
+    static let string = KeyspaceEvents(rawValue: 8)
+    static let expired = KeyspaceEvents(rawValue: 16)
+    /// Known for Redis' sake: what leaves memory is still stored, so that there are no such events.
+    static let evicted = KeyspaceEvents(rawValue: 32)
+    static let new = KeyspaceEvents(rawValue: 64)
+    /// Known for Redis' sake; reads are not told of.
+    static let missed = KeyspaceEvents(rawValue: 128)
+    /// Of types that do not exist here: lists, sets, hashes, sorted sets, streams, modules.
+    private static let others: [(Character, KeyspaceEvents)] = [
+        ("l", KeyspaceEvents(rawValue: 256)), ("s", KeyspaceEvents(rawValue: 512)),
+        ("h", KeyspaceEvents(rawValue: 1024)), ("z", KeyspaceEvents(rawValue: 2048)),
+        ("t", KeyspaceEvents(rawValue: 4096)), ("d", KeyspaceEvents(rawValue: 8192)),
+    ]
+    private static let all: KeyspaceEvents = others.reduce([.generic, .string, .expired, .evicted]) { $0.union($1.1) }
+    /// In the order in which Redis shows them.
+    private static let letters: [(Character, KeyspaceEvents)] =
+        [("g", .generic), ("$", .string)] + others.prefix(4) + [("x", .expired), ("e", .evicted)] + others.suffix(2)
+
+    /// Nil where a letter is none of Redis'.
+    init?(_ text: String) {
+        self = []
+        for letter in text {
+            switch letter {
+            case "A": formUnion(Self.all)
+            case "K": insert(.keyspace)
+            case "E": insert(.keyevent)
+            case "m": insert(.missed)
+            case "n": insert(.new)
+            default:
+                guard let known = Self.letters.first(where: { $0.0 == letter }) else { return nil }
+                insert(known.1)
+            }
+        }
+    }
+
+    init(rawValue: Int) { self.rawValue = rawValue }
+
+    /// As Redis shows them, which leaves `n` out where all others are there.
+    var text: String {
+        var text = ""
+        if isSuperset(of: Self.all) {
+            text = "A"
+        } else {
+            for (letter, event) in Self.letters where contains(event) { text.append(letter) }
+            if contains(.new) { text.append("n") }
+        }
+        if contains(.keyspace) { text.append("K") }
+        if contains(.keyevent) { text.append("E") }
+        if contains(.missed) { text.append("m") }
+        return text
+    }
+
+    /// Whether any event would be published.
+    var isActive: Bool {
+        !isDisjoint(with: [.keyspace, .keyevent]) && !isDisjoint(with: [.generic, .string, .expired, .new])
+    }
+
+    static let errorText = "Invalid event class character. Use 'Ag$lshzxeKEtmdn'."
+}
+
+/// What a write is called in the events of its entries, as Redis names them.
+enum WriteTag: UInt16, Sendable {
+    case other, set, append, setrange, incrby, incrbyfloat, setbit, bitop, delete, getex, expire, persist, rename, copy,
+        move, restore
+
+    private static let byCommand: [String: WriteTag] = [
+        "set": .set, "setnx": .set, "setex": .set, "psetex": .set, "getset": .set, "mset": .set, "msetnx": .set,
+        "msetex": .set, "append": .append, "setrange": .setrange, "incr": .incrby, "decr": .incrby, "incrby": .incrby,
+        "decrby": .incrby, "incrbyfloat": .incrbyfloat, "setbit": .setbit, "bitfield": .setbit, "bitop": .bitop,
+        "getdel": .delete, "del": .delete, "unlink": .delete, "delex": .delete, "getex": .getex, "expire": .expire,
+        "pexpire": .expire, "expireat": .expire, "pexpireat": .expire, "persist": .persist, "rename": .rename,
+        "renamenx": .rename, "copy": .copy, "move": .move, "restore": .restore,
+    ]
+
+    init(command: String) { self = Self.byCommand[command] ?? .other }
+
+    typealias Event = (kind: KeyspaceEvents, name: String)
+
+    /// The events of an entry that was stored.
+    func stored(_ header: RecordHeader, _ former: EntryChange.Former) -> [Event] {
+        switch self {
+        case .set, .other:
+            // A deadline that was there before, and is the same, was kept.
+            guard case .own = header.rule, former != .fresh(header.rule) else { return [(.string, "set")] }
+            return [(.string, "set"), (.generic, "expire")]
+        case .append: return [(.string, "append")]
+        case .setrange: return [(.string, "setrange")]
+        case .incrby: return [(.string, "incrby")]
+        case .incrbyfloat: return [(.string, "incrbyfloat")]
+        case .setbit: return [(.string, "setbit")]
+        case .bitop: return [(.string, "set")]
+        case .expire: return [(.generic, "expire")]
+        case .getex:
+            if case .own = header.rule { return [(.generic, "expire")] }
+            return [(.generic, "persist")]
+        case .persist: return [(.generic, "persist")]
+        case .rename: return [(.generic, "rename_to")]
+        case .copy: return [(.generic, "copy_to")]
+        case .move: return [(.generic, "move_to")]
+        case .restore: return [(.generic, "restore")]
+        case .delete: return []
+        }
+    }
+
+    /// The event of an entry that was removed.
+    var removed: Event {
+        switch self {
+        case .rename: (.generic, "rename_from")
+        case .move: (.generic, "move_from")
+        default: (.generic, "del")
+        }
+    }
+}

@@ -1,0 +1,241 @@
+import LarderEngine
+import Synchronization
+import Threading
+
+/// Tells clients what happened to entries, as far as they want to know: keyspace notifications, and invalidations for those
+/// that track what they have read.
+///
+/// - Everything told is committed, and is on its way before the writer gets its answer.
+/// - Entries with a deadline of their own are told to have expired when it comes, once; those that follow a policy when
+///   their space is reclaimed. What expired before this process began is not told.
+/// - While nobody wants to know anything, nothing is noted anywhere.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: what is below "guarded" is read and written with the lock held.
+package final class Notifier: ChangeObserver, @unchecked Sendable {
+    /// One entry of one database.
+    private struct EntryName: Hashable {
+        let database: Database
+        let key: [UInt8]
+
+        static func == (left: EntryName, right: EntryName) -> Bool {
+            left.database === right.database && left.key == right.key
+        }
+
+        func hash(into hasher: inout Hasher) {
+            hasher.combine(ObjectIdentifier(database))
+            hasher.combine(key)
+        }
+    }
+
+    private let engine: Engine
+    private let pubsub: PubSub
+    private let tracking: Tracking
+    private let deadlinesMax: Int
+    private let startedAt: Int64
+    private let hasBackgroundWork = Atomic<Bool>(false)
+    private let lock = Lock()
+    // Guarded:
+    private var events: KeyspaceEvents = []
+    /// Deadlines that entries have of their own, while somebody wants to know of them.
+    private var deadlines = DeadlineWatch<EntryName>()
+    private var isWatching = false
+    /// How many scans for deadlines are under way, and what was changed meanwhile, of which they may not know.
+    private var scans = 0
+    private var changedSince: Set<EntryName> = []
+    private var background: @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() }
+
+    private static let slice = 256
+
+    init(engine: Engine, pubsub: PubSub, tracking: Tracking, deadlinesMax: Int) {
+        self.engine = engine
+        self.pubsub = pubsub
+        self.tracking = tracking
+        self.deadlinesMax = deadlinesMax
+        startedAt = engine.now()
+        engine.changes.observe(self)
+        tracking.onClientsChanged { [weak self] in self?.wishesChanged() }
+    }
+
+    /// Where what takes long is done; at once and here until this is set.
+    func runInBackground(_ background: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) {
+        lock.withLock { self.background = background }
+    }
+
+    // MARK: What is wanted
+
+    /// Which events are published, as `notify-keyspace-events` has it.
+    package var eventsText: String { lock.withLock { events }.text }
+
+    /// Changes which events are published. Thread-safe.
+    /// - Returns: false where the text is not understood; then nothing was changed.
+    package func setEvents(_ text: String) -> Bool {
+        guard let new = KeyspaceEvents(text) else { return false }
+        lock.withLock { events = new }
+        wishesChanged()
+        return true
+    }
+
+    package static func isValid(_ text: String) -> Bool { KeyspaceEvents(text) != nil }
+
+    /// What is wrong with a text that ``setEvents(_:)`` does not take.
+    package static var eventsError: String { KeyspaceEvents.errorText }
+
+    /// Whether a write has to look what was there before.
+    var needsFormer: Bool { formerIsNeeded.load(ordering: .relaxed) }
+    private let formerIsNeeded = Atomic<Bool>(false)
+
+    private func wishesChanged() {
+        let (begins, background) = lock.withLock {
+            engine.changes.turn(on: events.isActive || tracking.hasClients)
+            formerIsNeeded.store(events.isActive && events.contains(.new), ordering: .relaxed)
+            let watches = events.isActive && events.contains(.expired) || tracking.hasBroadcast
+            defer { isWatching = watches }
+            if !watches { deadlines.removeAll() }
+            let begins = watches && !isWatching
+            if begins { scans += 1 }
+            return (begins, self.background)
+        }
+        guard begins else { return }
+        let start = engine.now()
+        background { [self] in scan(from: start) }
+    }
+
+    /// Finds the deadlines of the entries that are there.
+    private func scan(from start: Int64) {
+        for database in engine.databases {
+            do throws(LarderError) {
+                try database.prepare(forWriting: false)
+                guard let cursor = try database.cursor(EnumerationOptions(includeExpired: true)) else { continue }
+                defer { cursor.close() }
+                while try cursor.next() {
+                    // What cannot be read has no deadline that counts.
+                    guard let header = try? cursor.header(), case .own(let deadline) = header.rule, deadline > start
+                    else { continue }
+                    note(EntryName(database: database, key: Array(try cursor.key().bytes)), deadline)
+                }
+            } catch {
+                // Emptied or damaged meanwhile: what it had is gone, and what is written from now on is known.
+            }
+        }
+        lock.withLock {
+            scans -= 1
+            if scans == 0 { changedSince = [] }
+        }
+    }
+
+    private func note(_ name: EntryName, _ deadline: Int64) {
+        lock.withLock {
+            if isWatching, !changedSince.contains(name), deadlines.count < deadlinesMax {
+                deadlines.set(name, deadline)
+            }
+        }
+    }
+
+    // MARK: What happened
+
+    package func changed(_ changes: [EntryChange]) {
+        lock.withLock {
+            for change in changes { tell(change) }
+        }
+        tracking.invalidate(changes)
+    }
+
+    /// Called with the lock held.
+    private func tell(_ change: EntryChange) {
+        let old = isWatching ? watch(change) : nil
+        guard events.isActive else { return }
+        let tag = WriteTag(rawValue: change.origin.tag) ?? .other
+        switch change.kind {
+        case .stored(let header):
+            if let old, old <= header.storedAt, !isFresh(change.former) { publish(.expired, "expired", change) }
+            if change.former == .absent { publish(.new, "new", change) }
+            for event in tag.stored(header, change.former) { publish(event.kind, event.name, change) }
+        case .removed:
+            if change.former == .absent {
+                if let old, old <= engine.now() { publish(.expired, "expired", change) }
+            } else {
+                publish(tag.removed.kind, tag.removed.name, change)
+            }
+        case .swept(let header, let deadline):
+            // An entry with a deadline of its own was told of when that came, unless it came just now.
+            let isNews = header.rule == .governed ? deadline > startedAt : old != nil
+            if isNews { publish(.expired, "expired", change) }
+        }
+    }
+
+    private func isFresh(_ former: EntryChange.Former) -> Bool {
+        if case .fresh = former { true } else { false }
+    }
+
+    /// Notes an entry's deadline. Called with the lock held.
+    /// - Returns: the one it had.
+    private func watch(_ change: EntryChange) -> Int64? {
+        let name = EntryName(database: change.database, key: change.key)
+        let old = deadlines.deadline(name)
+        if case .stored(let header) = change.kind, case .own(let deadline) = header.rule {
+            if old != nil || deadlines.count < deadlinesMax { deadlines.set(name, deadline) }
+        } else {
+            deadlines.set(name, nil)
+        }
+        if scans > 0 { changedSince.insert(name) }
+        return old
+    }
+
+    package func emptied(_ database: Database) {
+        lock.withLock { deadlines.removeAll { $0.database === database } }
+        tracking.invalidateAll()
+    }
+
+    package func policyChanged(_ database: Database) { tracking.invalidateAll() }
+
+    // MARK: Time
+
+    /// Has those told whose entries' deadlines have come. Called often; costs little where there is nothing to do.
+    func tick() {
+        guard engine.changes.isOn, !hasBackgroundWork.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        let background = lock.withLock { self.background }
+        background { [self] in
+            expire()
+            hasBackgroundWork.store(false, ordering: .releasing)
+        }
+    }
+
+    /// Tells what has expired by now.
+    func expire() {
+        let now = engine.now()
+        var hasMore = true
+        while hasMore {
+            // In slices, so that commits do not wait for long.
+            let expired = lock.withLock { () -> [EntryName] in
+                var expired: [EntryName] = []
+                while expired.count < Self.slice, let name = deadlines.popDue(now: now) {
+                    if scans > 0 { changedSince.insert(name) }
+                    publish(.expired, "expired", name.database, name.key)
+                    expired.append(name)
+                }
+                return expired
+            }
+            tracking.invalidate(expired.map(\.key))
+            hasMore = expired.count == Self.slice
+        }
+        tracking.expire(now: now)
+    }
+
+    // MARK: Publishing
+
+    private func publish(_ kind: KeyspaceEvents, _ event: String, _ change: EntryChange) {
+        publish(kind, event, change.database, change.key)
+    }
+
+    private func publish(_ kind: KeyspaceEvents, _ event: String, _ database: Database, _ key: [UInt8]) {
+        guard events.contains(kind) else { return }
+        if events.contains(.keyspace) {
+            let channel = Array("__keyspace@\(database.name)__:".utf8) + key
+            _ = pubsub.publish(Publication(channel: channel, payload: Array(event.utf8)))
+        }
+        if events.contains(.keyevent) {
+            let channel = Array("__keyevent@\(database.name)__:\(event)".utf8)
+            _ = pubsub.publish(Publication(channel: channel, payload: key))
+        }
+    }
+}

@@ -1,0 +1,257 @@
+import LarderEngine
+import Synchronization
+import Threading
+
+/// A connection that wants to be told when what it has read changes.
+///
+/// Thread-safe: constant, but for whether it still wants to.
+final class TrackingClient: Sendable {
+    enum Mode: Sendable {
+        /// All keys it reads.
+        case read
+        /// Those read by the command behind CLIENT CACHING YES.
+        case optIn
+        /// All but those read by the command behind CLIENT CACHING NO.
+        case optOut
+        /// All keys with one of these beginnings, read or not.
+        case broadcast([[UInt8]])
+    }
+
+    let subscriber: Subscriber
+    let mode: Mode
+    /// The number of the connection that is told instead; 0 for itself.
+    let redirect: Int64
+    /// Whether it is not told of what it changes itself.
+    let isNoLoop: Bool
+    private let isTracking = Atomic<Bool>(true)
+
+    init(_ subscriber: Subscriber, _ mode: Mode, redirect: Int64, isNoLoop: Bool) {
+        self.subscriber = subscriber
+        self.mode = mode
+        self.redirect = redirect
+        self.isNoLoop = isNoLoop
+    }
+
+    var isActive: Bool { isTracking.load(ordering: .relaxed) }
+    func end() { isTracking.store(false, ordering: .relaxed) }
+
+    var prefixes: [[UInt8]] {
+        if case .broadcast(let prefixes) = mode { return prefixes }
+        return []
+    }
+
+    var isBroadcast: Bool {
+        if case .broadcast = mode { true } else { false }
+    }
+}
+
+/// Who has read what, and is to be told when it changes: CLIENT TRACKING.
+///
+/// - A key is noted *before* it is read, and told of when a later change is committed: so who was told, and reads again,
+///   reads what was told of or something newer.
+/// - The table is bounded: a key that has to leave is told of as if it had changed.
+/// - As in Redis, keys of all databases share one table.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the parts are guarded by their locks, the rest by `lock`.
+final class Tracking: @unchecked Sendable {
+    private final class Part {
+        let lock = Lock()
+        var readers: [[UInt8]: [TrackingClient]] = [:]
+        /// When the entries end by themselves that were read.
+        var deadlines = DeadlineWatch<[UInt8]>()
+    }
+
+    private let directory: ConnectionDirectory
+    private let keysMax: Int
+    private let keyCount = Atomic<Int>(0)
+    private let clientCount = Atomic<Int>(0)
+    private let broadcastCount = Atomic<Int>(0)
+    private let parts: [Part]
+    private let lock = Lock()
+    private var clients: [Int64: TrackingClient] = [:]
+    private var clientsChanged: @Sendable () -> Void = {}
+
+    private static let partCount = 16
+
+    init(directory: ConnectionDirectory, keysMax: Int) {
+        self.directory = directory
+        self.keysMax = max(1, keysMax)
+        parts = (0..<Self.partCount).map { _ in Part() }
+    }
+
+    func onClientsChanged(_ body: @escaping @Sendable () -> Void) { lock.withLock { clientsChanged = body } }
+
+    var hasClients: Bool { clientCount.read() > 0 }
+    var hasBroadcast: Bool { broadcastCount.read() > 0 }
+    /// How many keys are noted.
+    var trackedKeys: Int { keyCount.read() }
+    var trackingClients: Int { clientCount.read() }
+
+    // MARK: Clients
+
+    /// Takes a client in, in place of what it was before.
+    func add(_ client: TrackingClient) {
+        change(client.subscriber.id, to: client)
+    }
+
+    func remove(_ client: TrackingClient) {
+        client.end()
+        change(client.subscriber.id, to: nil)
+        // Its keys leave the table when they change, as those of others do.
+        if !hasClients { forgetKeys() }
+    }
+
+    private func change(_ id: Int64, to client: TrackingClient?) {
+        let changed = lock.withLock {
+            let old = clients[id]
+            old?.end()
+            clients[id] = client
+            clientCount.store(clients.count, ordering: .relaxed)
+            broadcastCount.add((client?.isBroadcast ?? false ? 1 : 0) - (old?.isBroadcast ?? false ? 1 : 0))
+            return clientsChanged
+        }
+        changed()
+    }
+
+    private func forgetKeys() {
+        for part in parts {
+            part.lock.withLock {
+                keyCount.add(-part.readers.count)
+                part.readers = [:]
+                part.deadlines.removeAll()
+            }
+        }
+    }
+
+    // MARK: Reading
+
+    private func part(_ key: [UInt8]) -> Part { parts[(key.hashValue >> 7) & (Self.partCount - 1)] }
+
+    /// Notes that a client is about to read a key.
+    func willRead(_ key: [UInt8], _ client: TrackingClient) {
+        let part = part(key)
+        let dropped = part.lock.withLock { () -> ([UInt8], [TrackingClient])? in
+            if var readers = part.readers[key] {
+                if readers.contains(where: { $0 === client }) { return nil }
+                readers.removeAll { !$0.isActive }
+                part.readers[key] = readers + [client]
+                return nil
+            }
+            part.readers[key] = [client]
+            guard keyCount.wrappingAdd(1, ordering: .relaxed).newValue > keysMax, let victim = part.readers.keys.first
+            else { return nil }
+            return take(victim, part).map { (victim, $0) }
+        }
+        if let (key, readers) = dropped { send([key], to: readers, by: 0) }
+    }
+
+    /// Notes when an entry that was read ends by itself.
+    func didRead(_ key: [UInt8], deadline: Int64) {
+        let part = part(key)
+        part.lock.withLock {
+            guard part.readers[key] != nil else { return }
+            part.deadlines.set(key, min(deadline, part.deadlines.deadline(key) ?? .max))
+        }
+    }
+
+    /// Takes a key out of the table. Called with the part's lock held.
+    private func take(_ key: [UInt8], _ part: Part) -> [TrackingClient]? {
+        guard let readers = part.readers.removeValue(forKey: key) else { return nil }
+        part.deadlines.set(key, nil)
+        keyCount.add(-1)
+        return readers
+    }
+
+    // MARK: Telling
+
+    /// Tells of keys that were changed.
+    func invalidate(_ changes: [EntryChange]) {
+        guard hasClients else { return }
+        for change in changes { invalidate(change.key, by: change.origin.client) }
+        if hasBroadcast { broadcast(changes.map { ($0.key, $0.origin.client) }) }
+    }
+
+    /// Tells of keys whose entries ended by themselves.
+    func invalidate(_ keys: [[UInt8]]) {
+        guard hasClients, !keys.isEmpty else { return }
+        for key in keys { invalidate(key, by: 0) }
+        if hasBroadcast { broadcast(keys.map { ($0, 0) }) }
+    }
+
+    private func invalidate(_ key: [UInt8], by client: Int64) {
+        let part = part(key)
+        guard let readers = part.lock.withLock({ take(key, part) }) else { return }
+        send([key], to: readers, by: client)
+    }
+
+    /// Tells of the entries whose time has come.
+    func expire(now: Int64) {
+        guard keyCount.read() > 0 else { return }
+        for part in parts {
+            while true {
+                let due = part.lock.withLock { () -> ([UInt8], [TrackingClient])? in
+                    guard let key = part.deadlines.popDue(now: now) else { return nil }
+                    return (key, take(key, part) ?? [])
+                }
+                guard let (key, readers) = due else { break }
+                send([key], to: readers, by: 0)
+            }
+        }
+    }
+
+    /// Tells everybody that everything may have changed.
+    func invalidateAll() {
+        guard hasClients else { return }
+        forgetKeys()
+        for client in lock.withLock({ Array(clients.values) }) { send(nil, to: client) }
+    }
+
+    private func broadcast(_ keys: [(key: [UInt8], by: Int64)]) {
+        for client in lock.withLock({ clients.values.filter(\.isBroadcast) }) {
+            for prefix in client.prefixes {
+                // In order and each once, as Redis tells them.
+                let own = client.isNoLoop ? client.subscriber.id : -1
+                let matching = Set(keys.filter { $0.by != own && $0.key.starts(with: prefix) }.map(\.key))
+                if !matching.isEmpty {
+                    send(matching.sorted { $0.lexicographicallyPrecedes($1) }, to: client)
+                }
+            }
+        }
+    }
+
+    private func send(_ keys: [[UInt8]], to readers: [TrackingClient], by writer: Int64) {
+        for client in readers where client.isActive && !client.isBroadcast {
+            if client.isNoLoop, client.subscriber.id == writer { continue }
+            send(keys, to: client)
+        }
+    }
+
+    /// - Parameter keys: nil for all.
+    private func send(_ keys: [[UInt8]]?, to client: TrackingClient) {
+        guard client.redirect != 0 else {
+            return deliver(.invalidation(keys, isRedirected: false), to: client.subscriber)
+        }
+        if let queue = directory.queue(client.redirect) {
+            let target = Subscriber(id: client.redirect, queue: queue)
+            deliver(.invalidation(keys, isRedirected: true), to: target)
+        } else {
+            deliver(.redirectBroken(client.redirect), to: client.subscriber)
+        }
+    }
+
+    private func deliver(_ message: PushMessage, to subscriber: Subscriber) {
+        subscriber.queue.add(PushQueue.Delivery(message: message, connections: [subscriber.id]))
+    }
+}
+
+/// Which connections there are, and in which queue messages for them are put.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the table is read and written with the lock held.
+final class ConnectionDirectory: @unchecked Sendable {
+    private let lock = Lock()
+    private var queues: [Int64: PushQueue] = [:]
+
+    func add(_ id: Int64, _ queue: PushQueue) { lock.withLock { queues[id] = queue } }
+    func remove(_ id: Int64) { lock.withLock { queues[id] = nil } }
+    func queue(_ id: Int64) -> PushQueue? { lock.withLock { queues[id] } }
+}

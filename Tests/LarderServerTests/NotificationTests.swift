@@ -1,0 +1,233 @@
+import LarderEngine
+import TestSupport
+import Testing
+
+@testable import LarderServer
+
+/// Keyspace notifications: what is told, when, and how often.
+@Suite struct NotificationTests {
+    /// A server that publishes `events`, and a client that hears all of them.
+    private static func start(_ events: String, policy: UpdatePolicy = .never) throws -> (TestServer, TestClient) {
+        let server = try TestServer(policy: policy)
+        #expect(server.state.notifier.setEvents(events))
+        let listener = server.connect()
+        _ = listener("PSUBSCRIBE __key*")
+        return (server, listener)
+    }
+
+    /// What a listener has heard: `channel:payload`, without the part before the `@`.
+    private func heard(_ server: TestServer, _ listener: TestClient) -> [String] {
+        server.deliver()
+        return RawReply.split(Array(listener.takeSendable().utf8)).map { message in
+            let words = String(decoding: message, as: UTF8.self).split(
+                separator: "\r\n", omittingEmptySubsequences: false)
+            return words.count > 8 ? "\(words[6]) \(words[8])" : "?"
+        }
+    }
+
+    @Test func eventsFollowTheCommit() throws {
+        let (server, listener) = try Self.start("KEA")
+        let writer = server.connect()
+        _ = writer("SET other v")
+        _ = heard(server, listener)
+        writer.feed(encodeRequest("SET k v"))
+        #expect(heard(server, listener) == [])
+        server.commit()
+        #expect(heard(server, listener) == ["__keyspace@0__:k set", "__keyevent@0__:set k"])
+        #expect(writer.takeSendable() == Wire.ok)
+    }
+
+    @Test func nothingIsToldOfWhatWasNotCommitted() throws {
+        let fails = Mailbox<Bool>()
+        let server = try TestServer(policy: .never) { options in
+            options.beforeCommit = { () throws(LarderError) in
+                if !fails.all.isEmpty { throw LarderError(.io, "the disk is gone", operation: "commit") }
+            }
+        }
+        #expect(server.state.notifier.setEvents("KEA"))
+        let (listener, writer) = (server.connect(), server.connect())
+        _ = listener("PSUBSCRIBE __key*")
+        #expect(writer("SET k v") == Wire.ok)
+        #expect(heard(server, listener).count == 2)
+        // A purge fails, and with it what was written behind it.
+        fails.add(true)
+        let database = try server.engine.database()
+        let ticket = try database.changePolicy(.high, now: database.now())
+        writer.feed(encodeRequest("SET k w"))
+        server.commit()
+        #expect(writer.takeSendable().hasPrefix("-"))
+        #expect(server.engine.pipeline.failure(of: ticket) != nil)
+        #expect(heard(server, listener) == [])
+    }
+
+    @Test func eventsOfEachCommand() throws {
+        let (server, listener) = try Self.start("Eg$")
+        let writer = server.connect()
+        let cases: [(String, [String])] = [
+            ("SET k v", ["set k"]), ("SET k v EX 100", ["set k", "expire k"]), ("SET k v KEEPTTL", ["set k"]),
+            ("MSET k v l w", ["set k", "set l"]), ("EXPIRE k 100", ["expire k"]), ("PERSIST k", ["persist k"]),
+            ("PERSIST k", []), ("EXPIRE k -1", ["del k"]), ("DEL k l nothing", ["del l"]), ("GET k", []),
+            ("SET k v XX", []), ("SET k v", ["set k"]), ("GETDEL k", ["del k"]), ("EXPIRE k 10", []),
+        ]
+        for (line, events) in cases {
+            _ = writer(line)
+            #expect(heard(server, listener) == events.map { "__keyevent@0__:\($0)" }, "\(line)")
+        }
+    }
+
+    @Test func newKeysAreToldWhereThatIsWanted() throws {
+        let (server, listener) = try Self.start("Kn")
+        let writer = server.connect()
+        for line in ["SET k v", "SET k w", "MSET k v l w", "DEL k", "SET k v"] { _ = writer(line) }
+        #expect(
+            heard(server, listener) == ["__keyspace@0__:k new", "__keyspace@0__:l new", "__keyspace@0__:k new"])
+    }
+
+    // MARK: Expiry
+
+    @Test func expiryOfADeadlineIsToldOnceInTime() throws {
+        let (server, listener) = try Self.start("Ex")
+        let writer = server.connect()
+        _ = writer("SET a v PX 500")
+        _ = writer("SET kept v PX 500")
+        _ = writer("SET gone v PX 500")
+        _ = writer("SET later v PX 500")
+        _ = writer("SET kept v")
+        _ = writer("DEL gone")
+        _ = writer("PEXPIRE later 5000")
+        server.time.advance(milliseconds: 499)
+        server.state.notifier.expire()
+        #expect(heard(server, listener) == [])
+        server.time.advance(milliseconds: 1)
+        server.state.notifier.expire()
+        server.state.notifier.expire()
+        while server.engine.maintain() {}
+        _ = writer("GET a")
+        #expect(heard(server, listener) == ["__keyevent@0__:expired a"])
+        server.time.advance(milliseconds: 5000)
+        server.state.notifier.tick()
+        #expect(heard(server, listener) == ["__keyevent@0__:expired later"])
+    }
+
+    /// What is written after a deadline, before anybody came to tell of it, comes after it.
+    @Test func expiryComesBeforeWhatCameAfterIt() throws {
+        let (server, listener) = try Self.start("E$gx")
+        let writer = server.connect()
+        _ = writer("SET a v PX 100")
+        _ = writer("SET b v PX 100")
+        _ = heard(server, listener)
+        server.time.advance(milliseconds: 200)
+        _ = writer("SET a w")
+        _ = writer("DEL b")
+        server.state.notifier.expire()
+        #expect(
+            heard(server, listener) == ["__keyevent@0__:expired a", "__keyevent@0__:set a", "__keyevent@0__:expired b"])
+    }
+
+    /// Entries of before are known too; those that had expired by then are not told of.
+    @Test func onlyWhatExpiresFromNowOnIsTold() throws {
+        let server = try TestServer(policy: .never)
+        let (listener, writer) = (server.connect(), server.connect())
+        _ = writer("SET early v PX 100")
+        _ = writer("SET late v PX 5000")
+        _ = writer("SET disk v PX 5000")
+        server.engine.maintain()
+        server.time.advance(milliseconds: 1000)
+        #expect(server.state.notifier.setEvents("Ex"))
+        _ = listener("PSUBSCRIBE __key*")
+        server.state.notifier.expire()
+        while server.engine.maintain() {}
+        #expect(heard(server, listener) == [])
+        server.time.advance(milliseconds: 4000)
+        server.state.notifier.expire()
+        #expect(heard(server, listener).sorted() == ["__keyevent@0__:expired disk", "__keyevent@0__:expired late"])
+    }
+
+    @Test func governedEntriesAreToldOfWhenTheyAreSwept() throws {
+        let (server, listener) = try Self.start("Ex", policy: .highest)
+        let writer = server.connect()
+        _ = writer("SET memory v")
+        server.time.advance(milliseconds: 60_000)
+        server.state.notifier.expire()
+        #expect(heard(server, listener) == [])
+        while server.engine.maintain() {}
+        #expect(heard(server, listener) == ["__keyevent@0__:expired memory"])
+        _ = writer("SET disk v")
+        server.engine.maintain()
+        server.time.advance(milliseconds: 60_000)
+        while server.engine.maintain() {}
+        while server.engine.maintain() {}
+        #expect(heard(server, listener) == ["__keyevent@0__:expired disk"])
+    }
+
+    /// What a purge takes is not told entry by entry, and does not expire later.
+    @Test func whatWasPurgedDoesNotExpire() throws {
+        let (server, listener) = try Self.start("EA")
+        let writer = server.connect()
+        _ = writer("SET a v PX 100")
+        _ = writer("FLUSHDB")
+        _ = heard(server, listener)
+        server.time.advance(milliseconds: 1000)
+        server.state.notifier.expire()
+        #expect(heard(server, listener) == [])
+    }
+
+    @Test func watchedDeadlinesAreBounded() throws {
+        var limits = Limits()
+        limits.watchedDeadlinesMax = 3
+        let server = try TestServer(policy: .never, limits: limits)
+        #expect(server.state.notifier.setEvents("Ex"))
+        let (listener, writer) = (server.connect(), server.connect())
+        _ = listener("PSUBSCRIBE __key*")
+        for index in 0..<10 { _ = writer("SET k\(index) v PX 100") }
+        server.time.advance(milliseconds: 100)
+        server.state.notifier.expire()
+        #expect(heard(server, listener).count == 3)
+    }
+
+    // MARK: Flags
+
+    @Test(arguments: [
+        ("KEA", "AKE"), ("", ""), ("Kx", "xK"), ("E$", "$E"), ("AKEmn", "AKEm"), ("KEAmn", "AKEm"),
+        ("g$lshztxeKEtmdn", "AKEm"), ("Kn", "nK"),
+    ])
+    func flagsAreShownAsRedisShowsThem(_ given: String, _ shown: String) throws {
+        #expect(KeyspaceEvents(given)?.text == shown)
+    }
+
+    @Test func nothingIsNotedWhileNobodyWantsToKnow() throws {
+        let server = try TestServer()
+        #expect(!server.engine.changes.isOn)
+        #expect(!server.state.notifier.setEvents("bad"))
+        #expect(server.state.notifier.setEvents("A"))
+        #expect(!server.engine.changes.isOn)
+        #expect(server.state.notifier.setEvents("KA"))
+        #expect(server.engine.changes.isOn)
+        #expect(server.state.notifier.setEvents(""))
+        #expect(!server.engine.changes.isOn)
+    }
+
+    @Test func deadlinesComeInOrder() {
+        var generator = SeededGenerator(seed: testSeed())
+        var watch = DeadlineWatch<Int>()
+        var model: [Int: Int64] = [:]
+        for step in 0..<20_000 {
+            let key = Int.random(in: 0..<200, using: &generator)
+            if generator.oneIn(4) {
+                watch.set(key, nil)
+                model[key] = nil
+            } else if generator.oneIn(3) {
+                let now = Int64(step)
+                while let due = watch.popDue(now: now) {
+                    #expect((model.removeValue(forKey: due) ?? .max) <= now)
+                }
+                #expect(!model.values.contains { $0 <= now })
+            } else {
+                let deadline = Int64(step + Int.random(in: -5...500, using: &generator))
+                watch.set(key, deadline)
+                model[key] = deadline
+            }
+            #expect(watch.count == model.count)
+        }
+    }
+}

@@ -1,0 +1,220 @@
+import LarderEngine
+import TestSupport
+import Testing
+import Threading
+
+@testable import LarderServer
+
+/// CLIENT TRACKING: who is told of what, and that nobody keeps what is stale.
+@Suite struct TrackingTests {
+    private static func invalidation(_ keys: String...) -> String {
+        ">2\r\n$10\r\ninvalidate\r\n*\(keys.count)\r\n" + keys.map { Wire.bulk($0) }.joined()
+    }
+
+    private static let everything = ">2\r\n$10\r\ninvalidate\r\n_\r\n"
+
+    private static func start(
+        _ options: String = "", policy: UpdatePolicy = .never, limits: Limits = Limits(),
+        configure: (inout EngineOptions) -> Void = { _ in }
+    ) throws -> (TestServer, TestClient, TestClient) {
+        let server = try TestServer(policy: policy, limits: limits, configure: configure)
+        let (reader, writer) = (server.connect(), server.connect())
+        _ = reader("HELLO 3")
+        #expect(reader("CLIENT TRACKING ON" + (options.isEmpty ? "" : " " + options)) == Wire.ok)
+        return (server, reader, writer)
+    }
+
+    @Test func theInvalidationFollowsTheCommit() throws {
+        let (server, reader, writer) = try Self.start()
+        _ = writer("SET k v")
+        #expect(reader("GET k") == Wire.bulk("v"))
+        writer.feed(encodeRequest("SET k w"))
+        server.deliver()
+        #expect(reader.takeSendable().isEmpty)
+        server.commit()
+        server.deliver()
+        #expect(reader.takeSendable() == Self.invalidation("k"))
+        #expect(writer.takeSendable() == Wire.ok)
+        // Once, until it is read again.
+        _ = writer("SET k x")
+        server.deliver()
+        #expect(reader.takeSendable().isEmpty)
+    }
+
+    /// Requests that would go the short ways, together and alone, are noted too.
+    @Test(arguments: ["GET k", "MGET k l", "EXISTS k", "STRLEN k", "TTL k", "TYPE k"])
+    func everyReadIsNoted(_ line: String) throws {
+        let (server, reader, writer) = try Self.start()
+        _ = writer("SET k v")
+        reader.feed(encodeRequest(line) + encodeRequest(line))
+        server.commit()
+        _ = reader.takeSendable()
+        _ = writer("DEL k")
+        server.deliver()
+        #expect(reader.takeSendable() == Self.invalidation("k"))
+    }
+
+    @Test func coldReadsAreNoted() throws {
+        let (server, reader, writer) = try Self.start { $0.memoryBytes = 0 }
+        _ = writer("SET k v")
+        server.engine.maintain()
+        #expect(reader("GET k") == Wire.bulk("v"))
+        #expect(reader.colds == 1)
+        _ = writer("SET k w")
+        server.deliver()
+        #expect(reader.takeSendable() == Self.invalidation("k"))
+    }
+
+    @Test func keysOfTransactionsAreNoted() throws {
+        let (server, reader, writer) = try Self.start()
+        for line in ["MULTI", "GET k", "SET l v", "EXEC"] { _ = reader(line) }
+        server.deliver()
+        _ = reader.takeSendable()
+        _ = writer("MSET k v l w")
+        server.deliver()
+        #expect(reader.takeSendable() == Self.invalidation("k"))
+    }
+
+    // MARK: What ends by itself
+
+    @Test(arguments: ["SET k v PX 1000", "SET k v"]) func entriesThatEndAreToldOf(_ line: String) throws {
+        let (server, reader, writer) = try Self.start(policy: .every(milliseconds: 1000) ?? .highest)
+        _ = writer(line)
+        for read in ["GET k", "MGET k l"] { _ = reader(read) }
+        server.time.advance(milliseconds: 999)
+        server.state.notifier.expire()
+        server.deliver()
+        #expect(reader.takeSendable().isEmpty)
+        server.time.advance(milliseconds: 1)
+        server.state.notifier.expire()
+        server.deliver()
+        #expect(reader.takeSendable() == Self.invalidation("k"))
+        #expect(server.state.tracking.trackedKeys == 1)
+    }
+
+    @Test func broadcastTellsOfExpiry() throws {
+        let (server, reader, writer) = try Self.start("BCAST PREFIX a")
+        _ = writer("SET a1 v PX 1000")
+        _ = writer("SET b1 v PX 1000")
+        server.deliver()
+        #expect(reader.takeSendable() == Self.invalidation("a1"))
+        server.time.advance(milliseconds: 1000)
+        server.state.notifier.expire()
+        server.deliver()
+        #expect(reader.takeSendable() == Self.invalidation("a1"))
+    }
+
+    @Test func purgesAndPoliciesInvalidateEverything() throws {
+        let (server, reader, writer) = try Self.start(policy: .low)
+        _ = writer("SET k v")
+        for line in ["FLUSHDB", "FLUSHALL", "PURGE", "POLICY highest"] {
+            _ = reader("GET k")
+            _ = writer(line)
+            server.deliver()
+            #expect(reader.takeSendable() == Self.everything, "\(line)")
+            #expect(server.state.tracking.trackedKeys == 0)
+        }
+        _ = writer("SET key v")
+        _ = reader("GET key")
+        _ = writer("PURGE PREFIX k")
+        server.deliver()
+        #expect(reader.takeSendable() == Self.invalidation("key"))
+    }
+
+    // MARK: The table
+
+    @Test func theTableIsBounded() throws {
+        var limits = Limits()
+        limits.trackedKeysMax = 4
+        let (server, reader, writer) = try Self.start(limits: limits)
+        var told: [String] = []
+        for index in 0..<10 {
+            let reply = reader("GET k\(index)")
+            server.deliver()
+            told += (reply + reader.takeSendable()).split(separator: "\r\n").map(String.init).filter {
+                $0.hasPrefix("k")
+            }
+        }
+        #expect(told.count == 6 && Set(told).count == 6)
+        #expect(server.state.tracking.trackedKeys == 4)
+        // Each is told of once: when it leaves the table, or when it changes.
+        for index in 0..<10 { _ = writer("SET k\(index) v") }
+        server.deliver()
+        told += reader.takeSendable().split(separator: "\r\n").map(String.init).filter { $0.hasPrefix("k") }
+        #expect(told.sorted() == (0..<10).map { "k\($0)" })
+        #expect(server.state.tracking.trackedKeys == 0)
+    }
+
+    @Test func whoIsGoneIsForgotten() throws {
+        let (server, reader, writer) = try Self.start()
+        _ = reader("GET k")
+        #expect(server.engine.changes.isOn)
+        reader.session.end()
+        #expect(!server.engine.changes.isOn)
+        #expect(server.state.tracking.trackedKeys == 0)
+        _ = writer("SET k v")
+        server.deliver()
+        #expect(reader.takeSendable().isEmpty)
+    }
+
+    @Test func onlyWhoTracksGoesTheLongWay() throws {
+        let (server, reader, writer) = try Self.start()
+        #expect(!reader.session.takesShortWays && writer.session.takesShortWays)
+        #expect(reader("CLIENT TRACKING OFF") == Wire.ok)
+        #expect(reader("CLIENT TRACKING ON BCAST") == Wire.ok)
+        #expect(reader.session.takesShortWays)
+        _ = server
+    }
+
+    // MARK: Over sockets
+
+    /// Whatever was acknowledged before a client asks is either what it has, or was told of before the answer.
+    @Test(arguments: [1, 2, 4]) func nobodyKeepsWhatIsStale(_ threads: Int) throws {
+        let server = try RunningServer(threads: threads)
+        defer { server.stop() }
+        let acknowledged = Mailbox<Int>()
+        let isOver = Mailbox<Bool>()
+        let writer = WorkThread(name: "writer") {
+            guard let client = try? server.connect() else { return }
+            var value = 0
+            while isOver.all.isEmpty, value < 100_000 {
+                value += 1
+                guard (try? client.call("SET k \(value)")) == "+OK\r\n" else { return }
+                acknowledged.set([value])
+            }
+        }
+        let reader = try server.connect()
+        _ = try reader.call("HELLO 3")
+        _ = try reader.call("CLIENT TRACKING ON")
+        var cached: Int?
+        var kept = 0
+        for _ in 0..<2000 {
+            let least = acknowledged.all.last ?? 0
+            try reader.send(["PING"])
+            while true {
+                let reply = String(decoding: try reader.receive(), as: UTF8.self)
+                if reply == "+PONG\r\n" { break }
+                #expect(reply == Self.invalidation("k"))
+                cached = nil
+            }
+            if let cached {
+                kept += 1
+                #expect(cached >= least)
+            } else {
+                try reader.send(["GET", "k"])
+                while true {
+                    let reply = String(decoding: try reader.receive(), as: UTF8.self)
+                    if reply == Self.invalidation("k") {
+                        cached = nil
+                        continue
+                    }
+                    cached = reply.split(separator: "\r\n").last.flatMap { Int($0) }
+                    break
+                }
+            }
+        }
+        isOver.add(true)
+        writer.join()
+        _ = kept
+    }
+}
