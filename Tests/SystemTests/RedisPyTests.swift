@@ -17,14 +17,14 @@ import Testing
         try run("redis_py_pubsub.py", server, version)
     }
 
-    @Test(arguments: [ScriptedServer.redis], [2, 3]) func keyspaceNotifications(
+    @Test(arguments: ScriptedServer.all, [2, 3]) func keyspaceNotifications(
         _ server: ScriptedServer, _ version: Int
     ) throws {
         try run("redis_py_notifications.py", server, version)
     }
 
     /// redis-py's client-side cache asks for RESP3.
-    @Test(arguments: [ScriptedServer.redis]) func clientSideCaching(_ server: ScriptedServer) throws {
+    @Test(arguments: ScriptedServer.all) func clientSideCaching(_ server: ScriptedServer) throws {
         try run("redis_py_tracking.py", server, 3)
     }
 
