@@ -84,7 +84,7 @@ import Testing
         defer { server.stop() }
         let client = try await Self.connect(server)
         var generator = SeededGenerator(seed: testSeed())
-        let values = (0..<8).map { _ in generator.bytes(count: 3_000_000) }
+        let values = (0..<8).map { _ in generator.bytes(count: 400_000) }
         try await withThrowingTaskGroup(of: Void.self) { group in
             for value in values {
                 group.addTask {
