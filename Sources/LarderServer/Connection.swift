@@ -18,6 +18,8 @@ final class Connection {
         case away
         /// The next one waits until less waits to be committed.
         case congested
+        /// The next one waits until other connections have had their turn.
+        case yielded
         /// The next one waits until CLIENT PAUSE is over.
         case paused
         /// The next one waits until the client has taken its replies.
@@ -45,6 +47,9 @@ final class Connection {
     private var hasEnded = false
     private var isFinishing = false
     private var lastProgress: Int64 = 0
+    /// The turn of the loop in which it was last read from, and how often it was read from in that turn.
+    private var readTurn = 0
+    private var readsInTurn = 0
     /// Messages that came while the session was on another thread.
     private var waitingPushes: [PushMessage] = []
     private var waitingPushBytes = 0
@@ -59,6 +64,8 @@ final class Connection {
     private static let ticksUntilReclaim = 20
     /// Replies are sent at the latest when so many bytes of them have gathered.
     private static let flushBytes = 65_536
+    /// How many times that, while a client reads as fast as it is answered, before others have their turn.
+    private static let flushesPerTurn = 16
     /// The most that one uv_write takes, so that a slow reader does not have all its replies copied.
     private static let writeBytes = 262_144
 
@@ -130,7 +137,7 @@ final class Connection {
             switch progress {
             case .idle: true
             case .full: session.parser.bufferedBytes < eventLoop.server.limits.inputBytesPause
-            case .running, .working, .away, .congested, .paused, .closing: false
+            case .running, .working, .away, .congested, .yielded, .paused, .closing: false
             }
         if isWanted, !isClosed, !hasEnded, !isFinishing { startReading() } else { stopReading() }
     }
@@ -171,6 +178,19 @@ final class Connection {
         // What was sent to this connection before its client sent this goes out before the replies.
         eventLoop.pushes.deliverAll()
         advance()
+        yieldAfterReads()
+    }
+
+    /// libuv goes on reading as long as a client sends: after some reads others have their turn.
+    private func yieldAfterReads() {
+        if readTurn != eventLoop.turn {
+            readTurn = eventLoop.turn
+            readsInTurn = 0
+        }
+        readsInTurn += 1
+        guard readsInTurn >= Limits.loopReadsMax, progress == .idle, !isClosed, !hasEnded else { return }
+        progress = yield()
+        adjustReading()
     }
 
     // MARK: Commands
@@ -199,6 +219,8 @@ final class Connection {
     private func runCommands(_ first: Session.Pause?) -> Progress {
         let outputMax = eventLoop.server.limits.outputBytesPause
         var limit = min(outputMax, Self.flushBytes)
+        var flushesLeft = Self.flushesPerTurn
+        var isOfOtherThread = first != nil
         var pause = first ?? session.run(outputBytesMax: limit)
         while true {
             switch pause {
@@ -215,15 +237,26 @@ final class Connection {
                 eventLoop.notePaused(self)
                 return .paused
             case .closing: return .closing
-            case .sliceEnded: break
+            case .sliceEnded:
+                // That of another thread ended there; here it goes on.
+                if !isOfOtherThread { return yield() }
             case .outputFull:
                 flush()
                 if isClosed { return .closing }
                 if session.pendingOutput > outputMax { return .full }
+                flushesLeft -= 1
+                if flushesLeft == 0 { return yield() }
                 limit = min(outputMax, session.pendingOutput + Self.flushBytes)
             }
+            isOfOtherThread = false
             pause = session.run(outputBytesMax: limit)
         }
+    }
+
+    /// Lets the loop's other connections have their turn before this one's commands go on.
+    private func yield() -> Progress {
+        eventLoop.noteYielded(self)
+        return .yielded
     }
 
     /// Gives the session to a thread that may block, until ``takeBack(_:)``.

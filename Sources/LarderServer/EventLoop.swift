@@ -56,6 +56,10 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     private var spareHolding: [Connection] = []
     /// Connections whose commands wait for the end of CLIENT PAUSE.
     private var paused: [Connection] = []
+    /// Connections whose commands go on in the next turn, because others are to have theirs first.
+    private var yielded: [Connection] = []
+    /// Counts the turns.
+    private(set) var turn = 0
     private var overdue: [(Connection, reason: String)] = []
     private var hasNewWrites = false
     /// Whether this loop wants to be told when commits are decided.
@@ -185,6 +189,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             case .decided:
                 settle()
                 resumeCongested()
+                resumeYielded()
             case .stop: beginStopping()
             }
         }
@@ -221,6 +226,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     /// Ends a turn: everything that was readable has been handled. Has what was written committed, and sends the replies:
     /// so clients that are answered at once also ask again at once, and the next turn has more to do in one go.
     private func endTurn() {
+        turn &+= 1
         commitWrites()
         pushes.deliverAll()
         closeOverdue()
@@ -233,7 +239,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             spareList.removeAll(keepingCapacity: true)
         }
         // What was written while replies were released, and what waited for room that is there now, has a turn of its own.
-        if hasNewWrites || !congested.isEmpty && !server.isCongested { send(.decided) }
+        if hasNewWrites || !yielded.isEmpty || !congested.isEmpty && !server.isCongested { send(.decided) }
     }
 
     /// Closes connections that have too many messages unread: not where that was found, in the middle of something.
@@ -325,6 +331,16 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
                 congested.append(connection)
             }
         }
+    }
+
+    /// Has a connection's commands go on in the next turn.
+    func noteYielded(_ connection: Connection) { yielded.append(connection) }
+
+    private func resumeYielded() {
+        guard !yielded.isEmpty else { return }
+        let waiting = yielded
+        yielded = []
+        for connection in waiting { connection.advance() }
     }
 
     /// Has a connection's commands go on when CLIENT PAUSE is over.

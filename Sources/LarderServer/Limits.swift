@@ -64,6 +64,12 @@ package struct Limits: Sendable {
     /// Entries that both databases of SWAPDB may have together, and bytes of their values: it writes them all at once.
     static let exchangedEntriesMax = 100_000
     static let exchangedBytesMax = 64 << 20
+    /// Commands that a connection runs on its event loop in one go, before others have their turn.
+    static let loopCommandsMax = 4096
+    /// Reads of a connection, of 64 KiB each, before others have their turn.
+    static let loopReadsMax = 4
+    /// Words of a command that runs on an event loop. One with more goes to a thread that may block.
+    static let loopArgumentsMax = 4096
     /// What an entry in memory takes beside its key and record, in bytes: see docs/Internals.md.
     static let entryOverheadBytes = 112
     /// The longest name of a connection, library or version, in bytes.

@@ -191,7 +191,9 @@ package final class Session: @unchecked Sendable {
                 continue
             }
             if !hasCommand {
-                if let slice, count >= slice.commandsMax || clock.monotonic() >= slice.until {
+                if let slice {
+                    if count >= slice.commandsMax || clock.monotonic() >= slice.until { return .sliceEnded }
+                } else if count >= Limits.loopCommandsMax {
                     return .sliceEnded
                 }
                 if pendingOutput > outputBytesMax { return .outputFull }
@@ -340,6 +342,7 @@ package final class Session: @unchecked Sendable {
         }
         if isWrite, server.engine.pipeline.isCongested { return .congested }
         if !isWrite, case .snapshot = view { return nil }
+        if !mayBlock, parser.argumentCount > Limits.loopArgumentsMax { return .cold }
         // A database without files is created by what stores an entry, not by what would change one.
         let forWriting = isWrite && (spec.flags.contains(.creates) || database.exists)
         guard !database.isReady(forWriting: forWriting) else { return nil }
