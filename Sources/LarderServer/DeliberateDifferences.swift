@@ -46,9 +46,6 @@ package let deliberateDifferences: [DeliberateDifference] = [
         "MEMORY DOCTOR and STATS tell Larder's memory", "MEMORY DOCTOR", redis: "$",
         larder: "$9", "They have other parts than Redis' memory."),
     DeliberateDifference(
-        "HELP is in our words", "OBJECT HELP", redis: "*15", larder: "*11",
-        "Every HELP lists the subcommands, and leaves what they do to docs/Protocol.md."),
-    DeliberateDifference(
         "RESTORE takes strings only",
         "RESTORE k 0 \"\\x01\\x01\\x01\\x61\\x0a\\x00\\xf5\\xb0\\x52\\x93\\x8d\\xc0\\xe4\\x62\"",
         redis: "+OK", larder: "-ERR Bad data format", "Only strings exist. The payload is that of a list."),

@@ -243,7 +243,6 @@ package final class Session: @unchecked Sendable {
             if let pause = obstacle(spec, mayBlock: mayBlock) { return pause }
             hasCommand = false
             hasStarted = true
-            if !server.monitors.isEmpty { show(spec, call) }
             record.lastCommand.store(spec.number, ordering: .relaxed)
             begin = nanoseconds()
             switch try spec.run(&call) {
@@ -252,8 +251,11 @@ package final class Session: @unchecked Sendable {
             case .deferred(let work):
                 isWaiting = true
                 pendingNote = PendingNote(spec: spec, command: nil, start: start)
+                if !server.monitors.isEmpty { show(spec, call) }
                 return .work(work)
             }
+            // As in Redis once it has run; EXEC behind what it runs.
+            if execution == nil, !server.monitors.isEmpty { show(spec, call) }
             note(spec, call, nanoseconds: nanoseconds() - begin, failed: false)
         } catch {
             if call.isCold {
@@ -266,7 +268,7 @@ package final class Session: @unchecked Sendable {
             hasCommand = false
             replies.error(error.bytes)
             server.errors.count(error.bytes)
-            if let found {
+            if let found = found ?? CommandTable.find(parser.argument(0)) {
                 if hasStarted {
                     note(found, call, nanoseconds: nanoseconds() - begin, failed: true)
                 } else {
