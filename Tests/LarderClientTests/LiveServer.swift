@@ -29,11 +29,3 @@ enum LiveServer: String, CaseIterable, CustomTestStringConvertible, Sendable {
         try await run { try await body(try await LarderClient.connect(socketPath: $0, options: options)) }
     }
 }
-
-extension LiveServer {
-    /// Those that know CLIENT TRACKING: the daemon as soon as it does.
-    static let tracking: [LiveServer] = {
-        let reply = try? DaemonProcess().connect().call("CLIENT TRACKING OFF")
-        return reply == "+OK\r\n" ? LiveServer.allCases : [.redis]
-    }()
-}

@@ -20,7 +20,7 @@ import Threading
 
     // MARK: With a live server
 
-    @Test(arguments: LiveServer.tracking)
+    @Test(arguments: LiveServer.allCases)
     func aHotReadNeedsNoRoundTrip(server: LiveServer) async throws {
         try await server.run(Self.near) { client in
             let numbers = client.cache(of: Int.self)
@@ -37,7 +37,7 @@ import Threading
         }
     }
 
-    @Test(arguments: LiveServer.tracking)
+    @Test(arguments: LiveServer.allCases)
     func whatOthersChangeIsForgotten(server: LiveServer) async throws {
         try await server.run { path in
             let reader = try await LarderClient.connect(socketPath: path, options: Self.near)
@@ -59,7 +59,7 @@ import Threading
         }
     }
 
-    @Test(arguments: LiveServer.tracking)
+    @Test(arguments: LiveServer.allCases)
     func aTaskReadsWhatItWrote(server: LiveServer) async throws {
         try await server.run(
             .init(timeoutMilliseconds: 60_000, connections: 3, nearCache: .init())
@@ -97,7 +97,7 @@ import Threading
 
     /// Writers on other connections count keys up; readers never see a key go back, and once all invalidations have come
     /// they see the last value.
-    @Test(arguments: LiveServer.tracking)
+    @Test(arguments: LiveServer.allCases)
     func readersNeverSeeAKeyGoBack(server: LiveServer) async throws {
         try await server.run { path in
             let reader = try await LarderClient.connect(socketPath: path, options: Self.near)
