@@ -11,6 +11,7 @@
 #   make docs         write the generated documentation anew
 #   make tsan asan    the tests under the thread and the address sanitizer
 #   make fuzz         the protocol codec under libFuzzer (FUZZ_SECONDS each)
+#   make hostile      hostile clients at full size: ten thousand connections, values of 512 MiB, a million words
 #   make kill         hundreds of rounds of kill -9 under load (ROUNDS), the model test over many seeds (ROUNDS)
 
 SHELL = /bin/bash
@@ -24,7 +25,9 @@ export LARDER_STRICT = 1
 # What must be there to build, to show, to test, to measure.
 BUILD_PACKAGES = libleveldb-dev libsnappy-dev libuv1-dev libjemalloc-dev
 TOUR_PACKAGES = netcat-openbsd redis-tools python3 gcc libc6-dev
-TEST_PACKAGES = $(TOUR_PACKAGES) redis-server python3-venv
+TEST_PACKAGES = $(TOUR_PACKAGES) redis-server python3-venv $(CLIENT_PACKAGES)
+# Clients in other languages, each with what runs it.
+CLIENT_PACKAGES = libhiredis-dev nodejs node-redis php-cli php-redis ruby ruby-redis perl libredis-perl
 BENCH_PACKAGES = redis-server redis-tools memcached libsqlite3-0 python3-venv
 
 SUDO = $(shell [ "$$(id -u)" = 0 ] || echo sudo)
@@ -35,7 +38,7 @@ INSTALL = install_missing() { missing=""; for p in "$$@"; do \
   $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi; }; \
   install_missing
 
-.PHONY: deps build release run serve stop test bench bench-quick bench-page install format lint docs tsan asan fuzz kill clean
+.PHONY: deps build release run serve stop test bench bench-quick bench-page install format lint docs tsan asan fuzz kill hostile clean
 
 deps:
 	@$(INSTALL) $(BUILD_PACKAGES)
@@ -67,14 +70,27 @@ VENV = .build/venv
 $(VENV)/bin/python:
 	python3 -m venv $(VENV)
 
-.PHONY: test-deps
-test-deps: deps
-	@$(INSTALL) $(TEST_PACKAGES)
-	@$(MAKE) --no-print-directory $(VENV)/bin/python
-	@$(VENV)/bin/python -c 'import redis' 2>/dev/null || $(VENV)/bin/python -m pip install -q redis
+# Clients and frameworks in Python that the tests use.
+PYTHON_PACKAGES = redis django flask-caching dogpile.cache celery
 
-test: test-deps
+# Packages of Debian's before anything else, since only one can install at a time.
+.PHONY: test-packages test-python test-build test-deps
+test-packages: deps
+	@$(INSTALL) $(TEST_PACKAGES)
+
+test-python: test-packages
+	@$(MAKE) --no-print-directory $(VENV)/bin/python
+	@$(VENV)/bin/python -c 'import redis, django, flask_caching, dogpile.cache, celery' 2>/dev/null || \
+	  $(VENV)/bin/python -m pip install -q --disable-pip-version-check $(PYTHON_PACKAGES)
+
+test-build: test-packages
 	$(SWIFT) build --build-tests
+
+test-deps: test-packages test-python
+
+# Python's packages come over the network while the compiler works.
+test:
+	@$(MAKE) --no-print-directory -j2 test-python test-build
 	@set -o pipefail; $(SWIFT) test --skip-build --disable-xctest 2>&1 | tee .build/test.log || \
 	  { echo; echo "What failed (all of it: .build/test.log):"; grep -aE -A4 'recorded an issue|Fatal error|unexpected signal' .build/test.log | cut -c1-400; \
 	    exit 1; }
@@ -125,6 +141,10 @@ asan: test-deps
 kill: test-deps
 	$(SWIFT) build --build-tests
 	LARDER_KILL_ROUNDS=$(ROUNDS) LARDER_ROUNDS=$(ROUNDS) $(SWIFT) test --skip-build --disable-xctest --filter 'Kill|Model'
+
+hostile: test-deps
+	$(SWIFT) build --build-tests
+	ulimit -n "$$(ulimit -Hn)"; LARDER_HOSTILE=1 $(SWIFT) test --skip-build --disable-xctest --filter Hostile
 
 # libFuzzer's inputs under AddressSanitizer, FUZZ_SECONDS for each of the two parsers.
 fuzz:

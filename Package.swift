@@ -104,7 +104,7 @@ let package = Package(
         .testTarget(
             name: "SystemTests",
             dependencies: ["Larder", "LarderClient", "LarderServer", "larderd", "larderctl", "RESP", "TestSupport"],
-            swiftSettings: settings),
+            exclude: ["Clients"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

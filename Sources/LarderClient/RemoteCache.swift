@@ -46,7 +46,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     private func valueToKeep(_ key: [UInt8], _ near: NearCache, _ token: NearCache.Token)
         async throws(LarderClientError) -> Value?
     {
-        let askedAt = StreamSocket.monotonicMilliseconds()
+        let askedAt = near.clock()
         do throws(LarderClientError) {
             let (bytes, time) = try await store.perform(.get(key), .timeToLive(key))
             let value = try decoded(bytes, key)

@@ -2,15 +2,15 @@ extension Engine {
     /// So often an exchange begins anew because something was written meanwhile.
     private static let exchangeAttempts = 16
 
-    /// Exchanges the entries of two databases, as one commit unit; their policies stay, and governed entries follow the one
+    /// Exchanges the entries of two databases, as one commit unit; their policies stay, and governed entries follow that
     /// of the database they come into. May block.
     ///
     /// All entries of both are read and written: it is for small databases, and refused for others.
     /// - Parameters:
     ///   - entriesMax: how many entries both may have together.
     ///   - bytesMax: how many bytes their values may have together.
-    /// - Throws: ``LarderError/Code/invalidArgument`` when there are more, ``LarderError/Code/invalidated`` when others kept
-    ///   writing.
+    /// - Throws: ``LarderError/Code/invalidArgument`` when there are more, ``LarderError/Code/invalidated`` when others
+    ///   kept writing.
     package func exchange(_ first: Database, _ second: Database, entriesMax: Int, bytesMax: Int) throws(LarderError) {
         if first === second { return }
         for _ in 0..<Self.exchangeAttempts {
@@ -26,7 +26,8 @@ extension Engine {
             if let ticket = try exchange(keys, first, second, if: before) { return try pipeline.wait(for: ticket) }
         }
         throw LarderError(
-            .invalidated, "other commands kept writing meanwhile; try again", operation: "exchange", database: first.name)
+            .invalidated, "other commands kept writing meanwhile; try again", operation: "exchange",
+            database: first.name)
     }
 
     private static func keys(of database: Database, _ room: inout (entries: Int, bytes: Int)) throws(LarderError)

@@ -119,15 +119,21 @@ enum AdministrationCommands {
 
     @Sendable static func bgsave(_ call: inout Call) throws(CommandError) -> Outcome {
         guard call.count == 1 || call.count == 2 && call.isWord(1, "SCHEDULE") else { throw .syntax }
-        guard call.server.startSaving() else { throw CommandError("ERR Background save already in progress") }
-        call.session.replies.simple("Background saving started")
-        return .done
+        let server = call.server
+        return .deferred { (reply) throws(CommandError) in
+            guard server.startSaving() else { throw CommandError("ERR Background save already in progress") }
+            reply.simple("Background saving started")
+            return nil
+        }
     }
 
     @Sendable static func bgrewriteaof(_ call: inout Call) throws(CommandError) -> Outcome {
-        let isStarted = call.server.startSaving()
-        call.session.replies.simple("Background append only file rewriting \(isStarted ? "started" : "scheduled")")
-        return .done
+        let server = call.server
+        return .deferred { (reply) throws(CommandError) in
+            let isStarted = server.startSaving()
+            reply.simple("Background append only file rewriting \(isStarted ? "started" : "scheduled")")
+            return nil
+        }
     }
 
     @Sendable static func wait(_ call: inout Call) throws(CommandError) -> Outcome {

@@ -435,7 +435,9 @@ final class Connection {
                 "it left more than \(limits.subscriberBytesSoft) bytes of messages unread for "
                     + "\(limits.subscriberSoftMilliseconds) ms (--max-subscriber-output)")
         } else if isStalled, time - lastProgress > limits.outputStallMilliseconds {
-            close("it left \(session.pendingOutput) bytes of replies unread for \(limits.outputStallMilliseconds) ms")
+            close(
+                "it left \(session.pendingOutput) bytes of replies unread for \(limits.outputStallMilliseconds) ms "
+                    + "(--reply-timeout)")
         } else if !isStalled {
             lastProgress = time
         }

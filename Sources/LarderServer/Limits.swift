@@ -14,8 +14,8 @@ package struct Limits: Sendable {
     package var replyBytesMax = 512 << 20
     /// Bytes that a value which a command builds may have: 512 MiB, as the longest word of a request.
     package var valueBytesMax = Record.payloadBytesMax
-    /// How long a client may leave replies unread, without taking any, before it is disconnected, in milliseconds:
-    /// 1 minute.
+    /// How long a client may leave replies unread, without taking any, before it is disconnected, in milliseconds
+    /// (`--reply-timeout`, in seconds): 1 minute.
     package var outputStallMilliseconds: Int64 = 60_000
     /// Bytes of messages that a subscriber may leave unread before it is disconnected (`--max-subscriber-output`): 32 MiB.
     package var subscriberBytesMax = 32 << 20

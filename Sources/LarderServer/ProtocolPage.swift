@@ -79,7 +79,7 @@ package enum ProtocolPage {
             (
                 "unread replies of a client",
                 "\(limits.outputBytesPause) bytes, then it is no longer read from; disconnected after "
-                    + "\(limits.outputStallMilliseconds / 1000) s without progress"
+                    + "\(limits.outputStallMilliseconds / 1000) s without progress (`--reply-timeout`)"
             ),
             (
                 "unread messages of a subscriber",

@@ -124,6 +124,7 @@ extension Session {
                 case .cold: return .cold
                 case .dropped where attempt.isRefused:
                     replies.nullArray()
+                    showExec(now)
                     endExecution()
                     return nil
                 case .dropped:
@@ -152,8 +153,15 @@ extension Session {
                 return nil
             }
         }
+        showExec(now)
         endExecution()
         return nil
+    }
+
+    /// Shows EXEC, which is the parser's command still, to who monitors.
+    private func showExec(_ now: Int64) {
+        guard !server.monitors.isEmpty, parser.argumentCount == 1, let spec = CommandTable.find("exec") else { return }
+        show(spec, Call(self, server, now: now, mayBlock: false))
     }
 
     /// A command that a thread that may block leaves to the loop.

@@ -252,7 +252,6 @@ package final class Session: @unchecked Sendable {
             hasStarted = true
             if tracking != nil { willRead(spec, count: parser.argumentCount) { parser.argument($0) } }
             defer { if !call.isCold { endCaching(spec) } }
-            if !server.monitors.isEmpty { show(spec, call) }
             record.lastCommand.store(spec.number, ordering: .relaxed)
             begin = nanoseconds()
             switch try spec.run(&call) {
@@ -261,8 +260,11 @@ package final class Session: @unchecked Sendable {
             case .deferred(let work):
                 isWaiting = true
                 pendingNote = PendingNote(spec: spec, command: nil, start: start)
+                if !server.monitors.isEmpty { show(spec, call) }
                 return .work(work)
             }
+            // As in Redis once it has run; EXEC behind what it runs.
+            if execution == nil, !server.monitors.isEmpty { show(spec, call) }
             note(spec, call, nanoseconds: nanoseconds() - begin, failed: false)
         } catch {
             if call.isCold {
@@ -275,7 +277,7 @@ package final class Session: @unchecked Sendable {
             hasCommand = false
             replies.error(error.bytes)
             server.errors.count(error.bytes)
-            if let found {
+            if let found = found ?? CommandTable.find(parser.argument(0)) {
                 if hasStarted {
                     note(found, call, nanoseconds: nanoseconds() - begin, failed: true)
                 } else {

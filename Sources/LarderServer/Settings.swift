@@ -176,6 +176,7 @@ enum SettingsTable {
         Setting("larder-max-databases") { String($0.engine.options.databasesMax) },
         Setting("larder-max-reply") { String($0.limits.replyBytesMax) },
         Setting("larder-max-transaction") { String($0.limits.transactionBytesMax) },
+        Setting("larder-reply-timeout") { String($0.limits.outputStallMilliseconds / 1000) },
         Setting("larder-max-watched-keys") { String($0.limits.watchedKeysMax) },
     ]
 }

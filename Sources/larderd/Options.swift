@@ -71,7 +71,7 @@ struct Options {
             "--dir", "--socket", "--policy", "--durability", "--threads", "--log-level", "--max-clients",
             "--max-tracked-keys", "--max-watched-deadlines", "--notify-keyspace-events",
             "--max-databases", "--max-reply", "--max-transaction", "--max-watched-keys", "--memory", "--checkpoint",
-            "--max-subscriber-output", "--password-file",
+            "--max-subscriber-output", "--password-file", "--reply-timeout",
         ]
         guard known.contains(name) else {
             throw Failure(
@@ -119,6 +119,8 @@ struct Options {
         case "--max-transaction": configuration.limits.transactionBytesMax = try byteCount(name, value)
         case "--max-watched-keys": configuration.limits.watchedKeysMax = try number(name, value, 0...1_000_000)
         case "--max-subscriber-output": configuration.limits.subscriberBytesMax = try byteCount(name, value)
+        case "--reply-timeout":
+            configuration.limits.outputStallMilliseconds = Int64(try number(name, value, 1...86_400)) * 1000
         case "--password-file": configuration.password = try password(value)
         case "--threads": configuration.threads = try number(name, value, 1...64)
         case "--max-clients": configuration.limits.clientsMax = try number(name, value, 1...1_000_000)

@@ -6,6 +6,8 @@ import Testing
 /// protocol is the same.
 enum LiveServer: String, CaseIterable, CustomTestStringConvertible, Sendable {
     case redis, larderd
+    /// With several event loops.
+    case larderdOnFourThreads = "larderd --threads 4"
 
     var testDescription: String { rawValue }
 
@@ -16,8 +18,8 @@ enum LiveServer: String, CaseIterable, CustomTestStringConvertible, Sendable {
             let process = try RedisProcess()
             try await body(process.socketPath)
             withExtendedLifetime(process) {}
-        case .larderd:
-            let process = try DaemonProcess()
+        case .larderd, .larderdOnFourThreads:
+            let process = try DaemonProcess(self == .larderd ? [] : ["--threads", "4"])
             try await body(process.socketPath)
             try process.stop()
         }
@@ -29,6 +31,9 @@ enum LiveServer: String, CaseIterable, CustomTestStringConvertible, Sendable {
 }
 
 extension LiveServer {
-    /// Those that know CLIENT TRACKING.
-    static let tracking: [LiveServer] = [.redis]
+    /// Those that know CLIENT TRACKING: the daemon as soon as it does.
+    static let tracking: [LiveServer] = {
+        let reply = try? DaemonProcess().connect().call("CLIENT TRACKING OFF")
+        return reply == "+OK\r\n" ? LiveServer.allCases : [.redis]
+    }()
 }

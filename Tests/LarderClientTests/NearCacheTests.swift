@@ -6,7 +6,7 @@ import Threading
 @testable import LarderClient
 
 /// The near cache: what it answers without a round trip, and that this is never older than what it was told.
-@Suite struct NearCacheTests {
+@Suite(.timeLimit(.minutes(5))) struct NearCacheTests {
     private static let near = LarderClient.Options(timeoutMilliseconds: 60_000, nearCache: .init())
 
     private func statistics(_ client: LarderClient) throws -> LarderClient.NearCacheStatistics {
@@ -257,6 +257,32 @@ import Threading
         #expect(near.value(Int.self, "a") == nil)
         #expect(near.value(Int.self, "b") == 7)
         #expect(near.statistics.entries == 1)
+    }
+
+    /// What the daemon says of an entry's end counts from before it was asked.
+    @Test func theDaemonsDeadlineIsKept() async throws {
+        let clock = Clock(1_000)
+        let server = try server { request in
+            guard request.name == "PTTL" else { return nil }
+            clock.time.store(1_500, ordering: .relaxed)
+            return .text(":5000\r\n")
+        }
+        defer { server.stop() }
+        let client = try await AsyncClientTests.connect(server, Self.near)
+        client.core.own.near?.clock = { clock.time.load(ordering: .relaxed) }
+        let numbers = client.cache(of: Int.self)
+        #expect(try await numbers.value(forKey: "k") == 1)
+        clock.time.store(5_999, ordering: .relaxed)
+        #expect(try await numbers.value(forKey: "k") == 1)
+        #expect(gets(server) == 1)
+        clock.time.store(6_000, ordering: .relaxed)
+        #expect(try await numbers.value(forKey: "k") == 1)
+        #expect(gets(server) == 2)
+    }
+
+    private final class Clock: Sendable {
+        let time: Atomic<Int64>
+        init(_ time: Int64) { self.time = Atomic(time) }
     }
 
     @Test func thereIsALimitToTheAge() throws {

@@ -45,6 +45,8 @@ import Testing
                              the commands between MULTI and EXEC, for each connection (default: 64M)
           --max-watched-keys N
                              keys that one connection may WATCH (default: 10000)
+          --reply-timeout SECONDS
+                             how long a client may leave replies unread before it is disconnected (default: 60)
           --password-file PATH
                              the first line of the file is what clients have to give with AUTH (default: none)
           --enable-debug     have the command DEBUG

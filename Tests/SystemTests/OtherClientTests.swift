@@ -1,0 +1,39 @@
+import TestSupport
+import Testing
+
+/// Clients in other languages than Python: C, JavaScript, PHP, Ruby, Perl.
+@Suite struct OtherClientTests {
+    @Test(arguments: ScriptedServer.all) func hiredis(_ server: ScriptedServer) throws {
+        try ClientProgram.require("gcc", package: "gcc")
+        let directory = try TemporaryDirectory()
+        let program = directory.path + "/hiredis"
+        let (end, _, errors) = try ChildProcess.run(
+            "gcc",
+            ["-Wall", "-Werror", "-O1", ClientProgram.directory + "/hiredis.c", "-lhiredis", "-o", program])
+        try #require(end == .exited(0), "`make test` installs Debian's package libhiredis-dev: \(errors)")
+        try server.run { try ClientProgram.run(nil, program, [$0]) }
+    }
+
+    @Test(arguments: ScriptedServer.all) func nodeRedis(_ server: ScriptedServer) throws {
+        try ClientProgram.require("node", package: "nodejs")
+        // Where Debian's package node-redis is, which a node from elsewhere does not look at.
+        try server.run {
+            try ClientProgram.run("node", "node_redis.js", [$0], environment: ["NODE_PATH=/usr/share/nodejs"])
+        }
+    }
+
+    @Test(arguments: ScriptedServer.all) func phpRedis(_ server: ScriptedServer) throws {
+        try ClientProgram.require("php", package: "php-cli")
+        try server.run { try ClientProgram.run("php", "php_redis.php", [$0]) }
+    }
+
+    @Test(arguments: ScriptedServer.all) func rubyRedis(_ server: ScriptedServer) throws {
+        try ClientProgram.require("ruby", package: "ruby")
+        try server.run { try ClientProgram.run("ruby", "ruby_redis.rb", [$0]) }
+    }
+
+    @Test(arguments: ScriptedServer.all) func perlRedis(_ server: ScriptedServer) throws {
+        try ClientProgram.require("perl", package: "perl")
+        try server.run { try ClientProgram.run("perl", "perl_redis.pl", [$0]) }
+    }
+}
