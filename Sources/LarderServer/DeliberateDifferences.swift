@@ -105,7 +105,4 @@ package let deliberateDifferences: [DeliberateDifference] = [
         "what a connection hears of its own writes stands behind their replies",
         before: ["HELLO 3", "CONFIG SET notify-keyspace-events KEA", "PSUBSCRIBE __key*"], "SET k v", redis: ">4",
         larder: "+OK", "Notifications tell of what is committed, and so follow the commit."),
-    DeliberateDifference(
-        "a purge tells a connection that tracks before it answers", before: ["HELLO 3", "CLIENT TRACKING ON"],
-        "FLUSHALL", redis: "+OK", larder: ">2", "It happens on another thread, and everybody is told first."),
 ]
