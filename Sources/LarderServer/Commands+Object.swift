@@ -12,28 +12,43 @@ extension CommandTable {
             reply:
                 "ENCODING: bulk; IDLETIME, REFCOUNT: integer; FREQ: an error as in Redis without LFU; null when there "
                 + "is no fresh entry; HELP: array",
-            subcommands: ["encoding", "freq", "idletime", "refcount"].map {
-                row("object|\($0)", arity: 3, .readonly, keys: .second, ObjectCommands.object)
-            } + [.help("object")]),
+            subcommands: [
+                row("object|encoding", "How Redis would keep the value: `int`, `embstr` or `raw`.", "bulk or null"),
+                row("object|freq", "An error where there is an entry: there is no note of use.", "error or null"),
+                row("object|idletime", "The seconds since the value was stored.", "integer or null"),
+                row(
+                    "object|refcount", "What Redis would say: 2147483647 for small numbers, else 1.", "integer or null"),
+                .help("object"),
+            ]),
         CommandSpec(
             "memory", arity: -2, .readonly, keys: .second, group: "server", since: "4.0.0", complexity: "O(1)",
             syntax: "USAGE key [SAMPLES count] | STATS | DOCTOR | PURGE | MALLOC-STATS | HELP",
             summary: "Tells how much memory an entry takes while it is in memory, and about the daemon's memory; PURGE "
                 + "gives the system back what is free.",
             reply: "USAGE: integer, null when there is no fresh entry; STATS: map; PURGE: OK; the others: text",
-            subcommands: [row("memory|usage", arity: -3, .readonly, keys: .second, ObjectCommands.memory)]
-                + ["stats", "doctor", "purge", "malloc-stats"].map {
-                    row("memory|\($0)", arity: 2, [], keys: .none, ObjectCommands.memory)
-                } + [.help("memory")]),
+            subcommands: [
+                row(
+                    "memory|usage", arity: -3, syntax: "key [SAMPLES count]",
+                    "The bytes that the entry takes while it is in memory.", "integer or null"),
+                row("memory|stats", "The memory of all entries, and its bound.", "map"),
+                row("memory|doctor", "The same as a sentence.", "text"),
+                row("memory|purge", "Gives the system back what is free.", "OK"),
+                row("memory|malloc-stats", "Nothing yet.", "text"),
+                .help("memory"),
+            ]),
     ]
 
+    /// - Parameter syntax: of a command that has a key, other than that key alone.
     private static func row(
-        _ name: String, arity: Int, _ flags: CommandFlags, keys: KeyPositions, _ run: @escaping CommandSpec.Handler
+        _ name: String, arity: Int? = nil, syntax: String? = nil, _ summary: String, _ reply: String
     ) -> CommandSpec {
-        CommandSpec(
-            name, arity: arity, flags, keys: keys, group: name.hasPrefix("object") ? "generic" : "server",
-            since: "2.2.3", complexity: "O(1)", syntax: keys.first > 0 ? "key" : "", summary: "As said there.",
-            reply: "as said there", run: run)
+        let isObject = name.hasPrefix("object")
+        let hasKey = isObject || syntax != nil
+        return CommandSpec(
+            name, arity: arity ?? (hasKey ? 3 : 2), hasKey ? .readonly : [], keys: hasKey ? .second : .none,
+            group: isObject ? "generic" : "server", since: isObject ? "2.2.3" : "4.0.0", complexity: "O(1)",
+            syntax: syntax ?? (hasKey ? "key" : ""), summary: summary, reply: reply,
+            run: isObject ? ObjectCommands.object : ObjectCommands.memory)
     }
 }
 
