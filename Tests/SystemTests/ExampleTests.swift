@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(20))) func theClientRuns() async throws {
-        let program = try await build("Client", "client")
+        let program = try await build("MinimalClient", "minimal-client")
         let daemon = try DaemonProcess()
         let result = try await ExampleProcess.run("LARDER_SOCKET='\(daemon.socketPath)' '\(program)'")
         #expect(result.exitCode == 0 && result.errors.isEmpty, "\(result.errors)")

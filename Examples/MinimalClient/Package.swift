@@ -4,12 +4,12 @@
 import PackageDescription
 
 let package = Package(
-    name: "Client",
+    name: "MinimalClient",
     platforms: [.macOS(.v15)],
     dependencies: [.package(name: "Larder", path: "../..")],
     targets: [
         .executableTarget(
-            name: "client", dependencies: [.product(name: "LarderClient", package: "Larder")],
+            name: "minimal-client", dependencies: [.product(name: "LarderClient", package: "Larder")],
             path: ".", sources: ["main.swift"])
     ],
     swiftLanguageModes: [.v6]
