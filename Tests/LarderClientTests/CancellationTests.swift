@@ -103,10 +103,10 @@ import Testing
         let gate = Gate()
         let server = try Self.server(gate)
         defer { server.stop() }
-        let client = try await AsyncClientTests.connect(server, .init(timeoutMilliseconds: 1_000))
+        let client = try await AsyncClientTests.connect(server, .init(timeoutMilliseconds: 5_000))
         let error = await #expect(throws: LarderClientError.self) { try await client.command("HANG") }
         #expect(error?.code == .timeout)
-        #expect(error?.message == "the daemon at \(server.path) did not answer within 1000 ms")
+        #expect(error?.message == "the daemon at \(server.path) did not answer within 5000 ms")
         gate.open()
         #expect(try await client.command("ECHO", "mine") == .bulk(Array("mine".utf8)))
         #expect(server.connectionCount == 1)
