@@ -249,24 +249,33 @@ struct Call {
                 prepare(&update, hasLoaded: loading)
                 result = try body(&update)
             }
-            guard let result else { preconditionFailure("the body of an update was not called") }
-            return result
+            return Self.made(result)
         }
+        var result: Result?
+        let ticket: CommitTicket?
         do throws(LarderError) {
-            var result: Result?
-            let ticket = try perform(keys, loading: loading, headersOnly: headersOnly) { (update) throws(LarderError) in
+            ticket = try perform(keys, loading: loading, headersOnly: headersOnly) { (update) throws(LarderError) in
                 prepare(&update, hasLoaded: loading)
                 result = try body(&update)
-            }
-            if let ticket {
-                depends(on: ticket)
-                guard let result else { preconditionFailure("the body of an update was not called") }
-                return result
             }
         } catch {
             throw CommandError(error)
         }
-        throw cold()
+        return try committed(result, ticket)
+    }
+
+    /// The result of a change, for which the reply is to wait.
+    /// - Parameter ticket: nil when the change would have had to block, and might not.
+    private mutating func committed<Result>(_ result: Result?, _ ticket: CommitTicket?) throws(CommandError) -> Result {
+        guard let ticket else { throw cold() }
+        depends(on: ticket)
+        return Self.made(result)
+    }
+
+    /// What the body of an update made, which is called wherever no error is thrown.
+    private static func made<Result>(_ result: Result?) -> Result {
+        guard let result else { preconditionFailure("the body of an update was not called") }
+        return result
     }
 
     /// What those are told who listen to changes, and who track what they read.
@@ -300,8 +309,7 @@ struct Call {
                 prepare(&otherUpdate, hasLoaded: true)
                 result = try body(&update, &otherUpdate)
             }
-            guard let result else { preconditionFailure("the body of an update was not called") }
-            return result
+            return Self.made(result)
         }
         if !other.isReady(forWriting: true) {
             guard mayBlock else { throw cold() }
@@ -314,23 +322,19 @@ struct Call {
                 throw CommandError(error)
             }
         }
+        var result: Result?
+        let ticket: CommitTicket?
         do throws(LarderError) {
-            var result: Result?
-            let ticket = try database.perform(keys, and: other, otherKeys, now: now, onlyIfHot: !mayBlock) {
+            ticket = try database.perform(keys, and: other, otherKeys, now: now, onlyIfHot: !mayBlock) {
                 (update, otherUpdate) throws(LarderError) in
                 prepare(&update, hasLoaded: true)
                 prepare(&otherUpdate, hasLoaded: true)
                 result = try body(&update, &otherUpdate)
             }
-            if let ticket {
-                depends(on: ticket)
-                guard let result else { preconditionFailure("the body of an update was not called") }
-                return result
-            }
         } catch {
             throw CommandError(error)
         }
-        throw cold()
+        return try committed(result, ticket)
     }
 
     /// - Returns: nil when it would have to block, and may not.

@@ -48,12 +48,12 @@ final class PubSub: @unchecked Sendable {
         case .shardChannel: shardChannels.add(name, subscriber)
         case .pattern:
             patternLock.withLock {
-                if !patterns.contains(where: { $0.bytes == name }) {
+                let found = patterns.firstIndex { $0.bytes == name }
+                if found == nil {
                     patterns.append(Pattern(bytes: name, glob: GlobPattern(name)))
                     patternCountNow.store(patterns.count, ordering: .relaxed)
                 }
-                guard let index = patterns.firstIndex(where: { $0.bytes == name }) else { return }
-                patterns[index].audience.add(subscriber)
+                patterns[found ?? patterns.count - 1].audience.add(subscriber)
             }
         }
     }
