@@ -43,6 +43,14 @@ def in_threads(count, work):
         raise failures[0]
 
 
+def message(subscriber):
+    """The next message of a redis-py subscriber; a subscriber that gets none within a minute has lost it."""
+    found = subscriber.get_message(timeout=60)
+    if found is None:
+        raise AssertionError("no message came")
+    return tuple(found[name] for name in ("type", "pattern", "channel", "data"))
+
+
 def all_is_well():
     """The last line of every script: only a script that came to its end prints it."""
     print("all is well")

@@ -3,19 +3,10 @@
 import sys
 
 import redis
-from expecting import all_is_well, expect
+from expecting import all_is_well, expect, message
 
 path, version = sys.argv[1], int(sys.argv[2])
 client = redis.Redis(unix_socket_path=path, protocol=version)
-
-
-def message(subscriber):
-    """The next message; a subscriber that gets none within a minute has lost it."""
-    found = subscriber.get_message(timeout=60)
-    if found is None:
-        raise AssertionError("no message came")
-    return tuple(found[name] for name in ("type", "pattern", "channel", "data"))
-
 
 expect(client.config_set("notify-keyspace-events", "KEA"), True)
 events = client.pubsub(ignore_subscribe_messages=True)
