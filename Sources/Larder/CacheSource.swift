@@ -1,3 +1,4 @@
+import Synchronization
 import Threading
 
 /// What a ``Cache`` or a ``CacheSnapshot`` reads from. Opaque: it exists so that ``CacheReading`` can hold every reading
@@ -10,11 +11,14 @@ public final class CacheSource: @unchecked Sendable {
     /// What is read instead of the database, if this is a snapshot's source.
     let snapshot: Snapshot?
     let codec: ModelCodec
+    /// That of ``codec``, which takes a while to ask for.
+    let codecIdentity: AnyObject?
     let onDecodingFailure: DecodingFailureAction
     /// Whether decoded models are kept beside hot entries. A snapshot's are not: it does not read through the entries in memory.
     let keepsDecoded: Bool
     private let lock = Lock()
     private var engine: Engine?
+    private let closed = Atomic<Bool>(false)
 
     init(
         _ engine: Engine, _ database: Database, snapshot: Snapshot? = nil, codec: ModelCodec,
@@ -24,9 +28,13 @@ public final class CacheSource: @unchecked Sendable {
         self.database = database
         self.snapshot = snapshot
         self.codec = codec
+        codecIdentity = codec.identity
         self.onDecodingFailure = onDecodingFailure
         self.keepsDecoded = keepsDecoded
     }
+
+    /// Whether ``close()`` was called.
+    var isClosed: Bool { closed.load(ordering: .acquiring) }
 
     /// The engine, which stays open for as long as the caller holds it.
     func hold(_ operation: String) throws(LarderError) -> Engine {
@@ -47,6 +55,7 @@ public final class CacheSource: @unchecked Sendable {
     }
 
     func close() {
+        closed.store(true, ordering: .releasing)
         snapshot?.close()
         // Released outside the lock: the last release shuts the larder down, which takes its time.
         let last = lock.withLock {
