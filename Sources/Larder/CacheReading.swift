@@ -46,9 +46,9 @@ extension CacheReading {
     }
 
     /// The stored bytes of a key, whatever codec made them; nil when there are none or they expired.
-    public func bytes(forKey key: some CacheKey, fillCache: Bool = true) throws(LarderError) -> [UInt8]? {
+    @inlinable public func bytes(forKey key: some CacheKey, fillCache: Bool = true) throws(LarderError) -> [UInt8]? {
         let source = source
-        return try source.record(try source.key(key, "get"), fillCache: fillCache).map { Array($0.payload) }
+        return try key.withKeyBytes { source.bytes($0, fillCache: fillCache) }.get()
     }
 
     /// Whether there is a fresh entry under a key, whatever it holds.

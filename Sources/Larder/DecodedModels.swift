@@ -135,10 +135,10 @@ extension CacheSource {
         throws(LarderError) -> Value?
     {
         guard keepsDecoded else { return try decodedAnew(type, key, fillCache: fillCache) }
-        let engine = try hold("get")
-        defer { withExtendedLifetime(engine) {} }
+        let lease = try hold("get")
+        defer { withExtendedLifetime(lease) {} }
         let now = database.now()
-        return try decodedAndKept(type, try self.key(key, "get"), engine, now, fillCache: fillCache)
+        return try decodedAndKept(type, try self.key(key, "get"), lease.engine, now, fillCache: fillCache)
     }
 
     private func decodedAnew<Value: Decodable>(_ type: Value.Type, _ key: some CacheKey, fillCache: Bool)

@@ -87,8 +87,9 @@ package final class Database: @unchecked Sendable {
     /// the database.
     var pointerFailure: LarderError?
 
-    var applied: State
-    var durable: State
+    // Looked at by every command; the shard locks see to it that no two accesses overlap.
+    @exclusivity(unchecked) var applied: State
+    @exclusivity(unchecked) var durable: State
 
     init(
         name: String, number: Int, exists: Bool, context: EngineContext, pipeline: CommitPipeline,

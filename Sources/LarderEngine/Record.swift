@@ -194,6 +194,12 @@ package struct Record: Hashable, Sendable {
         }
     }
 
+    /// A copy of stored bytes, the header of which was read.
+    init(_ header: RecordHeader, stored bytes: UnsafeRawBufferPointer) {
+        self.header = header
+        stored = [UInt8](bytes)
+    }
+
     /// Reads stored bytes.
     package init(parsing stored: [UInt8]) throws(RecordHeader.Defect) {
         header = try stored.withUnsafeBytes { bytes in
