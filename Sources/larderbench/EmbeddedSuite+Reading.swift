@@ -1,5 +1,3 @@
-import CLevelDB
-
 /// Reading inside one process.
 ///
 /// The stores are measured side by side, a slice of the keys in one, then the same slice in the next: what else the
