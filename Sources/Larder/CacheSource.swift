@@ -88,7 +88,7 @@ public final class CacheSource: @unchecked Sendable {
         if isClosed { throw closedError(operation) }
         var ticket = CommitTicket.none
         let isFresh = try database.read(
-            key, now: now ?? database.now(), fillCache: fillCache, ticket: &ticket,
+            key, now: now, fillCache: fillCache, ticket: &ticket,
             holding: { () throws(LarderError) in try hold(operation) }, body)
         if ticket != .none { try waitForCommit(ticket.sequence) }
         return isFresh

@@ -24,17 +24,22 @@ extension Database {
 
     /// Reads the fresh entry of a key. May read from the disk.
     /// - Parameters:
+    ///   - now: the default is the engine's time.
     ///   - ticket: raised to what the answer has to wait for.
     ///   - holding: called before the disk is asked; what it returns is kept until the disk has answered.
     ///   - body: called once if there is a fresh entry, with the header and the payload. A shard's lock may be held
     ///     meanwhile: copy what is needed, call nothing of the engine.
     /// - Returns: whether there is a fresh entry.
     package func read(
-        _ key: UnsafeRawBufferPointer, now: Int64, fillCache: Bool = true, ticket: inout CommitTicket,
+        _ key: UnsafeRawBufferPointer, now: Int64? = nil, fillCache: Bool = true, ticket: inout CommitTicket,
         holding: () throws(LarderError) -> AnyObject? = { nil },
         _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) throws(LarderError) -> Bool {
-        try read(key, Key.hash(key), now, fillCache: fillCache, ticket: &ticket, holding: holding) { header, record in
+        let hash = Key.hash(key)
+        // Where much is in memory the place to look at seldom is in the processor's caches: it comes while the clock is read.
+        withShard(hash) { $0.table.prefetchSlot(hash) }
+        let now = now ?? self.now()
+        return try read(key, hash, now, fillCache: fillCache, ticket: &ticket, holding: holding) { header, record in
             body(header, UnsafeRawBufferPointer(rebasing: record[header.byteCount...]))
         }
     }
@@ -69,7 +74,8 @@ extension Database {
         // As they were when memory was looked into.
         let rules: FreshnessRules
         let sequence: UInt64
-        /// The placeholder in the shard; nil when the answer is not to be kept.
+        /// The placeholder in the shard; nil when the answer is not to be kept. Then the read counts as a hit already, and
+        /// the shard need be locked again only if it is none.
         let place: Int?
     }
 
@@ -97,10 +103,10 @@ extension Database {
             case .unavailable: return .unavailable
             case .unknown:
                 guard case .open(let store) = applied.presence else { return .unavailable }
+                let place = fillCache && shard.keepsRecords ? shard.beginRead(hash) : nil
+                if place == nil { shard.counters.hits += 1 }
                 return .cold(
-                    ColdRead(
-                        store: store, rules: applied.rules, sequence: applied.sequence,
-                        place: fillCache && shard.keepsRecords ? shard.beginRead(hash) : nil))
+                    ColdRead(store: store, rules: applied.rules, sequence: applied.sequence, place: place))
             }
         }
     }
@@ -125,16 +131,29 @@ extension Database {
                 throw Self.defect(error, database: name, key: Key(key))
             }
         } catch {
-            if let place = cold.place { withShard(hash) { shard in shard.lock.withLock { shard.endRead(place) } } }
+            withShard(hash) { shard in
+                shard.lock.withLock {
+                    if let place = cold.place { shard.endRead(place) } else { shard.counters.hits -= 1 }
+                }
+            }
             throw error
         }
         defer { EpochStore.release(stored) }
         let isFresh = header.map { cold.rules.freshness($0, now: now) == .fresh } ?? false
-        withShard(hash) { shard in
-            shard.lock.lock()
-            defer { shard.lock.unlock() }
-            if let place = cold.place { shard.endRead(place, key, hash, keeping: stored) }
-            if isFresh { shard.counters.hits += 1 } else { shard.counters.misses += 1 }
+        if let place = cold.place {
+            withShard(hash) { shard in
+                shard.lock.lock()
+                defer { shard.lock.unlock() }
+                shard.endRead(place, key, hash, keeping: stored)
+                if isFresh { shard.counters.hits += 1 } else { shard.counters.misses += 1 }
+            }
+        } else if !isFresh {
+            withShard(hash) { shard in
+                shard.lock.withLock {
+                    shard.counters.hits -= 1
+                    shard.counters.misses += 1
+                }
+            }
         }
         ticket = max(ticket, CommitTicket(sequence: cold.sequence))
         if isFresh, let header, let stored { body(header, stored) }

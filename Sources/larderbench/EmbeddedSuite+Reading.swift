@@ -13,7 +13,7 @@ extension EmbeddedSuite {
         let make: (String) throws -> any EmbeddedStore
     }
 
-    private static let sliceLength = 5000
+    private static let sliceLength = 1000
 
     func measureReading(_ written: [Written], _ valueBytes: Int, into results: Results) throws {
         for store in written { try RawStore.mergeTables(below: store.directory) }

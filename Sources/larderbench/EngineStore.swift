@@ -49,7 +49,7 @@ final class EngineStore: EmbeddedStore {
         var value: [UInt8]?
         var ticket = CommitTicket.none
         _ = try key.withUnsafeBytes { key in
-            try database.read(key, now: database.now(), ticket: &ticket) { value = [UInt8]($1) }
+            try database.read(key, ticket: &ticket) { value = [UInt8]($1) }
         }
         if ticket != .none { try engine.pipeline.wait(for: ticket) }
         return value

@@ -1,0 +1,134 @@
+import TestSupport
+import Testing
+import Threading
+
+@testable import LarderEngine
+
+/// Reads that only LevelDB can answer.
+@Suite struct ColdReadTests {
+    private func read(_ database: Database, _ key: String, fillCache: Bool = true) throws -> String? {
+        var text: String?
+        var ticket = CommitTicket.none
+        let isFresh = try Array(key.utf8).withUnsafeBytes { key in
+            try database.read(key, fillCache: fillCache, ticket: &ticket) { header, payload in
+                #expect(header.codec == .raw)
+                text = String(decoding: payload, as: UTF8.self)
+            }
+        }
+        #expect(isFresh == (text != nil))
+        return text
+    }
+
+    /// What is found, what is not, and what has expired, with and without a memory tier, from the disk and again.
+    @Test(arguments: [0, 1 << 20]) func eachIsCountedOnce(memoryBytes: Int) throws {
+        let larder = try TestLarder { $0.memoryBytes = memoryBytes }
+        try larder.database(policy: .every(3_600_000)).put("there", "value")
+        try larder.database().put("brief", "value", rule: .own(larder.time.wallMilliseconds() + 1000))
+        try larder.database().put("", "empty key")
+        larder.close()
+        larder.time.advance(milliseconds: 1000)
+        let database = try larder.database()
+        let statistics = try larder.engine().statistics
+        let (hits, misses) = (statistics.hits.read(), statistics.misses.read())
+        for _ in 0..<3 {
+            #expect(try read(database, "there") == "value")
+            #expect(try read(database, "") == "empty key")
+            #expect(try read(database, "absent") == nil)
+            #expect(try read(database, "brief") == nil)
+        }
+        #expect(try read(database, "there", fillCache: false) == "value")
+        let now = try larder.engine().statistics
+        #expect(now.hits.read() - hits == 7)
+        #expect(now.misses.read() - misses == 6)
+    }
+
+    /// The disk is asked only for what is not in memory, and only then is the larder held.
+    @Test func memoryIsReadWithoutHoldingTheLarder() throws {
+        let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
+        try larder.database().put("k", "value")
+        larder.close()
+        let database = try larder.database()
+        var held = 0
+        func read() throws {
+            var ticket = CommitTicket.none
+            _ = try Array("k".utf8).withUnsafeBytes { key in
+                try database.read(
+                    key, ticket: &ticket,
+                    holding: {
+                        held += 1
+                        return nil
+                    }, { _, _ in })
+            }
+        }
+        try read()
+        #expect(held == 1)
+        try read()
+        #expect(held == 1)
+    }
+
+    /// Who cannot hold the larder does not read it, and leaves no placeholder behind.
+    @Test func aReadThatMayNotBeginLeavesNothing() throws {
+        let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
+        try larder.database().put("k", "value")
+        larder.close()
+        let database = try larder.database()
+        for _ in 0..<3 {
+            var ticket = CommitTicket.none
+            #expect(
+                errorCode {
+                    _ = try Array("k".utf8).withUnsafeBytes { key in
+                        try database.read(
+                            key, ticket: &ticket,
+                            holding: { () throws(LarderError) in throw LarderError(.closed, "no", operation: "test") },
+                            { _, _ in Issue.record("it was read") })
+                    }
+                } == .closed)
+        }
+        #expect(try read(database, "k") == "value")
+        let shard = database.shard(database.shardIndex(Key("k")))
+        #expect(shard.lock.withLock { shard.find(Key("k")) != nil })
+    }
+
+    /// Entries that memory lets go of all the time, read while they are written: nobody sees less than was acknowledged
+    /// before the question.
+    @Test(arguments: [0, 20_000, 1 << 20]) func readersNeverFallBehind(memoryBytes: Int) throws {
+        let larder = try TestLarder(inMemory: true) {
+            $0.memoryBytes = memoryBytes
+            $0.backgroundMaintenance = true
+            $0.maintenanceMilliseconds = 1
+        }
+        let database = try larder.database(policy: .never)
+        let keyCount = 40
+        let padding = String(repeating: " ", count: 300)
+        let written = Mutexed([Int](repeating: 0, count: keyCount))
+        let isDone = Mutexed(false)
+        let late = Mutexed(0)
+        for index in 0..<keyCount { try database.put("k\(index)", "0\(padding)") }
+        onThreads(4) { thread in
+            if thread == 0 {
+                for step in 1...1500 {
+                    let index = step * 7 % keyCount
+                    do {
+                        try database.put("k\(index)", "\(step)\(padding)")
+                        written.with { $0[index] = step }
+                        // So that entries are clean, and can be let go.
+                        if step % 100 == 0 { try database.checkpointer.flush(database) }
+                    } catch {
+                        Issue.record(error)
+                    }
+                }
+                isDone.with { $0 = true }
+                return
+            }
+            var index = thread
+            while !isDone.current {
+                index = (index + thread) % keyCount
+                let floor = written.with { $0[index] }
+                let text = (try? read(database, "k\(index)")) ?? nil
+                let number = Int(text?.prefix { $0 != " " } ?? "") ?? -1
+                if number < floor { late.with { $0 += 1 } }
+            }
+        }
+        #expect(late.current == 0)
+    }
+}
