@@ -107,11 +107,11 @@ public final class Cache: CacheReading {
     /// A view of the database as it is now: later writes do not show in it. Time goes on: what expires is not served from
     /// it either.
     public func snapshot() throws(LarderError) -> CacheSnapshot {
-        let engine = try source.hold("snapshot")
-        defer { withExtendedLifetime(engine) {} }
+        let lease = try source.hold("snapshot")
+        defer { withExtendedLifetime(lease) {} }
         return CacheSnapshot(
             source: CacheSource(
-                engine, source.database, snapshot: try source.database.snapshot(), codec: source.codec,
+                lease.engine, source.database, snapshot: try source.database.snapshot(), codec: source.codec,
                 onDecodingFailure: source.onDecodingFailure))
     }
 

@@ -33,7 +33,7 @@ extension CacheReading {
     ///   ``CacheOptions/onDecodingFailure`` says otherwise. Entries that were stored as raw bytes can be asked for as
     ///   `[UInt8]`, `Data` or, if they are UTF-8, `String`; for other types they are taken for JSON, which is what
     ///   other programs store.
-    public func value<Value: Decodable>(
+    @inlinable public func value<Value: Decodable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, fillCache: Bool = true
     ) throws(LarderError) -> Value? {
         try source.model(type, key, fillCache: fillCache)
@@ -42,13 +42,13 @@ extension CacheReading {
     /// As ``value(_:forKey:fillCache:)``: `try cache["reader", as: Reader.self]`. There is no setter: in Swift it could
     /// not throw, and a failed write must not pass in silence.
     public subscript<Value: Decodable>(key: some CacheKey, as type: Value.Type) -> Value? {
-        get throws(LarderError) { try value(type, forKey: key) }
+        @inlinable get throws(LarderError) { try value(type, forKey: key) }
     }
 
     /// The stored bytes of a key, whatever codec made them; nil when there are none or they expired.
-    public func bytes(forKey key: some CacheKey, fillCache: Bool = true) throws(LarderError) -> [UInt8]? {
+    @inlinable public func bytes(forKey key: some CacheKey, fillCache: Bool = true) throws(LarderError) -> [UInt8]? {
         let source = source
-        return try source.record(try source.key(key, "get"), fillCache: fillCache).map { Array($0.payload) }
+        return try key.withKeyBytes { source.bytes($0, fillCache: fillCache) }.get()
     }
 
     /// Whether there is a fresh entry under a key, whatever it holds.

@@ -1,62 +1,107 @@
+import Synchronization
 import Threading
 
 /// What a ``Cache`` or a ``CacheSnapshot`` reads from. Opaque: it exists so that ``CacheReading`` can hold every reading
 /// call once. Whoever wraps a cache in a type of its own can hand the cache's source on.
 ///
-/// Keeps the larder open until it is closed or gone. Thread-safe. The proof for `@unchecked Sendable`: `engine` is read
+/// Keeps the larder open until it is closed or gone. Thread-safe. The proof for `@unchecked Sendable`: `lease` is read
 /// and written with the lock held, the rest is constant and thread-safe itself.
 public final class CacheSource: @unchecked Sendable {
     let database: Database
     /// What is read instead of the database, if this is a snapshot's source.
     let snapshot: Snapshot?
     let codec: ModelCodec
+    /// That of ``codec``, which takes a while to ask for.
+    let codecIdentity: AnyObject?
     let onDecodingFailure: DecodingFailureAction
     /// Whether decoded models are kept beside hot entries. A snapshot's are not: it does not read through the entries in memory.
     let keepsDecoded: Bool
     private let lock = Lock()
-    private var engine: Engine?
+    private var lease: EngineLease?
+    private let closed = Atomic<Bool>(false)
 
     init(
         _ engine: Engine, _ database: Database, snapshot: Snapshot? = nil, codec: ModelCodec,
         onDecodingFailure: DecodingFailureAction, keepsDecoded: Bool = false
     ) {
-        self.engine = engine
+        lease = EngineLease(engine)
         self.database = database
         self.snapshot = snapshot
         self.codec = codec
+        codecIdentity = codec.identity
         self.onDecodingFailure = onDecodingFailure
         self.keepsDecoded = keepsDecoded
     }
 
-    /// The engine, which stays open for as long as the caller holds it.
-    func hold(_ operation: String) throws(LarderError) -> Engine {
-        guard let engine = lock.withLock({ engine }) else {
-            let what = snapshot == nil ? "cache" : "snapshot"
-            throw LarderError(.closed, "the \(what) was closed", operation: operation, database: database.name)
-        }
-        return engine
+    /// Whether ``close()`` was called.
+    var isClosed: Bool { closed.load(ordering: .acquiring) }
+
+    /// The engine, which stays open for as long as the caller holds what is returned.
+    func hold(_ operation: String) throws(LarderError) -> EngineLease {
+        guard let lease = lock.withLock({ lease }) else { throw closedError(operation) }
+        return lease
+    }
+
+    private func closedError(_ operation: String) -> LarderError {
+        let what = snapshot == nil ? "cache" : "snapshot"
+        return LarderError(.closed, "the \(what) was closed", operation: operation, database: database.name)
     }
 
     /// Runs `body` while the larder is sure to stay open.
     func whileOpen<Result>(_ operation: String, _ body: (Engine) throws(LarderError) -> Result) throws(LarderError)
         -> Result
     {
-        let engine = try hold(operation)
-        defer { withExtendedLifetime(engine) {} }
-        return try body(engine)
+        let lease = try hold(operation)
+        defer { withExtendedLifetime(lease) {} }
+        return try body(lease.engine)
     }
 
     func close() {
+        closed.store(true, ordering: .releasing)
         snapshot?.close()
         // Released outside the lock: the last release shuts the larder down, which takes its time.
         let last = lock.withLock {
-            defer { engine = nil }
-            return engine
+            defer { lease = nil }
+            return lease
         }
         withExtendedLifetime(last) {}
     }
 
     // MARK: Entries
+
+    /// Reads the fresh entry of a key.
+    /// - Parameter body: called once if there is one, with its header and its payload. Locks may be held meanwhile: copy
+    ///   what is needed.
+    /// - Returns: whether there is a fresh entry.
+    func read(
+        _ key: UnsafeRawBufferPointer, _ operation: String, now: Int64? = nil, fillCache: Bool = true,
+        _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
+    ) throws(LarderError) -> Bool {
+        guard snapshot == nil, key.count <= Key.bytesMax else {
+            guard let record = try record(try self.key([UInt8](key), operation), now: now, fillCache: fillCache) else {
+                return false
+            }
+            record.withPayload { body(record.header, $0) }
+            return true
+        }
+        // What is in memory is read without a lease: a larder that is shut down meanwhile has nothing there any more.
+        if isClosed { throw closedError(operation) }
+        var ticket = CommitTicket.none
+        let isFresh = try database.read(
+            key, now: now ?? database.now(), fillCache: fillCache, ticket: &ticket,
+            holding: { () throws(LarderError) in try hold(operation) }, body)
+        if ticket != .none { try waitForCommit(ticket.sequence) }
+        return isFresh
+    }
+
+    /// A copy of the payload of the fresh entry of a key.
+    @usableFromInline func bytes(_ key: UnsafeRawBufferPointer, fillCache: Bool) -> Result<[UInt8]?, LarderError> {
+        var payload: [UInt8]?
+        return Result { () throws(LarderError) in
+            _ = try read(key, "get", fillCache: fillCache) { payload = [UInt8]($1) }
+            return payload
+        }
+    }
 
     /// The fresh entry of a key, judged at `now`.
     func record(_ key: Key, now: Int64? = nil, fillCache: Bool = true) throws(LarderError) -> Record? {
@@ -97,15 +142,15 @@ public final class CacheSource: @unchecked Sendable {
 
     /// A cursor that keeps the larder open; nil when there are no files.
     func cursor(_ options: EnumerationOptions) throws(LarderError) -> (EntryCursor, Engine)? {
-        let engine = try hold("enumerate")
-        defer { withExtendedLifetime(engine) {} }
+        let lease = try hold("enumerate")
+        defer { withExtendedLifetime(lease) {} }
         let cursor: EntryCursor?
         if let snapshot {
             cursor = try snapshot.cursor(options)
         } else {
             cursor = try database.cursor(options)
         }
-        return cursor.map { ($0, engine) }
+        return cursor.map { ($0, lease.engine) }
     }
 
     // MARK: Models
@@ -174,4 +219,12 @@ extension Payload {
                 operation: "set", database: database, key: key.description)
         }
     }
+}
+
+/// Keeps an engine open. Counting references to it is fast; to the engine it is not, because the process's list of engines
+/// refers to those weakly.
+final class EngineLease: Sendable {
+    let engine: Engine
+
+    init(_ engine: Engine) { self.engine = engine }
 }

@@ -26,17 +26,14 @@ class DecodedModel {
         self.value = value
     }
 
-    /// The model in an attached object, if it is of this very type and was decoded by this codec. The generic subclass is not
-    /// mentioned: to look its metadata up takes longer than the comparison.
-    @inline(__always) static func model<Model>(_ type: Model.Type, in object: AnyObject, _ identity: AnyObject?)
-        -> Model?
+    /// Where the model in an attached object is, if it is of this very type and was decoded by this codec; valid while
+    /// the object is there. The generic subclass is not mentioned: to look its metadata up takes longer than the
+    /// comparison.
+    @inline(__always) static func model(_ type: ObjectIdentifier, in object: AnyObject, _ identity: AnyObject?)
+        -> UnsafeRawPointer?
     {
-        guard let found = object as? DecodedModel, found.type == ObjectIdentifier(type), found.identity === identity
-        else {
-            return nil
-        }
-        // The type was compared, and the value lives as long as the object that holds it.
-        return withExtendedLifetime(found) { found.value.assumingMemoryBound(to: Model.self).pointee }
+        guard let found = object as? DecodedModel, found.type == type, found.identity === identity else { return nil }
+        return found.value
     }
 }
 
@@ -93,22 +90,55 @@ extension Dictionary: ModelWrapper {
 extension CacheSource {
     /// The fresh model of a key: from its decoded form if the entry is hot and has one, else decoded, and then kept if the
     /// entry is hot.
-    func model<Value: Decodable>(_ type: Value.Type, _ key: some CacheKey, fillCache: Bool) throws(LarderError)
-        -> Value?
+    ///
+    /// Inlinable, so that a caller who names the types copies the model as what it is, and has the key's bytes without a
+    /// detour: half of what a hot read costs otherwise.
+    @inlinable func model<Value: Decodable>(_ type: Value.Type, _ key: some CacheKey, fillCache: Bool)
+        throws(LarderError) -> Value?
+    {
+        var model: Value?
+        let sequence = key.withKeyBytes { bytes in
+            // The type is compared before the value is handed over.
+            readDecoded(ObjectIdentifier(type), bytes) { model = $0.assumingMemoryBound(to: Value.self).pointee }
+        }
+        guard let sequence else { return try decodedModel(type, key, fillCache: fillCache) }
+        if sequence != 0 { try waitForCommit(sequence) }
+        return model
+    }
+
+    /// Hands over the decoded model that is kept beside the fresh entry of a key, if there is one of this type.
+    /// - Parameter body: called at most once, with the address of the model, to copy it. Locks are held meanwhile.
+    /// - Returns: nil if `body` was not called, else the commit unit to wait for with ``waitForCommit(_:)``; 0 for none.
+    @usableFromInline func readDecoded(
+        _ type: ObjectIdentifier, _ key: UnsafeRawBufferPointer, _ body: (UnsafeRawPointer) -> Void
+    ) -> UInt64? {
+        // A larder that is shut down meanwhile has nothing attached any more; so it need not be held here.
+        guard keepsDecoded, !isClosed, key.count <= Key.bytesMax else { return nil }
+        var ticket = CommitTicket.none
+        let isRead = database.readAttached(key, now: database.now(), ticket: &ticket) { object in
+            guard let model = DecodedModel.model(type, in: object, codecIdentity) else { return false }
+            body(model)
+            return true
+        }
+        return isRead ? ticket.sequence : nil
+    }
+
+    /// Waits until what a model was read from is committed.
+    @usableFromInline func waitForCommit(_ sequence: UInt64) throws(LarderError) {
+        try whileOpen("get") { (engine) throws(LarderError) in
+            try engine.pipeline.wait(for: CommitTicket(sequence: sequence))
+        }
+    }
+
+    /// As ``model(_:_:fillCache:)`` where no decoded model is kept.
+    @usableFromInline func decodedModel<Value: Decodable>(_ type: Value.Type, _ key: some CacheKey, fillCache: Bool)
+        throws(LarderError) -> Value?
     {
         guard keepsDecoded else { return try decodedAnew(type, key, fillCache: fillCache) }
-        let engine = try hold("get")
-        defer { withExtendedLifetime(engine) {} }
+        let lease = try hold("get")
+        defer { withExtendedLifetime(lease) {} }
         let now = database.now()
-        var ticket = CommitTicket.none
-        let attached = key.withKeyBytes { bytes in
-            bytes.count <= Key.bytesMax ? database.readAttached(bytes, now: now, ticket: &ticket) : nil
-        }
-        if let attached, let model = DecodedModel.model(type, in: attached, codec.identity) {
-            try engine.pipeline.wait(for: ticket)
-            return model
-        }
-        return try decodedAndKept(type, try self.key(key, "get"), engine, now, fillCache: fillCache)
+        return try decodedAndKept(type, try self.key(key, "get"), lease.engine, now, fillCache: fillCache)
     }
 
     private func decodedAnew<Value: Decodable>(_ type: Value.Type, _ key: some CacheKey, fillCache: Bool)
@@ -143,7 +173,7 @@ extension CacheSource {
         let model = try decode(type, found, key)
         if let model, version != 0, DecodedSharing.isAllowed(type) {
             let bytes = DecodedSharing.bytes(payloadCount: found.payloadCount)
-            let box = DecodedBox(model, codec.identity)
+            let box = DecodedBox(model, codecIdentity)
             key.withBytes { database.attach(box, to: $0, version: version, bytes: bytes) }
         }
         return model

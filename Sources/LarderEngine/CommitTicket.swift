@@ -2,6 +2,9 @@
 package struct CommitTicket: Hashable, Comparable, Sendable {
     package let sequence: UInt64
 
+    /// - Parameter sequence: that of a ticket, which was carried as a number.
+    package init(sequence: UInt64) { self.sequence = sequence }
+
     /// Nothing to wait for.
     package static let none = CommitTicket(sequence: 0)
 

@@ -48,9 +48,9 @@ enum DamagedFiles {
     }
 }
 
-/// Damage that was met while running.
+/// Damage that was met while running. Does not name the database by a reference: a store may not keep it, and a weak one
+/// would make every count of references to the database slow.
 struct DamageReport {
-    let database: Database
     let store: EpochStore
     let error: LarderError
 }
@@ -62,8 +62,8 @@ final class DamageReports: @unchecked Sendable {
     private let lock = Lock()
     private var reports: [DamageReport] = []
 
-    func add(_ database: Database, _ store: EpochStore, _ error: LarderError) {
-        lock.withLock { reports.append(DamageReport(database: database, store: store, error: error)) }
+    func add(_ store: EpochStore, _ error: LarderError) {
+        lock.withLock { reports.append(DamageReport(store: store, error: error)) }
     }
 
     func take() -> [DamageReport] {

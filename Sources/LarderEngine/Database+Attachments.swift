@@ -5,22 +5,30 @@
 /// An object goes with its entry: with any write, removal, purge, eviction or damage, from anywhere in the process. One
 /// whose entry has expired is not handed out.
 extension Database {
-    /// The object attached to the fresh entry of a key; nil when there is none, or the entry is not in memory.
-    /// - Parameter ticket: raised to what the answer has to wait for, if there is one.
-    package func readAttached(_ key: UnsafeRawBufferPointer, now: Int64, ticket: inout CommitTicket) -> AnyObject? {
-        if ForkGuard.isForked { return nil }
+    /// Hands over the object attached to the fresh entry of a key.
+    /// - Parameters:
+    ///   - ticket: raised to what the answer has to wait for, if there is one.
+    ///   - body: called at most once, with the object; not when there is none, or the entry is not in memory. The shard's
+    ///     lock is held meanwhile: take what is needed, call nothing of the engine. Says whether the object was of use.
+    /// - Returns: whether `body` was called and found the object of use.
+    package func readAttached(
+        _ key: UnsafeRawBufferPointer, now: Int64, ticket: inout CommitTicket, _ body: (AnyObject) -> Bool
+    ) -> Bool {
+        if ForkGuard.isForked { return false }
         let hash = Key.hash(key)
         return withShard(hash) { shard in
-            shard.lock.withLock {
-                guard case .open = applied.presence, let entry = shard.table.find(key, hash: hash),
-                    let object = entry.head.pointee.attachment?.takeUnretainedValue(), let record = entry.record,
-                    let header = try? RecordHeader(parsing: record), applied.rules.freshness(header, now: now) == .fresh
-                else { return nil }
-                ticket = max(ticket, CommitTicket(sequence: max(undecided(entry), applied.sequence)))
-                shard.table.touch(entry)
-                shard.counters.hits += 1
-                return object
-            }
+            shard.lock.lock()
+            defer { shard.lock.unlock() }
+            guard case .open = applied.presence, let entry = shard.table.find(key, hash: hash),
+                let attachment = entry.head.pointee.attachment, let record = entry.record,
+                let header = try? RecordHeader(parsing: record), applied.rules.freshness(header, now: now) == .fresh,
+                // Held by the entry, which nobody changes while the lock is held.
+                attachment._withUnsafeGuaranteedRef(body)
+            else { return false }
+            ticket = max(ticket, CommitTicket(sequence: max(undecided(entry), applied.sequence)))
+            shard.table.touch(entry)
+            shard.counters.hits += 1
+            return true
         }
     }
 

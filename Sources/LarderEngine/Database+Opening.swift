@@ -201,10 +201,7 @@ extension Database {
     }
 
     var onDamage: @Sendable (EpochStore, LarderError) -> Void {
-        { [damage, weak self] store, error in
-            guard let self else { return }
-            damage.add(self, store, error)
-        }
+        { [damage] store, error in damage.add(store, error) }
     }
 
     func epochPath(_ epoch: UInt64) -> String { directory + "/\(epoch)" }

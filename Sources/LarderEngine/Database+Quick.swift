@@ -34,10 +34,10 @@ extension Database {
         return withShard(hash) { shard in
             shard.lock.withLock {
                 switch look(shard, key, hash, now, &ticket) {
-                case .unknown: return .cold
+                case .unknown, .unavailable, .unreadable: return .cold
                 case .absent: return .miss
-                case .fresh(let header, let payload, let version):
-                    body(header, payload, version)
+                case .fresh(let header, let record, let version):
+                    body(header, UnsafeRawBufferPointer(rebasing: record[header.byteCount...]), version)
                     return .hit
                 }
             }
@@ -45,20 +45,24 @@ extension Database {
     }
 
     /// What memory has of a key for a reader.
-    private enum Looked {
-        /// Nothing that can be told without the disk, or what cannot be read, which is the slow way's to complain of.
+    enum Looked {
+        /// Nothing: LevelDB is to be asked.
         case unknown
+        /// The files are not open.
+        case unavailable
+        case unreadable(RecordHeader.Defect)
+        /// No fresh entry.
         case absent
-        case fresh(RecordHeader, payload: UnsafeRawBufferPointer, version: UInt64)
+        case fresh(RecordHeader, record: UnsafeRawBufferPointer, version: UInt64)
     }
 
     /// Looks a key up, with the lock of its shard held, and counts a hit or a miss.
     @inline(__always)
-    private func look(
+    func look(
         _ shard: Shard, _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, _ ticket: inout CommitTicket
     ) -> Looked {
         guard case .open = applied.presence else {
-            guard case .absent = applied.presence else { return .unknown }
+            guard case .absent = applied.presence else { return .unavailable }
             ticket = max(ticket, CommitTicket(sequence: applied.sequence))
             shard.counters.misses += 1
             return .absent
@@ -70,7 +74,12 @@ extension Database {
             shard.counters.misses += 1
             return .absent
         }
-        guard let header = try? RecordHeader(parsing: record) else { return .unknown }
+        let header: RecordHeader
+        do throws(RecordHeader.Defect) {
+            header = try RecordHeader(parsing: record)
+        } catch {
+            return .unreadable(error)
+        }
         ticket = max(ticket, CommitTicket(sequence: sequence))
         let freshness = applied.rules.freshness(header, now: now)
         guard freshness == .fresh else {
@@ -80,8 +89,7 @@ extension Database {
         }
         shard.table.touch(entry)
         shard.counters.hits += 1
-        let payload = UnsafeRawBufferPointer(rebasing: record[header.byteCount...])
-        return .fresh(header, payload: payload, version: entry.head.pointee.stamp)
+        return .fresh(header, record: record, version: entry.head.pointee.stamp)
     }
 
     /// Reads the fresh entries of several keys one after the other, as far as that can be done without the disk. As
@@ -108,9 +116,11 @@ extension Database {
                     shard.lock.withLock { () -> (Bool, Bool) in
                         var ticket = CommitTicket.none
                         switch look(shard, keys[index], hashes[index], now, &ticket) {
-                        case .unknown: return (false, false)
+                        case .unknown, .unavailable, .unreadable: return (false, false)
                         case .absent: return (true, body(index, ticket, nil))
-                        case .fresh(_, let payload, _): return (true, body(index, ticket, payload))
+                        case .fresh(let header, let record, _):
+                            let payload = UnsafeRawBufferPointer(rebasing: record[header.byteCount...])
+                            return (true, body(index, ticket, payload))
                         }
                     }
                 }

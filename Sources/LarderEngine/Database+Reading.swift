@@ -10,91 +10,141 @@ package struct ReadResult: Sendable {
 extension Database {
     /// The fresh entry of a key. May read from the disk; a shard's lock is held only to look into memory.
     package func read(_ key: Key, now: Int64, fillCache: Bool = true) throws(LarderError) -> ReadResult {
+        var ticket = CommitTicket.none
+        var found: Record?
+        _ = try key.withBytes { bytes in
+            Result { () throws(LarderError) in
+                try read(bytes, key.hash, now, fillCache: fillCache, ticket: &ticket, holding: { nil }) {
+                    found = Record($0, stored: $1)
+                }
+            }
+        }.get()
+        return ReadResult(record: found, ticket: ticket)
+    }
+
+    /// Reads the fresh entry of a key. May read from the disk.
+    /// - Parameters:
+    ///   - ticket: raised to what the answer has to wait for.
+    ///   - holding: called before the disk is asked; what it returns is kept until the disk has answered.
+    ///   - body: called once if there is a fresh entry, with the header and the payload. A shard's lock may be held
+    ///     meanwhile: copy what is needed, call nothing of the engine.
+    /// - Returns: whether there is a fresh entry.
+    package func read(
+        _ key: UnsafeRawBufferPointer, now: Int64, fillCache: Bool = true, ticket: inout CommitTicket,
+        holding: () throws(LarderError) -> AnyObject? = { nil },
+        _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
+    ) throws(LarderError) -> Bool {
+        try read(key, Key.hash(key), now, fillCache: fillCache, ticket: &ticket, holding: holding) { header, record in
+            body(header, UnsafeRawBufferPointer(rebasing: record[header.byteCount...]))
+        }
+    }
+
+    /// As ``read(_:now:fillCache:ticket:holding:_:)``, with a hash that is known. `body` gets the header and the record.
+    private func read(
+        _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, fillCache: Bool, ticket: inout CommitTicket,
+        holding: () throws(LarderError) -> AnyObject?, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
+    ) throws(LarderError) -> Bool {
         try ForkGuard.check("get")
         while true {
-            let shard = shard(shardIndex(key))
-            shard.lock.lock()
-            let state = applied
-            var mark: Shard.Mark?
-            if case .open = state.presence {
-                if let entry = shard.find(key) {
-                    defer { shard.lock.unlock() }
-                    return try found(entry, key, state, now, shard)
-                }
-                if fillCache, shard.keepsRecords { mark = shard.beginColdRead(key) }
-            }
-            shard.lock.unlock()
-            switch state.presence {
-            case .absent: return found(nil, state, now, shard)
-            case .open(let store):
+            switch beginRead(key, hash, now, fillCache: fillCache, &ticket, body) {
+            case .known(let isFresh): return isFresh
+            case .unreadable(let defect): throw Self.defect(defect, database: name, key: Key(key))
+            case .unavailable:
+                // What the files say of the policy is known only when they are open: look again.
+                _ = try readableStore(appliedState, "get")
+            case .cold(let cold):
                 do throws(LarderError) {
-                    let record = try loadKeeping(key, mark, from: store, shard, fillCache: fillCache)
-                    return found(record, state, now, shard)
+                    return try finishRead(cold, key, hash, now, fillCache: fillCache, &ticket, holding, body)
                 } catch {
                     // The store was replaced between the look into memory and the read: look again.
-                    guard store.ending != .none, appliedState.store !== store else { throw error }
+                    guard cold.store.ending != .none, appliedState.store !== cold.store else { throw error }
                 }
-            case .closed, .failed, .deleted, .shut:
-                // What the files say of the policy is known only when they are open: look again.
-                _ = try readableStore(state, "get")
             }
         }
+    }
+
+    /// A read that LevelDB has to answer.
+    private struct ColdRead {
+        let store: EpochStore
+        // As they were when memory was looked into.
+        let rules: FreshnessRules
+        let sequence: UInt64
+        /// The placeholder in the shard; nil when the answer is not to be kept.
+        let place: Int?
+    }
+
+    private enum Begun {
+        /// Memory knows whether there is a fresh entry, and it was handed over.
+        case known(Bool)
+        case unreadable(RecordHeader.Defect)
+        case unavailable
+        case cold(ColdRead)
+    }
+
+    private func beginRead(
+        _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, fillCache: Bool, _ ticket: inout CommitTicket,
+        _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
+    ) -> Begun {
+        withShard(hash) { shard in
+            shard.lock.lock()
+            defer { shard.lock.unlock() }
+            switch look(shard, key, hash, now, &ticket) {
+            case .fresh(let header, let record, _):
+                body(header, record)
+                return .known(true)
+            case .absent: return .known(false)
+            case .unreadable(let defect): return .unreadable(defect)
+            case .unavailable: return .unavailable
+            case .unknown:
+                guard case .open(let store) = applied.presence else { return .unavailable }
+                return .cold(
+                    ColdRead(
+                        store: store, rules: applied.rules, sequence: applied.sequence,
+                        place: fillCache && shard.keepsRecords ? shard.beginRead(hash) : nil))
+            }
+        }
+    }
+
+    /// Reads a record without the lock, and keeps what was found, a record or none, in memory unless something happened to
+    /// the key since the placeholder was left.
+    private func finishRead(
+        _ cold: ColdRead, _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, fillCache: Bool,
+        _ ticket: inout CommitTicket, _ holding: () throws(LarderError) -> AnyObject?,
+        _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
+    ) throws(LarderError) -> Bool {
+        let stored: UnsafeRawBufferPointer?
+        let header: RecordHeader?
+        do throws(LarderError) {
+            let held = try holding()
+            defer { withExtendedLifetime(held) {} }
+            stored = try cold.store.take(key, fillCache: fillCache)
+            do throws(RecordHeader.Defect) {
+                header = try stored.map { (bytes) throws(RecordHeader.Defect) in try RecordHeader(parsing: bytes) }
+            } catch {
+                EpochStore.release(stored)
+                throw Self.defect(error, database: name, key: Key(key))
+            }
+        } catch {
+            if let place = cold.place { withShard(hash) { shard in shard.lock.withLock { shard.endRead(place) } } }
+            throw error
+        }
+        defer { EpochStore.release(stored) }
+        let isFresh = header.map { cold.rules.freshness($0, now: now) == .fresh } ?? false
+        withShard(hash) { shard in
+            shard.lock.lock()
+            defer { shard.lock.unlock() }
+            if let place = cold.place { shard.endRead(place, key, hash, keeping: stored) }
+            if isFresh { shard.counters.hits += 1 } else { shard.counters.misses += 1 }
+        }
+        ticket = max(ticket, CommitTicket(sequence: cold.sequence))
+        if isFresh, let header, let stored { body(header, stored) }
+        return isFresh
     }
 
     /// The commit unit that wrote an entry, while it is not decided; else 0. Called with the lock of its shard held: what a
     /// failed unit wrote is taken back before the unit is decided, so that what is here and decided is committed.
     func undecided(_ entry: EntryPointer) -> UInt64 {
         pipeline.isDecided(CommitTicket(sequence: entry.sequence)) ? 0 : entry.sequence
-    }
-
-    /// What an entry in memory comes to for a reader. Called with the lock of its shard held.
-    private func found(
-        _ entry: EntryPointer, _ key: Key, _ state: State, _ now: Int64, _ shard: Shard
-    ) throws(LarderError) -> ReadResult {
-        let ticket = CommitTicket(sequence: max(undecided(entry), state.sequence))
-        guard let bytes = entry.record else {
-            shard.counters.misses += 1
-            return ReadResult(record: nil, ticket: ticket)
-        }
-        let record: Record
-        do throws(RecordHeader.Defect) {
-            record = try Record(parsing: [UInt8](bytes))
-        } catch {
-            throw Self.defect(error, database: name, key: key)
-        }
-        shard.table.touch(entry)
-        let freshness = state.rules.freshness(record.header, now: now)
-        if freshness == .expired { shard.dropIfClean(entry) }
-        guard freshness == .fresh else {
-            shard.counters.misses += 1
-            return ReadResult(record: nil, ticket: ticket)
-        }
-        shard.counters.hits += 1
-        return ReadResult(record: record, ticket: ticket)
-    }
-
-    /// Reads a record without the lock, and keeps what was found, a record or none, in memory unless the key changed since
-    /// `mark` was made.
-    private func loadKeeping(_ key: Key, _ mark: Shard.Mark?, from store: EpochStore, _ shard: Shard, fillCache: Bool)
-        throws(LarderError) -> Record?
-    {
-        guard let mark else { return try load(key, from: store, fillCache: fillCache) }
-        do throws(LarderError) {
-            let record = try load(key, from: store, fillCache: fillCache)
-            shard.lock.withLock { shard.endColdRead(key, mark, keeping: record) }
-            return record
-        } catch {
-            shard.lock.withLock { shard.endColdRead(key) }
-            throw error
-        }
-    }
-
-    private func found(_ record: Record?, _ state: State, _ now: Int64, _ shard: Shard) -> ReadResult {
-        let fresh = record.flatMap { state.rules.freshness($0.header, now: now) == .fresh ? $0 : nil }
-        shard.lock.withLock {
-            if fresh != nil { shard.counters.hits += 1 } else { shard.counters.misses += 1 }
-        }
-        return ReadResult(record: fresh, ticket: CommitTicket(sequence: state.sequence))
     }
 
     /// The store to read; nil when there are no files.

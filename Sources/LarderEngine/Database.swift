@@ -68,6 +68,7 @@ package final class Database: @unchecked Sendable {
     let number: Int
     let directory: String
     let context: EngineContext
+    private let time: EngineTime
     let pipeline: CommitPipeline
     let checkpointer: Checkpointer
     let table: DatabaseTable
@@ -86,8 +87,9 @@ package final class Database: @unchecked Sendable {
     /// the database.
     var pointerFailure: LarderError?
 
-    var applied: State
-    var durable: State
+    // Looked at by every command; the shard locks see to it that no two accesses overlap.
+    @exclusivity(unchecked) var applied: State
+    @exclusivity(unchecked) var durable: State
 
     init(
         name: String, number: Int, exists: Bool, context: EngineContext, pipeline: CommitPipeline,
@@ -96,6 +98,7 @@ package final class Database: @unchecked Sendable {
         self.name = name
         self.number = number
         self.context = context
+        time = context.time
         self.pipeline = pipeline
         self.checkpointer = checkpointer
         self.table = table
@@ -199,7 +202,7 @@ package final class Database: @unchecked Sendable {
     package var policy: UpdatePolicy { rules.policy }
 
     /// The engine's time, for one command or call.
-    package func now() -> Int64 { context.time.now() }
+    package func now() -> Int64 { time.now() }
 
     /// Whether a command can run without opening, creating or reopening files first. Cheap; for event loops, which
     /// leave ``prepare(forWriting:policy:)`` to a thread that may block.

@@ -18,21 +18,29 @@ package final class EngineTime: Sendable {
 
     package init(_ source: any TimeSource) {
         self.source = source
-        _ = now()
+        _ = time(wallMilliseconds)
     }
 
     /// The time for one command or call, in milliseconds since 1970.
-    package func now() -> Int64 { read().time }
+    package func now() -> Int64 {
+        let wall = wallMilliseconds
+        // Most calls come within the millisecond of another: that one has looked whether the wall clock keeps up. Where the
+        // clock was set back to this very millisecond, the next one tells.
+        if wall == highWater.load(ordering: .relaxed) { return wall }
+        return time(wall)
+    }
 
-    private func read() -> (time: Int64, wall: Int64) {
-        // The wall clock first: who is interrupted between the two finds it less far ahead, and nothing comes of it.
-        let wall = min(max(source.wallMilliseconds(), 0), Self.latestMilliseconds)
+    private var wallMilliseconds: Int64 { min(max(source.wallMilliseconds(), 0), Self.latestMilliseconds) }
+
+    /// The time when the wall clock shows `wall`, which was read before the monotonic clock is: who is interrupted between
+    /// the two finds it less far ahead, and nothing comes of it.
+    private func time(_ wall: Int64) -> Int64 {
         let monotonic = min(max(source.monotonicMilliseconds(), 0), Self.latestMilliseconds)
         let lead = Self.raise(lead, to: wall - monotonic)
         // Where the highest time has got to at the monotonic rate. The two clocks tick at different moments: one
         // millisecond is no step back.
         let projected = min(monotonic + lead, Self.latestMilliseconds)
-        return (Self.raise(highWater, to: wall >= projected - 1 ? wall : projected), wall)
+        return Self.raise(highWater, to: wall >= projected - 1 ? wall : projected)
     }
 
     /// - Returns: the new value: `value`, or the old one if that is higher.
@@ -44,8 +52,9 @@ package final class EngineTime: Sendable {
 
     /// How far the engine's time is ahead of the wall clock, in milliseconds: 0 unless the wall clock was set back.
     package var offsetMilliseconds: Int64 {
-        let (time, wall) = read()
-        return time - wall > 1 ? time - wall : 0
+        let wall = wallMilliseconds
+        let offset = time(wall) - wall
+        return offset > 1 ? offset : 0
     }
 
     /// For timers: never runs back, unrelated to the wall clock.

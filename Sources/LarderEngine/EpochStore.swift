@@ -33,7 +33,7 @@ final class EpochStore: @unchecked Sendable {
     let indexLock = Lock()
     private let writeLock = Lock()
     private let gate = ReadWriteLock()
-    private var handle: LevelDB.Database?
+    @exclusivity(unchecked) private var handle: LevelDB.Database?
     private let stateLock = Lock()
     private var children: [ObjectIdentifier: any StoreChild] = [:]
     private var failure: LarderError?
@@ -66,7 +66,8 @@ final class EpochStore: @unchecked Sendable {
 
     /// Runs `body`, which makes calls to LevelDB and nothing else, while the store can be neither closed nor reopened.
     func access<Result>(
-        _ operation: String, key: Key? = nil, _ body: (LevelDB.Database) throws(LevelDBError) -> Result
+        _ operation: String, key: @autoclosure () -> Key? = nil,
+        _ body: (LevelDB.Database) throws(LevelDBError) -> Result
     ) throws(LarderError) -> Result {
         try ForkGuard.check(operation)
         let error: LarderError
@@ -76,7 +77,7 @@ final class EpochStore: @unchecked Sendable {
                 do throws(LevelDBError) {
                     return try body(handle)
                 } catch {
-                    throw Self.convert(error, operation: operation, database: databaseName, key: key)
+                    throw Self.convert(error, operation: operation, database: databaseName, key: key())
                 }
             }
         } catch let caught {
@@ -108,6 +109,23 @@ final class EpochStore: @unchecked Sendable {
             try database.get(key.stored, options: options)
         }
     }
+
+    /// LevelDB's own copy of the stored bytes of a key, checksums verified; nil when there are none. To be given to
+    /// ``release(_:)``, whatever becomes of the store.
+    func take(_ key: UnsafeRawBufferPointer, fillCache: Bool) throws(LarderError) -> UnsafeRawBufferPointer? {
+        try withUnsafeTemporaryAllocation(byteCount: key.count + 1, alignment: 1) { space in
+            space[0] = KeyKind.record
+            UnsafeMutableRawBufferPointer(rebasing: space[1...]).copyMemory(from: key)
+            return Result { () throws(LarderError) in
+                try access("get", key: Key(key)) { (database) throws(LevelDBError) in
+                    // Who closes the LevelDB holds the gate for writing.
+                    try database.takeUnlocked(UnsafeRawBufferPointer(space), fillCache: fillCache)
+                }
+            }
+        }.get()
+    }
+
+    static func release(_ stored: UnsafeRawBufferPointer?) { LevelDB.Database.release(stored) }
 
     /// The header of the record of a key and the record's length in bytes, checksums verified, without a copy of its
     /// payload; nil when there is none.

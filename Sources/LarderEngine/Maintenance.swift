@@ -86,7 +86,7 @@ final class Maintenance: @unchecked Sendable {
     private func setDamageAside() {
         let new = damage.take()
         for report in new {
-            context.report(.error, "database '\(report.database.name)' is damaged: \(report.error.message)")
+            context.report(.error, "database '\(report.store.databaseName)' is damaged: \(report.error.message)")
         }
         guard context.options.onDamage == .setAside else { return }
         let tried = damaged.count
@@ -94,12 +94,13 @@ final class Maintenance: @unchecked Sendable {
         damaged = []
         for (index, report) in all.enumerated() {
             do throws(LarderError) {
-                try report.database.setAside(report.store, report.error)
+                // A database that took the name meanwhile has another store, and is left alone.
+                try table.find(report.store.databaseName)?.setAside(report.store, report.error)
             } catch {
                 damaged.append(report)
                 context.report(
                     index < tried ? .debug : .error,
-                    "could not set database '\(report.database.name)' aside, and tries again: \(error)")
+                    "could not set database '\(report.store.databaseName)' aside, and tries again: \(error)")
             }
         }
     }

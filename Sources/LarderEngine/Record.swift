@@ -95,15 +95,15 @@ package struct RecordHeader: Hashable, Sendable {
     /// Reads the header that stands at the start of `bytes`. Never traps, whatever the bytes are.
     package init(parsing bytes: UnsafeRawBufferPointer) throws(Defect) {
         guard bytes.count >= 16 else { throw .truncated }
-        guard bytes[0] == Self.version else { throw .newerVersion(bytes[0]) }
-        let flags = bytes[1]
-        guard bytes[3] == 0 else { throw .unknownFlags(bytes[3]) }
-        codec = Codec(rawValue: bytes[2])
-        guard let generation = BigEndian.read(bytes, at: 4, count: 4), let stored = BigEndian.read(bytes, at: 8) else {
-            throw .truncated
-        }
-        self.generation = UInt32(truncatingIfNeeded: generation)
-        storedAt = Self.time(stored)
+        let start = UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self))
+        let version = UInt8(truncatingIfNeeded: start >> 56)
+        guard version == Self.version else { throw .newerVersion(version) }
+        let reserved = UInt8(truncatingIfNeeded: start >> 32)
+        guard reserved == 0 else { throw .unknownFlags(reserved) }
+        codec = Codec(rawValue: UInt8(truncatingIfNeeded: start >> 40))
+        generation = UInt32(truncatingIfNeeded: start)
+        storedAt = Self.time(UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self)))
+        let flags = UInt8(truncatingIfNeeded: start >> 48)
         switch flags {
         case 0: rule = .governed
         case 1:
@@ -192,6 +192,12 @@ package struct Record: Hashable, Sendable {
             edit(payload)
             initialized = headerCount + count
         }
+    }
+
+    /// A copy of stored bytes, the header of which was read.
+    init(_ header: RecordHeader, stored bytes: UnsafeRawBufferPointer) {
+        self.header = header
+        stored = [UInt8](bytes)
     }
 
     /// Reads stored bytes.

@@ -10,13 +10,16 @@ final class Shard: @unchecked Sendable {
     private let budget: MemoryBudget
     /// Goes up with every change of all keys at once: a purge, a failed commit.
     private(set) var wholeChanges: UInt64 = 0
-    /// The keys that commands are reading from LevelDB without the lock.
+    /// The keys that are watched, and those of commands with many keys that are being read from LevelDB without the lock.
     private var coldReads: [Key: ColdRead] = [:]
+    /// The keys that are being read one by one from LevelDB without the lock.
+    @exclusivity(unchecked) private var reads = ReadsUnderWay()
     /// Bytes of the table that the budget knows of.
-    private var publishedBytes = 0
-    private var publishedDirtyBytes = 0
+    @exclusivity(unchecked) private var publishedBytes = 0
+    @exclusivity(unchecked) private var publishedDirtyBytes = 0
     /// What was counted here since the last look; under this lock it costs nothing. See ``Statistics``.
-    var counters = Counters()
+    /// Only ever changed in passing, so that looking for overlapping accesses at run time would find none.
+    @exclusivity(unchecked) var counters = Counters()
 
     /// Counts of what was done to one shard's keys.
     struct Counters {
@@ -85,6 +88,7 @@ final class Shard: @unchecked Sendable {
     }
 
     private func changed(_ key: UnsafeRawBufferPointer, _ hash: Int) {
+        reads.changed(hash)
         if !coldReads.isEmpty { coldReads[Key(key)]?.changes += 1 }
         makeRoom()
     }
@@ -93,6 +97,7 @@ final class Shard: @unchecked Sendable {
     func clear() {
         table.removeAll()
         wholeChanges += 1
+        reads.changedAll()
         publish()
     }
 
@@ -100,6 +105,7 @@ final class Shard: @unchecked Sendable {
     func forgetStored() {
         table.forgetClean()
         wholeChanges += 1
+        reads.changedAll()
         publish()
     }
 
@@ -129,13 +135,10 @@ final class Shard: @unchecked Sendable {
     /// Whether an entry that LevelDB has by now stays in memory.
     func keeps(_ entry: EntryPointer) -> Bool { budget.isOn && budget.admits(entry.record?.count ?? 0) }
 
-    /// Keeps what LevelDB has of a key, if memory is on and nothing newer is known.
-    private func keep(_ key: Key, _ record: Record?) {
-        guard budget.isOn, budget.admits(record?.stored.count ?? 0) else { return }
-        key.withBytes { bytes in
-            guard let record else { return table.keep(bytes, hash: key.hash, nil) }
-            record.stored.withUnsafeBytes { table.keep(bytes, hash: key.hash, $0) }
-        }
+    /// Keeps what LevelDB has of a key, a record or nil, if memory is on and nothing newer is known.
+    private func keep(_ key: UnsafeRawBufferPointer, _ hash: Int, _ record: UnsafeRawBufferPointer?) {
+        guard budget.isOn, budget.admits(record?.count ?? 0) else { return }
+        table.keep(key, hash: hash, record)
         makeRoom()
     }
 
@@ -164,7 +167,23 @@ final class Shard: @unchecked Sendable {
 
     // MARK: Cold reads
 
-    /// Notes that a key is about to be read from LevelDB without the lock. Needs an ``endColdRead(_:)``.
+    /// Leaves a placeholder for a key that is about to be read from LevelDB without the lock. Needs one of the two that
+    /// end it.
+    func beginRead(_ hash: Int) -> Int { reads.begin(hash) }
+
+    /// Keeps what was read from LevelDB without the lock, unless something happened to the key since the placeholder was
+    /// left.
+    func endRead(_ number: Int, _ key: UnsafeRawBufferPointer, _ hash: Int, keeping record: UnsafeRawBufferPointer?) {
+        if reads.end(number) { keep(key, hash, record) }
+    }
+
+    /// Ends a read that failed.
+    func endRead(_ number: Int) { _ = reads.end(number) }
+
+    /// A key is about to be deleted from LevelDB because its entry expired: what is being read of it is not kept.
+    func noteSwept(_ hash: Int) { reads.changed(hash) }
+
+    /// Notes that a key is watched or about to be read from LevelDB without the lock. Needs an ``endColdRead(_:)``.
     func beginColdRead(_ key: Key) -> Mark {
         coldReads[key, default: ColdRead()].readers += 1
         return mark(key)
@@ -179,12 +198,6 @@ final class Shard: @unchecked Sendable {
         guard var read = coldReads[key] else { return }
         read.readers -= 1
         coldReads[key] = read.readers > 0 ? read : nil
-    }
-
-    /// Keeps what was read from LevelDB without the lock, unless the key changed meanwhile; ends the cold read.
-    func endColdRead(_ key: Key, _ mark: Mark, keeping record: Record?) {
-        if self.mark(key) == mark { keep(key, record) }
-        endColdRead(key)
     }
 
     /// How many shards a database has. A power of two, 32 at most: sets of them are the bits of a UInt32.

@@ -234,6 +234,7 @@ extension Database {
     func letGo(_ key: Key) -> Bool {
         let shard = shard(shardIndex(key))
         return shard.lock.withLock {
+            shard.noteSwept(key.hash)
             guard let entry = shard.find(key) else { return true }
             guard !entry.isDirty else { return false }
             shard.dropIfClean(entry)

@@ -18,6 +18,8 @@ public protocol CacheKey {
 extension String: CacheKey {
     /// Calls `body` with the UTF-8 of the string.
     @inlinable public func withKeyBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        // Most strings have their UTF-8 in one piece, and can be read without the copy that others need.
+        if let result = utf8.withContiguousStorageIfAvailable({ body(UnsafeRawBufferPointer($0)) }) { return result }
         var text = self
         return text.withUTF8 { body(UnsafeRawBufferPointer($0)) }
     }
@@ -26,6 +28,8 @@ extension String: CacheKey {
 extension Substring: CacheKey {
     /// Calls `body` with the UTF-8 of the text.
     @inlinable public func withKeyBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        // Most strings have their UTF-8 in one piece, and can be read without the copy that others need.
+        if let result = utf8.withContiguousStorageIfAvailable({ body(UnsafeRawBufferPointer($0)) }) { return result }
         var text = self
         return text.withUTF8 { body(UnsafeRawBufferPointer($0)) }
     }

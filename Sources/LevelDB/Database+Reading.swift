@@ -13,7 +13,7 @@ extension Database {
         _ key: UnsafeRawBufferPointer, options: ReadOptions = ReadOptions()
     ) throws(LevelDBError) -> [UInt8]? {
         let value = try takeValue(key, options, "get")
-        defer { releaseValue(value) }
+        defer { Self.release(value) }
         return value.map { [UInt8]($0) }
     }
 
@@ -31,7 +31,7 @@ extension Database {
         _ body: (UnsafeRawBufferPointer?) -> Result
     ) throws(LevelDBError) -> Result {
         let value = try takeValue(key, options, "get")
-        defer { releaseValue(value) }
+        defer { Self.release(value) }
         return body(value)
     }
 
@@ -49,7 +49,7 @@ extension Database {
         _ key: UnsafeRawBufferPointer, options: ReadOptions = ReadOptions()
     ) throws(LevelDBError) -> Bool {
         let value = try takeValue(key, options, "has")
-        defer { releaseValue(value) }
+        defer { Self.release(value) }
         return value != nil
     }
 
@@ -58,22 +58,39 @@ extension Database {
         try key.withRawBytes { (key) throws(LevelDBError) in try has(key, options: options) }
     }
 
-    /// LevelDB's own copy of the value, which the caller must give to ``releaseValue(_:)``.
+    /// LevelDB's own copy of the newest value, checksums verified, or nil if the key is absent. It stays until it is given
+    /// to ``release(_:)``, whatever becomes of the database.
+    ///
+    /// Takes no lock: for those who see to it themselves that nobody closes the database meanwhile.
+    package func takeUnlocked(
+        _ key: UnsafeRawBufferPointer, fillCache: Bool
+    ) throws(LevelDBError) -> UnsafeRawBufferPointer? {
+        let options = ReadOptionsHandle.shared(verifyChecksums: true, fillCache: fillCache)
+        return try takeValue(try openHandle("get"), options, key, "get")
+    }
+
+    /// Frees what ``takeUnlocked(_:fillCache:)`` gave.
+    @usableFromInline package static func release(_ value: UnsafeRawBufferPointer?) {
+        if let value { leveldb_free(UnsafeMutableRawPointer(mutating: value.baseAddress)) }
+    }
+
     @usableFromInline
     func takeValue(
         _ key: UnsafeRawBufferPointer, _ options: ReadOptions, _ operation: StaticString
     ) throws(LevelDBError) -> UnsafeRawBufferPointer? {
         try withHandles(options, operation) { (handle, readOptions) throws(LevelDBError) in
-            var length = 0
-            let value = try checked(operation, path: path, key: key) { status in
-                leveldb_get(handle, readOptions, key.characters, key.count, &length, status)
-            }
-            return value.map { UnsafeRawBufferPointer(start: $0, count: length) }
+            try takeValue(handle, readOptions, key, operation)
         }
     }
 
-    @usableFromInline
-    func releaseValue(_ value: UnsafeRawBufferPointer?) {
-        if let value { leveldb_free(UnsafeMutableRawPointer(mutating: value.baseAddress)) }
+    @inline(__always)
+    private func takeValue(
+        _ handle: OpaquePointer, _ options: OpaquePointer, _ key: UnsafeRawBufferPointer, _ operation: StaticString
+    ) throws(LevelDBError) -> UnsafeRawBufferPointer? {
+        var length = 0
+        let value = try checked(operation, path: path, key: key) { status in
+            leveldb_get(handle, options, key.characters, key.count, &length, status)
+        }
+        return value.map { UnsafeRawBufferPointer(start: $0, count: length) }
     }
 }

@@ -140,13 +140,17 @@ package final class Database: @unchecked Sendable {
     func withHandle<Result>(
         _ operation: StaticString, _ body: (OpaquePointer) throws(LevelDBError) -> Result
     ) throws(LevelDBError) -> Result {
-        try lock.withReadLock { () throws(LevelDBError) -> Result in
-            guard let handle else {
-                throw LevelDBError(
-                    code: .closed, message: "the database was closed", operation: operation.description, path: path)
-            }
-            return try body(handle)
+        try lock.withReadLock { () throws(LevelDBError) -> Result in try body(try openHandle(operation)) }
+    }
+
+    /// The handle, if it is open. With the lock held, or nobody who closes.
+    @inline(__always)
+    func openHandle(_ operation: StaticString) throws(LevelDBError) -> OpaquePointer {
+        guard let handle else {
+            throw LevelDBError(
+                code: .closed, message: "the database was closed", operation: operation.description, path: path)
         }
+        return handle
     }
 
     /// As ``withHandle(_:_:)``, for reads: with LevelDB's read options too, of the snapshot if there is one.

@@ -29,7 +29,13 @@ final class ReadOptionsHandle: @unchecked Sendable {
     /// For a read of the newest. `options.snapshot` is not looked at.
     @inline(__always)
     static func shared(_ options: ReadOptions) -> OpaquePointer {
-        switch (options.verifyChecksums, options.fillCache) {
+        shared(verifyChecksums: options.verifyChecksums, fillCache: options.fillCache)
+    }
+
+    /// As ``shared(_:)``.
+    @inline(__always)
+    static func shared(verifyChecksums: Bool, fillCache: Bool) -> OpaquePointer {
+        switch (verifyChecksums, fillCache) {
         case (true, true): checkedFilling.handle
         case (true, false): checkedPassing.handle
         case (false, true): uncheckedFilling.handle

@@ -29,8 +29,8 @@ struct Entries {
     let absentTextKeys: [String]
     let values: Values
 
-    init(valueBytes: Int) {
-        textKeys = (0..<Self.count).map(Keys.text)
+    init(valueBytes: Int, count: Int = Entries.count) {
+        textKeys = (0..<count).map(Keys.text)
         keys = textKeys.map { Array($0.utf8) }
         // Between the keys that are there, so that only the Bloom filter tells that they are not.
         absentTextKeys = textKeys.map { $0 + "-" }

@@ -2,7 +2,7 @@
 /// diskcache in a Python of its own.
 ///
 /// Stores are closed and opened again between writing and reading, so that the first time everything comes from tables,
-/// and the second time from whatever the store keeps in memory.
+/// and the second time from whatever the store keeps in memory. See `EmbeddedSuite+Reading`.
 final class EmbeddedSuite: Suite {
     enum Operation: String, CaseIterable {
         case put = "put one by one"
@@ -31,7 +31,7 @@ final class EmbeddedSuite: Suite {
 
     private let options: BenchOptions
     private let tree: TemporaryTree
-    private let order: [Int]
+    let order: [Int]
 
     init(_ options: BenchOptions, _ tree: TemporaryTree) {
         self.options = options
@@ -52,16 +52,26 @@ final class EmbeddedSuite: Suite {
                 (Self.cache, { try CacheStore($0, entries) }),
                 (Self.sqlite, { try SQLiteStore($0, entries) }),
             ]
+            var written: [Written] = []
+            defer { for store in written { TemporaryTree.remove(store.directory) } }
             for (name, make) in makers.rotated(by: round) {
                 try results.attempt("\(name), \(valueBytes) B") { () throws(BenchError) in
-                    let directory = try tree.makeDirectory("embedded")
-                    defer { TemporaryTree.remove(directory) }
+                    let directory = try tree.makeDirectory("embedded\(written.count)")
+                    written.append(Written(name: name, directory: directory, make: make))
                     do {
                         try measureWriting(name, try make(directory), valueBytes, into: results)
-                        try measureReading(name, try make(directory), valueBytes, into: results)
                     } catch {
+                        written.removeLast()
+                        TemporaryTree.remove(directory)
                         throw BenchError("\(error)")
                     }
+                }
+            }
+            try results.attempt("get, \(valueBytes) B") { () throws(BenchError) in
+                do {
+                    try measureReading(written, valueBytes, into: results)
+                } catch {
+                    throw BenchError("\(error)")
                 }
             }
             try results.attempt("\(Diskcache.name), \(valueBytes) B") { () throws(BenchError) in
@@ -91,15 +101,6 @@ final class EmbeddedSuite: Suite {
         try store.close()
     }
 
-    private func measureReading(
-        _ name: String, _ store: any EmbeddedStore, _ valueBytes: Int, into results: Results
-    ) throws {
-        for operation in [Operation.firstGet, .get, .getAbsent] {
-            try measure(operation, name, store, valueBytes, into: results)
-        }
-        try store.close()
-    }
-
     private func measure(
         _ operation: Operation, _ name: String, _ store: any EmbeddedStore, _ valueBytes: Int, into results: Results
     ) throws {
@@ -115,14 +116,7 @@ final class EmbeddedSuite: Suite {
         case .put: for index in order { try store.put(index) }
         case .batch100: for indices in order.chunks(of: 100) { try store.putBatch(indices) }
         case .batch1000: for indices in order.chunks(of: 1000) { try store.putBatch(indices) }
-        case .firstGet, .get:
-            for index in order {
-                guard try store.get(index) else { throw BenchError("the entry \(Keys.text(index)) is not there") }
-            }
-        case .getAbsent:
-            for index in order where try store.getAbsent(index) {
-                throw BenchError("\(Keys.text(index))- was never stored and is there")
-            }
+        case .firstGet, .get, .getAbsent: try Self.read(operation, order[...], store)
         }
     }
 }

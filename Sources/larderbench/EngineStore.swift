@@ -40,9 +40,20 @@ final class EngineStore: EmbeddedStore {
         try engine.pipeline.wait(for: last)
     }
 
-    func get(_ index: Int) throws -> Bool { try database.get(Key(entries.keys[index])) != nil }
+    func get(_ index: Int) throws -> Bool { try value(entries.keys[index]) != nil }
 
-    func getAbsent(_ index: Int) throws -> Bool { try database.get(Key(entries.absentKeys[index])) != nil }
+    func getAbsent(_ index: Int) throws -> Bool { try value(entries.absentKeys[index]) != nil }
+
+    /// A copy of a value.
+    private func value(_ key: [UInt8]) throws -> [UInt8]? {
+        var value: [UInt8]?
+        var ticket = CommitTicket.none
+        _ = try key.withUnsafeBytes { key in
+            try database.read(key, now: database.now(), ticket: &ticket) { value = [UInt8]($1) }
+        }
+        if ticket != .none { try engine.pipeline.wait(for: ticket) }
+        return value
+    }
 
     /// A snapshot reads LevelDB, and so has everything put there.
     func writeOut() throws { _ = try database.cursor() }

@@ -113,7 +113,7 @@ final class ModelSuite: Suite {
                     }
                 })
         }
-        try store.close()
+        store.close()
     }
 
     private func measureCache(

@@ -80,7 +80,10 @@ final class RawStore: EmbeddedStore {
         return try body(value.map { UnsafeRawBufferPointer(start: $0, count: length) })
     }
 
-    func close() throws {
+    /// Merges all tables, as the options of this store say.
+    func mergeTables() { leveldb_compact_range(database, nil, 0, nil, 0) }
+
+    func close() {
         if let database { leveldb_close(database) }
         database = nil
     }

@@ -41,6 +41,24 @@ import Testing
         #expect(time.offsetMilliseconds == 0)
     }
 
+    /// Within a millisecond one look at the monotonic clock is enough; one at the wall clock is always needed.
+    @Test func theMonotonicClockIsAskedOnceAMillisecond() {
+        let source = CountingTimeSource(wallMilliseconds: start)
+        let time = EngineTime(source)
+        let before = source.asked
+        for _ in 0..<100 { #expect(time.now() == start) }
+        #expect(source.asked == before)
+        source.clock.advance(milliseconds: 1)
+        #expect(time.now() == start + 1)
+        #expect(source.asked == before + 1)
+        // A clock that was set back is looked at every time, and cannot hide behind the highest time it reached.
+        source.clock.stepWall(milliseconds: -10)
+        source.clock.advance(milliseconds: 3)
+        for _ in 0..<3 { #expect(time.now() == start + 4) }
+        source.clock.advance(milliseconds: 7)
+        #expect(time.now() == start + 11)
+    }
+
     @Test func absurdClocksAreClamped() {
         let source = ManualTimeSource(wallMilliseconds: -7)
         let time = EngineTime(source)
@@ -96,5 +114,21 @@ import Testing
         #expect(source.wallMilliseconds() > 1_600_000_000_000)
         let first = source.monotonicMilliseconds()
         #expect(source.monotonicMilliseconds() >= first)
+    }
+}
+
+/// Counts how often the monotonic clock is asked.
+private final class CountingTimeSource: TimeSource {
+    let clock: ManualTimeSource
+    private let count = Mutexed(0)
+
+    init(wallMilliseconds: Int64) { clock = ManualTimeSource(wallMilliseconds: wallMilliseconds) }
+
+    var asked: Int { count.current }
+
+    func wallMilliseconds() -> Int64 { clock.wallMilliseconds() }
+    func monotonicMilliseconds() -> Int64 {
+        count.with { $0 += 1 }
+        return clock.monotonicMilliseconds()
     }
 }

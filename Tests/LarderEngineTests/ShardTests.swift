@@ -26,23 +26,62 @@ import Testing
         let old = Record(RecordHeader(storedAt: 1), payload: [1])
         let new = Record(RecordHeader(storedAt: 2), payload: [2])
         func stored() -> [UInt8]? { shard.find(key)?.record.map { Array($0) } }
+        func end(_ read: Int, _ record: Record?) {
+            key.withBytes { bytes in
+                guard let record else { return shard.endRead(read, bytes, key.hash, keeping: nil) }
+                record.stored.withUnsafeBytes { shard.endRead(read, bytes, key.hash, keeping: $0) }
+            }
+        }
         shard.lock.withLock {
-            let mark = shard.beginColdRead(key)
+            let first = shard.beginRead(key.hash)
             key.withBytes { bytes in
                 new.stored.withUnsafeBytes { shard.put(bytes, key.hash, stored: $0, sequence: 9) }
             }
-            shard.endColdRead(key, mark, keeping: old)
+            end(first, old)
             #expect(stored() == new.stored)
             // Not even when the write was let go meanwhile.
-            let second = shard.beginColdRead(key)
+            let second = shard.beginRead(key.hash)
             key.withBytes { shard.remove($0, key.hash, sequence: 10) }
             shard.clear()
-            shard.endColdRead(key, second, keeping: old)
+            end(second, old)
             #expect(stored() == nil)
-            let third = shard.beginColdRead(key)
-            shard.endColdRead(key, third, keeping: old)
+            // Nor when everything changed, or LevelDB's record was swept.
+            for change in [shard.clear, shard.forgetStored, { shard.noteSwept(key.hash) }] {
+                let third = shard.beginRead(key.hash)
+                change()
+                end(third, old)
+                #expect(stored() == nil)
+            }
+            // A read that began after it is kept; what happens to another key is none of its matter.
+            let other = Key("other")
+            let fourth = shard.beginRead(other.hash)
+            let fifth = shard.beginRead(key.hash)
+            other.withBytes { shard.remove($0, other.hash, sequence: 11) }
+            shard.endRead(fourth)
+            end(fifth, old)
             #expect(stored() == old.stored)
         }
+    }
+
+    /// Of several readers of one key none keeps what it read before a write, however the reads overlap.
+    @Test func overlappingColdReads() {
+        var reads = ReadsUnderWay()
+        func isKept(_ number: Int) -> Bool { reads.end(number) }
+        let first = reads.begin(7)
+        let second = reads.begin(7)
+        let other = reads.begin(8)
+        #expect(Set([first, second, other]).count == 3)
+        reads.changed(7)
+        #expect(!isKept(first))
+        // The place is used again, and what happened before does not count against who came later.
+        let third = reads.begin(7)
+        #expect(isKept(third))
+        #expect(!isKept(second))
+        #expect(isKept(other))
+        reads.changed(7)
+        let fourth = reads.begin(7)
+        reads.changedAll()
+        #expect(!isKept(fourth))
     }
 
     /// That LevelDB has nothing is kept too, and is as good as any other answer.
@@ -50,8 +89,8 @@ import Testing
         let shard = Shard(budget: MemoryBudget(limitBytes: 1 << 20))
         let key = Key("k")
         shard.lock.withLock {
-            let mark = shard.beginColdRead(key)
-            shard.endColdRead(key, mark, keeping: nil)
+            let read = shard.beginRead(key.hash)
+            key.withBytes { shard.endRead(read, $0, key.hash, keeping: nil) }
             #expect(shard.find(key) != nil)
             #expect(shard.find(key)?.record == nil)
             #expect(shard.find(key)?.isDirty == false)

@@ -31,6 +31,14 @@ private final class Shared: Codable {
     init(_ number: Int) { self.number = number }
 }
 
+/// Text in memory of its own, and all of the same writing.
+private struct Page: Codable {
+    var lines: [String]
+
+    init(_ number: Int) { lines = (0..<8).map { _ in "page \(number), in a line that is too long to be kept inline" } }
+    var isWhole: Bool { lines.count == 8 && lines.allSatisfy { $0 == lines[0] && $0.hasSuffix("inline") } }
+}
+
 /// Decoded models that are kept beside hot entries: never seen but by what they save.
 @Suite(.serialized) struct DecodedModelTests {
     let work: Workspace
@@ -190,6 +198,36 @@ private final class Shared: Codable {
         for index in 0..<500 { try cache.set([text, "\(index)"], forKey: "k\(index)") }
         for _ in 0..<2 {
             for index in 0..<500 { #expect(try cache.value([String].self, forKey: "k\(index)") == [text, "\(index)"]) }
+        }
+    }
+
+    /// What a reader has taken stays whole while the entry is overwritten, removed and pushed out beneath it.
+    @Test func aModelOutlivesItsEntry() async throws {
+        let cache = try work.cache { $0.memoryBytes = 100_000 }
+        let written = LastWritten()
+        try cache.set(Page(0), forKey: "k")
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                defer { written.number.store(1, ordering: .releasing) }
+                for number in 1...300 {
+                    try cache.set(Page(number), forKey: "k")
+                    if number % 10 == 0 { try cache.remove("k") }
+                    try cache.set(Page(number), forKey: "k\(number)")
+                }
+            }
+            for _ in 0..<2 {
+                group.addTask {
+                    var pages: [Page?] = []
+                    while written.number.load(ordering: .acquiring) == 0 {
+                        pages.append(try cache.value(Page.self, forKey: "k"))
+                        if pages.count == 32 {
+                            #expect(pages.allSatisfy { $0?.isWhole ?? true })
+                            pages = []
+                        }
+                    }
+                }
+            }
+            try await group.waitForAll()
         }
     }
 

@@ -1,0 +1,81 @@
+/// Reading inside one process.
+///
+/// The stores are measured side by side, a slice of the keys in one, then the same slice in the next: what else the
+/// machine does meanwhile meets all alike, and each slice is a sample of its own.
+///
+/// Before that LevelDB's tables are merged, in every store that has any, by the same call: how many levels a key is looked
+/// for in would otherwise depend on where compactions happened to stand when the writing ended.
+extension EmbeddedSuite {
+    /// A store that was written to and closed.
+    struct Written {
+        let name: String
+        let directory: String
+        let make: (String) throws -> any EmbeddedStore
+    }
+
+    private static let sliceLength = 5000
+
+    func measureReading(_ written: [Written], _ valueBytes: Int, into results: Results) throws {
+        for store in written { try RawStore.mergeTables(below: store.directory) }
+        var stores: [(name: String, store: any EmbeddedStore)] = []
+        defer { for (_, store) in stores { try? store.close() } }
+        for store in written {
+            attempt(store.name, valueBytes, results) { stores.append((store.name, try store.make(store.directory))) }
+        }
+        Clocks.settle { Clocks.ownProcessor() }
+        for operation in [Operation.firstGet, .get, .getAbsent] {
+            let slices = order.chunks(of: Self.sliceLength)
+            for (number, slice) in slices.enumerated() {
+                try Interruption.check()
+                for (name, store) in stores.rotated(by: number) {
+                    let isRead = attempt(name, valueBytes, results) {
+                        let figures = try Stopwatch.measureOnly(operations: slice.count) {
+                            try Self.read(operation, slice, store)
+                        }
+                        results.add(Self.table(operation, valueBytes), name, figures)
+                    }
+                    if !isRead { stores.removeAll { $0.name == name } }
+                }
+            }
+        }
+    }
+
+    /// - Returns: false if `body` failed, which is noted.
+    @discardableResult
+    private func attempt(_ name: String, _ valueBytes: Int, _ results: Results, _ body: () throws -> Void) -> Bool {
+        do {
+            try body()
+            return true
+        } catch {
+            results.fail("\(name), \(valueBytes) B", error)
+            return false
+        }
+    }
+
+    static func read(_ operation: Operation, _ slice: ArraySlice<Int>, _ store: any EmbeddedStore) throws {
+        if operation == .getAbsent {
+            for index in slice where try store.getAbsent(index) {
+                throw BenchError("\(Keys.text(index))- was never stored and is there")
+            }
+        } else {
+            for index in slice {
+                guard try store.get(index) else { throw BenchError("the entry \(Keys.text(index)) is not there") }
+            }
+        }
+    }
+}
+
+extension RawStore {
+    /// Merges the tables of every LevelDB in a directory and below, all of which must be closed.
+    static func mergeTables(below directory: String) throws(BenchError) {
+        let names = TemporaryTree.names(in: directory)
+        if names.contains("CURRENT") {
+            let store = try RawStore(directory, Entries(valueBytes: 1, count: 0))
+            store.mergeTables()
+            store.close()
+        }
+        for name in names where !TemporaryTree.names(in: directory + "/" + name).isEmpty {
+            try mergeTables(below: directory + "/" + name)
+        }
+    }
+}
