@@ -103,6 +103,8 @@ package final class Session: @unchecked Sendable {
     var replyMode = ReplyMode.on { didSet { noteMode() } }
     /// What the statistics are to be told when deferred work is done.
     var pendingNote: PendingNote?
+    /// Messages that wait for the reply of the deferred command.
+    var pushesBehindReply: [PushMessage] = []
     var name: String {
         get { record.known.name }
         set { record.change { $0.name = newValue } }
@@ -384,6 +386,7 @@ package final class Session: @unchecked Sendable {
         result.then?(self)
         replies.raw(result.reply)
         notePending(result)
+        sendPushesBehindReply()
     }
 
     /// Takes the result of ``Pause/prepare(_:forWriting:)``; then ``run(outputBytesMax:)`` goes on with the same command.
