@@ -3,7 +3,7 @@ import LevelDB
 /// One database's part of a checkpoint: takes its dirty entries, sorts them, and writes them to LevelDB.
 ///
 /// Confined to the thread that writes the checkpoint.
-final class CheckpointPass {
+final class CheckpointPass: CheckpointWork {
     let store: EpochStore
     private let database: Database
     private let sequence: UInt64
@@ -16,11 +16,9 @@ final class CheckpointPass {
     /// What was let go because it is expired.
     private(set) var expired = PurgeReport()
     /// The newest state of an entry that was left to the next checkpoint; 0 when there is none.
-    private(set) var newestLeft: UInt64 = 0
+    private(set) var newest: UInt64 = 0
     private var run: SortedRun
 
-    /// Entries of one shard looked at with its lock held once: readers that wait meanwhile must not notice.
-    private static let sliceCount = 64
     /// LevelDB's batches, in bytes: each is one record of its log, synced.
     private static let batchBytes = 1 << 20
     /// Entries are sorted and written in runs of at most so many bytes.
@@ -54,10 +52,10 @@ final class CheckpointPass {
     func write() throws(LarderError) {
         try store.indexLock.withLock { () throws(LarderError) in
             // While this checkpoint is under way LevelDB is a consistent state only with all of the journal up to here.
-            try note(needed: sequence)
-            try forEachSlice { (shard) throws(LarderError) in
+            try store.note(journalNeeded: sequence)
+            try database.forEachSlice { (shard) throws(LarderError) in
                 let hasMore = shard.lock.withLock {
-                    shard.table.takeFrozen(upTo: sequence, most: Self.sliceCount, take, left: leave)
+                    shard.table.takeFrozen(upTo: sequence, most: Database.sliceCount, take, left: leave)
                 }
                 if run.byteCount > Self.runBytesMax { try writeRun() }
                 return hasMore
@@ -84,7 +82,7 @@ final class CheckpointPass {
         run.add(entry, record, index: indexing.slot(header))
     }
 
-    private func leave(_ entry: EntryPointer) { newestLeft = max(newestLeft, entry.sequence) }
+    private func leave(_ entry: EntryPointer) { newest = max(newest, entry.sequence) }
 
     private func writeRun() throws(LarderError) {
         run.sort()
@@ -103,53 +101,23 @@ final class CheckpointPass {
         run.removeAll()
     }
 
-    /// Notes up to where the journal has to be there.
-    private func note(needed sequence: UInt64) throws(LarderError) {
-        let batch = LevelDB.WriteBatch()
-        batch.put(Database.Metadata.journalKey, Database.Metadata.journalValue(sequence))
-        try store.write(batch, sync: true)
-    }
-
-    /// Notes how much of the journal has to be there for what was left out: before older segments go.
     func noteNewest() throws(LarderError) {
-        guard newestLeft > 0, store.ending == .none else { return }
-        do throws(LarderError) {
-            try note(needed: max(sequence, newestLeft))
-        } catch {
-            guard store.ending == .none else { return }
-            throw error
-        }
+        guard newest > 0 else { return }
+        try store.noteUnlessEnded(journalNeeded: max(sequence, newest))
     }
 
     /// LevelDB has it all: what was not written again may be let go.
     func finish() {
-        forEachSlice { shard in
+        database.forEachSlice { shard in
             shard.lock.withLock {
                 defer { shard.makeRoomAfterCheckpoint() }
-                return shard.table.finishWritten(upTo: sequence, most: Self.sliceCount, keeps: shard.keeps)
+                return shard.table.finishWritten(upTo: sequence, most: Database.sliceCount, keeps: shard.keeps)
             }
         }
     }
 
-    /// Calls `body` with one shard after the other, and again with those that have more. In turns, because a lock that is
-    /// taken again at once never comes to who waits for it.
-    /// - Parameter body: takes the shard's lock for one slice. Returns whether there is more.
-    private func forEachSlice<Failure: Error>(_ body: (Shard) throws(Failure) -> Bool) throws(Failure) {
-        var unfinished = (0..<Shard.count).map(database.shard)
-        while !unfinished.isEmpty {
-            var next: [Shard] = []
-            for shard in unfinished where try body(shard) { next.append(shard) }
-            unfinished = next
-        }
-    }
-
     /// LevelDB may have a part of it: all of it is taken again.
-    func abandon() {
-        for index in 0..<Shard.count {
-            let shard = database.shard(index)
-            shard.lock.withLock { shard.table.thaw() }
-        }
-    }
+    func abandon() { database.thaw() }
 }
 
 /// Entries on their way to LevelDB: copies, so that their shards need not be locked while LevelDB writes.

@@ -6,6 +6,9 @@ import Threading
 /// removes the segments. An entry that was written again meanwhile is left to the next checkpoint: the segment that has
 /// its newer state stays, and is synced before the older ones go.
 ///
+/// Where the journal is long and little of it is still of use, because the same keys are written over and over, that is
+/// written into the journal again instead (``RewritePass``), and the segments go in the same way.
+///
 /// Thread-safe. One checkpoint or flush at a time; the proof for `@unchecked Sendable` is that the rest is constant.
 /// Lock order: a database's `openLock`, `turn`, a store's `indexLock`, shard locks.
 final class Checkpointer: @unchecked Sendable {
@@ -15,7 +18,7 @@ final class Checkpointer: @unchecked Sendable {
     private let pipeline: CommitPipeline
     private let turn = Lock()
     private let loop = BackgroundLoop()
-    /// When the last checkpoint began, in monotonic milliseconds. Guarded by `turn`.
+    /// When the last checkpoint that was no rewrite began, in monotonic milliseconds. Guarded by `turn`.
     private var lastBegan: Int64 = 0
     /// Whether a database was left out because another thread is opening, purging or deleting it. Guarded by `turn`.
     private var metBusy = false
@@ -43,11 +46,12 @@ final class Checkpointer: @unchecked Sendable {
     /// A checkpoint if there is enough to write, or if the last is long ago: entries that expire in memory are to give
     /// their space back too.
     func checkpointIfDue() {
-        let now = context.time.monotonic()
-        let isOld = turn.withLock { now - lastBegan >= context.options.checkpointMilliseconds }
-        guard keeper.isDue || isOld else { return }
+        guard keeper.isDue || turn.withLock({ isOld }) else { return }
         _ = attempt { true }
     }
+
+    /// Whether the last checkpoint is long ago. Called with `turn` held.
+    private var isOld: Bool { context.time.monotonic() - lastBegan >= context.options.checkpointMilliseconds }
 
     /// A checkpoint if it is needed still when it can begin.
     /// - Returns: false when it failed.
@@ -55,7 +59,7 @@ final class Checkpointer: @unchecked Sendable {
         do throws(LarderError) {
             try turn.withLock { () throws(LarderError) in
                 guard isNeeded() else { return }
-                try checkpointInTurn()
+                if isRewriteDue { try rewriteInTurn() } else { try checkpointInTurn() }
                 _ = keeper.note(failure: nil)
             }
             pipeline.tellOfCheckpoint()
@@ -92,7 +96,7 @@ final class Checkpointer: @unchecked Sendable {
     private func checkpointInTurn() throws(LarderError) {
         lastBegan = context.time.monotonic()
         if isAnyBusy { return keeper.wantCheckpoint() }
-        guard let cut = keeper.cut() else { return }
+        guard let cut = keeper.cut(isRewrite: false) else { return }
         do throws(LarderError) {
             // What LevelDB gets must not be ahead of a journal that a failing machine has lost the end of.
             try keeper.sync()
@@ -101,42 +105,77 @@ final class Checkpointer: @unchecked Sendable {
             context.report(.debug, "before a checkpoint: \(error)")
         }
         metBusy = false
-        var newest: UInt64 = 0
         var passes: [CheckpointPass] = []
         var failure: LarderError?
         for database in table.all {
             do throws(LarderError) {
-                guard let pass = try pass(database, upTo: cut.sequence) else { continue }
-                newest = max(newest, pass.newestLeft)
-                passes.append(pass)
+                if let pass = try pass(database, upTo: cut.sequence) { passes.append(pass) }
             } catch {
                 failure = error
             }
         }
+        if try end(cut, passes, failure) { context.statistics.checkpoints.add() }
+    }
+
+    /// Whether a rewrite of the journal is worth more than a checkpoint: half of it is left afterwards, at the most. Called
+    /// with `turn` held.
+    private var isRewriteDue: Bool {
+        guard !keeper.isWanted, !context.memory.isCheckpointDue, !isOld, !isAnyBusy else { return false }
+        let dirty = table.all.filter { $0.dirtyCount > 0 }
+        let bytes = dirty.reduce(0) { $0 + $1.journalBytesOfDirty }
+        return bytes > 0 && bytes <= keeper.byteCount / 2 && dirty.allSatisfy { $0.isReady(forWriting: true) }
+    }
+
+    /// Writes what is of use in the journal into it once more, whether that is worth it or not. For tests.
+    func rewrite() throws(LarderError) {
+        try turn.withLock { () throws(LarderError) in try rewriteInTurn() }
+    }
+
+    /// Called with `turn` held.
+    private func rewriteInTurn() throws(LarderError) {
+        guard let cut = keeper.cut(isRewrite: true) else { return }
+        metBusy = false
+        var passes: [RewritePass] = []
+        // Whatever is dirty: after the cut, so that nothing in the segments before it is left out.
+        for database in table.all where database.dirtyCount > 0 {
+            guard let pass = RewritePass(database, upTo: cut.sequence) else {
+                metBusy = true
+                continue
+            }
+            pass.write()
+            passes.append(pass)
+        }
+        if try end(cut, passes, nil) { context.statistics.journalRewrites.add() }
+    }
+
+    /// Lets segments of the journal go, once what is still of use in them is elsewhere.
+    /// - Returns: false when they have to stay for now.
+    private func end(_ cut: JournalKeeper.Cut, _ passes: [some CheckpointWork], _ failure: LarderError?)
+        throws(LarderError) -> Bool
+    {
+        var hasEnded = false
         do throws(LarderError) {
             if let failure { throw failure }
             // A purge that was applied has cleared the entries of before, and the journal is all that has them until it is
             // on the disk. If it fails, and what was written again too, that is known here.
             pipeline.drain()
-            if newest > 0 {
+            if passes.contains(where: { $0.newest > 0 }), keeper.isCurrent(cut) {
                 // What was written again must be as safe as what it took the place of.
                 try keeper.sync(behind: cut)
                 for pass in passes { try pass.noteNewest() }
             }
-            if metBusy || isAnyBusy { return postpone(passes) }
-            guard try keeper.finish(cut) else { return postpone(passes) }
+            if !metBusy, !isAnyBusy { hasEnded = try keeper.finish(cut) }
         } catch {
             for pass in passes { pass.abandon() }
             throw error
         }
+        guard hasEnded else {
+            for pass in passes { pass.abandon() }
+            keeper.wantCheckpoint()
+            return false
+        }
         for pass in passes { pass.finish() }
-        context.statistics.checkpoints.add()
-    }
-
-    /// Called where a checkpoint cannot come to its end for now.
-    private func postpone(_ passes: [CheckpointPass]) {
-        for pass in passes { pass.abandon() }
-        keeper.wantCheckpoint()
+        return true
     }
 
     /// Whether the files of a database are about to go: its entries are not in memory any more, and the journal has to stay

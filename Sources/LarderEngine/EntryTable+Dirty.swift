@@ -51,6 +51,19 @@ extension EntryTable {
         return frozenCount > 0
     }
 
+    /// Shows the next frozen entries to `body`, at most `most`, and leaves them dirty. It must not change the table.
+    /// - Returns: whether there are more.
+    func passFrozen(most: Int, _ body: (EntryPointer) -> Void) -> Bool {
+        for _ in 0..<most {
+            guard frozenCount > 0, let entry = active.oldest else { return false }
+            frozenCount -= 1
+            active.unlink(entry)
+            body(entry)
+            active.push(entry, .active)
+        }
+        return frozenCount > 0
+    }
+
     /// LevelDB has what was taken. What was not written again becomes clean.
     /// - Parameters:
     ///   - most: how many are looked at.

@@ -88,7 +88,9 @@ final class JournalKeeper: @unchecked Sendable {
             || context.memory.isFullOfDirty
     }
     /// Whether a checkpoint is due.
-    var isDue: Bool { isTooMuch || needsCheckpoint.load(ordering: .relaxed) }
+    var isDue: Bool { isTooMuch || isWanted }
+    /// Whether a checkpoint was asked for that puts everything into LevelDB.
+    var isWanted: Bool { needsCheckpoint.load(ordering: .relaxed) }
     private var isTooMuch: Bool {
         liveBytes.load(ordering: .relaxed) >= context.options.checkpointBytes || context.memory.isCheckpointDue
     }
@@ -138,21 +140,25 @@ final class JournalKeeper: @unchecked Sendable {
     var takenBack: UInt64 { lock.withLock { era } }
 
     /// Begins a checkpoint: what is appended from now on goes to a new segment.
+    /// - Parameter isRewrite: a checkpoint that was asked for is still to come.
     /// - Returns: nil when the journal is empty.
-    func cut() -> Cut? {
+    func cut(isRewrite: Bool) -> Cut? {
         lock.withLock {
-            needsCheckpoint.store(false, ordering: .relaxed)
+            if !isRewrite { needsCheckpoint.store(false, ordering: .relaxed) }
             guard let segment = journal.rotate() else { return nil }
             return Cut(segment: segment, sequence: lastSequence, era: era)
         }
     }
+
+    /// Whether no failed commit was taken back since. Then what was seen of entries since is committed, if it is decided.
+    func isCurrent(_ cut: Cut) -> Bool { takenBack == cut.era }
 
     /// Removes what a checkpoint made superfluous.
     /// - Returns: false when a failed commit was taken back meanwhile: then nothing was removed.
     func finish(_ cut: Cut) throws(LarderError) -> Bool {
         do throws(FileError) {
             return try removal.withLock { () throws(FileError) in
-                guard takenBack == cut.era else { return false }
+                guard isCurrent(cut) else { return false }
                 defer { liveBytes.store(journal.liveByteCount, ordering: .relaxed) }
                 try journal.removeSegments(upTo: cut.segment)
                 return true

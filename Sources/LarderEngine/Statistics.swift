@@ -14,6 +14,7 @@ package final class Statistics: Sendable {
     package let expiredSwept = Atomic<Int>(0)
     package let indexSwept = Atomic<Int>(0)
     package let checkpoints = Atomic<Int>(0)
+    package let journalRewrites = Atomic<Int>(0)
     package let compactions = Atomic<Int>(0)
     package let purges = Atomic<Int>(0)
     package let setAside = Atomic<Int>(0)

@@ -188,6 +188,7 @@ struct ServerInfo {
             ("commit_failures", "\(statistics.commitFailures.read())"), ("reopens", "\(statistics.reopens.read())"),
             ("pending_bytes", "\(server.engine.pipeline.pendingByteCount)"),
             ("journal_bytes", "\(server.engine.journalByteCount)"), ("checkpoints", "\(statistics.checkpoints.read())"),
+            ("journal_rewrites", "\(statistics.journalRewrites.read())"),
         ]
     }
 

@@ -86,6 +86,7 @@ enum Bench {
             let suite: any Suite =
                 switch name {
                 case .socket: SocketSuite(options, tree)
+                case .steady: SteadySuite(options, tree)
                 case .crosscheck: CrossCheckSuite(options, tree)
                 case .mixed: MixedSuite(options, tree)
                 case .start: StartSuite(options, tree)

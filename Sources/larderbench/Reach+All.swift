@@ -1,7 +1,7 @@
 /// What the project aims at, line by line, over the rows that the suites measure.
 extension Reach {
     static func all(_ options: BenchOptions) -> [Reach] {
-        gets + sets + threads + mixed + embedded(options) + models + start + memory + large(options) + hits
+        gets + sets + steady + threads + mixed + embedded(options) + models + start + memory + large(options) + hits
     }
 
     private static let ours = Contender.larderEverySecond.name
@@ -40,6 +40,14 @@ extension Reach {
                     "SET always P\(pipeline), throughput / \(redisAlways)", Load.set(pipeline: pipeline).title,
                     Contender.larderAlways.name, redisAlways, .rate, .least(1.2))
             }
+    }
+
+    private static var steady: [Reach] {
+        SteadySuite.pipelines.map { pipeline in
+            Reach(
+                "SET everysecond P\(pipeline), going on, CPU per op / \(Contender.redisEverySecond.name)",
+                SteadySuite.table(pipeline), ours, Contender.redisEverySecond.name, .processor, .most(1))
+        }
     }
 
     private static var threads: [Reach] {

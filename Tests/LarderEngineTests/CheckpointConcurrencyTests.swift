@@ -98,6 +98,7 @@ import Threading
         onThreads(3) { Worker(index: $0, engine: engine, errors: errors).run() }
         #expect(errors.current.prefix(5).isEmpty, "\(errors.current.prefix(5))")
         #expect(engine.statistics.checkpoints.read() > 0)
+        #expect(engine.statistics.journalRewrites.read() > 0)
         larder.close()
         let contents = try larder.database("shared").contents()
         for worker in 0..<3 {

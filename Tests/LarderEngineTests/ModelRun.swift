@@ -319,9 +319,15 @@ final class ModelRun {
     }
 
     private func sweep() throws {
+        if random.oneIn(3) { return try rewrite() }
         note("sweep")
         if random.oneIn(2) { try larder.maintain() } else { try larder.engine().maintain() }
         noteSweep()
+    }
+
+    private func rewrite() throws {
+        note("rewrite")
+        for database in try larder.engine().databases.prefix(1) { try database.checkpointer.rewrite() }
     }
 
     func noteSweep() {

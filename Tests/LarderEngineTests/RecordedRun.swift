@@ -33,7 +33,7 @@ final class RecordedRun {
     func run(steps: Int) throws {
         for _ in 0..<steps {
             let name = Self.names.randomElement(using: &random) ?? "a"
-            switch Int.random(in: 0..<40, using: &random) {
+            switch Int.random(in: 0..<42, using: &random) {
             case 0..<16: try put(name, count: 1)
             case 16..<24: try put(name, count: 4)
             case 24..<30: try remove(name)
@@ -43,6 +43,7 @@ final class RecordedRun {
             case 35..<36: try deleteAndCreate(name)
             case 36..<37: _ = try? larder.engine().database(name).flush()
             case 37..<38: _ = try larder.engine().maintain()
+            case 38..<40: try? larder.database(name).checkpointer.rewrite()
             default: try checkReads(name)
             }
         }

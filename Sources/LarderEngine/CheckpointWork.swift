@@ -1,0 +1,78 @@
+import LevelDB
+
+/// One database's part of what makes segments of the journal superfluous: a ``CheckpointPass`` or a ``RewritePass``.
+protocol CheckpointWork: AnyObject {
+    /// The newest commit unit that younger segments have instead of those that are to go; 0 when there is none.
+    var newest: UInt64 { get }
+
+    /// Notes how much of the journal has to be there: before older segments go, and after the younger ones are synced.
+    func noteNewest() throws(LarderError)
+
+    /// The segments are gone.
+    func finish()
+
+    /// The segments stay: the next checkpoint begins anew.
+    func abandon()
+}
+
+extension Database {
+    /// Entries of one shard looked at with its lock held once: readers that wait meanwhile must not notice.
+    static let sliceCount = 64
+
+    /// Calls `body` with one shard after the other, and again with those that have more. In turns, because a lock that is
+    /// taken again at once never comes to who waits for it.
+    /// - Parameters:
+    ///   - body: takes the shard's lock for one slice. Returns whether there is more.
+    ///   - afterRound: called after each round, without a lock.
+    func forEachSlice<Failure: Error>(
+        _ body: (Shard) throws(Failure) -> Bool, afterRound: () -> Void = {}
+    ) throws(Failure) {
+        var unfinished = (0..<Shard.count).map(shard)
+        while !unfinished.isEmpty {
+            var next: [Shard] = []
+            for shard in unfinished where try body(shard) { next.append(shard) }
+            unfinished = next
+            afterRound()
+        }
+    }
+
+    /// A checkpoint is not to be: what was frozen is as all that is dirty.
+    func thaw() {
+        for index in 0..<Shard.count {
+            let shard = shard(index)
+            shard.lock.withLock { shard.table.thaw() }
+        }
+    }
+
+    /// What the entries that LevelDB does not have yet would take in the journal, about, in bytes. Takes every shard's lock
+    /// in turn.
+    var journalBytesOfDirty: Int {
+        (0..<Shard.count).reduce(0) { sum, index in
+            let shard = shard(index)
+            return sum
+                + shard.lock.withLock {
+                    shard.table.dirtyByteCount - shard.table.dirtyCount * (EntryPointer.overheadBytes - 16)
+                }
+        }
+    }
+}
+
+extension EpochStore {
+    /// Notes up to where the journal has to be there for LevelDB to be a consistent state.
+    func note(journalNeeded sequence: UInt64) throws(LarderError) {
+        let batch = LevelDB.WriteBatch()
+        batch.put(Database.Metadata.journalKey, Database.Metadata.journalValue(sequence))
+        try write(batch, sync: true)
+    }
+
+    /// As ``note(journalNeeded:)``; nothing if the database was purged or deleted meanwhile.
+    func noteUnlessEnded(journalNeeded sequence: UInt64) throws(LarderError) {
+        guard ending == .none else { return }
+        do throws(LarderError) {
+            try note(journalNeeded: sequence)
+        } catch {
+            guard ending == .none else { return }
+            throw error
+        }
+    }
+}

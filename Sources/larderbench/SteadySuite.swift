@@ -1,0 +1,36 @@
+/// SET for so long that everything a server puts off comes due again and again: what a server that goes on writing pays.
+final class SteadySuite: Suite {
+    static let contenders: [Contender] = [.larderEverySecond, .redisEverySecond]
+    static let pipelines = [1, 16, 64]
+
+    private let options: BenchOptions
+    private let tree: TemporaryTree
+
+    init(_ options: BenchOptions, _ tree: TemporaryTree) {
+        self.options = options
+        self.tree = tree
+    }
+
+    static func table(_ pipeline: Int) -> String { "\(Load.set(pipeline: pipeline).title), going on" }
+
+    /// How long each server writes: many times a full journal, in a full run.
+    private var seconds: Double { options.secondsPerRun * (options.isQuick ? 15 : 20) }
+
+    func runRound(_ round: Int, into results: Results) throws(BenchError) {
+        for pipeline in Self.pipelines {
+            Progress.note("  \(Self.table(pipeline))")
+            for contender in Self.contenders.rotated(by: round) {
+                try results.attempt("\(contender.name), \(Self.table(pipeline))") { () throws(BenchError) in
+                    let server = try RunningServer(contender, options, directory: try tree.makeDirectory("steady"))
+                    defer { server.stopAndRemove() }
+                    try server.fill(count: Load.keyCount, valueBytes: 64)
+                    var load = Load.set(pipeline: pipeline).lasting(seconds)
+                    load.seed = UInt64(round + 1)
+                    results.add(
+                        Self.table(pipeline), contender.name,
+                        try server.measure(load) + [.resident: server.residentMiB ?? .nan, .disk: server.diskMiB])
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
+/// A rewrite removes segments of the journal too, and gives LevelDB nothing: the younger segments must have it all.
+@Suite struct RewriteTests {
+    /// A larder whose journal is full soon.
+    private func makeLarder(_ configure: (inout EngineOptions) -> Void = { _ in }) throws -> TestLarder {
+        try TestLarder {
+            $0.checkpointBytes = 10_000
+            $0.journalSegmentBytes = 3000
+            configure(&$0)
+        }
+    }
+
+    /// Writes the same keys until the journal is full.
+    private func overwrite(_ database: Database, _ larder: TestLarder, round: Int) throws {
+        let engine = try larder.engine()
+        repeat {
+            for key in 0..<10 { try database.put("k\(key)", "\(round)") }
+        } while engine.journalByteCount < larder.options.checkpointBytes
+    }
+
+    private func expectSurvivor(_ larder: TestLarder, _ isTrue: (Database) throws -> Bool) throws {
+        let survivor = try larder.survivor()
+        let database = try survivor.database()
+        let contents = try database.contents()
+        #expect(try isTrue(database), "\(contents)")
+    }
+
+    private static func expected(_ round: Int) -> [String: String] {
+        Dictionary(uniqueKeysWithValues: (0..<10).map { ("k\($0)", "\(round)") })
+    }
+
+    @Test func keysThatAreOverwrittenStayInTheJournal() throws {
+        let larder = try makeLarder()
+        let database = try larder.database()
+        let engine = try larder.engine()
+        for round in 1...5 {
+            try overwrite(database, larder, round: round)
+            database.checkpointer.checkpointIfDue()
+            #expect(engine.statistics.journalRewrites.read() == round)
+            #expect(engine.journalByteCount < 2000)
+            let survivor = try larder.survivor()
+            #expect(try survivor.database().contents() == Self.expected(round))
+        }
+        #expect(engine.statistics.checkpoints.read() == 0)
+        #expect(try database.flushedStore()?.rawKeys().isEmpty == false)
+        #expect(try database.contents() == Self.expected(5))
+    }
+
+    @Test func aRemovalIsRewrittenToo() throws {
+        let larder = try makeLarder()
+        let database = try larder.database()
+        try database.put("gone", "1")
+        try database.flush()
+        try database.remove("gone")
+        try overwrite(database, larder, round: 1)
+        database.checkpointer.checkpointIfDue()
+        #expect(try larder.engine().statistics.journalRewrites.read() == 1)
+        let survivor = try larder.survivor()
+        #expect(try survivor.database().contents() == Self.expected(1))
+    }
+
+    @Test func manyDistinctKeysGoToLevelDB() throws {
+        let larder = try makeLarder()
+        let database = try larder.database()
+        let engine = try larder.engine()
+        var count = 0
+        while engine.journalByteCount < larder.options.checkpointBytes {
+            try database.put("k\(count)", "1")
+            count += 1
+        }
+        database.checkpointer.checkpointIfDue()
+        #expect(engine.statistics.journalRewrites.read() == 0)
+        #expect(engine.statistics.checkpoints.read() == 1)
+    }
+
+    /// What is only in memory and in the journal for long comes into LevelDB all the same.
+    @Test func theNextCheckpointIsNoRewriteAfterAWhile() throws {
+        let larder = try makeLarder()
+        let database = try larder.database()
+        let engine = try larder.engine()
+        try overwrite(database, larder, round: 1)
+        larder.time.advance(milliseconds: larder.options.checkpointMilliseconds)
+        database.checkpointer.checkpointIfDue()
+        #expect(engine.statistics.journalRewrites.read() == 0)
+        #expect(engine.statistics.checkpoints.read() == 1)
+    }
+
+    /// Every database's part is rewritten; one that became dirty otherwise is not forgotten.
+    @Test func severalDatabasesShareARewrite() throws {
+        let larder = try makeLarder()
+        for name in ["a", "b", "c"] { try larder.database(name).put("only", name) }
+        let database = try larder.database()
+        try overwrite(database, larder, round: 1)
+        database.checkpointer.checkpointIfDue()
+        #expect(try larder.engine().statistics.journalRewrites.read() == 1)
+        let survivor = try larder.survivor()
+        for name in ["a", "b", "c"] { #expect(try survivor.database(name).contents() == ["only": name]) }
+        #expect(try survivor.database().contents() == Self.expected(1))
+    }
+
+    @Test func aRewriteThatCannotBeCommittedLosesNothing() throws {
+        let fault = FailingCommitTests.Fault()
+        let larder = try makeLarder { $0.beforeCommit = fault.hook }
+        let database = try larder.database()
+        let engine = try larder.engine()
+        try overwrite(database, larder, round: 1)
+        fault.isOn.with { $0 = true }
+        database.checkpointer.checkpointIfDue()
+        #expect(engine.statistics.journalRewrites.read() == 0)
+        try expectSurvivor(larder) { try $0.contents() == Self.expected(1) }
+        #expect(try database.contents() == Self.expected(1))
+        fault.isOn.with { $0 = false }
+        database.checkpointer.checkpointIfDue()
+        #expect(engine.statistics.checkpoints.read() == 1, "a checkpoint, since a rewrite failed")
+        try overwrite(database, larder, round: 2)
+        database.checkpointer.checkpointIfDue()
+        #expect(engine.statistics.journalRewrites.read() == 1)
+        try expectSurvivor(larder) { try $0.contents() == Self.expected(2) }
+    }
+
+    /// The old segments may go only when the younger ones are on the disk.
+    @Test(arguments: ["fsync", "write", "create", "rename"])
+    func aJournalThatFailsDuringARewriteLosesNothing(failing: String) throws {
+        let isFailing = Mutexed(false)
+        let larder = try makeLarder {
+            $0.journalFaults = JournalFaults { call, _ in
+                "\(call)".hasPrefix(failing) && isFailing.current ? .fail(EIO) : nil
+            }
+        }
+        let database = try larder.database()
+        let engine = try larder.engine()
+        try overwrite(database, larder, round: 1)
+        isFailing.with { $0 = true }
+        database.checkpointer.checkpointIfDue()
+        #expect(engine.statistics.journalRewrites.read() == 0)
+        try expectSurvivor(larder) { try $0.contents() == Self.expected(1) }
+        isFailing.with { $0 = false }
+        database.checkpointer.checkpointIfDue()
+        #expect(try database.contents() == Self.expected(1))
+        try database.put("more", "1")
+        try expectSurvivor(larder) { try $0.value("more") == "1" }
+        try expectSurvivor(larder) { try $0.value("k3") == "1" }
+    }
+
+    /// What LevelDB has is older than what was rewritten: without the journal it must not be taken for the newest.
+    @Test func aRewrittenJournalThatIsCutIsDamage() throws {
+        let larder = try makeLarder()
+        let database = try larder.database()
+        for key in 0..<10 { try database.put("k\(key)", "old") }
+        try database.flush()
+        try overwrite(database, larder, round: 1)
+        database.checkpointer.checkpointIfDue()
+        #expect(try larder.engine().statistics.journalRewrites.read() == 1)
+        let segment = try #require(larder.journalSegments.last)
+        let whole = try Files.read(segment).count
+        for count in Array(stride(from: JournalFormat.segmentHeaderBytes, to: whole, by: 17)) + [whole] {
+            let survivor = try larder.survivor()
+            try Files.truncate(try #require(survivor.journalSegments.last), to: count)
+            let code = errorCode { try #expect(survivor.database().contents() == Self.expected(1)) }
+            #expect(code == (count == whole ? nil : .damaged), "\(count) of \(whole) bytes")
+        }
+    }
+}
