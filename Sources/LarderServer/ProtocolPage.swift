@@ -183,7 +183,7 @@ package enum ProtocolPage {
         A large value is in memory more than once for a while. Measured with 512 MiB (Linux, jemalloc, `--durability os`,
         beyond what the daemon took before): three times while `SET` runs (the request, the journal's frame, the entry),
         four times for some seconds when it is then written into LevelDB (the entry, a copy, LevelDB's batch, its memtable),
-        and once, in LevelDB's memtable, until the next write to that database. `GET` of it takes it twice (what LevelDB
+        and once, in LevelDB's memtable, until the next write to that database. `GET` of it takes it twice more (what LevelDB
         gives and the reply) until the reply is sent. Values longer than a 32nd of `--memory` are not kept in the memory
         tier. Commands that change such a value in place (`APPEND`, `SETRANGE`) have the former one beside it.
 
