@@ -61,9 +61,11 @@ package struct Limits: Sendable {
 
     /// The most entries one SCAN looks at.
     static let scanCountMax = 1_000_000
-    /// Bytes that a command may build or go over many times on an event loop: 1 MiB. For more it goes to a thread that may
-    /// block.
+    /// Bytes that a command may bring, build or go over many times on an event loop: 1 MiB. For more it goes to a thread that
+    /// may block.
     static let loopBytesMax = 1 << 20
+    /// Bytes that an event loop writes to the journal itself: 4 MiB. More is left to the pipeline's thread.
+    static let loopCommitBytesMax = 4 << 20
     /// What a name that is listened to takes beside its bytes.
     static let subscriptionOverheadBytes = 128
     /// Bytes of keys, from which one SCAN looks at no more entries: 16 MiB.

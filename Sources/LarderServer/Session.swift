@@ -344,12 +344,22 @@ package final class Session: @unchecked Sendable {
         }
         if isWrite, server.engine.pipeline.isCongested { return .congested }
         if !isWrite, case .snapshot = view { return nil }
-        if !mayBlock, parser.argumentCount > Limits.loopArgumentsMax { return .cold }
+        if !mayBlock, parser.argumentCount > Limits.loopArgumentsMax || commandBytes > Limits.loopBytesMax {
+            return .cold
+        }
         // A database without files is created by what stores an entry, not by what would change one.
         let forWriting = isWrite && (spec.flags.contains(.creates) || database.exists)
         guard !database.isReady(forWriting: forWriting) else { return nil }
         isWaiting = true
         return .prepare(database, forWriting: forWriting)
+    }
+
+    /// Bytes of the current command from its first word to its last.
+    private var commandBytes: Int {
+        let (first, last) = (parser.argument(0), parser.argument(parser.argumentCount - 1))
+        // Words lie one behind the other where they arrived.
+        guard let start = first.baseAddress, let end = last.baseAddress else { return 0 }
+        return end - start + last.count
     }
 
     // MARK: What comes back from other threads
