@@ -164,19 +164,9 @@ package final class Database: @unchecked Sendable {
         applied = durable
     }
 
-    /// Takes an operation of the journal as applied, if it belongs to the current epoch. Called with all shard locks held, or
-    /// before anybody else knows the database.
-    func apply(_ operation: JournalOperation) {
-        guard operation.epoch == (durable.store?.epoch ?? durable.epochOnDisk) else { return }
-        switch operation {
-        case .put(_, _, let key, let record, let sequence):
-            let hash = Key.hash(key)
-            shard(Shard.index(hash)).put(key, hash, stored: record, sequence: sequence)
-        case .remove(_, _, let key, let sequence):
-            let hash = Key.hash(key)
-            shard(Shard.index(hash)).remove(key, hash, sequence: sequence)
-        }
-    }
+    /// The epoch whose operations in the journal count. Called with all shard locks held, or before anybody else knows the
+    /// database.
+    var epochOfJournal: UInt64? { durable.store?.epoch ?? durable.epochOnDisk }
 
     /// The store that the entries in memory belong to; nil when it is not open. Called with a shard lock held.
     var storeOfEntries: EpochStore? {

@@ -1,5 +1,5 @@
 extension Journal {
-    /// Visits every operation that counts, in order.
+    /// Visits every commit group that counts, in order.
     ///
     /// For the start, and again at any time: of what this process wrote everything must be there. Writes nothing. What
     /// is visited is always a beginning of what was appended, cut between two groups; the report says where it ends and
@@ -7,9 +7,7 @@ extension Journal {
     /// - Parameter known: everything up to this sequence is durable elsewhere. A journal that begins later lacks its
     ///   first segments, which is damage too. Without it that goes unnoticed.
     /// - Throws: `newerFormat` before anything is visited; `io` possibly in the midst of it.
-    func replay(
-        known: UInt64 = .max, _ visit: (JournalOperation) -> Void
-    ) throws(LarderError) -> JournalReport {
+    func replay(known: UInt64 = .max, _ visit: JournalVisit) throws(LarderError) -> JournalReport {
         let pass: JournalReplay
         do throws(FileError) {
             pass = try removing.withLock { () throws(FileError) in

@@ -1,17 +1,3 @@
-extension JournalOperation {
-    var database: String {
-        switch self {
-        case .put(let database, _, _, _, _), .remove(let database, _, _, _): database
-        }
-    }
-
-    var epoch: UInt64 {
-        switch self {
-        case .put(_, let epoch, _, _, _), .remove(_, let epoch, _, _): epoch
-        }
-    }
-}
-
 extension Journal {
     /// Takes the last appended group back, which could not be synced: it counts no more.
     ///

@@ -137,7 +137,7 @@ final class Journal: @unchecked Sendable {
     /// Reads what is there without a visitor.
     func readAgain() throws(FileError) {
         do throws(LarderError) {
-            _ = try replay { _ in }
+            _ = try replay { _, _ in }
         } catch {
             if let failure = error.underlying as? FileError { throw failure }
             throw FileError(operation: "read", path: directory, number: ENOTSUP)

@@ -189,16 +189,20 @@ final class JournalKeeper: @unchecked Sendable {
     /// Applies what the journal has to the databases it belongs to. Before anything else uses them.
     /// - Returns: the sequence of the last commit unit.
     func recover(_ table: DatabaseTable) throws(LarderError) -> UInt64 {
-        var unreadable: LarderError?
-        let report = try lock.withLock { () throws(LarderError) in
-            try replay { name in
-                let database = table.find(name)
-                unreadable = unreadable ?? database?.pointerFailure
-                return database
+        // Nobody else has them yet; the locks keep one thread's eviction off the other's shards.
+        let databases = table.all
+        for database in databases { database.lockAll() }
+        let applier = JournalApplier(usesThreads: true, find: table.find)
+        let report: JournalReport
+        do {
+            defer {
+                applier.finish()
+                for database in databases.reversed() { database.unlockAll() }
             }
+            report = try lock.withLock { () throws(LarderError) in try journal.replay(applier.add) }
         }
         // Without POINTER nobody knows which of the operations count, and the next checkpoint would remove them all.
-        if let unreadable { throw unreadable }
+        if let failure = applier.failure { throw failure }
         // Without a segment nobody knows how far the journal went, and nothing of it was needed any more.
         if report.segments > 0 {
             context.journalEnd.store(report.lastSequence, ordering: .relaxed)
@@ -257,18 +261,6 @@ final class JournalKeeper: @unchecked Sendable {
             .error, "the journal is damaged: \(damage); what stands behind the damage was set aside at \(place)")
     }
 
-    private func replay(_ find: (String) -> Database?) throws(LarderError) -> JournalReport {
-        var lastName = ""
-        var last: Database?
-        return try journal.replay { operation in
-            if operation.database != lastName {
-                lastName = operation.database
-                last = find(lastName)
-            }
-            last?.apply(operation)
-        }
-    }
-
     /// Takes databases back to what is durable: their state, and the entries that the journal has. Called with all their
     /// shard locks held.
     func takeBack(_ databases: [Database]) {
@@ -280,10 +272,11 @@ final class JournalKeeper: @unchecked Sendable {
         let byName = Dictionary(databases.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         do throws(LarderError) {
             // First without effect: what cannot be read must not cost what is in memory.
-            let report = try replay { _ in nil }
+            let report = try journal.replay { _, _ in }
             if let damage = report.damage { throw LarderError(.damaged, "\(damage)", operation: "read journal") }
             for database in databases { database.revertToDurable() }
-            _ = try replay { byName[$0] }
+            let applier = JournalApplier(usesThreads: false) { byName[$0] }
+            _ = try journal.replay(applier.add)
         } catch {
             for database in databases { database.revertStateOnly() }
             context.report(

@@ -69,23 +69,4 @@ struct JournalPayload {
             }
         }
     }
-
-    /// Visits the operations of a payload that ``operationCount(_:)`` found good.
-    static func visit(_ bytes: UnsafeRawBufferPointer, sequence: UInt64, _ visit: (JournalOperation) -> Void) {
-        var payload = JournalPayload(bytes)
-        var database = ""
-        var epoch: UInt64 = 0
-        while true {
-            switch payload.next() {
-            case .database(let name, let number):
-                database = String(decoding: name, as: UTF8.self)
-                epoch = number
-            case .put(let key, let record):
-                visit(.put(database: database, epoch: epoch, key: key, record: record, sequence: sequence))
-            case .remove(let key):
-                visit(.remove(database: database, epoch: epoch, key: key, sequence: sequence))
-            case .end, .malformed: return
-            }
-        }
-    }
 }

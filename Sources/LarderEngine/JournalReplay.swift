@@ -1,3 +1,7 @@
+/// Called with the payload of a commit group whose operations add up, and the group's last sequence. The bytes are valid
+/// during the call only.
+typealias JournalVisit = (UnsafeRawBufferPointer, UInt64) -> Void
+
 /// One pass through the segments of a journal: which frames count, and why the others do not.
 ///
 /// The rules (docs/StorageFormat.md):
@@ -43,7 +47,7 @@ struct JournalReplay {
     }
 
     /// Visits what counts.
-    mutating func run(_ visit: (JournalOperation) -> Void) throws(FileError) {
+    mutating func run(_ visit: JournalVisit) throws(FileError) {
         try dropStillborn()
         dropStale()
         report.segments = items.count
@@ -87,7 +91,7 @@ struct JournalReplay {
     // MARK: One segment
 
     /// - Returns: whether the next segment counts as well.
-    private mutating func read(_ index: Int, _ visit: (JournalOperation) -> Void) throws(FileError) -> Bool {
+    private mutating func read(_ index: Int, _ visit: JournalVisit) throws(FileError) -> Bool {
         let item = items[index]
         if let defect = checkHeader(index) { return try damage(index, at: 0, defect) }
         guard let reader = item.reader else { return try damage(index, at: 0, "it is not a file") }
@@ -106,7 +110,7 @@ struct JournalReplay {
                 guard let operations = JournalPayload.operationCount(payload) else {
                     return try damage(index, at: offset, "the operations do not add up")
                 }
-                JournalPayload.visit(payload, sequence: header.lastSequence, visit)
+                visit(payload, header.lastSequence)
                 sequence = header.lastSequence
                 offset += header.frameBytes
                 report.frames += 1

@@ -1,12 +1,3 @@
-/// One operation of a commit group. The pointers are valid during the visit only.
-///
-/// `sequence` is the last one of the group: a group counts as a whole or not at all.
-enum JournalOperation {
-    case put(
-        database: String, epoch: UInt64, key: UnsafeRawBufferPointer, record: UnsafeRawBufferPointer, sequence: UInt64)
-    case remove(database: String, epoch: UInt64, key: UnsafeRawBufferPointer, sequence: UInt64)
-}
-
 /// The end of the last segment that does not count: what was being written when the process or the machine stopped.
 struct JournalCut: Equatable, Sendable {
     let segment: UInt64

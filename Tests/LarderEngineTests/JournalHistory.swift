@@ -68,14 +68,21 @@ extension Journal {
                 groups.append((sequence, [entry]))
             }
         }
-        let report = try replay(known: known) { operation in
-            switch operation {
-            case .put(let database, let epoch, let key, let record, let sequence):
-                add(
-                    JournalEntry(database: database, epoch: epoch, key: [UInt8](key), record: [UInt8](record)), sequence
-                )
-            case .remove(let database, let epoch, let key, let sequence):
-                add(JournalEntry(database: database, epoch: epoch, key: [UInt8](key), record: nil), sequence)
+        let report = try replay(known: known) { bytes, sequence in
+            var payload = JournalPayload(bytes)
+            var (name, number) = ("", UInt64(0))
+            while true {
+                switch payload.next() {
+                case .database(let database, let epoch):
+                    (name, number) = (String(decoding: database, as: UTF8.self), epoch)
+                case .put(let key, let record):
+                    add(
+                        JournalEntry(database: name, epoch: number, key: [UInt8](key), record: [UInt8](record)),
+                        sequence)
+                case .remove(let key):
+                    add(JournalEntry(database: name, epoch: number, key: [UInt8](key), record: nil), sequence)
+                case .end, .malformed: return
+                }
             }
         }
         return (groups, report)

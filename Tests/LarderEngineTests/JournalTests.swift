@@ -25,7 +25,7 @@ import Testing
     @Test func anEmptyJournalIsOnlyADirectory() throws {
         let history = try JournalHistory()
         let journal = try history.open()
-        #expect(try journal.replay { _ in } == JournalReport())
+        #expect(try journal.replay { _, _ in } == JournalReport())
         try journal.append(JournalBatch())
         try journal.sync()
         #expect(journal.rotate() == nil)
@@ -90,7 +90,7 @@ import Testing
     @Test func segmentsThatWereFoundCanBeRemoved() throws {
         let history = try JournalHistory.threeSegments()
         let journal = try history.open()
-        _ = try journal.replay { _ in }
+        _ = try journal.replay { _, _ in }
         #expect(journal.rotate() == 3)
         try journal.removeSegments(upTo: 3)
         #expect(try history.segments().isEmpty)
@@ -161,7 +161,7 @@ import Testing
         let journal = try history.open()
         var visited = 0
         do throws(LarderError) {
-            _ = try journal.replay { _ in visited += 1 }
+            _ = try journal.replay { _, _ in visited += 1 }
             Issue.record("a newer version was read")
         } catch {
             #expect(error.code == .newerFormat)

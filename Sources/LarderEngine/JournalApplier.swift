@@ -1,0 +1,196 @@
+import Threading
+
+/// Brings what a journal has into the databases' entries in memory, on threads of its own where there is much: one for the
+/// even shards, one for the odd ones, while the caller goes on reading.
+///
+/// The operations on one key are applied in their order, because a key belongs to one shard, and a shard to one thread.
+///
+/// For one caller, who sees to it that nobody else uses the databases until ``finish()`` has returned. The proof for
+/// `@unchecked Sendable`: a portion belongs to the caller until `filled` counts it, then to its thread until `done` counts
+/// it; the counts are guarded by `lock`. All else is the caller's, or constant.
+final class JournalApplier: @unchecked Sendable {
+    /// The caller hands the portions on when one of them has so many bytes.
+    private static let portionBytes = 512 << 10
+    private static let portionCount = 4
+
+    private let find: (String) -> Database?
+    private let usesThreads: Bool
+    private var threads: [WorkThread] = []
+    /// Where the next operation belongs; nil when it does not count.
+    private var database: Database?
+    private var databaseName: [UInt8] = []
+    private var epoch: UInt64 = 0
+    /// Why operations could not be told from those that do not count: a database's POINTER could not be read.
+    private(set) var failure: LarderError?
+
+    /// For each half of the shards a ring. Which portion is whose, `filled` and `done` say.
+    private let portions = (0..<2).map { _ in (0..<JournalApplier.portionCount).map { _ in ReplayPortion() } }
+    private let lock = Lock()
+    private let progress = Condition()
+    // Guarded by `lock`, but that the caller alone changes `filled`:
+    private var filled = 0
+    private var done = [0, 0]
+    private var isEnding = false
+
+    /// - Parameters:
+    ///   - usesThreads: whether threads may be started.
+    ///   - find: the database with a name; nil for one whose operations are passed over.
+    init(usesThreads: Bool, find: @escaping (String) -> Database?) {
+        self.usesThreads = usesThreads
+        self.find = find
+    }
+
+    /// Takes the operations of a group, checked by ``JournalPayload/operationCount(_:)``. Copies them.
+    func add(_ bytes: UnsafeRawBufferPointer, _ sequence: UInt64) {
+        var payload = JournalPayload(bytes)
+        while true {
+            switch payload.next() {
+            case .database(let name, let epoch): look(for: name, epoch)
+            case .put(let key, let record): add(key, record, sequence)
+            case .remove(let key): add(key, nil, sequence)
+            case .end, .malformed: return
+            }
+        }
+    }
+
+    private func look(for name: UnsafeRawBufferPointer, _ number: UInt64) {
+        if epoch == number, databaseName.withUnsafeBytes({ KeyOrder.compare($0, name) == 0 }) { return }
+        databaseName = Array(name)
+        epoch = number
+        let found = find(String(decoding: name, as: UTF8.self))
+        failure = failure ?? found?.pointerFailure
+        // Those of epochs that are gone are passed over.
+        database = found?.epochOfJournal == number ? found : nil
+    }
+
+    private func add(_ key: UnsafeRawBufferPointer, _ record: UnsafeRawBufferPointer?, _ sequence: UInt64) {
+        guard let database else { return }
+        let hash = Key.hash(key)
+        guard usesThreads else {
+            return database.withShard(hash) { shard in
+                if let record {
+                    shard.put(key, hash, stored: record, sequence: sequence)
+                } else {
+                    shard.remove(key, hash, sequence: sequence)
+                }
+            }
+        }
+        let portion = portions[hash & 1][filled % Self.portionCount]
+        portion.add(database, hash, key, record, sequence)
+        if portion.byteCount >= Self.portionBytes { handOn() }
+    }
+
+    /// Returns when all is applied.
+    func finish() {
+        if threads.isEmpty {
+            for half in portions { half[0].apply() }
+            return
+        }
+        handOn()
+        lock.withLock {
+            isEnding = true
+            progress.broadcast()
+        }
+        for thread in threads { thread.join() }
+    }
+
+    /// Gives the portions to the threads, and waits until they are done with those that are filled next.
+    private func handOn() {
+        if threads.isEmpty {
+            threads = [0, 1].map { half in WorkThread(name: "larder-replay") { [self] in run(half) } }
+        }
+        lock.lock()
+        filled += 1
+        progress.broadcast()
+        while filled - min(done[0], done[1]) >= Self.portionCount { progress.wait(lock) }
+        lock.unlock()
+    }
+
+    private func run(_ half: Int) {
+        var count = 0
+        while isThere(count) {
+            portions[half][count % Self.portionCount].apply()
+            count += 1
+            lock.withLock {
+                done[half] = count
+                progress.broadcast()
+            }
+        }
+    }
+
+    /// Waits for a portion.
+    /// - Returns: false when there are no more than `count`.
+    private func isThere(_ count: Int) -> Bool {
+        lock.withLock {
+            while filled == count, !isEnding { progress.wait(lock) }
+            return filled > count
+        }
+    }
+}
+
+/// Operations of a journal, copied, in their order.
+private final class ReplayPortion {
+    private struct Item {
+        let shard: Unmanaged<Shard>
+        let hash: Int
+        let sequence: UInt64
+        let offset: Int
+        let keyCount: Int32
+        /// -1 for a removal.
+        let recordCount: Int32
+    }
+
+    private var items: ContiguousArray<Item> = []
+    private var bytes: [UInt8] = []
+
+    /// How many operations ahead the processor fetches what it will need.
+    private static let slotDistance = 12
+    private static let entryDistance = 6
+
+    var byteCount: Int { bytes.count }
+
+    /// - Parameter database: must stay until the portion is applied.
+    func add(
+        _ database: Database, _ hash: Int, _ key: UnsafeRawBufferPointer, _ record: UnsafeRawBufferPointer?,
+        _ sequence: UInt64
+    ) {
+        items.append(
+            Item(
+                shard: database.withShard(hash) { Unmanaged.passUnretained($0) }, hash: hash, sequence: sequence,
+                offset: bytes.count, keyCount: Int32(key.count), recordCount: record.map { Int32($0.count) } ?? -1))
+        bytes.append(contentsOf: key)
+        if let record { bytes.append(contentsOf: record) }
+    }
+
+    /// Applies all of it, and is empty then.
+    func apply() {
+        bytes.withUnsafeBytes { bytes in
+            for index in items.indices {
+                prefetch(index)
+                let item = items[index]
+                let end = item.offset + Int(item.keyCount)
+                let key = UnsafeRawBufferPointer(rebasing: bytes[item.offset..<end])
+                item.shard._withUnsafeGuaranteedRef { shard in
+                    guard item.recordCount >= 0 else {
+                        return shard.remove(key, item.hash, sequence: item.sequence)
+                    }
+                    let record = UnsafeRawBufferPointer(rebasing: bytes[end..<(end + Int(item.recordCount))])
+                    shard.put(key, item.hash, stored: record, sequence: item.sequence)
+                }
+            }
+        }
+        items.removeAll(keepingCapacity: true)
+        bytes.removeAll(keepingCapacity: true)
+    }
+
+    private func prefetch(_ index: Int) {
+        if index + Self.slotDistance < items.count {
+            let item = items[index + Self.slotDistance]
+            item.shard._withUnsafeGuaranteedRef { $0.table.prefetchSlot(item.hash) }
+        }
+        if index + Self.entryDistance < items.count {
+            let item = items[index + Self.entryDistance]
+            item.shard._withUnsafeGuaranteedRef { $0.table.prefetchEntry(item.hash) }
+        }
+    }
+}

@@ -1,0 +1,37 @@
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+
+/// A journal so long that threads apply it.
+@Suite struct ReplayTests {
+    @Test func aLongJournalGivesEverythingBackInOrder() throws {
+        let larder = try TestLarder(inMemory: true) { $0.checkpointBytes = 1 << 30 }
+        var random = SeededGenerator(seed: 7)
+        var expected: [String: [String: String]] = ["books": [:], "other": [:]]
+        let filler = String(repeating: "x", count: 700)
+        for number in 0..<12_000 {
+            let name = number % 3 == 0 ? "other" : "books"
+            let database = try larder.database(name)
+            let key = "k\(Int.random(in: 0..<400, using: &random))"
+            if random.oneIn(10) {
+                try database.remove(key)
+                expected[name]?[key] = nil
+            } else {
+                try database.put(key, "\(number)" + filler)
+                expected[name]?[key] = "\(number)" + filler
+            }
+            if number == 4000 {
+                // What stands before it in the journal counts no more.
+                _ = try database.purge(counting: false)
+                expected[name] = [:]
+            }
+        }
+        #expect(try larder.engine().journalByteCount > 5 << 20)
+        let survivor = try larder.survivor()
+        for name in ["books", "other"] {
+            let contents = try survivor.database(name).contents()
+            #expect(contents == expected[name], "\(name)")
+        }
+    }
+}
