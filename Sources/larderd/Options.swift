@@ -28,8 +28,8 @@ struct Options {
         configuration = Server.Configuration(
             directory: DefaultPaths.daemonLarder, socketPath: DefaultSocket.path)
         configuration.engine.memoryBytes = Server.defaultMemoryBytes
-        // Hot entries are kept whole: twice as many blocks beside them were measured to give nothing (docs/Benchmarks.md).
-        configuration.engine.blockCacheBytes = 16 << 20
+        // Hot entries are kept whole: more blocks beside them were measured to give nothing (docs/Benchmarks.md).
+        configuration.engine.blockCacheBytes = 8 << 20
         arguments = words[...]
         while let word = arguments.popFirst() { try take(word) }
     }
