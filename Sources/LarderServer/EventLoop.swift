@@ -267,7 +267,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         hasNewWrites = false
         // What is decided on this thread need not be told to it.
         awaitsDecisions.store(false, ordering: .relaxed)
-        server.engine.pipeline.commitNow()
+        let pipeline = server.engine.pipeline
+        if pipeline.pendingByteCount > Limits.loopCommitBytesMax { pipeline.wake() } else { pipeline.commitNow() }
         settle()
         guard !holding.isEmpty else { return }
         awaitsDecisions.store(true, ordering: .relaxed)
