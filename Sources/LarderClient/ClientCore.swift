@@ -118,6 +118,21 @@ final class DatabaseStore: LinkEvents {
         return (try first.result(of: replies[0]), try second.result(of: replies[1]))
     }
 
+    /// A request and several others that all only read, in one round trip.
+    func perform<First, Other>(_ first: Request<First>, _ others: [Request<Other>])
+        async throws(LarderClientError) -> (First, [Other])
+    {
+        var bytes: [UInt8] = []
+        RequestEncoder.encode(first.words, into: &bytes)
+        for other in others { RequestEncoder.encode(other.words, into: &bytes) }
+        let exchange = Exchange(bytes: bytes, replyCount: 1 + others.count, name: first.words[0], isRead: true)
+        let replies = try await links[0].perform(exchange)
+        var results: [Other] = []
+        results.reserveCapacity(others.count)
+        for (index, other) in others.enumerated() { results.append(try other.result(of: replies[index + 1])) }
+        return (try first.result(of: replies[0]), results)
+    }
+
     /// What the server is. Costs nothing once a connection was there.
     func server() async throws(LarderClientError) -> Handshake.Server {
         if let server = links[0].knownServer { return server }

@@ -7,6 +7,9 @@
 //   invalidation of its key, by a write of this client, and by the end of the connection: such a value is not kept.
 // - While the connection is not there nothing is kept and nothing handed out.
 // - An entry's own end is asked for together with its value and counted from before the question.
+// - That a key has no entry is kept by the same rules: the daemon notes the key before it looks, and what stores an entry
+//   under it is a change. What becomes readable without a change, entries from a clock that was ahead, is the reason why
+//   it is kept for a minute at the most.
 
 import Threading
 
@@ -30,18 +33,31 @@ final class NearCache: @unchecked Sendable {
     private var misses = 0
     private var invalidations = 0
     private let ageMax: Int64
+    private let keepsAbsences: Bool
+    /// How long it is believed that a key has no entry, in milliseconds.
+    private static let absenceAgeMax: Int64 = 60_000
     /// Monotonic milliseconds; tests set another one before anybody else uses the cache.
     var clock: @Sendable () -> Int64 = { StreamSocket.monotonicMilliseconds() }
 
     init(_ options: LarderClient.NearCacheOptions) {
         table = NearTable(entriesMax: options.entriesMax, bytesMax: options.bytesMax)
         ageMax = options.ageMillisecondsMax.map { Int64(max(1, $0)) } ?? .max
+        keepsAbsences = options.keepsAbsences
     }
 
     // MARK: Reading
 
-    /// The model of a key, if it is here and may be handed out.
-    func value<Value: Sendable>(_ type: Value.Type, _ key: some CacheKey) -> Value? {
+    /// What is known of a key.
+    enum Found<Value> {
+        case value(Value)
+        /// It has no fresh entry.
+        case absent
+        /// The daemon is to be asked.
+        case unknown
+    }
+
+    /// The model of a key, or that there is none, if it is here and may be handed out.
+    func find<Value: Sendable>(_ type: Value.Type, _ key: some CacheKey) -> Found<Value> {
         let identity = ObjectIdentifier(type)
         let box = key.withKeyBytes { bytes -> AnyObject? in
             lock.lock()
@@ -50,34 +66,53 @@ final class NearCache: @unchecked Sendable {
             if box == nil { misses += 1 } else { hits += 1 }
             return box
         }
+        guard let box else { return .unknown }
+        if box === NearAbsence.box { return .absent }
         // Boxes are stored together with the identity of their value's type, which was compared.
-        return box.map { unsafeDowncast($0, to: NearBox<Value>.self).value }
+        return .value(unsafeDowncast(box, to: NearBox<Value>.self).value)
     }
 
     /// To be called before a key is read from the daemon.
     /// - Returns: nil while nothing can be kept. What is returned must be given to ``keep(_:_:_:deadline:valueBytes:)``
     ///   or ``giveUp(_:)``.
-    func begin(_ key: [UInt8]) -> Token? {
+    func begin(_ key: [UInt8]) -> Token? { begin([key])?.first }
+
+    /// As ``begin(_:)-([UInt8])``, for several keys that are read together.
+    func begin(_ keys: [[UInt8]]) -> [Token]? {
         lock.withLock {
             guard isLive else { return nil }
-            let token = tokens[key] ?? Token(key)
-            tokens[key] = token
-            token.users += 1
-            return token
+            return keys.map { key in
+                let token = tokens[key] ?? Token(key)
+                tokens[key] = token
+                token.users += 1
+                return token
+            }
         }
     }
 
     /// Keeps what was read, unless it was changed meanwhile.
     /// - Parameter deadline: from when on it is not to be handed out, in monotonic milliseconds.
     func keep<Value: Sendable>(_ token: Token, _ value: Value, readAt: Int64, deadline: Int64, valueBytes: Int) {
+        keep(token, NearBox(value), ObjectIdentifier(Value.self), readAt, deadline, valueBytes)
+    }
+
+    /// Keeps that the key has no entry, unless it was changed meanwhile, or absent keys are not to be kept.
+    func keepAbsence(_ token: Token, readAt: Int64) {
+        guard keepsAbsences else { return giveUp(token) }
+        let (deadline, overflows) = readAt.addingReportingOverflow(Self.absenceAgeMax)
+        keep(token, NearAbsence.box, NearAbsence.identity, readAt, overflows ? .max : deadline, 0)
+    }
+
+    private func keep(
+        _ token: Token, _ box: AnyObject, _ type: ObjectIdentifier, _ readAt: Int64, _ deadline: Int64,
+        _ valueBytes: Int
+    ) {
         let (age, overflows) = readAt.addingReportingOverflow(ageMax)
-        let box = NearBox(value)
         lock.withLock {
             release(token)
             guard !token.isSpoilt else { return }
             table.insert(
-                token.key, box, ObjectIdentifier(Value.self), deadline: min(deadline, overflows ? .max : age),
-                valueBytes: valueBytes)
+                token.key, box, type, deadline: min(deadline, overflows ? .max : age), valueBytes: valueBytes)
         }
     }
 
@@ -152,18 +187,25 @@ extension LarderClient {
         /// How long an entry is handed out at the most, in milliseconds, whatever its deadline; nil, the default, for no
         /// such limit.
         public var ageMillisecondsMax: Int?
+        /// Whether it is kept too that a key has no entry, for a minute at the most: such a key counts as an entry without a
+        /// value. The default is true.
+        public var keepsAbsences: Bool
 
         /// Every option is described at the property of its name.
-        public init(entriesMax: Int = 10_000, bytesMax: Int = 16 << 20, ageMillisecondsMax: Int? = nil) {
+        public init(
+            entriesMax: Int = 10_000, bytesMax: Int = 16 << 20, ageMillisecondsMax: Int? = nil,
+            keepsAbsences: Bool = true
+        ) {
             self.entriesMax = entriesMax
             self.bytesMax = bytesMax
             self.ageMillisecondsMax = ageMillisecondsMax
+            self.keepsAbsences = keepsAbsences
         }
     }
 
     /// What a near cache did so far. A value.
     public struct NearCacheStatistics: Hashable, Sendable {
-        /// How many entries it has now, and what they take: see ``NearCacheOptions/bytesMax``.
+        /// How many entries it has now, keys that are known to have none included, and what they take: see ``NearCacheOptions/bytesMax``.
         public let entries: Int
         public let bytes: Int
         /// Reads that needed no round trip, and those that did.

@@ -14,6 +14,12 @@ final class NearBox<Value: Sendable>: Sendable {
     init(_ value: Value) { self.value = value }
 }
 
+/// Stands in the place of a model's type where a key is known to have no entry.
+enum NearAbsence {
+    static let box = NearBox(())
+    static let identity = ObjectIdentifier(NearAbsence.self)
+}
+
 /// Keys and what belongs to them, bounded in number and bytes. What was not asked for since the hand last came by leaves
 /// first (CLOCK, as SIEVE places it: an entry does not move when it is read).
 ///
@@ -93,10 +99,11 @@ struct NearTable {
         return memcmp(left, right, one.count) == 0
     }
 
-    /// The box of a key, if one of that type is here; marks it as asked for.
+    /// The box of a key, if one of that type is here, or ``NearAbsence/box`` if the key is known to have no entry; marks it
+    /// as asked for.
     mutating func find(_ key: UnsafeRawBufferPointer, _ type: ObjectIdentifier, now: () -> Int64) -> AnyObject? {
         let index = Int(slot(key, Self.hash(key)))
-        guard index >= 0, heads[index].type == type else { return nil }
+        guard index >= 0, heads[index].type == type || heads[index].type == NearAbsence.identity else { return nil }
         if heads[index].deadline != .max, now() >= heads[index].deadline {
             unlink(Int32(index))
             return nil

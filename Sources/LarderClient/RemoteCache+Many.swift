@@ -4,18 +4,52 @@ extension RemoteCache {
     // MARK: Reading
 
     /// The models of those keys that have a fresh entry. Those that the near cache has not are read in one round trip, at
-    /// one instant; without a near cache all are.
+    /// one instant, and kept by it as ``value(forKey:)`` does; without a near cache all are read so.
     /// - Throws: `decode`, naming type and key, when an entry's value is not such a model in JSON.
     public func values(forKeys keys: some Sequence<String>) async throws(LarderClientError) -> [String: Value] {
         var models: [String: Value] = [:]
         var missing: [String] = []
-        for key in keys {
-            if let value = store.near?.value(Value.self, key) { models[key] = value } else { missing.append(key) }
+        var seen: Set<String> = []
+        for key in keys where seen.insert(key).inserted {
+            switch store.near?.find(Value.self, key) ?? .unknown {
+            case .value(let value): models[key] = value
+            case .absent: break
+            case .unknown: missing.append(key)
+            }
         }
         guard !missing.isEmpty else { return models }
+        if let near = store.near, let tokens = near.begin(missing.map(\.keyBytes)) {
+            return models.merging(try await valuesToKeep(missing, near, tokens)) { $1 }
+        }
         let found = try await store.perform(.getAll(missing.map(\.keyBytes)))
         for (key, bytes) in zip(missing, found) {
             if let bytes { models[key] = try ModelCoding.decode(Value.self, from: bytes, key: key) }
+        }
+        return models
+    }
+
+    /// Reads keys together with what is left of their entries' time, in one round trip.
+    /// - Parameter tokens: one for each key, all of which are used up.
+    private func valuesToKeep(
+        _ keys: [String], _ near: NearCache, _ tokens: [NearCache.Token]
+    ) async throws(LarderClientError) -> [String: Value] {
+        let askedAt = near.clock()
+        var used = 0
+        defer { for token in tokens[used...] { near.giveUp(token) } }
+        let bytes = keys.map(\.keyBytes)
+        let (found, times) = try await store.perform(.getAll(bytes), bytes.map { .timeToLive($0) })
+        var models: [String: Value] = [:]
+        for (index, key) in keys.enumerated() {
+            let value: Value?
+            if let bytes = found[index] {
+                value = try ModelCoding.decode(Value.self, from: bytes, key: key)
+            } else {
+                value = nil
+            }
+            models[key] = value
+            used = index + 1
+            keep(
+                value, times[index], near, tokens[index], askedAt: askedAt, valueBytes: found[index]?.count ?? 0)
         }
         return models
     }

@@ -31,13 +31,18 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
 
     /// The model stored under a key; nil when there is none or it expired.
     ///
-    /// Where the near cache has it, no round trip is made; what it has not, and may keep, it keeps.
+    /// Where the near cache has it, or knows that there is none, no round trip is made; what it has not, and may keep, it
+    /// keeps.
     /// - Throws: `decode`, naming type and key, when something else is stored there.
     public func value(forKey key: some CacheKey) async throws(LarderClientError) -> Value? {
         guard let near = store.near else {
             return try decoded(try await store.perform(.get(key.keyBytes)), key)
         }
-        if let value = near.value(Value.self, key) { return value }
+        switch near.find(Value.self, key) {
+        case .value(let value): return value
+        case .absent: return nil
+        case .unknown: break
+        }
         let bytes = key.keyBytes
         guard let token = near.begin(bytes) else { return try decoded(try await store.perform(.get(bytes)), key) }
         return try await valueToKeep(bytes, near, token)
@@ -50,20 +55,28 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         do throws(LarderClientError) {
             let (bytes, time) = try await store.perform(.get(key), .timeToLive(key))
             let value = try decoded(bytes, key)
-            switch (value, time) {
-            case (let value?, .never?):
-                near.keep(token, value, readAt: askedAt, deadline: .max, valueBytes: bytes?.count ?? 0)
-            case (let value?, .milliseconds(let left)?):
-                let (deadline, overflows) = askedAt.addingReportingOverflow(left)
-                near.keep(
-                    token, value, readAt: askedAt, deadline: overflows ? .max : deadline,
-                    valueBytes: bytes?.count ?? 0)
-            default: near.giveUp(token)
-            }
+            keep(value, time, near, token, askedAt: askedAt, valueBytes: bytes?.count ?? 0)
             return value
         } catch {
             near.giveUp(token)
             throw error
+        }
+    }
+
+    /// Keeps what the daemon said of a key, if both of its answers agree.
+    func keep(
+        _ value: Value?, _ time: LarderClient.TimeToLive?, _ near: NearCache, _ token: NearCache.Token, askedAt: Int64,
+        valueBytes: Int
+    ) {
+        switch (value, time) {
+        case (let value?, .never?):
+            near.keep(token, value, readAt: askedAt, deadline: .max, valueBytes: valueBytes)
+        case (let value?, .milliseconds(let left)?):
+            let (deadline, overflows) = askedAt.addingReportingOverflow(left)
+            near.keep(
+                token, value, readAt: askedAt, deadline: overflows ? .max : deadline, valueBytes: valueBytes)
+        case (nil, nil): near.keepAbsence(token, readAt: askedAt)
+        default: near.giveUp(token)
         }
     }
 

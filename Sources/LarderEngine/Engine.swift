@@ -179,6 +179,9 @@ package final class Engine: @unchecked Sendable {
     package var options: EngineOptions { context.options }
     /// Bytes that entries kept in memory may take, and take now.
     package var memory: (limitBytes: Int, usedBytes: Int) { (context.memory.limitBytes, context.memory.measure()) }
+    /// Changes how many bytes entries kept in memory may take; what is too much is evicted before this returns, but for
+    /// what LevelDB does not have yet. Thread-safe.
+    package func changeMemoryLimit(to bytes: Int) { context.memory.changeLimit(to: bytes) }
     /// Bytes of the journal's files.
     package var journalByteCount: Int { keeper.byteCount }
     /// For timers: milliseconds that never run back.

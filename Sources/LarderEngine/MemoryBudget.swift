@@ -7,14 +7,9 @@ import Threading
 /// Thread-safe. The proof for `@unchecked Sendable`: the list of shards is read and written with the lock held. A shard's
 /// lock is held by who calls ``makeRoom(_:)``; other shards are only tried, never waited for.
 final class MemoryBudget: @unchecked Sendable {
-    let limitBytes: Int
-    /// A shard tells of its growth in steps of at least so many bytes, so that the shards do not all count in one place all
-    /// the time.
-    let stepBytes: Int
+    private let limit: Atomic<Int>
     private let used = Atomic<Int>(0)
     private let dirty = Atomic<Int>(0)
-    /// From how many bytes of entries that LevelDB does not have yet a checkpoint is due: half of all, at least 32 MiB.
-    private let dirtyBytesMax: Int
     private let shardCount = Atomic<Int>(1)
     private let lock = Lock()
     /// Not counted, because a reference that counts would keep a database's entries alive, and a weak one makes every count
@@ -23,10 +18,15 @@ final class MemoryBudget: @unchecked Sendable {
     private var next = 0
 
     init(limitBytes: Int) {
-        self.limitBytes = max(0, limitBytes)
-        stepBytes = min(16_384, max(0, limitBytes) / 4096)
-        dirtyBytesMax = max(32 << 20, limitBytes / 2)
+        limit = Atomic(max(0, limitBytes))
     }
+
+    var limitBytes: Int { limit.load(ordering: .relaxed) }
+    /// A shard tells of its growth in steps of at least so many bytes, so that the shards do not all count in one place all
+    /// the time.
+    var stepBytes: Int { min(16_384, limitBytes / 4096) }
+    /// From how many bytes of entries that LevelDB does not have yet a checkpoint is due: half of all, at least 32 MiB.
+    private var dirtyBytesMax: Int { max(32 << 20, limitBytes / 2) }
 
     var isOn: Bool { limitBytes > 0 }
 
@@ -77,17 +77,40 @@ final class MemoryBudget: @unchecked Sendable {
     func makeRoom(_ shard: Shard) {
         let shardCount = shardCount.load(ordering: .relaxed)
         // What the shards did not tell of yet has room too.
-        let limit = limitBytes - shardCount * stepBytes
-        guard usedBytes > limit else { return }
-        let part = max(0, limit) / shardCount
+        let room = limitBytes - shardCount * stepBytes
+        guard usedBytes > room else { return }
+        let part = max(0, room) / shardCount
         var tries = 0
-        while usedBytes > limit {
+        while usedBytes > room {
             tries += 1
             if tries <= 4, shard.table.cleanByteCount < part, evictFromAnother(than: shard, part) { continue }
             let hasEvicted = shard.table.evict()
             shard.publish()
             guard hasEvicted else { return }
         }
+    }
+
+    /// How many entries are evicted while a shard's lock is held once.
+    private static let evictedAtOnce = 64
+
+    /// Changes the limit, and evicts what is too much for a smaller one: of each shard what is beyond its part. Takes every
+    /// shard's lock in turn; what LevelDB does not have yet stays until a checkpoint.
+    func changeLimit(to bytes: Int) {
+        limit.store(max(0, bytes), ordering: .relaxed)
+        let all = all
+        let part = limitBytes / max(1, all.count)
+        for shard in all {
+            while shard.lock.withLock({ evictSome(of: shard, beyond: part) }) {}
+        }
+    }
+
+    /// - Returns: whether there may be more to evict. Called with the shard's lock held.
+    private func evictSome(of shard: Shard, beyond part: Int) -> Bool {
+        defer { shard.publish() }
+        for _ in 0..<Self.evictedAtOnce {
+            guard shard.table.byteCount > part, shard.table.evict() else { return false }
+        }
+        return true
     }
 
     /// Looks at a few shards in turn for one that has more than its part and is free.

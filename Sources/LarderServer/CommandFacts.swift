@@ -12,7 +12,15 @@ extension CommandSpec {
     }
 
     /// The positions as COMMAND shows them: none for what has subcommands.
-    var shownKeys: KeyPositions { subcommands.isEmpty && keys.countAt == 0 ? keys : .none }
+    var shownKeys: KeyPositions {
+        if let channels = Self.channelPositions[name] { return channels }
+        return subcommands.isEmpty && keys.countAt == 0 ? keys : .none
+    }
+
+    /// Sharded channels belong to a node of a cluster as keys do, and are told as keys that are none.
+    private static let channelPositions: [String: KeyPositions] = [
+        "spublish": .one, "ssubscribe": .all, "sunsubscribe": .all,
+    ]
 
     /// Commands that Redis refuses when memory is short.
     private static let growing: Set<String> = [
@@ -55,6 +63,20 @@ extension CommandSpec {
     private static let administrative: Set<String> = ["lastsave", "role"]
     private static let dangerous: Set<String> = ["flushall", "flushdb", "info", "keys", "restore", "swapdb"]
     private static let ofKeyspace: Set<String> = ["dbsize", "flushall", "flushdb", "swapdb"]
+
+    // MARK: Documentation
+
+    /// What COMMAND DOCS says of the standing of a command.
+    var documentationFlags: [String] { replacement == nil ? (name == "debug" ? ["syscmd"] : []) : ["deprecated"] }
+
+    /// Since which version of Redis another command is to be taken, and which.
+    var replacement: (since: String, text: String)? {
+        switch name {
+        case "getset": ("6.2.0", "`SET key value GET`")
+        case "substr": ("2.0.0", "`GETRANGE`")
+        default: nil
+        }
+    }
 
     // MARK: Tips
 
@@ -109,6 +131,7 @@ extension CommandSpec {
             "set": ["RW access update variable_flags"],
         ]
         for name in ["del", "unlink", "delex"] { access[name] = ["RM delete"] }
+        for name in channelPositions.keys { access[name] = ["not_key"] }
         for name in ["msetnx", "setnx"] { access[name] = ["OW insert"] }
         for name in ["setex", "psetex", "restore", "msetex"] { access[name] = ["OW update"] }
         for name in ["expire", "expireat", "pexpire", "pexpireat", "persist", "setrange"] {
@@ -120,6 +143,11 @@ extension CommandSpec {
         ] { access[name] = ["RO"] }
         return access
     }()
+
+    private static let keyNotes = [
+        "set": "With GET it tells the former value.", "getex": "It may change the deadline of what it reads.",
+        "bitfield": "It may read, change or do both.",
+    ]
 
     /// What is done with a key of a call.
     /// - Parameters:
@@ -134,6 +162,8 @@ extension CommandSpec {
 
     /// Where the keys of a call stand, and what is done with them.
     struct KeySpecification {
+        /// Why the flags are what they are, where that is not plain.
+        let notes: String?
         let flags: [String]
         let index: Int
         /// Counted from `index`, or from the end if negative.
@@ -141,7 +171,11 @@ extension CommandSpec {
         let step: Int
 
         func write(to replies: inout ReplyBuffer) {
-            replies.map(count: 3)
+            replies.map(count: notes == nil ? 3 : 4)
+            if let notes {
+                replies.bulk("notes")
+                replies.bulk(notes)
+            }
             replies.bulk("flags")
             replies.set(count: flags.count)
             for flag in flags { replies.simple(flag) }
@@ -169,18 +203,21 @@ extension CommandSpec {
     }
 
     var keySpecifications: [KeySpecification] {
-        guard subcommands.isEmpty, keys.countAt == 0, keys.first > 0, keys.step > 0 else { return [] }
+        let keys = shownKeys
+        guard keys.first > 0, keys.step > 0 else { return [] }
         let access = keyAccess
         guard access.count == 2 else {
             return [
                 KeySpecification(
-                    flags: access[0], index: keys.first, last: keys.last < 0 ? keys.last : keys.last - keys.first,
+                    notes: Self.keyNotes[name], flags: access[0], index: keys.first,
+                    last: keys.last < 0 ? keys.last : keys.last - keys.first,
                     step: keys.step)
             ]
         }
         return [
-            KeySpecification(flags: access[0], index: keys.first, last: 0, step: 1),
-            KeySpecification(flags: access[1], index: keys.first + 1, last: keys.last < 0 ? -1 : 0, step: 1),
+            KeySpecification(notes: nil, flags: access[0], index: keys.first, last: 0, step: 1),
+            KeySpecification(
+                notes: nil, flags: access[1], index: keys.first + 1, last: keys.last < 0 ? -1 : 0, step: 1),
         ]
     }
 }

@@ -151,10 +151,10 @@ extension CommandSpec {
     }
 
     /// A row that answers `COMMAND HELP` from the rows beside it.
-    static func help(_ command: String) -> CommandSpec {
+    static func help(_ command: String, since: String = "5.0.0") -> CommandSpec {
         CommandSpec(
             "\(command)|help", arity: 2, [.loading, .stale],
-            group: CommandTable.helpGroups[command] ?? "server", since: "5.0.0", complexity: "O(1)",
+            group: CommandTable.helpGroups[command] ?? "server", since: since, complexity: "O(1)",
             summary: "Tells about the subcommands.", reply: "array of lines"
         ) { call throws(CommandError) in
             let rows = CommandTable.find(command)?.subcommands ?? []

@@ -10,7 +10,7 @@ package enum CommandTable {
         + clientCommands + commandCommands + serverCommands + administrationCommands + configCommands + larderCommands
 
     /// The groups of HELP where a command's subcommands are not of the group `server`.
-    static let helpGroups = ["client": "connection", "object": "generic"]
+    static let helpGroups = ["client": "connection", "object": "generic", "pubsub": "pubsub"]
 
     /// With all subcommands, each behind its command.
     package static let withSubcommands: [CommandSpec] = all.flatMap { [$0] + $0.subcommands }

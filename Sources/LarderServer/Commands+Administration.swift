@@ -45,7 +45,7 @@ extension CommandTable {
                 ),
                 ("len", 2, "", "How many entries there are.", SlowLogCommands.len),
                 ("reset", 2, "", "Forgets them.", SlowLogCommands.reset),
-            ], [.admin, .loading, .stale]),
+            ], [.admin, .loading, .stale], helpSince: "6.2.0"),
         container(
             "latency", "2.8.13", "What took longer than `latency-monitor-threshold`, and how long commands take.",
             [
@@ -58,7 +58,7 @@ extension CommandTable {
                     "histogram", -2, "[command ...]", "How many calls took up to so many microseconds.",
                     LatencyCommands.histogram
                 ),
-            ], [.admin, .noScript, .loading, .stale]),
+            ], [.admin, .noScript, .loading, .stale], helpSince: "2.8.13"),
     ]
 
     private static func server(
@@ -73,18 +73,19 @@ extension CommandTable {
     private static func container(
         _ name: String, _ since: String, _ summary: String,
         _ rows: [(name: String, arity: Int, syntax: String, summary: String, run: CommandSpec.Handler)],
-        _ flags: CommandFlags
+        _ flags: CommandFlags, helpSince: String
     ) -> CommandSpec {
         let subcommands = rows.map { row in
             CommandSpec(
-                "\(name)|\(row.name)", arity: row.arity, flags, group: "server", since: since, complexity: "O(N)",
+                "\(name)|\(row.name)", arity: row.arity, flags, group: "server",
+                since: row.name == "histogram" ? "7.0.0" : since, complexity: "O(N)",
                 syntax: row.syntax, summary: row.summary, reply: "as in Redis", run: row.run)
         }
         let words = rows.map { $0.syntax.isEmpty ? $0.name.uppercased() : "\($0.name.uppercased()) \($0.syntax)" }
         return CommandSpec(
             name, arity: -2, [], group: "server", since: since, complexity: "O(N)",
             syntax: words.joined(separator: " | ") + " | HELP", summary: summary, reply: "as the subcommand says",
-            subcommands: subcommands + [.help(name)])
+            subcommands: subcommands + [.help(name, since: helpSince)])
     }
 }
 

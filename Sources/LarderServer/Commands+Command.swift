@@ -12,23 +12,25 @@ extension CommandTable {
             subcommands: [
                 row("count", arity: 2, "", "How many commands there are.", CommandCommands.count),
                 row(
-                    "list", arity: -2, "[FILTERBY ACLCAT category|PATTERN pattern|MODULE name]", "Their names.",
+                    "list", arity: -2, since: "7.0.0", "[FILTERBY ACLCAT category|PATTERN pattern|MODULE name]",
+                    "Their names.",
                     CommandCommands.list),
                 row("info", arity: -2, "[name ...]", "What they are.", CommandCommands.info),
-                row("docs", arity: -2, "[name ...]", "What they do.", CommandCommands.docs),
+                row("docs", arity: -2, since: "7.0.0", "[name ...]", "What they do.", CommandCommands.docs),
                 row("getkeys", arity: -4, "command [argument ...]", "The keys of a call.", CommandCommands.getkeys),
                 row(
-                    "getkeysandflags", arity: -4, "command [argument ...]",
+                    "getkeysandflags", arity: -4, since: "7.0.0", "command [argument ...]",
                     "The keys of a call, and what is done with them.", CommandCommands.getkeysandflags),
                 .help("command"),
             ], run: CommandCommands.command)
     ]
 
     private static func row(
-        _ name: String, arity: Int, _ syntax: String, _ summary: String, _ run: @escaping CommandSpec.Handler
+        _ name: String, arity: Int, since: String = "2.8.13", _ syntax: String, _ summary: String,
+        _ run: @escaping CommandSpec.Handler
     ) -> CommandSpec {
         CommandSpec(
-            "command|\(name)", arity: arity, [.loading, .stale], group: "server", since: "2.8.13",
+            "command|\(name)", arity: arity, [.loading, .stale], group: "server", since: since,
             complexity: "O(N) with N the commands", syntax: syntax, summary: summary, reply: "as in Redis", run: run)
     }
 
@@ -131,7 +133,10 @@ enum CommandCommands {
 
     private static func document(_ spec: CommandSpec, _ session: Session) {
         session.replies.bulk(spec.name)
-        session.replies.map(count: spec.subcommands.isEmpty ? 7 : 8)
+        let flags = spec.documentationFlags
+        let replacement = spec.replacement
+        session.replies.map(
+            count: 7 + (spec.subcommands.isEmpty ? 0 : 1) + (flags.isEmpty ? 0 : 1) + (replacement == nil ? 0 : 2))
         let fields = [
             ("summary", spec.summary), ("since", spec.since), ("group", spec.group),
             ("complexity", spec.complexity), ("syntax", spec.syntax), ("reply", spec.reply),
@@ -139,6 +144,16 @@ enum CommandCommands {
         for (name, value) in fields {
             session.replies.bulk(name)
             session.replies.bulk(value)
+        }
+        if !flags.isEmpty {
+            session.replies.bulk("doc_flags")
+            words(flags, session)
+        }
+        if let replacement {
+            session.replies.bulk("deprecated_since")
+            session.replies.bulk(replacement.since)
+            session.replies.bulk("replaced_by")
+            session.replies.bulk(replacement.text)
         }
         arguments(spec, session)
         guard !spec.subcommands.isEmpty else { return }

@@ -70,6 +70,7 @@ enum ConditionalCommands {
             // As they were before any of them is stored: a key may be named twice.
             let former = keys.indices.map { isLoading ? update.current($0) : nil }
             for record in former where !options.condition.allows(record) { return false }
+            if options.keepsDeadline { update.origin.tag = WriteTag.setKeeping.rawValue }
             for (index, value) in values.enumerated() {
                 if let rule = options.rule(former[index], now: update.now) {
                     update.put(index, payload: value, rule: rule, codec: options.codec)

@@ -15,16 +15,19 @@ extension CommandTable {
                     "set", arity: -4, "name value [name value ...]",
                     "Changes settings, all or none, until the daemon ends.", ConfigCommands.set),
                 row("resetstat", arity: 2, "", "Sets the counters of INFO to 0.", ConfigCommands.resetstat),
-                row("rewrite", arity: 2, "", "An error: there is no file of settings.", ConfigCommands.rewrite),
+                row(
+                    "rewrite", arity: 2, since: "2.8.0", "", "An error: there is no file of settings.",
+                    ConfigCommands.rewrite),
                 .help("config"),
             ])
     ]
 
     private static func row(
-        _ name: String, arity: Int, _ syntax: String, _ summary: String, _ run: @escaping CommandSpec.Handler
+        _ name: String, arity: Int, since: String = "2.0.0", _ syntax: String, _ summary: String,
+        _ run: @escaping CommandSpec.Handler
     ) -> CommandSpec {
         CommandSpec(
-            "config|\(name)", arity: arity, [.admin, .noScript, .loading, .stale], group: "server", since: "2.0.0",
+            "config|\(name)", arity: arity, [.admin, .noScript, .loading, .stale], group: "server", since: since,
             complexity: "O(N) with N the settings", syntax: syntax, summary: summary, reply: "as said there", run: run)
     }
 }
@@ -74,10 +77,11 @@ enum ConfigCommands {
         }
         for (name, text, setting) in named {
             switch setting.change {
-            case .never: throw failure(name, "can't set immutable config")
+            case .never: throw failure(name, Setting.immutable)
             case .onlyToItself: fixed.append((name, text, setting))
+            case .protected: throw failure(name, "can't set protected config")
             case .checked(let check):
-                switch check(text) {
+                switch check(call.server, text) {
                 case .success(let change): changes.append(change)
                 case .failure(let problem): throw failure(name, problem.text)
                 }
@@ -86,7 +90,7 @@ enum ConfigCommands {
         let server = call.server
         return .deferred { [changes, fixed] (reply) throws(CommandError) in
             for (name, text, setting) in fixed where setting.get(server) != text {
-                throw failure(name, "it cannot be changed while larderd runs")
+                throw failure(name, Setting.immutable)
             }
             for change in changes { change(server) }
             reply.simple("OK")

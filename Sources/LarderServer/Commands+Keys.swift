@@ -3,8 +3,10 @@ import RESP
 
 extension CommandTable {
     static let keyCommands: [CommandSpec] = [
-        removal("del", "1.0.0", "Removes keys."),
-        removal("unlink", "4.0.0", "Removes keys; the same as DEL, since space is always reclaimed in the background."),
+        removal("del", [], "1.0.0", "Removes keys."),
+        removal(
+            "unlink", .fast, "4.0.0",
+            "Removes keys; the same as DEL, since space is always reclaimed in the background."),
         CommandSpec(
             "exists", arity: -2, [.readonly, .fast], keys: .all, group: "generic", since: "1.0.0", complexity: "O(N)",
             syntax: "key [key ...]", summary: "Counts which of the keys have a fresh entry.",
@@ -33,9 +35,11 @@ extension CommandTable {
             run: KeyCommands.dbsize),
     ]
 
-    private static func removal(_ name: String, _ since: String, _ summary: String) -> CommandSpec {
+    private static func removal(_ name: String, _ flags: CommandFlags, _ since: String, _ summary: String)
+        -> CommandSpec
+    {
         CommandSpec(
-            name, arity: -2, .write, keys: .all, group: "generic", since: since, complexity: "O(N)",
+            name, arity: -2, flags.union(.write), keys: .all, group: "generic", since: since, complexity: "O(N)",
             syntax: "key [key ...]", summary: summary, reply: "integer: how many had a fresh entry",
             run: KeyCommands.remove)
     }
@@ -80,14 +84,23 @@ enum KeyCommands {
     @Sendable static func keys(_ call: inout Call) throws(CommandError) -> Outcome {
         let view = try View(call)
         let pattern = GlobPattern(call.array(1))
+        let most = call.server.limits.replyBytesMax
         return .deferred { (reply) throws(CommandError) in
             var keys: [[UInt8]] = []
+            var room = most
             try view.run { () throws(LarderError) in
                 guard let cursor = try view.cursor(EnumerationOptions(prefix: pattern.fixedPrefix)) else { return }
                 while try cursor.next() {
                     let key = Array(try cursor.key().bytes)
-                    if pattern.matches(key) { keys.append(key) }
+                    guard pattern.matches(key) else { continue }
+                    room -= key.count + Limits.listedKeyOverheadBytes
+                    if room < 0 { return }
+                    keys.append(key)
                 }
+            }
+            if room < 0 {
+                throw CommandError(
+                    "ERR the keys take more than \(most) bytes, the most in one reply (--max-reply): use SCAN")
             }
             reply.array(count: keys.count)
             for key in keys { reply.bulk(key) }
@@ -163,11 +176,13 @@ enum KeyCommands {
             if let start, !start.lexicographicallyPrecedes(enumeration.prefix) { enumeration.start = start }
             guard let cursor = try view.cursor(enumeration) else { return }
             var seen = 0
+            var bytes = 0
             while try cursor.next() {
                 let key = Array(try cursor.key().bytes)
                 if options.isForStrings, options.pattern.matches(key) { keys.append(key) }
                 seen += 1
-                if seen == options.count {
+                bytes += key.count
+                if seen == options.count || bytes > Limits.scanBytesMax {
                     last = key
                     return
                 }

@@ -18,7 +18,7 @@ extension CommandTable {
                 row("object|idletime", "The seconds since the value was stored.", "integer or null"),
                 row(
                     "object|refcount", "What Redis would say: 2147483647 for small numbers, else 1.", "integer or null"),
-                .help("object"),
+                .help("object", since: "6.2.0"),
             ]),
         CommandSpec(
             "memory", arity: -2, .readonly, keys: .second, group: "server", since: "4.0.0", complexity: "O(1)",
@@ -34,7 +34,7 @@ extension CommandTable {
                 row("memory|doctor", "The same as a sentence.", "text"),
                 row("memory|purge", "Gives the system back what is free.", "OK"),
                 row("memory|malloc-stats", "Nothing yet.", "text"),
-                .help("memory"),
+                .help("memory", since: "4.0.0"),
             ]),
     ]
 
@@ -46,7 +46,8 @@ extension CommandTable {
         let hasKey = isObject || syntax != nil
         return CommandSpec(
             name, arity: arity ?? (hasKey ? 3 : 2), hasKey ? .readonly : [], keys: hasKey ? .second : .none,
-            group: isObject ? "generic" : "server", since: isObject ? "2.2.3" : "4.0.0", complexity: "O(1)",
+            group: isObject ? "generic" : "server", since: isObject && name != "object|freq" ? "2.2.3" : "4.0.0",
+            complexity: "O(1)",
             syntax: syntax ?? (hasKey ? "key" : ""), summary: summary, reply: reply,
             run: isObject ? ObjectCommands.object : ObjectCommands.memory)
     }
@@ -119,7 +120,7 @@ enum ObjectCommands {
             }
         case "purge":
             return .deferred { (reply) throws(CommandError) in
-                giveMemoryBack()
+                Allocator.giveBack()
                 reply.simple("OK")
                 return nil
             }
@@ -157,14 +158,5 @@ enum ObjectCommands {
             reply.bulk(name)
             reply.integer(value)
         }
-    }
-
-    /// Has the C library give the system back what is free, if it can.
-    private static func giveMemoryBack() {
-        // By its name, because no module of Swift's declares it, and not every C library has it.
-        guard let symbol = dlsym(nil, "malloc_trim") else { return }
-        typealias Trim = @convention(c) (Int) -> Int32
-        // The C library's own function, which has this signature wherever it exists.
-        _ = unsafeBitCast(symbol, to: Trim.self)(0)
     }
 }

@@ -31,15 +31,41 @@ extension CommandTable {
             summary: "Sends a message to all who listen to the sharded channel.",
             reply: "integer: how many copies are sent", run: PubSubCommands.spublish),
         CommandSpec(
-            "pubsub", arity: -2, [.pubsub, .loading, .stale], group: "pubsub", since: "2.8.0",
+            "pubsub", arity: -2, [], group: "pubsub", since: "2.8.0",
             complexity: "O(N) with N the channels, or those named",
             syntax: "CHANNELS [pattern] | NUMSUB [channel ...] | NUMPAT | SHARDCHANNELS [pattern] | "
                 + "SHARDNUMSUB [shardchannel ...] | HELP",
             summary: "Tells which channels have subscribers, and how many.",
             reply: "CHANNELS, SHARDCHANNELS: array of bulk; NUMSUB, SHARDNUMSUB: channels and numbers in turn; "
                 + "NUMPAT: integer, the different patterns",
-            run: PubSubCommands.pubsub),
+            subcommands: [
+                row(
+                    "channels", "[pattern]", "The channels with subscribers, those that match.", "array of bulk",
+                    PubSubCommands.channels),
+                row(
+                    "numsub", "[channel ...]", "How many connections listen to channels.",
+                    "channels and numbers in turn", PubSubCommands.numsub),
+                row(
+                    "numpat", arity: 2, "", "How many different patterns there are.", "integer", PubSubCommands.numpat),
+                row(
+                    "shardchannels", since: "7.0.0", "[pattern]", "As CHANNELS, of sharded channels.", "array of bulk",
+                    PubSubCommands.shardchannels),
+                row(
+                    "shardnumsub", since: "7.0.0", "[shardchannel ...]", "As NUMSUB, of sharded channels.",
+                    "channels and numbers in turn", PubSubCommands.shardnumsub),
+                .help("pubsub", since: "6.2.0"),
+            ]),
     ]
+
+    private static func row(
+        _ name: String, arity: Int = -2, since: String = "2.8.0", _ syntax: String, _ summary: String, _ reply: String,
+        _ run: @escaping CommandSpec.Handler
+    ) -> CommandSpec {
+        CommandSpec(
+            "pubsub|\(name)", arity: arity, [.pubsub, .loading, .stale], group: "pubsub", since: since,
+            complexity: "O(N) with N the channels, or those named", syntax: syntax, summary: summary, reply: reply,
+            run: run)
+    }
 
     private static func subscription(
         _ name: String, _ kind: PubSub.Kind, arity: Int, since: String, _ syntax: String, _ summary: String
@@ -50,19 +76,31 @@ extension CommandTable {
             complexity: "O(N)", syntax: syntax, summary: summary,
             reply: "for each name a push (an array in RESP2): `\(name)`, the name, how many subscriptions there are now"
         ) { call throws(CommandError) in
-            isEnd ? PubSubCommands.unsubscribe(&call, name, kind) : PubSubCommands.subscribe(&call, name, kind)
+            isEnd ? PubSubCommands.unsubscribe(&call, name, kind) : try PubSubCommands.subscribe(&call, name, kind)
         }
     }
 }
 
 enum PubSubCommands {
-    static func subscribe(_ call: inout Call, _ name: String, _ kind: PubSub.Kind) -> Outcome {
+    static func subscribe(
+        _ call: inout Call, _ name: String, _ kind: PubSub.Kind
+    ) throws(CommandError) -> Outcome {
+        var bytes = call.session.subscriptions?.byteCount ?? 0
+        for index in 1..<call.count { bytes += Subscriptions.byteCount(call.bytes(index).count) }
+        try checkSubscriptions(bytes, call.server.limits)
         for index in 1..<call.count {
             let channel = call.array(index)
             call.session.subscribe(channel, kind)
             confirm(call.session, name, channel, kind)
         }
         return .done
+    }
+
+    /// Refuses to remember more names for a connection than it may have.
+    static func checkSubscriptions(_ bytes: Int, _ limits: Limits) throws(CommandError) {
+        guard bytes > limits.subscriptionBytesMax else { return }
+        throw CommandError(
+            "ERR what one connection listens to may take \(limits.subscriptionBytesMax) bytes (--max-subscriptions)")
     }
 
     static func unsubscribe(_ call: inout Call, _ name: String, _ kind: PubSub.Kind) -> Outcome {
@@ -95,34 +133,43 @@ enum PubSubCommands {
         return .done
     }
 
-    @Sendable static func pubsub(_ call: inout Call) throws(CommandError) -> Outcome {
-        let session = call.session
-        let pubsub = call.server.pubsub
-        if call.isWord(1, "CHANNELS") || call.isWord(1, "SHARDCHANNELS") {
-            guard call.count <= 3 else {
-                throw CommandError(
-                    "ERR unknown subcommand or wrong number of arguments for '", shown(call.bytes(1), 128),
-                    "'. Try PUBSUB HELP.")
-            }
-            let kind = call.isWord(1, "CHANNELS") ? PubSub.Kind.channel : .shardChannel
-            let names = pubsub.names(kind, matching: call.count == 3 ? GlobPattern(call.array(2)) : nil)
-            session.replies.array(count: names.count)
-            for name in names { session.replies.bulk(name) }
-        } else if call.isWord(1, "NUMSUB") || call.isWord(1, "SHARDNUMSUB") {
-            let isSharded = call.isWord(1, "SHARDNUMSUB")
-            session.replies.array(count: 2 * (call.count - 2))
-            for index in 2..<max(2, call.count) {
-                session.replies.bulk(call.bytes(index))
-                session.replies.integer(pubsub.count(call.array(index), isSharded: isSharded))
-            }
-        } else if call.isWord(1, "NUMPAT") {
-            guard call.count == 2 else { throw .arity("pubsub|numpat") }
-            session.replies.integer(pubsub.patternCount)
-        } else if call.isWord(1, "HELP") {
-            call.help("PUBSUB")
-        } else {
-            throw .unknownSubcommand(call, "PUBSUB")
+    @Sendable static func channels(_ call: inout Call) throws(CommandError) -> Outcome { try names(call, .channel) }
+
+    @Sendable static func shardchannels(_ call: inout Call) throws(CommandError) -> Outcome {
+        try names(call, .shardChannel)
+    }
+
+    private static func names(_ call: Call, _ kind: PubSub.Kind) throws(CommandError) -> Outcome {
+        guard call.count <= 3 else {
+            throw CommandError(
+                "ERR unknown subcommand or wrong number of arguments for '", shown(call.bytes(1), 128),
+                "'. Try PUBSUB HELP.")
         }
+        let names = call.server.pubsub.names(kind, matching: call.count == 3 ? GlobPattern(call.array(2)) : nil)
+        call.session.replies.array(count: names.count)
+        for name in names { call.session.replies.bulk(name) }
+        return .done
+    }
+
+    @Sendable static func numsub(_ call: inout Call) throws(CommandError) -> Outcome {
+        counts(call, isSharded: false)
+    }
+
+    @Sendable static func shardnumsub(_ call: inout Call) throws(CommandError) -> Outcome {
+        counts(call, isSharded: true)
+    }
+
+    private static func counts(_ call: Call, isSharded: Bool) -> Outcome {
+        call.session.replies.array(count: 2 * (call.count - 2))
+        for index in 2..<max(2, call.count) {
+            call.session.replies.bulk(call.bytes(index))
+            call.session.replies.integer(call.server.pubsub.count(call.array(index), isSharded: isSharded))
+        }
+        return .done
+    }
+
+    @Sendable static func numpat(_ call: inout Call) throws(CommandError) -> Outcome {
+        call.session.replies.integer(call.server.pubsub.patternCount)
         return .done
     }
 }

@@ -91,9 +91,10 @@ enum StringCommands {
         let (former, isStored) = try call.update([key], loading: true) { update -> (Record?, Bool) in
             let former = update.current(0)
             guard options.condition.allows(former) else { return (former, false) }
+            if options.keepsDeadline { update.origin.tag = WriteTag.setKeeping.rawValue }
             if let rule = options.rule(former, now: update.now) {
                 update.put(0, payload: value, rule: rule, codec: options.codec)
-            } else if former != nil {
+            } else {
                 update.remove(0)
             }
             return (former, true)

@@ -53,6 +53,8 @@ enum TrackingCommands {
                 var prefixes = session.tracking?.prefixes ?? []
                 // All keys begin with the empty prefix.
                 prefixes += options.prefixes.isEmpty ? [[]] : options.prefixes
+                try PubSubCommands.checkSubscriptions(
+                    prefixes.reduce(0) { $0 + Subscriptions.byteCount($1.count) }, call.server.limits)
                 mode = .broadcast(prefixes)
             } else {
                 mode = options.isOptIn ? .optIn : options.isOptOut ? .optOut : .read

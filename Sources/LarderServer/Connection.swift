@@ -333,8 +333,8 @@ final class Connection {
             eventLoop.sendAtEndOfTurn(self)
         }
         let unread = waitingPushBytes + (isAway ? 0 : session.pendingOutput)
-        let most = eventLoop.server.limits.subscriberBytesMax
-        guard unread > most else { return }
+        let most = eventLoop.server.settings.subscriberBytesMax.read()
+        guard most > 0, unread > most else { return }
         isOverdue = true
         eventLoop.closeAtEndOfTurn(
             self, "it left \(unread) bytes of messages unread, the most is \(most) (--max-subscriber-output)")
@@ -342,14 +342,15 @@ final class Connection {
 
     /// Whether a subscriber had more unread than the soft limit for too long.
     private func isOverSoftLimit(_ time: Int64) -> Bool {
-        let limits = eventLoop.server.limits
-        guard session.subscriptions != nil, session.pendingOutput > limits.subscriberBytesSoft else {
+        let settings = eventLoop.server.settings
+        let most = settings.subscriberBytesSoft.read()
+        guard most > 0, session.subscriptions != nil, session.pendingOutput > most else {
             overSoftLimitSince = nil
             return false
         }
         let since = overSoftLimitSince ?? time
         overSoftLimitSince = since
-        return time - since > limits.subscriberSoftMilliseconds
+        return time - since > 1000 * Int64(settings.subscriberSoftSeconds.read())
     }
 
     // MARK: Writing
@@ -465,8 +466,8 @@ final class Connection {
             close("it sent nothing for \(idle / 1000) s (CONFIG SET timeout)")
         } else if isOverSoftLimit(time) {
             close(
-                "it left more than \(limits.subscriberBytesSoft) bytes of messages unread for "
-                    + "\(limits.subscriberSoftMilliseconds) ms (--max-subscriber-output)")
+                "it left more than \(eventLoop.server.settings.subscriberBytesSoft.read()) bytes of messages unread for "
+                    + "\(eventLoop.server.settings.subscriberSoftSeconds.read()) s (--max-subscriber-output)")
         } else if isStalled, time - lastProgress > limits.outputStallMilliseconds {
             close(
                 "it left \(session.pendingOutput) bytes of replies unread for \(limits.outputStallMilliseconds) ms "

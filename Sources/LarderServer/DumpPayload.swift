@@ -97,8 +97,9 @@ enum DumpPayload {
         guard foot.loadUnaligned(as: UInt16.self).littleEndian <= version,
             foot.loadUnaligned(fromByteOffset: 2, as: UInt64.self).littleEndian == CRC64.checksum(checked)
         else { throw .footer }
-        // As in Redis, what may stand behind the value is not looked at.
-        var reader = Reader(bytes: UnsafeRawBufferPointer(rebasing: payload[..<end]))
+        // As in Redis, what may stand behind the value is not looked at, and the foot is read as bytes of a value that says
+        // it is longer than it is.
+        var reader = Reader(bytes: payload)
         guard reader.byte() == stringType, let value = reader.string(bytesMax) else { throw .format }
         return value
     }

@@ -267,7 +267,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         hasNewWrites = false
         // What is decided on this thread need not be told to it.
         awaitsDecisions.store(false, ordering: .relaxed)
-        server.engine.pipeline.commitNow()
+        let pipeline = server.engine.pipeline
+        if pipeline.pendingByteCount > Limits.loopCommitBytesMax { pipeline.wake() } else { pipeline.commitNow() }
         settle()
         guard !holding.isEmpty else { return }
         awaitsDecisions.store(true, ordering: .relaxed)
@@ -298,9 +299,10 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     private func accept(_ descriptor: Int32) {
         guard !isStopping else { return drop(.accept(descriptor: descriptor)) }
         let id = server.newClientID()
+        // Not weak, which would make every count on this object slow: the record goes with its connection.
         let record = ClientRecord(
             id: id, address: server.clientAddress, descriptor: descriptor, now: server.engine.now()
-        ) { [weak self] reason in self?.send(.close(id, reason)) }
+        ) { [self] reason in send(.close(id, reason)) }
         let session = Session(id: id, server: server, counter: commandCounter, pushes: pushes, record: record)
         let connection = Connection(session, self)
         connections[session.id] = connection

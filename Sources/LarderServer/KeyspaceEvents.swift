@@ -73,6 +73,8 @@ struct KeyspaceEvents: OptionSet, Sendable {
 enum WriteTag: UInt16, Sendable {
     case other, set, append, setrange, incrby, incrbyfloat, setbit, bitop, delete, getex, expire, persist, rename, copy,
         move, restore
+    /// SET that keeps the deadline.
+    case setKeeping
 
     private static let byCommand: [String: WriteTag] = [
         "set": .set, "setnx": .set, "setex": .set, "psetex": .set, "getset": .set, "mset": .set, "msetnx": .set,
@@ -88,12 +90,12 @@ enum WriteTag: UInt16, Sendable {
     typealias Event = (kind: KeyspaceEvents, name: String)
 
     /// The events of an entry that was stored.
-    func stored(_ header: RecordHeader, _ former: EntryChange.Former) -> [Event] {
+    func stored(_ header: RecordHeader) -> [Event] {
         switch self {
         case .set, .other:
-            // A deadline that was there before, and is the same, was kept.
-            guard case .own = header.rule, former != .fresh(header.rule) else { return [(.string, "set")] }
+            guard case .own = header.rule else { return [(.string, "set")] }
             return [(.string, "set"), (.generic, "expire")]
+        case .setKeeping: return [(.string, "set")]
         case .append: return [(.string, "append")]
         case .setrange: return [(.string, "setrange")]
         case .incrby: return [(.string, "incrby")]
@@ -113,12 +115,20 @@ enum WriteTag: UInt16, Sendable {
         }
     }
 
-    /// The event of an entry that was removed.
-    var removed: Event {
+    /// The events of an entry that was removed.
+    var removed: [Event] {
         switch self {
-        case .rename: (.generic, "rename_from")
-        case .move: (.generic, "move_from")
-        default: (.generic, "del")
+        case .rename: [(.generic, "rename_from")]
+        case .move: [(.generic, "move_from")]
+        // With a deadline that has passed: it is stored and expires in one.
+        case .set: [(.string, "set"), (.generic, "expire"), (.expired, "expired")]
+        default: [(.generic, "del")]
         }
     }
+
+    /// Whether the entry is new whatever was there: in Redis that is removed first, without an event.
+    var replaces: Bool { [.rename, .move, .copy, .restore].contains(self) }
+
+    /// Whether an entry goes from one key to another.
+    var moves: Bool { self == .rename || self == .move }
 }

@@ -49,6 +49,9 @@ package struct Limits: Sendable {
     package var transactionBytesMax = 64 << 20
     /// Keys that one connection may watch (`--max-watched-keys`).
     package var watchedKeysMax = 10_000
+    /// Bytes that the names of the channels and patterns which one connection listens to may take, and so the prefixes that
+    /// it tracks (`--max-subscriptions`): 16 MiB each.
+    package var subscriptionBytesMax = 16 << 20
     /// Whether DEBUG is there (`--enable-debug`).
     package var allowsDebug = false
     /// How long a stop waits for clients to take their replies, in milliseconds.
@@ -58,9 +61,17 @@ package struct Limits: Sendable {
 
     /// The most entries one SCAN looks at.
     static let scanCountMax = 1_000_000
-    /// Bytes that a command may build or go over many times on an event loop: 1 MiB. For more it goes to a thread that may
-    /// block.
+    /// Bytes that a command may bring, build or go over many times on an event loop: 1 MiB. For more it goes to a thread that
+    /// may block.
     static let loopBytesMax = 1 << 20
+    /// Bytes that an event loop writes to the journal itself: 4 MiB. More is left to the pipeline's thread.
+    static let loopCommitBytesMax = 4 << 20
+    /// What a name that is listened to takes beside its bytes.
+    static let subscriptionOverheadBytes = 128
+    /// Bytes of keys, from which one SCAN looks at no more entries: 16 MiB.
+    static let scanBytesMax = 16 << 20
+    /// What a key takes beside its bytes while KEYS gathers it.
+    static let listedKeyOverheadBytes = 64
     /// Entries that both databases of SWAPDB may have together, and bytes of their values: it writes them all at once.
     static let exchangedEntriesMax = 100_000
     static let exchangedBytesMax = 64 << 20

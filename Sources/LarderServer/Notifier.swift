@@ -42,6 +42,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
     /// How many scans for deadlines are under way, and what was changed meanwhile, of which they may not know.
     private var scans = 0
     private var changedSince: Set<EntryName> = []
+    private var tooMany: (@Sendable (Int) -> Void)?
     private var background: @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() }
 
     private static let slice = 256
@@ -125,37 +126,63 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
 
     private func note(_ name: EntryName, _ deadline: Int64) {
         lock.withLock {
-            if isWatching, !changedSince.contains(name), deadlines.count < deadlinesMax {
-                deadlines.set(name, deadline)
-            }
+            guard isWatching, !changedSince.contains(name) else { return }
+            if deadlines.count < deadlinesMax { deadlines.set(name, deadline) } else { noteFull() }
         }
     }
+
+    /// Tells once that there are more deadlines than are watched. Called with the lock held.
+    private func noteFull() {
+        guard let tooMany else { return }
+        self.tooMany = nil
+        tooMany(deadlinesMax)
+    }
+
+    /// Sets what is called once, when an entry gets a deadline of which nobody will be told, with the number that are
+    /// watched. It must be short, and must not call this.
+    func onTooManyDeadlines(_ body: @escaping @Sendable (Int) -> Void) { lock.withLock { tooMany = body } }
 
     // MARK: What happened
 
     package func changed(_ changes: [EntryChange]) {
         lock.withLock {
-            for change in changes { tell(change) }
+            var isAnnounced = false
+            for (index, change) in changes.enumerated() {
+                // As in Redis the new entry is there before the event of the one that it comes from.
+                let arrival = index + 1 < changes.count ? changes[index + 1] : nil
+                let announces = arrival.map { isMove(from: change, to: $0) } ?? false
+                if announces, let arrival, events.isActive { publish(.new, "new", arrival) }
+                tell(change, isAnnounced: isAnnounced)
+                isAnnounced = announces
+            }
         }
         tracking.invalidate(changes)
     }
 
+    private func isMove(from departure: EntryChange, to arrival: EntryChange) -> Bool {
+        guard departure.origin == arrival.origin, case .removed = departure.kind, case .stored = arrival.kind else {
+            return false
+        }
+        return WriteTag(rawValue: departure.origin.tag)?.moves ?? false
+    }
+
     /// Called with the lock held.
-    private func tell(_ change: EntryChange) {
+    /// - Parameter isAnnounced: whether it was told that the entry is new.
+    private func tell(_ change: EntryChange, isAnnounced: Bool) {
         let old = isWatching ? watch(change) : nil
         guard events.isActive else { return }
         let tag = WriteTag(rawValue: change.origin.tag) ?? .other
+        let isNew = !isAnnounced && (change.former == .absent || tag.replaces)
         switch change.kind {
         case .stored(let header):
             if let old, old <= header.storedAt, !isFresh(change.former) { publish(.expired, "expired", change) }
-            if change.former == .absent { publish(.new, "new", change) }
-            for event in tag.stored(header, change.former) { publish(event.kind, event.name, change) }
+            if isNew { publish(.new, "new", change) }
+            for event in tag.stored(header) { publish(event.kind, event.name, change) }
         case .removed:
-            if change.former == .absent {
-                if let old, old <= engine.now() { publish(.expired, "expired", change) }
-            } else {
-                publish(tag.removed.kind, tag.removed.name, change)
-            }
+            if change.former == .absent, let old, old <= engine.now() { publish(.expired, "expired", change) }
+            guard tag == .set || change.former != .absent else { return }
+            if tag == .set, isNew { publish(.new, "new", change) }
+            for event in tag.removed { publish(event.kind, event.name, change) }
         case .swept(let header, let deadline):
             // An entry with a deadline of its own was told of when that came, unless it came just now.
             let isNews = header.rule == .governed ? deadline > startedAt : old != nil
@@ -173,7 +200,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         let name = EntryName(database: change.database, key: change.key)
         let old = deadlines.deadline(name)
         if case .stored(let header) = change.kind, case .own(let deadline) = header.rule {
-            if old != nil || deadlines.count < deadlinesMax { deadlines.set(name, deadline) }
+            if old != nil || deadlines.count < deadlinesMax { deadlines.set(name, deadline) } else { noteFull() }
         } else {
             deadlines.set(name, nil)
         }

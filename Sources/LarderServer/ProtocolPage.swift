@@ -75,7 +75,14 @@ package enum ProtocolPage {
             ("a key", "\(Key.bytesMax) bytes"),
             ("connections", "\(limits.clientsMax) (`--max-clients`)"),
             ("databases", "\(EngineOptions().databasesMax) (`--max-databases`)"),
-            ("the values of one `MGET` together", "\(limits.replyBytesMax) bytes (`--max-reply`), then an error"),
+            (
+                "the values of one `MGET` together, the keys of one `KEYS`",
+                "\(limits.replyBytesMax) bytes (`--max-reply`), then an error"
+            ),
+            (
+                "the keys of one `SCAN`",
+                "\(Limits.scanCountMax) entries, or \(Limits.scanBytesMax) bytes of keys, whatever `COUNT` says"
+            ),
             (
                 "unread replies of a client",
                 "\(limits.outputBytesPause) bytes, then it is no longer read from; disconnected after "
@@ -101,14 +108,86 @@ package enum ProtocolPage {
             ),
             ("watched keys", "\(limits.watchedKeysMax) for each connection (`--max-watched-keys`), then an error"),
             (
+                "channels and patterns listened to",
+                "\(limits.subscriptionBytesMax) bytes of names for each connection (`--max-subscriptions`), each name with "
+                    + "\(Limits.subscriptionOverheadBytes) more, then an error; the same for prefixes of CLIENT TRACKING"
+            ),
+            (
+                "keys read by clients that track",
+                "\(limits.trackedKeysMax) of all connections (`--max-tracked-keys`, `tracking-table-max-keys`), then some "
+                    + "are told of as if they had changed"
+            ),
+            (
+                "deadlines watched for `expired`",
+                "\(limits.watchedDeadlinesMax) (`--max-watched-deadlines`); the first one more is logged as a warning"
+            ),
+            (
                 "open snapshots",
                 "\(limits.snapshotsMax), each for at most \(limits.snapshotMilliseconds / 1000) s"
             ),
             ("remembered SCAN cursors", "\(limits.scanCursorsMax), the oldest are forgotten first"),
         ]
         return "## Limits\n\n| what | limit |\n|---|---|\n"
-            + rows.map { "| \($0.0) | \($0.1) |\n" }.joined()
+            + rows.map { "| \($0.0) | \($0.1) |\n" }.joined() + memorySection
     }
+
+    private static func mebibytes(_ bytes: Int) -> String { "\(bytes >> 20) MiB" }
+
+    /// What one client can make the daemon take, and what bounds it.
+    private static var memorySection: String {
+        let limits = Limits()
+        let output = mebibytes(limits.outputBytesPause)
+        let rows: [(String, String, String)] = [
+            (
+                "a request that is not complete",
+                "what arrived of it, up to twice that while its memory grows; of at most "
+                    + mebibytes(limits.requests.requestBytesMax),
+                "fixed, as the \(mebibytes(limits.requests.bulkBytesMax)) of one word"
+            ),
+            ("requests sent ahead while replies are unread", mebibytes(limits.inputBytesPause), "fixed"),
+            (
+                "replies that it does not read", "\(output), and the one reply that goes beyond",
+                "`--max-reply`, \(mebibytes(limits.replyBytesMax)), for that one; `--reply-timeout`, "
+                    + "\(limits.outputStallMilliseconds / 1000) s, for how long"
+            ),
+            (
+                "messages that it does not read", mebibytes(limits.subscriberBytesMax),
+                "`--max-subscriber-output`, or `client-output-buffer-limit` (`pubsub`) of `CONFIG SET`"
+            ),
+            ("commands behind MULTI", mebibytes(limits.transactionBytesMax), "`--max-transaction`"),
+            (
+                "watched keys",
+                "\(limits.watchedKeysMax) keys of at most \(Key.bytesMax >> 10) KiB, and what the table of them takes",
+                "`--max-watched-keys`"
+            ),
+            (
+                "channels, patterns, prefixes", "\(mebibytes(limits.subscriptionBytesMax)) each",
+                "`--max-subscriptions`"
+            ),
+            (
+                "keys it tracks",
+                "its part of \(limits.trackedKeysMax) keys of at most \(Key.bytesMax >> 10) KiB, and what the table of them takes",
+                "`--max-tracked-keys`, for all clients together"
+            ),
+            (
+                "cursors of SCAN", "its part of \(limits.scanCursorsMax) keys", "fixed, for all clients together"
+            ),
+            ("a connection at rest", "16 KiB", "`--max-clients`, \(limits.clientsMax)"),
+        ]
+        return "\n### What one client can take\n\n| what | at most | bounded by |\n|---|---|---|\n"
+            + rows.map { "| \($0.0) | \($0.1) | \($0.2) |\n" }.joined() + largeValues
+    }
+
+    private static let largeValues = """
+
+        A large value is in memory more than once for a while. Measured with 512 MiB (Linux, jemalloc, `--durability os`,
+        beyond what the daemon took before): three times while `SET` runs (the request, the journal's frame, the entry),
+        four times for some seconds when it is then written into LevelDB (the entry, a copy, LevelDB's batch, its memtable),
+        and once, in LevelDB's memtable, until the next write to that database. `GET` of it takes it twice more (what LevelDB
+        gives and the reply) until the reply is sent. Values longer than a 32nd of `--memory` are not kept in the memory
+        tier. Commands that change such a value in place (`APPEND`, `SETRANGE`) have the former one beside it.
+
+        """
 
     private static let databasesSection = """
         ## Databases and policies
@@ -182,8 +261,36 @@ package enum ProtocolPage {
     /// Where we differ from Redis on purpose, and why.
     package static let differences: [(what: String, why: String)] = [
         (
-            "Keyspace events: `evicted` and `keymiss` never come; a `SET` with a deadline that has passed tells nothing; `new` (n) comes right before the event of its key.",
+            "Keyspace events: `evicted` (e) and `keymiss` (m) never come.",
             "What leaves memory is still stored, and reads are not written down."
+        ),
+        (
+            "`SET` with a deadline that has passed tells `set`, `expire` and `expired` at once; in Redis `expired` comes when somebody asks for the key, or a little later.",
+            "Nothing is stored that has expired already."
+        ),
+        (
+            "`SWAPDB` tells `del` of each entry that leaves a database, and `set` of each that comes; Redis tells nothing.",
+            "It writes the entries: who follows the events of a database follows what is in it."
+        ),
+        (
+            "The events of a transaction come database by database; in Redis in the order of its commands. Those of one database are in that order.",
+            "A commit unit has the changes of each database together."
+        ),
+        (
+            "Inside a transaction a command on whole databases (`FLUSHALL`, `KEYS`, `SCAN`, `DBSIZE`, `INFO`, …) is no part of its commit unit; see Transactions.",
+            "Such commands read or replace files, which is not done with the locks of entries held."
+        ),
+        (
+            "Above `--max-watched-deadlines` entries with deadlines of their own are not told to have expired, neither then nor when their space is reclaimed; one warning is logged.",
+            "What is watched takes memory."
+        ),
+        (
+            "`KEYS` is an error where the keys take more than `--max-reply`; `SCAN` may return fewer keys than `COUNT` says where they are long.",
+            "Memory is bounded."
+        ),
+        (
+            "`maxmemory` is what `--memory` gives: the memory of the tier of hot entries, so that 0 means none of it, not any amount; nothing is lost when it is made smaller. `client-output-buffer-limit` shows what bounds clients here; only its class `pubsub` can be changed.",
+            "Entries are on the disk."
         ),
         (
             "`expired` comes within a second of a deadline that an entry has of its own, once, for up to `--max-watched-deadlines` entries; for entries that follow a policy when their space is reclaimed; not for what expired while the daemon was down or nobody listened.",

@@ -19,9 +19,12 @@ final class PushMessage: Sendable {
     private let form: Form
     /// Bytes that one copy takes, about.
     let byteCount: Int
+    /// Whether it says that everything may have changed.
+    let isOfEverything: Bool
 
-    private init(_ form: Form) {
+    private init(_ form: Form, isOfEverything: Bool = false) {
         self.form = form
+        self.isOfEverything = isOfEverything
         byteCount =
             switch form {
             case .message(let bytes), .three(let bytes), .line(let bytes), .invalidation(_, let bytes): bytes.count
@@ -79,14 +82,16 @@ final class PushMessage: Sendable {
             buffer.bulk("invalidate")
             write(&buffer)
         }
-        guard isRedirected else { return PushMessage(.invalidation(two: nil, three: three)) }
+        guard isRedirected else {
+            return PushMessage(.invalidation(two: nil, three: three), isOfEverything: keys == nil)
+        }
         let two = encode(.two) { buffer in
             buffer.push(count: 3)
             buffer.bulk("message")
             buffer.bulk("__redis__:invalidate")
             write(&buffer)
         }
-        return PushMessage(.invalidation(two: two, three: three))
+        return PushMessage(.invalidation(two: two, three: three), isOfEverything: keys == nil)
     }
 
     /// The connection is gone that was to be told.
@@ -109,7 +114,6 @@ final class PushMessage: Sendable {
         case .line(let bytes): replies.raw(bytes)
         case .three(let bytes): if replies.version == .three { replies.raw(bytes) }
         case .invalidation(let two, let three):
-
             if replies.version == .three {
                 replies.raw(three)
             } else if isSubscriber, let two {

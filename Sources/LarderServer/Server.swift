@@ -139,6 +139,11 @@ package enum Server {
         log.info(
             "new databases get the policy '\(engine.options.defaultPolicy)' (--policy): entries are not kept longer "
                 + "unless they or their database say so")
+        state.notifier.onTooManyDeadlines { most in
+            log.warning(
+                "more than \(most) entries have deadlines of their own: the others' expiry is not told in time "
+                    + "(--max-watched-deadlines)")
+        }
         if !state.notifier.setEvents(configuration.keyspaceEvents) {
             log.warning("notify-keyspace-events '\(configuration.keyspaceEvents)' is not understood")
         }

@@ -117,7 +117,8 @@ struct ServerInfo {
                 "mem_clients_normal",
                 "\(server.clientRegistry.all.reduce(0) { $0 + $1.inputBytes.read() + $1.outputBytes.read() })"
             ),
-            ("mem_aof_buffer", "\(server.engine.pipeline.pendingByteCount)"), ("active_defrag_running", "0"),
+            ("mem_aof_buffer", "\(server.engine.pipeline.pendingByteCount)"), ("mem_allocator", Allocator.name),
+            ("active_defrag_running", "0"),
             ("lazyfree_pending_objects", "0"), ("memory_tier_bytes", "\(memory.usedBytes)"),
         ]
     }

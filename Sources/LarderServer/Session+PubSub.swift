@@ -3,16 +3,26 @@ import RESP
 /// What one connection listens to. A value; its session owns it.
 struct Subscriptions {
     private(set) var names: [PubSub.Kind: Set<[UInt8]>] = [:]
+    /// What the names take, for the limit.
+    private(set) var byteCount = 0
+
+    static func byteCount(_ name: Int) -> Int { name + Limits.subscriptionOverheadBytes }
 
     func contains(_ name: [UInt8], _ kind: PubSub.Kind) -> Bool { names[kind]?.contains(name) ?? false }
 
     /// - Returns: whether it is new.
     mutating func insert(_ name: [UInt8], _ kind: PubSub.Kind) -> Bool {
-        names[kind, default: []].insert(name).inserted
+        guard names[kind, default: []].insert(name).inserted else { return false }
+        byteCount += Self.byteCount(name.count)
+        return true
     }
 
     /// - Returns: whether it was there.
-    mutating func remove(_ name: [UInt8], _ kind: PubSub.Kind) -> Bool { names[kind]?.remove(name) != nil }
+    mutating func remove(_ name: [UInt8], _ kind: PubSub.Kind) -> Bool {
+        guard names[kind]?.remove(name) != nil else { return false }
+        byteCount -= Self.byteCount(name.count)
+        return true
+    }
 
     func all(_ kind: PubSub.Kind) -> [[UInt8]] { names[kind].map(Array.init) ?? [] }
 
@@ -117,10 +127,24 @@ extension Session {
         for publication in all { _ = server.pubsub.publish(publication, from: isOnLoop ? pushes : nil) }
     }
 
+    /// To be called once a deferred command has its reply.
+    func sendPushesBehindReply() {
+        guard !pushesBehindReply.isEmpty else { return }
+        let messages = pushesBehindReply
+        pushesBehindReply = []
+        for message in messages { push(message) }
+    }
+
     /// Takes a message for the client, behind the replies that are there.
     func push(_ message: PushMessage) {
         // Nothing comes into the middle of the reply of EXEC, which may wait for another thread.
         if let execution, execution.isBegun { return execution.pushes.append(message) }
+        // What FLUSHALL and its like tell their own connection stands behind their reply, as in Redis.
+        if message.isOfEverything, isWaiting,
+            pendingNote?.spec.flags.isSuperset(of: [.write, .wholeDatabase]) ?? false
+        {
+            return pushesBehindReply.append(message)
+        }
         message.write(to: &replyMemory.pointee, isSubscriber: subscriptions != nil)
     }
 }

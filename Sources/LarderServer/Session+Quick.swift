@@ -161,7 +161,9 @@ extension Session {
     private func setQuickly(_ arguments: RequestArguments, _ now: Int64) -> Bool {
         let key = arguments[1]
         let value = arguments[2]
-        guard key.count <= Key.bytesMax, !server.isCongested, !server.notifier.needsFormer else { return false }
+        guard key.count <= Key.bytesMax, value.count <= Limits.loopBytesMax, !server.isCongested,
+            !server.notifier.needsFormer
+        else { return false }
         var rule = DeadlineRule.governed
         if arguments.count > 3 {
             guard let deadline = quickDeadline(arguments, now) else { return false }

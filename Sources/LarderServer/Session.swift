@@ -103,6 +103,8 @@ package final class Session: @unchecked Sendable {
     var replyMode = ReplyMode.on { didSet { noteMode() } }
     /// What the statistics are to be told when deferred work is done.
     var pendingNote: PendingNote?
+    /// Messages that wait for the reply of the deferred command.
+    var pushesBehindReply: [PushMessage] = []
     var name: String {
         get { record.known.name }
         set { record.change { $0.name = newValue } }
@@ -342,12 +344,22 @@ package final class Session: @unchecked Sendable {
         }
         if isWrite, server.engine.pipeline.isCongested { return .congested }
         if !isWrite, case .snapshot = view { return nil }
-        if !mayBlock, parser.argumentCount > Limits.loopArgumentsMax { return .cold }
+        if !mayBlock, parser.argumentCount > Limits.loopArgumentsMax || commandBytes > Limits.loopBytesMax {
+            return .cold
+        }
         // A database without files is created by what stores an entry, not by what would change one.
         let forWriting = isWrite && (spec.flags.contains(.creates) || database.exists)
         guard !database.isReady(forWriting: forWriting) else { return nil }
         isWaiting = true
         return .prepare(database, forWriting: forWriting)
+    }
+
+    /// Bytes of the current command from its first word to its last.
+    private var commandBytes: Int {
+        let (first, last) = (parser.argument(0), parser.argument(parser.argumentCount - 1))
+        // Words lie one behind the other where they arrived.
+        guard let start = first.baseAddress, let end = last.baseAddress else { return 0 }
+        return end - start + last.count
     }
 
     // MARK: What comes back from other threads
@@ -384,6 +396,7 @@ package final class Session: @unchecked Sendable {
         result.then?(self)
         replies.raw(result.reply)
         notePending(result)
+        sendPushesBehindReply()
     }
 
     /// Takes the result of ``Pause/prepare(_:forWriting:)``; then ``run(outputBytesMax:)`` goes on with the same command.

@@ -30,8 +30,12 @@ struct SetOptions {
     private(set) var lifetime = Lifetime.governed
     private(set) var codec = Codec.raw
 
+    var keepsDeadline: Bool {
+        if case .keep = lifetime { true } else { false }
+    }
+
     var needsCurrent: Bool {
-        if case .keep = lifetime { return true }
+        if keepsDeadline { return true }
         if case .none = condition { return returnsFormer }
         return true
     }

@@ -11,10 +11,19 @@ final class Settings: @unchecked Sendable {
     let clientsMax: Atomic<Int>
     /// Seconds without a request after which a connection is closed; 0 for never.
     let idleSeconds = Atomic<Int>(0)
+    /// What a subscriber may leave unread: see ``OutputLimit``.
+    let subscriberBytesMax: Atomic<Int>
+    let subscriberBytesSoft: Atomic<Int>
+    let subscriberSoftSeconds: Atomic<Int>
     private let lock = Lock()
     private var texts: [String: String] = [:]
 
-    init(limits: Limits) { clientsMax = Atomic(limits.clientsMax) }
+    init(limits: Limits) {
+        clientsMax = Atomic(limits.clientsMax)
+        subscriberBytesMax = Atomic(limits.subscriberBytesMax)
+        subscriberBytesSoft = Atomic(limits.subscriberBytesSoft)
+        subscriberSoftSeconds = Atomic(Int(limits.subscriberSoftMilliseconds / 1000))
+    }
 
     /// A setting that is only kept.
     func text(_ name: String) -> String? { lock.withLock { texts[name] } }
@@ -33,12 +42,17 @@ struct Setting: Sendable {
         case never
         /// As ``never``, where setting what it is already is no error, because clients set it without asking.
         case onlyToItself
+        /// As ``never``, for those that Redis does not let clients change because of what could be done with them.
+        case protected
         /// Checks a text.
         /// - Returns: what is to be done, or why the text is wrong.
-        case checked(@Sendable (String) -> Result<@Sendable (ServerState) -> Void, Problem>)
+        case checked(@Sendable (ServerState, String) -> Result<@Sendable (ServerState) -> Void, Problem>)
     }
 
     struct Problem: Error { let text: String }
+
+    /// What Redis says of a setting that only its command line and its file can change.
+    static let immutable = "can't set immutable config"
 
     init(_ name: String, _ change: Change = .never, _ get: @escaping @Sendable (ServerState) -> String) {
         self.name = name
@@ -53,7 +67,7 @@ struct Setting: Sendable {
     ) -> Setting {
         Setting(
             name,
-            .checked { text in
+            .checked { _, text in
                 guard let value = Int64(text) else {
                     return .failure(Problem(text: "argument couldn't be parsed into an integer"))
                 }
@@ -71,12 +85,12 @@ struct Setting: Sendable {
     static func yesNo(_ name: String, _ value: Bool) -> Setting {
         Setting(
             name,
-            .checked { text in
+            .checked { _, text in
                 guard ["yes", "no"].contains(text.lowercased()) else {
                     return .failure(Problem(text: "argument must be 'yes' or 'no'"))
                 }
                 guard (text.lowercased() == "yes") == value else {
-                    return .failure(Problem(text: "it is always '\(value ? "yes" : "no")' in Larder"))
+                    return .failure(Problem(text: immutable))
                 }
                 return .success { _ in }
             },
@@ -105,11 +119,11 @@ enum SettingsTable {
     static let all: [Setting] = [
         Setting(
             "maxmemory",
-            .checked { text in
-                guard Setting.bytes(text) != nil else {
+            .checked { _, text in
+                guard let bytes = Setting.bytes(text) else {
                     return .failure(Setting.Problem(text: "argument must be a memory value"))
                 }
-                return .failure(Setting.Problem(text: "it is set when larderd starts (--memory)"))
+                return .success { $0.engine.changeMemoryLimit(to: Int(clamping: bytes)) }
             }, { String($0.engine.memory.limitBytes) }),
         Setting("maxmemory-policy", .onlyToItself) { _ in "noeviction" },
         Setting("maxmemory-samples", .onlyToItself) { _ in "5" },
@@ -129,8 +143,8 @@ enum SettingsTable {
             }
         },
         Setting("save", .onlyToItself) { _ in "" },
-        Setting("dir") { $0.engine.directory },
-        Setting("dbfilename") { _ in "" },
+        Setting("dir", .protected) { $0.engine.directory },
+        Setting("dbfilename", .protected) { _ in "" },
         Setting("unixsocket") { $0.socketPath },
         Setting("unixsocketperm") { _ in "600" },
         Setting("port") { _ in "0" },
@@ -162,12 +176,15 @@ enum SettingsTable {
             set: { $0.latency.threshold.store($1, ordering: .relaxed) }),
         Setting(
             "notify-keyspace-events",
-            .checked { text in
+            .checked { _, text in
                 guard Notifier.isValid(text) else { return .failure(Setting.Problem(text: Notifier.eventsError)) }
                 return .success { _ = $0.notifier.setEvents(text) }
             }, { $0.notifier.eventsText }),
-        Setting("tracking-table-max-keys") { String($0.limits.trackedKeysMax) },
-        Setting("larder-max-subscriber-output") { String($0.limits.subscriberBytesMax) },
+        .number(
+            "tracking-table-max-keys", 0...Int64.max, get: { Int64($0.tracking.keysMax) },
+            set: { $0.tracking.changeLimit(to: Int(clamping: $1)) }),
+        Setting("client-output-buffer-limit", .checked(OutputLimit.change), OutputLimit.text),
+        Setting("larder-max-subscriber-output") { String($0.settings.subscriberBytesMax.read()) },
         Setting("larder-max-watched-deadlines") { String($0.limits.watchedDeadlinesMax) },
         Setting("larder-version") { _ in Version.text },
         Setting("larder-policy") { "\($0.engine.options.defaultPolicy)" },
@@ -177,6 +194,7 @@ enum SettingsTable {
         Setting("larder-max-reply") { String($0.limits.replyBytesMax) },
         Setting("larder-max-transaction") { String($0.limits.transactionBytesMax) },
         Setting("larder-reply-timeout") { String($0.limits.outputStallMilliseconds / 1000) },
+        Setting("larder-max-subscriptions") { String($0.limits.subscriptionBytesMax) },
         Setting("larder-max-watched-keys") { String($0.limits.watchedKeysMax) },
     ]
 }

@@ -62,7 +62,7 @@ final class Tracking: @unchecked Sendable {
     }
 
     private let directory: ConnectionDirectory
-    private let keysMax: Int
+    private let keysLimit: Atomic<Int>
     private let keyCount = Atomic<Int>(0)
     private let clientCount = Atomic<Int>(0)
     private let broadcastCount = Atomic<Int>(0)
@@ -75,7 +75,7 @@ final class Tracking: @unchecked Sendable {
 
     init(directory: ConnectionDirectory, keysMax: Int) {
         self.directory = directory
-        self.keysMax = max(1, keysMax)
+        keysLimit = Atomic(max(0, keysMax))
         parts = (0..<Self.partCount).map { _ in Part() }
     }
 
@@ -83,6 +83,25 @@ final class Tracking: @unchecked Sendable {
 
     var hasClients: Bool { clientCount.read() > 0 }
     var hasBroadcast: Bool { broadcastCount.read() > 0 }
+    /// How many keys may be noted; 0 for any number.
+    var keysMax: Int { keysLimit.read() }
+
+    /// Changes how many keys may be noted. Those that are too many are told of as if they had changed.
+    func changeLimit(to most: Int) {
+        keysLimit.store(max(0, most), ordering: .relaxed)
+        guard most > 0 else { return }
+        for part in parts {
+            while keyCount.read() > most {
+                let dropped = part.lock.withLock { () -> ([UInt8], [TrackingClient])? in
+                    guard let victim = part.readers.keys.first else { return nil }
+                    return take(victim, part).map { (victim, $0) }
+                }
+                guard let (key, readers) = dropped else { break }
+                send([key], to: readers, by: 0)
+            }
+        }
+    }
+
     /// How many keys are noted.
     var trackedKeys: Int { keyCount.read() }
     var trackingClients: Int { clientCount.read() }
@@ -138,8 +157,8 @@ final class Tracking: @unchecked Sendable {
                 return nil
             }
             part.readers[key] = [client]
-            guard keyCount.wrappingAdd(1, ordering: .relaxed).newValue > keysMax, let victim = part.readers.keys.first
-            else { return nil }
+            let count = keyCount.wrappingAdd(1, ordering: .relaxed).newValue
+            guard keysMax > 0, count > keysMax, let victim = part.readers.keys.first else { return nil }
             return take(victim, part).map { (victim, $0) }
         }
         if let (key, readers) = dropped { send([key], to: readers, by: 0) }

@@ -101,6 +101,8 @@ struct GrowableBuffer: ~Copyable {
         if head == tail {
             head = 0
             tail = 0
+            // What a large message took is not kept until the next one: its bytes may have been copied elsewhere.
+            if capacity > Self.keptBytesMax, own == nil { move(toCapacity: 0) }
         }
     }
 

@@ -28,8 +28,8 @@ struct Options {
         configuration = Server.Configuration(
             directory: DefaultPaths.daemonLarder, socketPath: DefaultSocket.path)
         configuration.engine.memoryBytes = Server.defaultMemoryBytes
-        // Hot entries are kept whole: twice as many blocks beside them were measured to give nothing (docs/Benchmarks.md).
-        configuration.engine.blockCacheBytes = 16 << 20
+        // Hot entries are kept whole: more blocks beside them were measured to give nothing (docs/Benchmarks.md).
+        configuration.engine.blockCacheBytes = 8 << 20
         arguments = words[...]
         while let word = arguments.popFirst() { try take(word) }
     }
@@ -72,7 +72,8 @@ struct Options {
         let known = [
             "--dir", "--socket", "--policy", "--durability", "--threads", "--log-level", "--max-clients",
             "--max-tracked-keys", "--max-watched-deadlines", "--notify-keyspace-events",
-            "--max-databases", "--max-reply", "--max-transaction", "--max-watched-keys", "--memory", "--checkpoint",
+            "--max-databases", "--max-reply", "--max-transaction", "--max-watched-keys", "--max-subscriptions",
+            "--memory", "--checkpoint",
             "--max-subscriber-output", "--password-file", "--reply-timeout",
         ]
         guard known.contains(name) else {
@@ -119,6 +120,7 @@ struct Options {
             }
             configuration.keyspaceEvents = value
         case "--max-transaction": configuration.limits.transactionBytesMax = try byteCount(name, value)
+        case "--max-subscriptions": configuration.limits.subscriptionBytesMax = try byteCount(name, value)
         case "--max-watched-keys": configuration.limits.watchedKeysMax = try number(name, value, 0...1_000_000)
         case "--max-subscriber-output": configuration.limits.subscriberBytesMax = try byteCount(name, value)
         case "--reply-timeout":

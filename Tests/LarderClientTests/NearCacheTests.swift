@@ -18,6 +18,10 @@ import Threading
         while try statistics(client).invalidations < count { await Task.yield() }
     }
 
+    private func found<Value: Sendable>(_ near: NearCache, _ type: Value.Type, _ key: some CacheKey) -> Value? {
+        if case .value(let value) = near.find(type, key) { value } else { nil }
+    }
+
     // MARK: With a live server
 
     @Test(arguments: LiveServer.allCases)
@@ -141,6 +145,60 @@ import Threading
         }
     }
 
+    /// What is read together is kept as what is read alone, and forgotten as that.
+    @Test(arguments: LiveServer.allCases)
+    func keysReadTogetherAreKept(server: LiveServer) async throws {
+        try await server.run { path in
+            let reader = try await LarderClient.connect(socketPath: path, options: Self.near)
+            let writer = try await LarderClient.connect(socketPath: path).cache(of: Int.self)
+            let numbers = reader.cache(of: Int.self)
+            try await writer.set(1, forKey: "a", policy: .never)
+            try await writer.set(2, forKey: "b", policy: .high)
+            #expect(try await numbers.values(forKeys: ["a", "b", "none", "a"]) == ["a": 1, "b": 2])
+            #expect(try statistics(reader).entries == 3)
+            #expect(try statistics(reader).hits == 0)
+            #expect(try await numbers.values(forKeys: ["none", "a", "b"]) == ["a": 1, "b": 2])
+            #expect(try await numbers.value(forKey: "a") == 1)
+            #expect(try await numbers.value(forKey: "none") == nil)
+            #expect(try statistics(reader).hits == 5)
+            try await writer.set(3, forKey: "b")
+            try await writer.set(4, forKey: "none")
+            try await told(2, reader)
+            #expect(try await numbers.values(forKeys: ["none", "a", "b"]) == ["a": 1, "b": 3, "none": 4])
+            #expect(try statistics(reader).hits == 6)
+        }
+    }
+
+    /// That a key has no entry is kept, for readers of every type, until somebody stores one, in whatever way.
+    @Test(arguments: LiveServer.allCases)
+    func absentKeysAreKept(server: LiveServer) async throws {
+        try await server.run { path in
+            let reader = try await LarderClient.connect(socketPath: path, options: Self.near)
+            let writer = try await LarderClient.connect(socketPath: path)
+            let numbers = reader.cache(of: Int.self)
+            try await writer.cache(of: Int.self).set(7, forKey: "source")
+            let ways = [["SET", "n", "7"], ["RENAME", "source", "n"], ["COPY", "n", "m"], ["APPEND", "o", "7"]]
+            for (index, way) in ways.enumerated() {
+                let key = ["n", "n", "m", "o"][index]
+                if index == 1 {
+                    _ = try await writer.command(["DEL", "n"])
+                    try await told(2, reader)
+                }
+                let before = try statistics(reader)
+                for _ in 0..<3 { #expect(try await numbers.value(forKey: key) == nil) }
+                #expect(try await reader.cache(of: String.self).value(forKey: key) == nil)
+                #expect(try statistics(reader).hits == before.hits + 3)
+                _ = try await writer.command(way)
+                try await told(before.invalidations + 1, reader)
+                #expect(try await numbers.value(forKey: key) == 7, "\(way)")
+            }
+            // What this client stores, it reads.
+            #expect(try await numbers.value(forKey: "own") == nil)
+            try await numbers.set(9, forKey: "own")
+            #expect(try await numbers.value(forKey: "own") == 9)
+        }
+    }
+
     // MARK: With a server that does as it is told
 
     /// Answers like a server that tracks; `GET` as `handler` says, else `1`.
@@ -252,10 +310,10 @@ import Threading
         try keep("a", deadline: 1_010)
         try keep("b", deadline: .max)
         clock.store(1_009, ordering: .relaxed)
-        #expect(near.value(Int.self, "a") == 7)
+        #expect(found(near, Int.self, "a") == 7)
         clock.store(1_010, ordering: .relaxed)
-        #expect(near.value(Int.self, "a") == nil)
-        #expect(near.value(Int.self, "b") == 7)
+        #expect(found(near, Int.self, "a") == nil)
+        #expect(found(near, Int.self, "b") == 7)
         #expect(near.statistics.entries == 1)
     }
 
@@ -285,6 +343,53 @@ import Threading
         init(_ time: Int64) { self.time = Atomic(time) }
     }
 
+    @Test func absencesHaveAnAgeAndAnOption() throws {
+        for keeps in [true, false] {
+            let near = NearCache(.init(keepsAbsences: keeps))
+            let clock = Atomic<Int64>(1_000)
+            near.clock = { clock.load(ordering: .relaxed) }
+            near.setLive(true)
+            func isAbsent() -> Bool { if case .absent = near.find(Int.self, "a") { true } else { false } }
+            near.keepAbsence(try #require(near.begin("a".keyBytes)), readAt: 1_000)
+            #expect(isAbsent() == keeps)
+            clock.store(60_999, ordering: .relaxed)
+            #expect(isAbsent() == keeps)
+            clock.store(61_000, ordering: .relaxed)
+            #expect(!isAbsent())
+            // What was changed meanwhile is not kept.
+            let token = try #require(near.begin("a".keyBytes))
+            near.invalidate(["a".keyBytes])
+            near.keepAbsence(token, readAt: 61_000)
+            #expect(!isAbsent())
+            #expect(near.tokenCount == 0)
+        }
+    }
+
+    /// A key that changes while several are read is not kept, whichever reply the message stands before; the others are.
+    @Test(arguments: ["MGET", "PTTL"])
+    func severalReadsOfWhichOneIsOvertaken(command: String) async throws {
+        let push = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n"
+        let server = try server { request in
+            let before = request.name == command ? push : ""
+            return switch request.name {
+            case "MGET": .text(before + "*3\r\n$1\r\n1\r\n$1\r\n2\r\n_\r\n")
+            case "PTTL": .text(before + (request.text[1] == "gone" ? ":-2\r\n" : ":-1\r\n"))
+            default: nil
+            }
+        }
+        defer { server.stop() }
+        let client = try await AsyncClientTests.connect(server, Self.near)
+        let numbers = client.cache(of: Int.self)
+        #expect(try await numbers.values(forKeys: ["k", "l", "gone"]) == ["k": 1, "l": 2])
+        #expect(try statistics(client).entries == 2)
+        #expect(client.core.own.near?.tokenCount == 0)
+        #expect(try await numbers.value(forKey: "l") == 2)
+        #expect(try await numbers.value(forKey: "gone") == nil)
+        #expect(gets(server) == 0)
+        #expect(try await numbers.value(forKey: "k") == 1)
+        #expect(gets(server) == 1)
+    }
+
     @Test func thereIsALimitToTheAge() throws {
         let near = NearCache(.init(ageMillisecondsMax: 100))
         let clock = Atomic<Int64>(1_000)
@@ -293,9 +398,9 @@ import Threading
         let token = try #require(near.begin([1]))
         near.keep(token, "x", readAt: 1_000, deadline: .max, valueBytes: 1)
         clock.store(1_099, ordering: .relaxed)
-        #expect(near.value(String.self, [1] as [UInt8]) == "x")
+        #expect(found(near, String.self, [1] as [UInt8]) == "x")
         clock.store(1_100, ordering: .relaxed)
-        #expect(near.value(String.self, [1] as [UInt8]) == nil)
+        #expect(found(near, String.self, [1] as [UInt8]) == nil)
     }
 }
 

@@ -25,6 +25,11 @@ private struct Book: Codable, Equatable, Sendable {
             #expect(try await books.values(forKeys: ["a", "b", "none"]).keys.sorted() == ["a", "b"])
             #expect(Set(try await books.keys()) == ["a", "b", "c"])
             #expect(try await books.keys(matching: "[bx]*") == ["b"])
+            var found: [String] = []
+            for try await key in books.allKeys(matching: "[bc]") { found.append(key) }
+            #expect(Set(found) == ["b", "c"])
+            let none = books.allKeys(matching: "nothing")
+            for try await key in none { Issue.record("\(key) matches nothing") }
             #expect(try await books.remove("a"))
             #expect(try await !books.remove("a"))
             #expect(try await books.remove(["a", "b", "c"]) == 2)
@@ -33,6 +38,30 @@ private struct Book: Codable, Equatable, Sendable {
             let error = await #expect(throws: LarderClientError.self) { try await books.value(forKey: "raw") }
             #expect(error?.code == .decode)
             #expect(error?.key == "raw")
+        }
+    }
+
+    /// More keys than one round trip brings; the iteration may end early and begin anew.
+    @Test(arguments: LiveServer.allCases)
+    func manyKeysOneAfterTheOther(server: LiveServer) async throws {
+        try await server.run { client in
+            let numbers = client.cache(of: Int.self)
+            let names = (0..<2000).map { "key:\($0)" }
+            try await numbers.set(names.map { ($0, 1) })
+            var found: Set<String> = []
+            for try await key in numbers.allKeys() { found.insert(key) }
+            #expect(found == Set(names))
+            var first: String?
+            for try await key in numbers.allKeys(matching: "key:*") {
+                first = key
+                break
+            }
+            #expect(names.contains(try #require(first)))
+            var iterator = numbers.allKeys().makeAsyncIterator()
+            #expect(try await iterator.next() != nil)
+            client.close()
+            await #expect(throws: LarderClientError.self) { while try await iterator.next() != nil {} }
+            #expect(try await iterator.next() == nil, "it is over")
         }
     }
 

@@ -16,13 +16,70 @@ import Testing
         // All or none.
         #expect(call("CONFIG SET timeout 6 maxclients 0").contains("must be between 1 and"))
         #expect(call("CONFIG GET timeout") == Wire.bulks("timeout", "5"))
-        #expect(call("CONFIG SET save x").contains("cannot be changed"))
+        #expect(
+            call("CONFIG SET save x").hasSuffix(
+                "(possibly related to argument 'save') - can't set immutable config\r\n"))
         #expect(call(["CONFIG", "SET", "save", ""]) == Wire.ok)
         _ = call("HELLO 3")
         #expect(call("CONFIG GET timeout") == "%1\r\n" + Wire.bulk("timeout") + Wire.bulk("5"))
         for setting in SettingsTable.all {
             #expect(call("CONFIG GET \(setting.name)").hasPrefix("%1\r\n"), "\(setting.name)")
         }
+    }
+
+    /// The memory of hot entries shrinks and grows while the daemon runs; nothing is lost.
+    @Test func memoryLimit() throws {
+        let server = try TestServer { $0.memoryBytes = 16 << 20 }
+        let call = server.connect()
+        let value = String(repeating: "v", count: 1000)
+        for index in 0..<2000 { _ = call(["SET", "k\(index)", value]) }
+        server.engine.maintain()
+        #expect(server.engine.memory.usedBytes > 2_000_000)
+        #expect(call("CONFIG SET maxmemory 1mb") == Wire.ok)
+        #expect(call("CONFIG GET maxmemory") == Wire.bulks("maxmemory", "1048576"))
+        #expect(call("INFO memory").contains("\r\nmaxmemory:1048576\r\n"))
+        #expect(server.engine.memory.usedBytes <= 1 << 20)
+        #expect(server.engine.memory.usedBytes > 800_000)
+        for index in 0..<2000 { #expect(call("GET k\(index)") == Wire.bulk(value)) }
+        #expect(server.engine.memory.usedBytes <= 1 << 20)
+        #expect(call("CONFIG SET maxmemory 16mb") == Wire.ok)
+        for index in 0..<2000 { #expect(call("STRLEN k\(index)") == Wire.int(1000)) }
+        #expect(server.engine.memory.usedBytes > 2_000_000)
+        // None beside what LevelDB does not have yet.
+        #expect(call("CONFIG SET maxmemory 0") == Wire.ok)
+        #expect(server.engine.memory.usedBytes == 0)
+        #expect(call("GET k7") == Wire.bulk(value))
+        #expect(call("SET k7 new") == Wire.ok)
+        #expect(call("GET k7") == Wire.bulk("new"))
+        server.engine.maintain()
+        #expect(server.engine.memory.usedBytes == 0)
+        #expect(call("GET k7") == Wire.bulk("new"))
+    }
+
+    @Test func outputLimits() throws {
+        let server = try TestServer()
+        let call = server.connect()
+        let name = "client-output-buffer-limit"
+        func shown(_ subscribers: String) -> String {
+            Wire.bulks(name, "normal 0 8388608 60 slave 0 0 0 pubsub \(subscribers)")
+        }
+        #expect(call("CONFIG GET \(name)") == shown("33554432 8388608 60"))
+        #expect(call(["CONFIG", "SET", name, "pubsub 1mb 2kb 3"]) == Wire.ok)
+        #expect(call("CONFIG GET \(name)") == shown("1048576 2048 3"))
+        #expect(call("CONFIG GET larder-max-subscriber-output").contains("1048576"))
+        #expect(call(["CONFIG", "SET", name, "slave 0 0 0 normal 0 8mb 60"]) == Wire.ok)
+        let refused = call(["CONFIG", "SET", name, "pubsub 1 1 1 normal 1 1 1"])
+        #expect(refused.hasSuffix("can't set immutable config\r\n"))
+        #expect(call("CONFIG GET \(name)") == shown("1048576 2048 3"), "all or nothing")
+        #expect(call(["CONFIG", "SET", name, "pubsub 99999999999g 0 1"]).hasSuffix("configuration.\r\n"))
+    }
+
+    /// INFO says who serves the memory; MEMORY PURGE asks that one.
+    @Test func allocator() throws {
+        let server = try TestServer()
+        let call = server.connect()
+        #expect(call("INFO memory").contains("\r\nmem_allocator:\(Allocator.name)\r\n"))
+        #expect(call("MEMORY PURGE") == Wire.ok)
     }
 
     @Test func statistics() throws {

@@ -242,6 +242,27 @@ import Testing
         #expect(client.colds == before + 3, "slices of two commands each")
     }
 
+    /// What brings much leaves the loop, whether or not the disk is needed, and does what it does there.
+    @Test func commandsThatBringMuch() throws {
+        let server = try TestServer()
+        let client = server.connect()
+        let (most, half) = (Limits.loopBytesMax, Limits.loopBytesMax / 2)
+        let long = String(repeating: "l", count: most + 1)
+        let cases: [(words: [String], leaves: Bool)] = [
+            (["SET", "k", String(repeating: "s", count: half)], false), (["SET", "k", long], true),
+            (["APPEND", "k", long], true), (["GETRANGE", "k", "0", "1"], false),
+            (["MSET", "a", String(repeating: "a", count: half), "b", String(repeating: "b", count: half)], true),
+            (["SET", "k", "short"], false),
+        ]
+        for (words, leaves) in cases {
+            let before = client.colds
+            _ = client(words)
+            #expect(client.colds == before + (leaves ? 1 : 0), "\(words[0]) of \(words.map(\.utf8.count))")
+        }
+        #expect(client("STRLEN a") == Wire.int(half))
+        #expect(client("GET k") == Wire.bulk("short"))
+    }
+
     /// Hot, cold and from a snapshot: values that are longer together than one reply may be are an error, and nothing of
     /// them is sent.
     @Test(arguments: [0, 1 << 20]) func valuesOfOneReplyAreBounded(_ memoryBytes: Int) throws {

@@ -135,4 +135,27 @@ import Testing
         }
         #expect(call("SCAN 0 COUNT 9223372036854775807") == "*2\r\n$1\r\n0\r\n*0\r\n")
     }
+
+    /// Memory is bounded, however many keys there are and however long they are.
+    @Test func longLists() throws {
+        var limits = Limits()
+        limits.replyBytesMax = 1000
+        let server = try TestServer(limits: limits)
+        let call = server.connect()
+        for index in 0..<10 { _ = call("SET key\(index) v") }
+        #expect(call("KEYS *").hasPrefix("*10\r\n"))
+        for index in 10..<20 { _ = call("SET key\(index) v") }
+        #expect(call("KEYS *").contains("(--max-reply): use SCAN"))
+        #expect(call("KEYS key1").hasPrefix("*1\r\n"))
+        // Seventeen MiB of keys: one SCAN stops before.
+        let long = String(repeating: "k", count: 60_000)
+        for index in 0..<300 { _ = call(["SET", "\(long)\(index)", "v"]) }
+        let reply = call("SCAN 0 COUNT 10000")
+        let words = reply.split(separator: "\r\n", maxSplits: 4).map(String.init)
+        #expect(words[2] != "0" && words[3] != "*320", "\(words.prefix(4))")
+        let rest = call("SCAN \(words[2]) COUNT 10000")
+        let more = rest.split(separator: "\r\n", maxSplits: 4).map(String.init)
+        #expect(more[2] == "0")
+        #expect((Int(words[3].dropFirst()) ?? 0) + (Int(more[3].dropFirst()) ?? 0) == 320)
+    }
 }

@@ -185,6 +185,42 @@ import Testing
         #expect(heard(server, listener).count == 3)
     }
 
+    /// The first entry too many is told of, once.
+    @Test func tooManyDeadlinesAreToldOnce() throws {
+        var limits = Limits()
+        limits.watchedDeadlinesMax = 2
+        let server = try TestServer(policy: .never, limits: limits)
+        let warnings = Mailbox<Int>()
+        server.state.notifier.onTooManyDeadlines { warnings.add($0) }
+        #expect(server.state.notifier.setEvents("Ex"))
+        let writer = server.connect()
+        for key in ["a", "b", "a"] { _ = writer("SET \(key) v PX 100") }
+        #expect(warnings.all == [])
+        for key in ["c", "d"] { _ = writer("SET \(key) v PX 100") }
+        #expect(warnings.all == [2])
+    }
+
+    /// Nothing is stored, and everything is told that Redis tells sooner or later.
+    @Test func aDeadlineThatHasPassed() throws {
+        let (server, listener) = try Self.start("E$gxn")
+        let writer = server.connect()
+        let all = ["set k", "expire k", "expired k"].map { "__keyevent@0__:\($0)" }
+        for line in ["SET k v PXAT 1", "SET k v NX PXAT 1"] {
+            #expect(writer(line) == Wire.ok)
+            #expect(heard(server, listener) == ["__keyevent@0__:new k"] + all, "\(line)")
+        }
+        #expect(writer("SET k v XX PXAT 1") == Wire.null)
+        #expect(heard(server, listener) == [])
+        _ = writer("SET k v PX 100")
+        _ = heard(server, listener)
+        #expect(writer("SET k v GET PXAT 1") == Wire.bulk("v"))
+        #expect(heard(server, listener) == all)
+        #expect(writer("EXISTS k") == Wire.int(0))
+        server.time.advance(milliseconds: 1000)
+        server.state.notifier.expire()
+        #expect(heard(server, listener) == [])
+    }
+
     // MARK: Flags
 
     @Test(arguments: [

@@ -152,4 +152,22 @@ import Testing
         add(11)
         #expect(woken.all.count == 2)
     }
+
+    /// What one connection listens to is bounded; what it stops listening to makes room.
+    @Test func subscriptionsAreBounded() throws {
+        var limits = Limits()
+        limits.subscriptionBytesMax = 3 * Subscriptions.byteCount(2)
+        let server = try TestServer(limits: limits)
+        let client = server.connect()
+        _ = client("HELLO 3")
+        _ = client("SUBSCRIBE aa bb")
+        let refused = client("PSUBSCRIBE cc dd")
+        #expect(refused.hasPrefix("-ERR what one connection listens to") && refused.contains("--max-subscriptions"))
+        #expect(client("PUBSUB NUMPAT") == Wire.int(0), "none of them")
+        #expect(client("SSUBSCRIBE cc").hasPrefix(">3"))
+        #expect(client("SUBSCRIBE dd").hasPrefix("-ERR"))
+        _ = client("UNSUBSCRIBE aa")
+        #expect(client("SUBSCRIBE dd").hasPrefix(">3"))
+        #expect(server.connect()("PUBSUB NUMSUB dd") == "*2\r\n" + Wire.bulk("dd") + ":1\r\n")
+    }
 }

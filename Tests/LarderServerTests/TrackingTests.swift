@@ -145,6 +145,61 @@ import Threading
         #expect(server.state.tracking.trackedKeys == 0)
     }
 
+    /// A smaller table lets keys go, which are told of; 0 is no limit, as in Redis.
+    @Test func theTableIsMadeSmaller() throws {
+        var limits = Limits()
+        limits.trackedKeysMax = 4
+        let (server, reader, writer) = try Self.start(limits: limits)
+        #expect(writer("CONFIG SET tracking-table-max-keys 0") == Wire.ok)
+        for index in 0..<10 { _ = reader("GET k\(index)") }
+        #expect(server.state.tracking.trackedKeys == 10)
+        #expect(writer("CONFIG SET tracking-table-max-keys 3") == Wire.ok)
+        #expect(writer("CONFIG GET tracking-table-max-keys") == Wire.bulks("tracking-table-max-keys", "3"))
+        server.deliver()
+        let told = reader.takeSendable().split(separator: "\r\n").filter { $0.hasPrefix("k") }
+        #expect(told.count == 7 && Set(told).count == 7)
+        #expect(server.state.tracking.trackedKeys == 3)
+    }
+
+    /// What FLUSHALL tells its own connection stands behind its reply, whenever the message comes.
+    @Test func ownPurgesAreToldBehindTheirReply() throws {
+        let (server, reader, writer) = try Self.start()
+        _ = writer("SET k v")
+        for line in ["FLUSHALL", "FLUSHDB", "PURGE"] {
+            _ = reader("GET k")
+            reader.session.parser.append(encodeRequest(line))
+            guard case .work(let work) = reader.session.run(outputBytesMax: 1 << 20) else {
+                Issue.record("\(line) is not deferred")
+                continue
+            }
+            let result = Session.WorkResult(work, version: .three)
+            server.deliver()
+            #expect(reader.takeSendable() == "", "\(line)")
+            reader.session.finish(result)
+            let sent = reader.takeSendable()
+            #expect(sent.hasSuffix(Self.everything) && sent.utf8.count > Self.everything.utf8.count, "\(sent)")
+            // Another one's is told at once.
+            _ = reader("GET k")
+            _ = writer(line)
+            #expect(reader.takeSendable() == Self.everything)
+        }
+    }
+
+    @Test func prefixesAreBounded() throws {
+        var limits = Limits()
+        limits.subscriptionBytesMax = 1000
+        let (server, _, writer) = try Self.start(limits: limits)
+        let client = server.connect()
+        _ = client("HELLO 3")
+        #expect(client("CLIENT TRACKING ON BCAST PREFIX a PREFIX b PREFIX c") == Wire.ok)
+        let long = String(repeating: "d", count: 900)
+        #expect(client("CLIENT TRACKING ON BCAST PREFIX \(long)").contains("--max-subscriptions"))
+        _ = writer("SET \(long) v")
+        #expect(client.takeSendable() == "")
+        _ = writer("SET abc v")
+        #expect(client.takeSendable() == Self.invalidation("abc"))
+    }
+
     @Test func whoIsGoneIsForgotten() throws {
         let (server, reader, writer) = try Self.start()
         _ = reader("GET k")

@@ -56,6 +56,20 @@ import Testing
         #expect(parser.capacity < 30_000)
     }
 
+    /// Not with the next request only, which may never come.
+    @Test func theMemoryOfALargeRequestIsGivenBackAtOnce() throws {
+        var parser = RequestParser()
+        parser.append(Array("*2\r\n$4\r\nPING\r\n$3000000\r\n".utf8))
+        parser.append([UInt8](repeating: 7, count: 3_000_000))
+        parser.append(Array("\r\n".utf8))
+        #expect(try parser.next())
+        #expect(parser.argument(1).count == 3_000_000)
+        #expect(try !parser.next())
+        #expect(parser.capacity < 10_000)
+        parser.append(Array("PING\r\n".utf8))
+        #expect(try parser.next())
+    }
+
     @Test func aBigBulkStringTakesNoMoreMemoryThanItNeeds() throws {
         let length = 3_000_000
         var parser = RequestParser()

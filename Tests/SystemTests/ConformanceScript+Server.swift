@@ -10,6 +10,33 @@ extension ConformanceScript {
         CONFIG SET maxclients 0
         CONFIG SET appendonly maybe
         CONFIG SET maxmemory
+        CONFIG SET maxmemory -1
+        CONFIG SET maxmemory 100mb
+        CONFIG GET maxmemory
+        CONFIG SET MAXMEMORY 1gb tracking-table-max-keys 7
+        CONFIG GET maxmemory
+        CONFIG GET tracking-table-max-keys
+        CONFIG SET tracking-table-max-keys -1
+        CONFIG SET tracking-table-max-keys abc
+        CONFIG SET tracking-table-max-keys 0
+        CONFIG GET tracking-table-max-keys
+        CONFIG SET client-output-buffer-limit "pubsub 1 2"
+        CONFIG SET client-output-buffer-limit "bad 1 2 3"
+        CONFIG SET client-output-buffer-limit "pubsub 1 2 x"
+        CONFIG SET client-output-buffer-limit "pubsub 1 2 -1"
+        CONFIG SET client-output-buffer-limit "pubsub -1 2 3"
+        CONFIG SET client-output-buffer-limit "pubsub 1x 2 3"
+        CONFIG SET client-output-buffer-limit "master 1 2 3"
+        CONFIG SET client-output-buffer-limit pubsub 1 2 3
+        CONFIG SET client-output-buffer-limit "pubsub 32mb 8mb 60 PUBSUB 32m 8m 60"
+        CONFIG SET client-output-buffer-limit ""
+        CONFIG SET unixsocket x
+        CONFIG SET unixsocketperm 700
+        CONFIG SET cluster-enabled yes
+        CONFIG SET io-threads 2
+        CONFIG SET enable-debug-command yes
+        CONFIG SET dir /nowhere
+        CONFIG SET dbfilename x
         CONFIG GET nosuch
         CONFIG GET
         CONFIG BAD
@@ -42,6 +69,9 @@ extension ConformanceScript {
         COMMAND GETKEYS GET a
         COMMAND GETKEYS MSET a 1 b 2
         COMMAND GETKEYS PING
+        COMMAND GETKEYS SPUBLISH a b
+        COMMAND GETKEYS SSUBSCRIBE a b
+        COMMAND GETKEYSANDFLAGS SPUBLISH a b
         COMMAND GETKEYS NOSUCH a
         COMMAND GETKEYS MGET a b c
         COMMAND GETKEYSANDFLAGS SET a b

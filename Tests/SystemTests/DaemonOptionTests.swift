@@ -45,6 +45,8 @@ import Testing
                              the commands between MULTI and EXEC, for each connection (default: 64M)
           --max-watched-keys N
                              keys that one connection may WATCH (default: 10000)
+          --max-subscriptions BYTES
+                             names of the channels that one connection may listen to (default: 16M)
           --reply-timeout SECONDS
                              how long a client may leave replies unread before it is disconnected (default: 60)
           --password-file PATH

@@ -39,6 +39,9 @@ extension PushScript {
         a GET k
         w FLUSHDB | w1 a1
         w FLUSHALL | w1 a1
+        a FLUSHALL | a2
+        a GET k
+        a FLUSHDB | a2
         a MULTI
         a GET k
         a EXEC
@@ -236,6 +239,24 @@ extension PushScript {
         w SET a 1 | w1 k4
         w DEL a | w1 k2
         w SELECT 0
+        w MSET r 1 s 2 | w1 k8
+        w RENAME r t | w1 k6
+        w RENAME t s | w1 k6
+        w RENAMENX s r | w1 k6
+        w COPY r s | w1 k4
+        w COPY r s REPLACE | w1 k4
+        w COPY r r DB 3 | w1 k4
+        w COPY r r DB 3 REPLACE | w1 k4
+        w MOVE r 2 | w1 k6
+        w SET s 1 EXAT 4000000000 | w1 k4
+        w SET s 1 EXAT 4000000000 | w1 k4
+        w SET s 1 KEEPTTL | w1 k2
+        w DUMP s
+        w RESTORE s 0 "\x00\x05\x68\x65\x6c\x6c\x6f\x0a\x00\x63\x72\xdf\x76\x65\x34\x20\x0a" REPLACE | w1 k4
+        w MULTI
+        w RENAME s u
+        w SET u 2
+        w EXEC | w1 k8
         w SET f 1 | w1 k4
         w FLUSHDB
         w SET g 1 | w1 k4

@@ -1,0 +1,70 @@
+// The keys of a database, one after the other.
+
+/// The keys of a database's fresh entries, asked for while they are used: some hundred in each round trip, so that a
+/// database of any size takes little memory here.
+///
+/// ```swift
+/// for try await key in readers.allKeys(matching: "reader:*") { print(key) }
+/// ```
+///
+/// Every key that is there from the beginning to the end is among them; of others it is not certain. From larderd each
+/// comes once and in the order of their bytes; Redis may name one more than once. Each iteration begins anew.
+///
+/// Thread-safe: a value that refers to the client. An iterator belongs to one task.
+public struct RemoteKeys: AsyncSequence, Sendable {
+    public typealias Element = String
+    public typealias Failure = LarderClientError
+
+    let store: DatabaseStore
+    let pattern: [UInt8]?
+
+    public func makeAsyncIterator() -> Iterator { Iterator(store: store, pattern: pattern) }
+
+    public struct Iterator: AsyncIteratorProtocol {
+        let store: DatabaseStore
+        let pattern: [UInt8]?
+        private var keys: ArraySlice<[UInt8]> = []
+        private var cursor: [UInt8]?
+        private var isAtEnd = false
+
+        init(store: DatabaseStore, pattern: [UInt8]?) {
+            self.store = store
+            self.pattern = pattern
+        }
+
+        /// - Throws: what the client's calls throw, and `decode` when a key is not UTF-8 text; the iteration is over then.
+        public mutating func next() async throws(LarderClientError) -> String? {
+            do throws(LarderClientError) {
+                while keys.isEmpty, !isAtEnd {
+                    let step = try await store.perform(.scan(from: cursor, matching: pattern))
+                    keys = step.keys[...]
+                    cursor = step.next
+                    isAtEnd = step.next == nil
+                }
+                guard let bytes = keys.popFirst() else { return nil }
+                guard let key = String(validating: bytes, as: UTF8.self) else {
+                    throw LarderClientError(
+                        .decode, "this key is not UTF-8 text", operation: "SCAN", key: printableKey(bytes))
+                }
+                return key
+            } catch {
+                keys = []
+                isAtEnd = true
+                throw error
+            }
+        }
+
+        public mutating func next(
+            isolation actor: isolated (any Actor)?
+        ) async throws(LarderClientError) -> String? { try await next() }
+    }
+}
+
+extension RemoteCache {
+    /// The keys of the database's fresh entries, one after the other: see ``RemoteKeys``. ``keys(matching:)`` gives all at
+    /// once.
+    /// - Parameter pattern: `*` stands for any characters, `?` for one, `[a-c]` for one of these; nil for all keys.
+    public func allKeys(matching pattern: String? = nil) -> RemoteKeys {
+        RemoteKeys(store: store, pattern: pattern.map(\.keyBytes))
+    }
+}
