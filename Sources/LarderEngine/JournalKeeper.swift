@@ -209,7 +209,7 @@ final class JournalKeeper: @unchecked Sendable {
             if report.damage != nil || report.cut != nil { try findWhoNeedsMore(report, table) }
         }
         if let damage = report.damage { try setAside(damage, report) }
-        if let cut = report.cut {
+        if let cut = report.cut, cut.bytes > 0 {
             context.report(
                 .info, "the journal's last \(cut.bytes) bytes are what was being written at the end: \(cut.reason)")
         }

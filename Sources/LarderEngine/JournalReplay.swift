@@ -68,11 +68,10 @@ struct JournalReplay {
             try reader.search(from: 0, above: 0, &later)
             reader.release()
             if later.frames > 0 || later.isIncomplete { return }
-            if reader.fileBytes > 0 {
-                report.cut = JournalCut(
-                    segment: last.segment.number, offset: 0, bytes: reader.fileBytes,
-                    reason: "the segment has no good header and no groups")
-            }
+            // One without a byte too: nobody knows what it had.
+            report.cut = JournalCut(
+                segment: last.segment.number, offset: 0, bytes: reader.fileBytes,
+                reason: "the segment has no good header and no groups")
             stillborn.insert(last.segment, at: 0)
             items.removeLast()
         }

@@ -70,6 +70,18 @@ import Threading
         }
     }
 
+    /// As above, where a failure of the machine has left the last of several segments without a byte: found when the larder
+    /// is opened, not at the database's first use.
+    @Test func aSegmentThatLostEverythingIsNoticedAtOnce() throws {
+        let larder = try TestLarder { $0.journalSegmentBytes = 300 }
+        for number in 0..<10 { try larder.database().put("a\(number)", "1") }
+        try larder.database().flush()
+        let survivor = try larder.survivor()
+        #expect(survivor.journalSegments.count > 1)
+        try Files.truncate(try #require(survivor.journalSegments.last), to: 0)
+        #expect(errorCode { _ = try survivor.engine() } == .damaged)
+    }
+
     /// A larder that is refused because of a damaged journal stays as it is.
     @Test func aJournalThatIsRefusedIsNotChanged() throws {
         // Synced, so that no failure of a machine can be the reason.
