@@ -56,6 +56,8 @@ import Threading
             try await told(2, reader)
             #expect(try await numbers.value(forKey: "n") == nil)
             try await writer.set(3, forKey: "n")
+            // That there is none was kept.
+            try await told(3, reader)
             #expect(try await numbers.value(forKey: "n") == 3)
             _ = try await reader.command("FLUSHALL")
             while try statistics(reader).entries > 0 { await Task.yield() }
