@@ -22,6 +22,8 @@ final class Checkpointer: @unchecked Sendable {
     private var lastBegan: Int64 = 0
     /// Whether a database was left out because another thread is opening, purging or deleting it. Guarded by `turn`.
     private var metBusy = false
+    /// Whether no database needs more of the journal than was found at the start. Guarded by `turn`.
+    private var isJournalEnough = false
 
     init(context: EngineContext, table: DatabaseTable, keeper: JournalKeeper, pipeline: CommitPipeline) {
         self.context = context
@@ -96,6 +98,7 @@ final class Checkpointer: @unchecked Sendable {
     private func checkpointInTurn() throws(LarderError) {
         lastBegan = context.time.monotonic()
         if isAnyBusy { return keeper.wantCheckpoint() }
+        guard try checkUnopened() else { return keeper.wantCheckpoint() }
         guard let cut = keeper.cut(isRewrite: false) else { return }
         do throws(LarderError) {
             // What LevelDB gets must not be ahead of a journal that a failing machine has lost the end of.
@@ -133,7 +136,7 @@ final class Checkpointer: @unchecked Sendable {
 
     /// Called with `turn` held.
     private func rewriteInTurn() throws(LarderError) {
-        guard let cut = keeper.cut(isRewrite: true) else { return }
+        guard try checkUnopened(), let cut = keeper.cut(isRewrite: true) else { return }
         metBusy = false
         var passes: [RewritePass] = []
         // Whatever is dirty: after the cut, so that nothing in the segments before it is left out.
@@ -178,6 +181,27 @@ final class Checkpointer: @unchecked Sendable {
         return true
     }
 
+    /// Opens the databases that nobody has used since a start with a journal, once: with its segments goes the knowledge of
+    /// where it ended, and one of them may need more. Called with `turn` held.
+    /// - Returns: false when another thread is doing something with one.
+    /// - Throws: the damage of one that needs more. The journal stays until it is set aside.
+    private func checkUnopened() throws(LarderError) -> Bool {
+        if isJournalEnough { return true }
+        for database in table.all where context.journalEnd.load(ordering: .relaxed) != .max && database.isUnopened {
+            do throws(LarderError) {
+                guard try database.prepareUnlessBusy() else { return false }
+            } catch {
+                if database.needsMoreJournal { throw error }
+                context.report(
+                    .warning,
+                    "nobody knows whether database '\(database.name)' needs more of the journal than there was: \(error)"
+                )
+            }
+        }
+        isJournalEnough = true
+        return true
+    }
+
     /// Whether the files of a database are about to go: its entries are not in memory any more, and the journal has to stay
     /// until the files are gone, for the case that they stay.
     private var isAnyBusy: Bool { table.all.contains { $0.isLosingFiles.load(ordering: .acquiring) } }
@@ -186,9 +210,14 @@ final class Checkpointer: @unchecked Sendable {
     /// all its shard locks held.
     func restore(_ database: Database) { keeper.takeBack([database]) }
 
-    /// Opens the databases that the journal has entries of and nobody has used. Before the larder is closed, when they
-    /// cannot be opened any more.
+    /// Opens the databases that the journal has entries of, or might have had, and nobody has used. Before the larder is
+    /// closed, when they cannot be opened any more.
     func openWhatIsDirty() {
+        do throws(LarderError) {
+            _ = try turn.withLock { () throws(LarderError) in try checkUnopened() }
+        } catch {
+            context.report(.warning, "the journal stays: \(error)")
+        }
         for database in table.all where database.dirtyCount > 0 && !database.isReady(forWriting: true) {
             do throws(LarderError) {
                 _ = try database.prepareUnlessBusy()

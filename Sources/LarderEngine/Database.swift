@@ -204,6 +204,14 @@ package final class Database: @unchecked Sendable {
     /// The engine's time, for one command or call.
     package func now() -> Int64 { time.now() }
 
+    /// Whether there are files that were not opened, or could not be.
+    var isUnopened: Bool {
+        switch durableState.presence {
+        case .closed, .failed: true
+        case .open, .absent, .deleted, .shut: false
+        }
+    }
+
     /// Whether a command can run without opening, creating or reopening files first. Cheap; for event loops, which
     /// leave ``prepare(forWriting:policy:)`` to a thread that may block.
     package func isReady(forWriting: Bool) -> Bool {

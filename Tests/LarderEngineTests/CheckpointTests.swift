@@ -70,6 +70,28 @@ import Threading
         }
     }
 
+    /// As above, and the larder was opened and closed in between without a look at the database.
+    @Test(arguments: [false, true])
+    func aDatabaseThatIsAheadOfTheJournalIsFoundBeforeTheJournalGoes(setsAside: Bool) throws {
+        let larder = try TestLarder()
+        try larder.database("other").put("b", "1")
+        try larder.database().put("a", "2")
+        try larder.database().flush()
+        let survivor = try larder.survivor { $0.onDamage = setsAside ? .setAside : .fail }
+        try Files.truncate(survivor.journalSegments[0], to: JournalFormat.segmentHeaderBytes)
+        for _ in 0..<2 {
+            _ = try survivor.engine()
+            survivor.close()
+        }
+        if setsAside {
+            #expect(try survivor.database().contents().isEmpty)
+            #expect(survivor.setAside.count == 1)
+            #expect(survivor.journalSegments.isEmpty)
+        } else {
+            #expect(errorCode { _ = try survivor.database().contents() } == .damaged)
+        }
+    }
+
     /// As above, where a failure of the machine has left the last of several segments without a byte: found when the larder
     /// is opened, not at the database's first use.
     @Test func aSegmentThatLostEverythingIsNoticedAtOnce() throws {
