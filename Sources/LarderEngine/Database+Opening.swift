@@ -131,6 +131,7 @@ extension Database {
     func adoptPointer() {
         do throws(LarderError) {
             let pointer = try readPointer()
+            context.noteEpoch(pointer.epoch)
             withAllShards { setBoth { $0.adopt(pointer) } }
         } catch {
             if error.code == .io { pointerFailure = error }

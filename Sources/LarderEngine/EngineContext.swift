@@ -33,8 +33,20 @@ final class EngineContext: Sendable {
     func nextEpoch(after previous: UInt64) -> UInt64 {
         while true {
             let last = lastEpoch.load(ordering: .relaxed)
-            let next = max(last, previous, UInt64(max(0, time.now()))) + 1
+            let next = max(last, min(previous, 1 << 62), UInt64(max(0, time.now()))) + 1
             if lastEpoch.compareExchange(expected: last, desired: next, ordering: .relaxed).exchanged { return next }
+        }
+    }
+
+    /// An epoch that was found on the disk: where the clock was set back since, the time does not keep from its number.
+    func noteEpoch(_ epoch: UInt64) {
+        // No clock has shown such a time: nobody gets near it by counting.
+        guard epoch < 1 << 62 else { return }
+        var last = lastEpoch.load(ordering: .relaxed)
+        while last < epoch {
+            let result = lastEpoch.compareExchange(expected: last, desired: epoch, ordering: .relaxed)
+            if result.exchanged { return }
+            last = result.original
         }
     }
 

@@ -14,6 +14,7 @@ final class JournalApplier: @unchecked Sendable {
     private static let portionCount = 4
 
     private let find: (String) -> Database?
+    private let noteEpoch: (UInt64) -> Void
     private let usesThreads: Bool
     private var threads: [WorkThread] = []
     /// Where the next operation belongs; nil when it does not count.
@@ -34,9 +35,13 @@ final class JournalApplier: @unchecked Sendable {
 
     /// - Parameters:
     ///   - usesThreads: whether threads may be started.
+    ///   - noteEpoch: called with every epoch that operations belong to.
     ///   - find: the database with a name; nil for one whose operations are passed over.
-    init(usesThreads: Bool, find: @escaping (String) -> Database?) {
+    init(
+        usesThreads: Bool, noteEpoch: @escaping (UInt64) -> Void = { _ in }, find: @escaping (String) -> Database?
+    ) {
         self.usesThreads = usesThreads
+        self.noteEpoch = noteEpoch
         self.find = find
     }
 
@@ -57,6 +62,7 @@ final class JournalApplier: @unchecked Sendable {
         if epoch == number, databaseName.withUnsafeBytes({ KeyOrder.compare($0, name) == 0 }) { return }
         databaseName = Array(name)
         epoch = number
+        noteEpoch(number)
         let found = find(String(decoding: name, as: UTF8.self))
         failure = failure ?? found?.pointerFailure
         // Those of epochs that are gone are passed over.

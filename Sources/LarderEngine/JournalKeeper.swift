@@ -192,7 +192,7 @@ final class JournalKeeper: @unchecked Sendable {
         // Nobody else has them yet; the locks keep one thread's eviction off the other's shards.
         let databases = table.all
         for database in databases { database.lockAll() }
-        let applier = JournalApplier(usesThreads: true, find: table.find)
+        let applier = JournalApplier(usesThreads: true, noteEpoch: context.noteEpoch, find: table.find)
         let report: JournalReport
         do {
             defer {

@@ -40,6 +40,20 @@ import Threading
         #expect(try survivor.database().contents() == ["a": "1"])
     }
 
+    /// Epochs are told apart by numbers that come from the clock, which somebody may have set back.
+    @Test func aDatabaseThatIsMadeAnewNeverGetsAnEpochOfBefore() throws {
+        let larder = try TestLarder()
+        for _ in 0..<5 { _ = try larder.database().purge(counting: false) }
+        larder.close()
+        try larder.database().put("a", "1")
+        for _ in 0..<10 {
+            _ = try larder.engine().deleteDatabase("books")
+            try larder.database().put("b", "2")
+            let survivor = try larder.survivor()
+            #expect(try survivor.database().contents() == ["b": "2"])
+        }
+    }
+
     /// POINTER says which of the journal's entries count. Not being able to read it must not make them go.
     @Test func aPointerThatCannotBeReadDoesNotEmptyTheJournal() throws {
         let larder = try TestLarder()

@@ -298,7 +298,8 @@ final class ModelRun {
         guard (sure...matching.count).contains(report.entries) else {
             throw fail("purge of prefix \(prefix) removed \(report.entries) of \(matching.count)")
         }
-        for key in matching.keys { models[name]?.entries[key] = nil }
+        // What a sweep may have taken before may come back from the journal, expired as it is, as at ``purgeExpired(_:)``.
+        for (key, entry) in matching where !entry.mayBeSwept { models[name]?.entries[key] = nil }
     }
 
     private func purgeExpired(_ name: String) throws {
