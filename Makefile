@@ -4,7 +4,7 @@
 #   make serve        build and leave a daemon running to play with; make stop ends it
 #   make test         install what is missing and run every test
 #   make bench        measure, side by side with redis-server, memcached, raw LevelDB, SQLite and diskcache: over an hour;
-#                     make bench-quick takes some three minutes; SUITES=socket,hits measures only these
+#                     make bench-quick takes some five minutes; SUITES=socket,hits measures only these
 #   make bench-page   as make bench, and writes the tables into docs/Benchmarks.md
 #   make install      install larderd and larderctl below PREFIX (/usr/local)
 #   make format       format the sources and check their style

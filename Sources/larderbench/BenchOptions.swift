@@ -9,7 +9,7 @@ struct BenchOptions {
         Measures Larder next to redis-server, memcached, raw LevelDB, SQLite and diskcache, in one run, and prints medians
         with minimum and maximum.
 
-          --quick              3 shorter rounds and fewer rows: some three minutes
+          --quick              3 shorter rounds and fewer rows: some five minutes
           --rounds N           how often every row is measured (default 5, with --quick 3); the suites steady, start,
                                memory, expiry, large, hits and settings at most 3 times, with --quick all but socket
                                once
