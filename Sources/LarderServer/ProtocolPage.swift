@@ -251,7 +251,11 @@ package enum ProtocolPage {
             let usage = ([name] + (spec.syntax.isEmpty ? [] : [spec.syntax])).joined(separator: " ")
             return "| `\(escaped(usage))` | \(escaped(spec.summary)) | \(escaped(spec.reply)) | \(spec.complexity) |\n"
         }
+        let examples = ProtocolExamples.groups[group].map {
+            "\nTyped by hand, under `--policy never`:\n\n```\n\($0)\n```\n"
+        }
         return "## Commands: \(title)\n\n| command | does | reply | cost |\n|---|---|---|---|\n" + rows.joined()
+            + (examples ?? "")
     }
 
     private static func escaped(_ text: String) -> String { text.replacing("|", with: "\\|") }

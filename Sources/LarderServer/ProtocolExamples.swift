@@ -1,0 +1,384 @@
+/// What is typed and what comes, for docs/Protocol.md: a line behind `> ` is sent as it stands, what follows it is the reply of
+/// RESP2, a line each. The tests send them all, each group to a server of its own under `--policy never`.
+package enum ProtocolExamples {
+    /// By the group of commands.
+    package static let groups: [String: String] = [
+        "string": #"""
+        > SET fruit apple
+        +OK
+        > GET fruit
+        $5
+        apple
+        > SET fruit pear NX
+        $-1
+        > SET fruit pear XX GET
+        $5
+        apple
+        > SET fruit plum IFEQ pear
+        +OK
+        > GETSET fruit fig
+        $4
+        plum
+        > GETDEL fruit
+        $3
+        fig
+        > GETEX fruit
+        $-1
+        > SETNX fruit apple
+        :1
+        > SETEX session 60 open
+        +OK
+        > TTL session
+        :60
+        > PSETEX session 60000 open
+        +OK
+        > MSET a 1 b 2
+        +OK
+        > MGET a b missing
+        *3
+        $1
+        1
+        $1
+        2
+        $-1
+        > MSETNX b 3 c 4
+        :0
+        > APPEND fruit s
+        :6
+        > STRLEN fruit
+        :6
+        > GETRANGE fruit 0 2
+        $3
+        app
+        > SUBSTR fruit -2 -1
+        $2
+        es
+        > SETRANGE fruit 5 !
+        :6
+        > INCR a
+        :2
+        > DECR a
+        :1
+        > INCRBY a 41
+        :42
+        > DECRBY a 2
+        :40
+        > INCRBYFLOAT a 0.5
+        $4
+        40.5
+        > MSET left ohmytext right mynewtext
+        +OK
+        > LCS left right
+        $6
+        mytext
+        > LCS left right LEN
+        :6
+        > DIGEST fruit
+        $16
+        5dc1bcf29d04e4d0
+        > DELEX fruit IFEQ pear
+        :0
+        > DELEX fruit IFEQ apple!
+        :1
+        > MSETEX 2 x 1 y 2 EX 60
+        :1
+        """#,
+        "bitmap": #"""
+        > SETBIT flags 7 1
+        :0
+        > GETBIT flags 7
+        :1
+        > SET text foobar
+        +OK
+        > BITCOUNT text
+        :26
+        > BITCOUNT text 0 0
+        :4
+        > BITPOS text 1
+        :1
+        > BITOP NOT inverse flags
+        :1
+        > BITFIELD counters SET u8 0 200 INCRBY u8 0 100 GET u8 0
+        *3
+        :0
+        :44
+        :44
+        > BITFIELD_RO counters GET u8 0
+        *1
+        :44
+        """#,
+        "generic": #"""
+        > MSET a 1 b 2 c 3
+        +OK
+        > EXISTS a b missing
+        :2
+        > TYPE a
+        +string
+        > TOUCH a b
+        :2
+        > EXPIRE a 100
+        :1
+        > TTL a
+        :100
+        > PTTL a
+        :100000
+        > EXPIRE a 50 GT
+        :0
+        > PEXPIRE a 90000 LT
+        :1
+        > EXPIREAT a 33177117420
+        :1
+        > EXPIRETIME a
+        :33177117420
+        > PEXPIREAT a 33177117420000
+        :1
+        > PEXPIRETIME a
+        :33177117420000
+        > PERSIST a
+        :1
+        > TTL a
+        :-1
+        > RENAME a d
+        +OK
+        > RENAMENX d b
+        :0
+        > COPY b e
+        :1
+        > MOVE e 1
+        :1
+        > KEYS b*
+        *1
+        $1
+        b
+        > SCAN 0 MATCH b* COUNT 100
+        *2
+        $1
+        0
+        *1
+        $1
+        b
+        > OBJECT ENCODING b
+        $3
+        int
+        > OBJECT REFCOUNT b
+        :2147483647
+        > DEL b c
+        :2
+        > UNLINK d missing
+        :1
+        > RANDOMKEY
+        $-1
+        > WAIT 0 100
+        :0
+        """#,
+        "transactions": #"""
+        > SET stock 3
+        +OK
+        > WATCH stock
+        +OK
+        > MULTI
+        +OK
+        > DECR stock
+        +QUEUED
+        > GET stock
+        +QUEUED
+        > EXEC
+        *2
+        :2
+        $1
+        2
+        > MULTI
+        +OK
+        > DISCARD
+        +OK
+        > UNWATCH
+        +OK
+        """#,
+        "pubsub": #"""
+        > PUBLISH news hello
+        :0
+        > PUBSUB CHANNELS
+        *0
+        > PUBSUB NUMSUB news
+        *2
+        $4
+        news
+        :0
+        > PUBSUB NUMPAT
+        :0
+        > SPUBLISH shard hello
+        :0
+        > SSUBSCRIBE shard
+        *3
+        $10
+        ssubscribe
+        $5
+        shard
+        :1
+        > SUNSUBSCRIBE shard
+        *3
+        $12
+        sunsubscribe
+        $5
+        shard
+        :0
+        > SUBSCRIBE news
+        *3
+        $9
+        subscribe
+        $4
+        news
+        :1
+        > PSUBSCRIBE n*
+        *3
+        $10
+        psubscribe
+        $2
+        n*
+        :2
+        > PUNSUBSCRIBE n*
+        *3
+        $12
+        punsubscribe
+        $2
+        n*
+        :1
+        > UNSUBSCRIBE news
+        *3
+        $11
+        unsubscribe
+        $4
+        news
+        :0
+        """#,
+        "connection": #"""
+        > PING
+        +PONG
+        > PING hello
+        $5
+        hello
+        > ECHO hello
+        $5
+        hello
+        > SELECT 1
+        +OK
+        > SELECT books
+        +OK
+        > SELECT 0
+        +OK
+        > CLIENT SETNAME worker
+        +OK
+        > CLIENT GETNAME
+        $6
+        worker
+        > CLIENT TRACKING ON
+        +OK
+        > CLIENT TRACKING OFF
+        +OK
+        > AUTH secret
+        -ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?
+        > RESET
+        +RESET
+        > QUIT
+        +OK
+        """#,
+        "server": #"""
+        > SET a 1
+        +OK
+        > DBSIZE
+        :1
+        > CONFIG GET maxmemory-policy
+        *2
+        $16
+        maxmemory-policy
+        $10
+        noeviction
+        > CONFIG SET slowlog-log-slower-than 5000
+        +OK
+        > SAVE
+        +OK
+        > SLOWLOG LEN
+        :0
+        > COMMAND GETKEYS MSET a 1 b 2
+        *2
+        $1
+        a
+        $1
+        b
+        > SWAPDB 0 1
+        +OK
+        > DBSIZE
+        :0
+        > FLUSHDB
+        +OK
+        > FLUSHALL
+        +OK
+        > ROLE
+        *3
+        $6
+        master
+        :0
+        *0
+        > BGSAVE
+        +Background saving started
+        > BGREWRITEAOF
+        +Background append only file rewriting started
+        """#,
+        "larder": #"""
+        > POLICY
+        *4
+        $6
+        policy
+        $5
+        never
+        $8
+        interval
+        :-1
+        > POLICY middle
+        +OK
+        > SET greeting hello
+        +OK
+        > TTL greeting
+        :3600
+        > SET motto carpe POLICY 90
+        +OK
+        > TTL motto
+        :90
+        > SNAPSHOT OPEN
+        +OK
+        > GET greeting
+        $5
+        hello
+        > SNAPSHOT CLOSE
+        +OK
+        > PURGE EXPIRED
+        *6
+        $7
+        entries
+        :0
+        $5
+        bytes
+        :0
+        $12
+        milliseconds
+        :0
+        > PURGE PREFIX mot
+        *6
+        $7
+        entries
+        :1
+        $5
+        bytes
+        :10
+        $12
+        milliseconds
+        :0
+        """#,
+    ]
+
+    /// Commands whose replies are another at every call, or no text, or that end something.
+    package static let without: Set<String> = [
+        "databases", "debug", "dump", "hello", "info", "lastsave", "latency", "memory", "meta", "monitor", "restore",
+        "shutdown", "time",
+    ]
+}

@@ -1,0 +1,50 @@
+import Testing
+
+@testable import LarderServer
+
+/// What docs/Protocol.md shows is what comes.
+@Suite struct ProtocolExampleTests {
+    private struct Step {
+        let request: String
+        var reply = ""
+    }
+
+    private static func steps(_ text: String) -> [Step] {
+        var steps: [Step] = []
+        for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+            if line.hasPrefix("> ") {
+                steps.append(Step(request: String(line.dropFirst(2))))
+            } else {
+                steps[steps.count - 1].reply += line + "\r\n"
+            }
+        }
+        return steps
+    }
+
+    @Test(arguments: ProtocolExamples.groups.keys.sorted())
+    func everyExampleIsAnsweredAsShown(group: String) throws {
+        let server = try TestServer(policy: .never)
+        let client = server.connect()
+        let steps = Self.steps(try #require(ProtocolExamples.groups[group]))
+        #expect(!steps.isEmpty)
+        for step in steps {
+            // As it is typed.
+            client.feed((step.request + "\r\n").utf8)
+            server.commit()
+            #expect(client.takeSendable() == step.reply, "\(step.request)")
+        }
+    }
+
+    /// A new command needs an example, or a reason why it has none.
+    @Test func everyCommandHasAnExample() {
+        let shown = Set(
+            ProtocolExamples.groups.values.flatMap(Self.steps).compactMap {
+                $0.request.split(separator: " ").first?.lowercased()
+            })
+        let commands = Set(CommandTable.all.map(\.name))
+        let missing = commands.subtracting(shown).subtracting(ProtocolExamples.without).sorted()
+        #expect(missing.isEmpty, "\(missing)")
+        #expect(ProtocolExamples.without.isDisjoint(with: shown))
+        #expect(ProtocolExamples.without.isSubset(of: commands))
+    }
+}
