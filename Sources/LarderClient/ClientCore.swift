@@ -110,12 +110,8 @@ final class DatabaseStore: LinkEvents {
     func perform<First, Second>(_ first: Request<First>, _ second: Request<Second>)
         async throws(LarderClientError) -> (First, Second)
     {
-        var bytes: [UInt8] = []
-        RequestEncoder.encode(first.words, into: &bytes)
-        RequestEncoder.encode(second.words, into: &bytes)
-        let exchange = Exchange(bytes: bytes, replyCount: 2, name: first.words[0], isRead: true)
-        let replies = try await links[0].perform(exchange)
-        return (try first.result(of: replies[0]), try second.result(of: replies[1]))
+        let (first, others) = try await perform(first, [second])
+        return (first, others[0])
     }
 
     /// A request and several others that all only read, in one round trip.
@@ -127,10 +123,11 @@ final class DatabaseStore: LinkEvents {
         for other in others { RequestEncoder.encode(other.words, into: &bytes) }
         let exchange = Exchange(bytes: bytes, replyCount: 1 + others.count, name: first.words[0], isRead: true)
         let replies = try await links[0].perform(exchange)
+        let result = try first.result(of: replies[0])
         var results: [Other] = []
         results.reserveCapacity(others.count)
         for (index, other) in others.enumerated() { results.append(try other.result(of: replies[index + 1])) }
-        return (try first.result(of: replies[0]), results)
+        return (result, results)
     }
 
     /// What the server is. Costs nothing once a connection was there.

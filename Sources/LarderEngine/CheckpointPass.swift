@@ -5,7 +5,7 @@ import LevelDB
 /// Confined to the thread that writes the checkpoint.
 final class CheckpointPass: CheckpointWork {
     let store: EpochStore
-    private let database: Database
+    let database: Database
     private let sequence: UInt64
     private let indexing: ExpiryIndex.Rules
     private let removal: RemovalRules
@@ -101,11 +101,6 @@ final class CheckpointPass: CheckpointWork {
         run.removeAll()
     }
 
-    func noteNewest() throws(LarderError) {
-        guard newest > 0 else { return }
-        try store.noteUnlessEnded(journalNeeded: max(sequence, newest))
-    }
-
     /// LevelDB has it all: what was not written again may be let go.
     func finish() {
         database.forEachSlice { shard in
@@ -115,9 +110,6 @@ final class CheckpointPass: CheckpointWork {
             }
         }
     }
-
-    /// LevelDB may have a part of it: all of it is taken again.
-    func abandon() { database.thaw() }
 }
 
 /// Entries on their way to LevelDB: copies, so that their shards need not be locked while LevelDB writes.

@@ -2,17 +2,35 @@ import LevelDB
 
 /// One database's part of what makes segments of the journal superfluous: a ``CheckpointPass`` or a ``RewritePass``.
 protocol CheckpointWork: AnyObject {
+    var database: Database { get }
+    var store: EpochStore { get }
     /// The newest commit unit that younger segments have instead of those that are to go; 0 when there is none.
     var newest: UInt64 { get }
 
-    /// Notes how much of the journal has to be there: before older segments go, and after the younger ones are synced.
-    func noteNewest() throws(LarderError)
-
     /// The segments are gone.
     func finish()
+}
 
-    /// The segments stay: the next checkpoint begins anew.
-    func abandon()
+extension CheckpointWork {
+    /// Notes how much of the journal has to be there: before older segments go, and after the younger ones are synced.
+    func noteNewest() throws(LarderError) {
+        guard newest > 0, store.ending == .none else { return }
+        do throws(LarderError) {
+            try store.note(journalNeeded: newest)
+        } catch {
+            // Purged or deleted meanwhile: nothing is needed any more.
+            guard store.ending == .none else { return }
+            throw error
+        }
+    }
+
+    /// The segments stay: what was frozen is as all that is dirty, and the next checkpoint begins anew.
+    func abandon() {
+        for index in 0..<Shard.count {
+            let shard = database.shard(index)
+            shard.lock.withLock { shard.table.thaw() }
+        }
+    }
 }
 
 extension Database {
@@ -36,14 +54,6 @@ extension Database {
         }
     }
 
-    /// A checkpoint is not to be: what was frozen is as all that is dirty.
-    func thaw() {
-        for index in 0..<Shard.count {
-            let shard = shard(index)
-            shard.lock.withLock { shard.table.thaw() }
-        }
-    }
-
     /// What the entries that LevelDB does not have yet would take in the journal, about, in bytes. Takes every shard's lock
     /// in turn.
     var journalBytesOfDirty: Int {
@@ -63,16 +73,5 @@ extension EpochStore {
         let batch = LevelDB.WriteBatch()
         batch.put(Database.Metadata.journalKey, Database.Metadata.journalValue(sequence))
         try write(batch, sync: true)
-    }
-
-    /// As ``note(journalNeeded:)``; nothing if the database was purged or deleted meanwhile.
-    func noteUnlessEnded(journalNeeded sequence: UInt64) throws(LarderError) {
-        guard ending == .none else { return }
-        do throws(LarderError) {
-            try note(journalNeeded: sequence)
-        } catch {
-            guard ending == .none else { return }
-            throw error
-        }
     }
 }

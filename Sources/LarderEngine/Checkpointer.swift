@@ -186,8 +186,8 @@ final class Checkpointer: @unchecked Sendable {
     /// - Returns: false when another thread is doing something with one.
     /// - Throws: the damage of one that needs more. The journal stays until it is set aside.
     private func checkUnopened() throws(LarderError) -> Bool {
-        if isJournalEnough { return true }
-        for database in table.all where context.journalEnd.load(ordering: .relaxed) != .max && database.isUnopened {
+        if isJournalEnough || context.journalEnd.load(ordering: .relaxed) == .max { return true }
+        for database in table.all where database.isUnopened {
             do throws(LarderError) {
                 guard try database.prepareUnlessBusy() else { return false }
             } catch {

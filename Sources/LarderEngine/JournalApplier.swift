@@ -72,18 +72,10 @@ final class JournalApplier: @unchecked Sendable {
     private func add(_ key: UnsafeRawBufferPointer, _ record: UnsafeRawBufferPointer?, _ sequence: UInt64) {
         guard let database else { return }
         let hash = Key.hash(key)
-        guard usesThreads else {
-            return database.withShard(hash) { shard in
-                if let record {
-                    shard.put(key, hash, stored: record, sequence: sequence)
-                } else {
-                    shard.remove(key, hash, sequence: sequence)
-                }
-            }
-        }
         let portion = portions[hash & 1][filled % Self.portionCount]
         portion.add(database, hash, key, record, sequence)
-        if portion.byteCount >= Self.portionBytes { handOn() }
+        guard portion.byteCount >= Self.portionBytes else { return }
+        if usesThreads { handOn() } else { portion.apply() }
     }
 
     /// Returns when all is applied.

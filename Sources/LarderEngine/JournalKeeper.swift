@@ -276,6 +276,7 @@ final class JournalKeeper: @unchecked Sendable {
             if let damage = report.damage { throw LarderError(.damaged, "\(damage)", operation: "read journal") }
             for database in databases { database.revertToDurable() }
             let applier = JournalApplier(usesThreads: false) { byName[$0] }
+            defer { applier.finish() }
             _ = try journal.replay(applier.add)
         } catch {
             for database in databases { database.revertStateOnly() }

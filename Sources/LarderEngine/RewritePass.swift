@@ -11,7 +11,7 @@
 /// Confined to the thread that writes the checkpoint.
 final class RewritePass: CheckpointWork {
     let store: EpochStore
-    private let database: Database
+    let database: Database
     private let sequence: UInt64
     /// The newest commit unit that has what older segments had; 0 when there is none.
     private(set) var newest: UInt64 = 0
@@ -62,12 +62,6 @@ final class RewritePass: CheckpointWork {
         return hasMore
     }
 
-    func noteNewest() throws(LarderError) {
-        guard newest > 0 else { return }
-        try store.noteUnlessEnded(journalNeeded: newest)
-    }
-
     /// Everything is dirty as before.
     func finish() {}
-    func abandon() { database.thaw() }
 }

@@ -7,24 +7,27 @@ enum Stopwatch {
         operations: Int, writeOut: () throws -> Void = {}, _ body: () throws -> Void
     ) rethrows -> [Metric: Double] {
         Clocks.settle(quiet: 0.1) { Clocks.ownProcessor() }
-        let processorStart = Clocks.ownProcessor()
-        let start = Clocks.monotonic()
-        try body()
-        let wall = Clocks.monotonic() - start
-        try writeOut()
-        Clocks.settle { Clocks.ownProcessor() }
-        let processor = Clocks.ownProcessor() - processorStart
-        let count = Double(max(operations, 1))
-        return [.processor: processor * 1e6 / count, .wall: wall * 1e6 / count]
+        return try take(operations, body) {
+            try writeOut()
+            Clocks.settle { Clocks.ownProcessor() }
+        }
     }
 
     /// As ``measure(operations:writeOut:_:)`` for what leaves no work behind: waits for nothing, and can be taken again
     /// and again for little.
     static func measureOnly(operations: Int, _ body: () throws -> Void) rethrows -> [Metric: Double] {
+        try take(operations, body) {}
+    }
+
+    /// - Parameter rest: its processor time counts, its time does not.
+    private static func take(
+        _ operations: Int, _ body: () throws -> Void, rest: () throws -> Void
+    ) rethrows -> [Metric: Double] {
         let processorStart = Clocks.ownProcessor()
         let start = Clocks.monotonic()
         try body()
         let wall = Clocks.monotonic() - start
+        try rest()
         let processor = Clocks.ownProcessor() - processorStart
         let count = Double(max(operations, 1))
         return [.processor: processor * 1e6 / count, .wall: wall * 1e6 / count]
