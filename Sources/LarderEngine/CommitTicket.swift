@@ -21,10 +21,18 @@ package enum CommitOperation: Sendable {
         case .put(let key, _, _), .remove(let key, _): key
         }
     }
+
+    var note: ChangeNote {
+        switch self {
+        case .put(_, _, let note), .remove(_, let note): note
+        }
+    }
 }
 
 /// What is noted of an operation for those who listen to changes.
 package struct ChangeNote: Sendable {
     var origin = WriteOrigin()
     var former = EntryChange.Former.unknown
+    /// Where in a transaction of several databases the operation stands.
+    var step = 0
 }
