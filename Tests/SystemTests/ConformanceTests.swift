@@ -39,6 +39,7 @@ import Testing
         "*3\r\n$3\r\nSET\r\n$1\r\nx\r\n$2000000000\r\n", "*3\r\n$3\r\nSET\r\n$1\r\nx\r\n$blabla\r\n",
         "*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPI", "*2\r\n$4\r\nECHO\r\n$0\r\n\r\n", "*1\r\n$0\r\n\r\n", "QUIT\r\nPING\r\n",
         "*1\r\n$4\r\nQUIT\r\n", "quit now\r\n", "PING\r\n*1\r\n$3000\r\nshort", "GET\tk\r\n", "nosuch\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\n\r\n", "host: x\r\n", "SET k \"\\x41\\x4g\\a\\b\"\r\nGET k\r\n",
         String(repeating: "A", count: 70_000), "*" + String(repeating: "1", count: 70_000),
         "*1\r\n$" + String(repeating: "1", count: 70_000),
     ]
