@@ -144,8 +144,8 @@ enum ConnectionCommands {
         try readOptions(call)
         guard call.session.isAuthenticated else {
             throw CommandError(
-                "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH "
-                    + "<user> <pass> option can be used to authenticate the client and select the RESP protocol version "
+                "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> "
+                    + "<pass> option can be used to authenticate the client and select the RESP protocol version "
                     + "at the same time")
         }
         let session = call.session

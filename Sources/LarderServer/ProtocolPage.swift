@@ -285,6 +285,14 @@ package enum ProtocolPage {
             "A part of a reply breaks clients."
         ),
         (
+            "What is published goes out at once. The events of writes that stand before it in a pipeline come when these are committed, and so may come after it.",
+            "Events tell of what is committed."
+        ),
+        (
+            "`CONFIG GET requirepass` is empty also where there is a password. `MONITOR` hides the words of every `AUTH`, in Redis not of one with too many.",
+            "Passwords are not shown."
+        ),
+        (
             "A command has at most 1,048,576 words, as in Redis before 7.0.",
             "Memory is bounded."
         ),

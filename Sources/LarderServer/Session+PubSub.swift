@@ -87,6 +87,7 @@ extension Session {
 
     /// To be called when something changed by which common commands mean something else.
     func noteMode() {
+        parserMemory.pointee.isOfStranger = !isAuthenticated
         let tracks = tracking.map { !$0.isBroadcast } ?? false
         takesShortWays =
             subscriptions == nil && transaction == nil && isAuthenticated && replyMode == .on && !tracks

@@ -288,6 +288,12 @@ package final class Session: @unchecked Sendable {
             // What is wrong while commands are queued spoils the transaction; the commands that run all the same do not.
             if !hasStarted { transaction?.isAborted = true }
             hasCommand = false
+            var error = error
+            if !hasStarted, found?.name == "exec" {
+                // As in Redis an EXEC that may not run ends the transaction.
+                discardTransaction()
+                error = .aborted(error)
+            }
             replies.error(error.bytes)
             server.errors.count(error.bytes)
             if let found = found ?? CommandTable.find(parser.argument(0)) {
@@ -319,8 +325,7 @@ package final class Session: @unchecked Sendable {
             guard spec.name == "exec" else { throw .arity(spec.name) }
             // As in Redis, which discards what is queued.
             discardTransaction()
-            throw CommandError(
-                "EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command")
+            throw .aborted(.arity(spec.name))
         }
         if !spec.subcommands.isEmpty, parser.argumentCount > 1 {
             return try spec.subcommand(parser.argument(1), count: parser.argumentCount)
