@@ -19,6 +19,8 @@ package struct Update {
     private(set) var operations: [CommitOperation] = []
     /// By what the following operations are done.
     package var origin = WriteOrigin()
+    /// Where in a transaction they stand.
+    var step = 0
 
     /// Takes what is stored, in the order of `keys`; nothing for a command that does not load.
     /// - Parameter slots: from ``slotsOfRepeatedKeys(_:)``.
@@ -143,9 +145,9 @@ package struct Update {
     }
 
     private func changeNote(_ index: Int) -> ChangeNote {
-        if loaded.isEmpty { return ChangeNote(origin: origin) }
+        if loaded.isEmpty { return ChangeNote(origin: origin, step: step) }
         let former = current(index).map { EntryChange.Former.fresh($0.header.rule) } ?? .absent
-        return ChangeNote(origin: origin, former: former)
+        return ChangeNote(origin: origin, former: former, step: step)
     }
 
     /// Two indices may name the same key: what one wrote the other sees.
