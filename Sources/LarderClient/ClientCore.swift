@@ -13,7 +13,8 @@ final class ClientCore: @unchecked Sendable {
     /// The client's own database.
     let own: DatabaseStore
     private let lock = Lock()
-    private var stores: [String?: DatabaseStore]
+    /// By name; nil and the name of the server's default are one database.
+    private var stores: [String: DatabaseStore]
     private var subscriptions: SubscriptionHub?
     private var isClosed = false
 
@@ -21,17 +22,20 @@ final class ClientCore: @unchecked Sendable {
         self.socketPath = socketPath
         self.options = options
         own = DatabaseStore(socketPath, options.database, options)
-        stores = [options.database: own]
+        stores = [Self.name(options.database): own]
     }
 
     deinit { close() }
 
+    private static func name(_ database: String?) -> String { database ?? "0" }
+
     func store(_ database: String?) -> DatabaseStore {
         lock.withLock {
-            if let store = stores[database] { return store }
+            let name = Self.name(database)
+            if let store = stores[name] { return store }
             let store = DatabaseStore(socketPath, database, options)
             if isClosed { store.close() }
-            stores[database] = store
+            stores[name] = store
             return store
         }
     }

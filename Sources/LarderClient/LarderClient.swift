@@ -93,11 +93,13 @@ public final class LarderClient: Sendable {
     /// entry, and a name that is not possible is an error of the first call.
     ///
     /// All caches of one name share the connection and the near cache.
-    /// - Parameter name: nil for the client's own database.
-    public func cache<Value: Codable & Sendable>(_ name: String? = nil, of type: Value.Type = Value.self)
-        -> RemoteCache<Value>
-    {
-        RemoteCache(core: core, store: core.store(name ?? core.options.database))
+    /// - Parameters:
+    ///   - name: nil for the client's own database.
+    ///   - codec: how models become bytes. The default is JSON.
+    public func cache<Value: Codable & Sendable>(
+        _ name: String? = nil, of type: Value.Type = Value.self, codec: ModelCodec = .json
+    ) -> RemoteCache<Value> {
+        RemoteCache(core: core, store: core.store(name ?? core.options.database), codec: codec)
     }
 
     // MARK: Any command
@@ -187,7 +189,8 @@ extension LarderClient {
         func refuse(_ message: String) -> LarderClientError {
             LarderClientError(.invalidArgument, message, operation: "connect", socketPath: path)
         }
-        guard !path.isEmpty, !path.utf8.contains(0) else { throw refuse("a socket's path cannot be empty") }
+        guard !path.isEmpty else { throw refuse("a socket's path cannot be empty") }
+        guard !path.utf8.contains(0) else { throw refuse("a socket's path cannot have a zero byte in it") }
         guard path.utf8.count <= socketPathBytesMax else {
             throw refuse(
                 "the socket's path has \(path.utf8.count) bytes, and at most \(socketPathBytesMax) are possible: "

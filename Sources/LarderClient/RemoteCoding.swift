@@ -1,52 +1,67 @@
-// Codable models as bytes.
+// Codable models as the bytes of the daemon's entries, with this module's errors.
 
-import JSONCoding
+import RESP
 
-/// JSON as Larder stores it.
-enum ModelCoding {
-    private static let coder = JSONCoder()
-
-    static func encode(_ model: some Encodable, key: String) throws(LarderClientError) -> [UInt8] {
-        do {
-            return try coder.encode(model)
-        } catch {
-            throw LarderClientError(
-                .encode, "a model of type \(type(of: model)) could not be written as JSON: \(reason(error))",
-                operation: "SET", key: printableKey(key.utf8), underlying: error)
-        }
-    }
-
-    static func decode<Model: Decodable>(_ type: Model.Type, from bytes: [UInt8], key: String)
-        throws(LarderClientError) -> Model
+/// What a codec does in a process that does not see the headers of entries. The daemon tells how an entry was encoded
+/// only when it is asked (`META`), so that is guessed: a cache's own codec, save that binary property lists are known by
+/// their first bytes. Only when that fails is the daemon asked, and the value read as it says.
+enum RemoteCoding {
+    static func encode(_ model: some Encodable, _ codec: ModelCodec, key: [UInt8]) throws(LarderClientError)
+        -> [UInt8]
     {
         do {
-            return try coder.decode(type, from: bytes)
+            return try codec.encode(model).bytes
         } catch {
             throw LarderClientError(
-                .decode, "the stored value is not a \(type) in JSON: \(reason(error))",
-                operation: "GET", key: printableKey(key.utf8), underlying: error)
+                .encode,
+                "the value of type \(type(of: model)) cannot be stored as \(codec.codec): "
+                    + CodingProblem.encoding(error, codec.codec),
+                operation: "SET", key: printableKey(key), underlying: error)
         }
     }
 
-    /// What a coder complains of, without the value: where in the model it was, and what was expected there.
-    private static func reason(_ error: any Error) -> String {
-        func place(_ context: [any CodingKey]) -> String {
-            let path = context.map(\.stringValue).joined(separator: ".")
-            return path.isEmpty ? "at the top" : "at '\(path)'"
+    /// - Parameter storedAs: asks the daemon how the entry was encoded; nil when there is none any more.
+    static func decode<Model: Decodable>(
+        _ type: Model.Type, from bytes: [UInt8], _ codec: ModelCodec, key: [UInt8],
+        storedAs ask: () async throws(LarderClientError) -> Codec?
+    ) async throws(LarderClientError) -> Model {
+        let guess = guess(bytes, codec)
+        do throws(LarderClientError) {
+            return try decode(type, from: bytes, codec, storedAs: guess, key: key)
+        } catch {
+            guard let told = try await ask(), told != guess else { throw error }
+            return try decode(type, from: bytes, codec, storedAs: told, key: key)
         }
-        switch error {
-        case DecodingError.keyNotFound(let key, let context):
-            return "'\(key.stringValue)' is missing \(place(context.codingPath))"
-        case DecodingError.typeMismatch(let type, let context):
-            return "not a \(type) \(place(context.codingPath))"
-        case DecodingError.valueNotFound(let type, let context):
-            return "null instead of a \(type) \(place(context.codingPath))"
-        case DecodingError.dataCorrupted(let context):
-            return context.codingPath.isEmpty ? "not JSON" : "not valid \(place(context.codingPath))"
-        case EncodingError.invalidValue(_, let context):
-            return "not possible \(place(context.codingPath))"
-        default:
-            return "\(type(of: error))"
+    }
+
+    /// As ``decode(_:from:_:key:storedAs:)``, for callers that block.
+    static func decodeBlocking<Model: Decodable>(
+        _ type: Model.Type, from bytes: [UInt8], _ codec: ModelCodec, key: [UInt8],
+        storedAs ask: () throws(LarderClientError) -> Codec?
+    ) throws(LarderClientError) -> Model {
+        let guess = guess(bytes, codec)
+        do throws(LarderClientError) {
+            return try decode(type, from: bytes, codec, storedAs: guess, key: key)
+        } catch {
+            guard let told = try ask(), told != guess else { throw error }
+            return try decode(type, from: bytes, codec, storedAs: told, key: key)
+        }
+    }
+
+    private static func guess(_ bytes: [UInt8], _ codec: ModelCodec) -> Codec {
+        if codec.codec == .custom { return .custom }
+        return bytes.starts(with: "bplist".utf8) ? .propertyList : .json
+    }
+
+    private static func decode<Model: Decodable>(
+        _ type: Model.Type, from bytes: [UInt8], _ codec: ModelCodec, storedAs stored: Codec, key: [UInt8]
+    ) throws(LarderClientError) -> Model {
+        do {
+            return try bytes.withUnsafeBytes { try codec.decode(type, $0, storedAs: stored) }
+        } catch {
+            throw LarderClientError(
+                .decode, "the value, stored as \(stored), cannot be read as \(type): \(CodingProblem.decoding(error))",
+                operation: "GET", key: printableKey(key), underlying: CodingProblem.underlying(error))
         }
     }
 }

@@ -52,7 +52,7 @@ extension Request where Result == Void {
     /// Stores an entry.
     /// - Parameter server: Redis takes neither `CODEC` nor `POLICY`; a policy is told to it as milliseconds.
     static func set(
-        _ value: [UInt8], forKey key: [UInt8], policy: UpdatePolicy?, codec: LarderClient.EntryInfo.Codec?,
+        _ value: [UInt8], forKey key: [UInt8], policy: UpdatePolicy?, codec: Codec?,
         server: Handshake.Server = Handshake.Server()
     ) -> Request {
         var list = [Array("SET".utf8), key, value]
@@ -63,6 +63,14 @@ extension Request where Result == Void {
             list += wordList("PX", String(interval))
         }
         return expectingOK(list, key: key)
+    }
+
+    /// Stores entries that all have the same policy and codec, as one command of larderd.
+    static func setAll(_ entries: [(key: [UInt8], value: [UInt8])], policy: UpdatePolicy?, codec: Codec) -> Request {
+        var list = wordList("MSETEX", String(entries.count)) + entries.flatMap { [$0.key, $0.value] }
+        if let policy { list += wordList("POLICY", policy.description) }
+        list += wordList("CODEC", codec.description)
+        return Request(list, expects: "1") { $0 == .integer(1) ? () : nil }
     }
 
     static func setAll(_ entries: [(key: [UInt8], value: [UInt8])]) -> Request {

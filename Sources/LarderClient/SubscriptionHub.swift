@@ -43,6 +43,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
 
     /// Begins to hand messages of the topics to `buffer`; returns when the daemon has said that it sends them.
     func add(_ buffer: MessageBuffer, _ topics: [Topic]) async throws(LarderClientError) {
+        try await checkServer()
         let begun: (link: Link, exchange: Exchange)? = lock.withLock {
             guard !isClosed else { return nil }
             let link = self.link ?? makeLink()
@@ -54,18 +55,37 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
             link.post(exchange)
             return (link, exchange)
         }
-        guard let begun else {
-            throw LarderClientError(
-                .closed, "the client was closed", operation: "SUBSCRIBE", socketPath: settings.socketPath)
-        }
+        guard let begun else { throw closedError }
         let replies = try await begun.link.outcome(of: begun.exchange)
-        if begun.link.knownServer?.speaksRESP3 == false {
+        if let text = replies.lazy.compactMap(\.errorMessage).first {
+            throw .server(text, operation: "SUBSCRIBE")
+        }
+    }
+
+    private var closedError: LarderClientError {
+        LarderClientError(
+            .closed, "the client was closed", operation: "SUBSCRIBE", socketPath: settings.socketPath)
+    }
+
+    /// Finds out whether the server can push messages: in RESP2 the replies to SUBSCRIBE would have no end that could be
+    /// waited for. Costs nothing once a connection was there.
+    private func checkServer() async throws(LarderClientError) {
+        let link: Link? = lock.withLock { isClosed ? nil : self.link ?? makeLink() }
+        guard let link else { throw closedError }
+        do throws(LarderClientError) {
+            if link.knownServer == nil { try await link.connected() }
+            guard link.knownServer?.speaksRESP3 == false else { return }
             throw LarderClientError(
                 .invalidArgument, "subscriptions need a server that speaks RESP3", operation: "SUBSCRIBE",
                 socketPath: settings.socketPath)
-        }
-        if let text = replies.lazy.compactMap(\.errorMessage).first {
-            throw .server(text, operation: "SUBSCRIBE")
+        } catch {
+            let isUnused = lock.withLock {
+                guard self.link === link, listeners.isEmpty else { return false }
+                self.link = nil
+                return true
+            }
+            if isUnused { link.close() }
+            throw error
         }
     }
 
