@@ -11,6 +11,8 @@ final class ConnectionPool: @unchecked Sendable {
     private final class Waiter: @unchecked Sendable {
         var continuation: UnsafeContinuation<Bool, Never>?
         var isCancelled = false
+        var isTimeout = false
+        var timer: Task<Void, Never>?
     }
 
     private let settings: LinkSettings
@@ -78,6 +80,7 @@ final class ConnectionPool: @unchecked Sendable {
                     }
                     waiter.continuation = continuation
                     waiters.append(waiter)
+                    waiter.timer = timer(for: waiter)
                     return nil
                 }
                 if let answer { continuation.resume(returning: answer) }
@@ -85,13 +88,33 @@ final class ConnectionPool: @unchecked Sendable {
         } onCancel: {
             resume(waiter, false)
         }
+        let (wasClosed, isTimeout) = lock.withLock { () -> (Bool, Bool) in
+            waiter.timer?.cancel()
+            return (isClosed, waiter.isTimeout)
+        }
         guard !isGiven else { return }
-        if lock.withLock({ isClosed }) {
+        if wasClosed {
             throw LarderClientError(
                 .closed, "the client was closed", operation: "connect", socketPath: settings.socketPath)
         }
+        if isTimeout {
+            throw LarderClientError(
+                .timeout,
+                "all connections of their own (Options.ownConnectionsMax) were in use for \(settings.timeoutMilliseconds) ms",
+                operation: "connect",
+                socketPath: settings.socketPath)
+        }
         throw LarderClientError(
             .cancelled, "the task was cancelled while it waited for a connection", operation: "connect")
+    }
+
+    /// Ends the waiting when the time of a call is over: those who have the places may all wait for a second one.
+    private func timer(for waiter: Waiter) -> Task<Void, Never>? {
+        guard settings.timeoutMilliseconds > 0 else { return nil }
+        return Task { [weak self, limit = UInt64(settings.timeoutMilliseconds)] in
+            guard (try? await Task.sleep(nanoseconds: limit * 1_000_000)) != nil else { return }
+            self?.resume(waiter, false, isTimeout: true)
+        }
     }
 
     private func givePlaceBack() {
@@ -107,9 +130,11 @@ final class ConnectionPool: @unchecked Sendable {
         next?.resume(returning: true)
     }
 
-    private func resume(_ waiter: Waiter, _ answer: Bool) {
+    private func resume(_ waiter: Waiter, _ answer: Bool, isTimeout: Bool = false) {
         let continuation = lock.withLock {
+            if !waiter.isCancelled { waiter.isTimeout = isTimeout }
             waiter.isCancelled = true
+            waiters.removeAll { $0 === waiter }
             defer { waiter.continuation = nil }
             return waiter.continuation
         }
@@ -165,7 +190,7 @@ extension LarderClient {
     ///     return [try await connection.command("GET", "a"), try await connection.command("GET", "b")]
     /// }
     /// ```
-    /// Waits while ``Options/ownConnectionsMax`` of them are in use.
+    /// Waits while ``Options/ownConnectionsMax`` of them are in use, for as long as a call may take.
     /// - Throws: what `body` throws, and `noDaemon`, `timeout` and the like when there is no connection to be had.
     public func withConnection<Result>(
         _ body: (OwnConnection) async throws -> Result

@@ -46,7 +46,8 @@ public final class LarderClient: Sendable {
         /// can share; more pay where values are large.
         public var connections: Int
         /// How many connections of their own transactions and ``LarderClient/withConnection(_:)`` may have at
-        /// the same time, for each database, 1 to 1,024. The default is 8; who comes then waits.
+        /// the same time, for each database, 1 to 1,024. The default is 8; who comes then waits,
+        /// for as long as a call may take.
         public var ownConnectionsMax: Int
         /// Keeps what was read in this process: see ``NearCacheOptions``. Nil, the default, for no near cache.
         public var nearCache: NearCacheOptions?

@@ -59,21 +59,9 @@ extension RemoteCache {
     /// - Parameter pattern: `*` stands for any characters, `?` for one, `[a-c]` for one of these; nil for all keys.
     /// - Throws: `decode` when a key is not UTF-8 text.
     public func keys(matching pattern: String? = nil) async throws(LarderClientError) -> [String] {
-        var seen: Set<[UInt8]> = []
-        var keys: [String] = []
-        var cursor: [UInt8]?
-        repeat {
-            let step = try await store.perform(.scan(from: cursor, matching: pattern.map(\.keyBytes)))
-            for bytes in step.keys where seen.insert(bytes).inserted {
-                guard let key = String(validating: bytes, as: UTF8.self) else {
-                    throw LarderClientError(
-                        .decode, "this key is not UTF-8 text", operation: "SCAN", key: printableKey(bytes))
-                }
-                keys.append(key)
-            }
-            cursor = step.next
-        } while cursor != nil
-        return keys
+        try await ScanStep.allKeys(matching: pattern) { (request) async throws(LarderClientError) in
+            try await store.perform(request)
+        }
     }
 
     // MARK: Writing

@@ -129,8 +129,8 @@ extension Request where Result == Int64 {
 
     static var count: Request { integer(wordList("DBSIZE"), isRead: true) }
 
-    static func publish(_ message: [UInt8], to channel: [UInt8]) -> Request {
-        integer([Array("PUBLISH".utf8), channel, message])
+    static func publish(_ message: [UInt8], to channel: [UInt8], isSharded: Bool = false) -> Request {
+        integer([Array((isSharded ? "SPUBLISH" : "PUBLISH").utf8), channel, message])
     }
 }
 
@@ -170,6 +170,29 @@ struct ScanStep: Sendable {
     let keys: [[UInt8]]
     /// Where the next one goes on; nil at the end.
     let next: [UInt8]?
+
+    /// A key as text.
+    static func text(_ key: [UInt8]) throws(LarderClientError) -> String {
+        guard let text = String(validating: key, as: UTF8.self) else {
+            throw LarderClientError(.decode, "this key is not UTF-8 text", operation: "SCAN", key: printableKey(key))
+        }
+        return text
+    }
+
+    /// All keys, each once.
+    static func allKeys(
+        matching pattern: String?, _ perform: (Request<ScanStep>) async throws(LarderClientError) -> ScanStep
+    ) async throws(LarderClientError) -> [String] {
+        var seen: Set<[UInt8]> = []
+        var keys: [String] = []
+        var cursor: [UInt8]?
+        repeat {
+            let step = try await perform(.scan(from: cursor, matching: pattern.map(\.keyBytes)))
+            for key in step.keys where seen.insert(key).inserted { keys.append(try text(key)) }
+            cursor = step.next
+        } while cursor != nil
+        return keys
+    }
 }
 
 extension Request where Result == ScanStep {

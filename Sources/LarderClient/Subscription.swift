@@ -43,6 +43,14 @@ extension LarderClient {
         try await subscribe(patterns.map { .pattern(Array($0.utf8)) }, bufferMax)
     }
 
+    /// As ``subscribe(to:bufferMax:)``, to sharded channels (SSUBSCRIBE): a name space of its own, to which
+    /// ``publish(_:toSharded:)-([UInt8],_)`` publishes, and which no pattern matches.
+    public func subscribe(toSharded channels: String..., bufferMax: Int = 1_024) async throws(LarderClientError)
+        -> Subscription
+    {
+        try await subscribe(channels.map { .shardChannel(Array($0.utf8)) }, bufferMax)
+    }
+
     private func subscribe(_ topics: [Topic], _ bufferMax: Int) async throws(LarderClientError) -> Subscription {
         guard !topics.isEmpty else {
             throw LarderClientError(.invalidArgument, "a subscription names a channel", operation: "SUBSCRIBE")
@@ -65,6 +73,20 @@ extension LarderClient {
     @discardableResult
     public func publish(_ message: String, to channel: String) async throws(LarderClientError) -> Int {
         try await publish(Array(message.utf8), to: channel)
+    }
+
+    /// Publishes to a sharded channel (SPUBLISH).
+    /// - Returns: how many clients received it.
+    @discardableResult
+    public func publish(_ message: [UInt8], toSharded channel: String) async throws(LarderClientError) -> Int {
+        let request = Request.publish(message, to: Array(channel.utf8), isSharded: true)
+        return Int(clamping: try await core.own.perform(request))
+    }
+
+    /// As ``publish(_:toSharded:)-([UInt8],_)``, for text.
+    @discardableResult
+    public func publish(_ message: String, toSharded channel: String) async throws(LarderClientError) -> Int {
+        try await publish(Array(message.utf8), toSharded: channel)
     }
 }
 
@@ -132,6 +154,9 @@ final class MessageBuffer: @unchecked Sendable {
 
     init(max: Int) { self.max = max }
 
+    /// Those who wait, for tests.
+    var takerCount: Int { lock.withLock { takers.count } }
+
     func add(_ message: LarderClient.Message) {
         var message = message
         let taker: UnsafeContinuation<Step, Never>? = lock.withLock {
@@ -194,6 +219,7 @@ final class MessageBuffer: @unchecked Sendable {
         } onCancel: {
             let continuation = lock.withLock {
                 taker.isCancelled = true
+                takers.removeAll { $0 === taker }
                 defer { taker.continuation = nil }
                 return taker.continuation
             }
