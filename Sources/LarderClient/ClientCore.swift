@@ -68,6 +68,8 @@ final class DatabaseStore: LinkEvents {
     let links: [Link]
     let near: NearCache?
     let ownConnections: ConnectionPool
+    /// The turn of transactions that others were quicker than.
+    let retries = Places(1)
     private let turn = Atomic(0)
     /// Whether the server was seen to know MULTI.
     private let knowsTransactions = Atomic(false)

@@ -1,30 +1,22 @@
 // Connections that one caller has for itself for a while.
 
 import RESP
+import Synchronization
 import Threading
 
 /// Hands out connections, at most so many at a time; who comes then waits in line.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: mutable properties are touched only with `lock` held.
 final class ConnectionPool: @unchecked Sendable {
-    /// One who waits for a place. Touched only with the pool's lock held, which is the proof for `@unchecked Sendable`.
-    private final class Waiter: @unchecked Sendable {
-        var continuation: UnsafeContinuation<Bool, Never>?
-        var isCancelled = false
-        var isTimeout = false
-        var timer: Task<Void, Never>?
-    }
-
     private let settings: LinkSettings
+    private let places: Places
     private let lock = Lock()
-    private var free: Int
     private var idle: [Link] = []
-    private var waiters = FIFO<Waiter>()
     private var isClosed = false
 
     init(_ settings: LinkSettings, max: Int) {
         self.settings = settings
-        free = max
+        places = Places(max)
     }
 
     /// Waits for a place, and gives a connected link with its connection's number.
@@ -53,92 +45,33 @@ final class ConnectionPool: @unchecked Sendable {
             return true
         }
         if !isKept { link.close() }
-        givePlaceBack()
+        places.giveBack()
     }
 
     func close() {
-        let (links, waiting) = lock.withLock {
+        let links = lock.withLock {
             isClosed = true
             defer { idle = [] }
-            return (idle, waiters.elements)
+            return idle
         }
         for link in links { link.close() }
-        for waiter in waiting { resume(waiter, false) }
+        places.close()
     }
-
-    // MARK: Places
 
     private func takePlace() async throws(LarderClientError) {
-        let waiter = Waiter()
-        let isGiven = await withTaskCancellationHandler {
-            await withUnsafeContinuation { continuation in
-                let answer: Bool? = lock.withLock {
-                    if waiter.isCancelled || isClosed { return false }
-                    if free > 0 {
-                        free -= 1
-                        return true
-                    }
-                    waiter.continuation = continuation
-                    waiters.append(waiter)
-                    waiter.timer = timer(for: waiter)
-                    return nil
-                }
-                if let answer { continuation.resume(returning: answer) }
-            }
-        } onCancel: {
-            resume(waiter, false)
-        }
-        let (wasClosed, isTimeout) = lock.withLock { () -> (Bool, Bool) in
-            waiter.timer?.cancel()
-            return (isClosed, waiter.isTimeout)
-        }
-        guard !isGiven else { return }
-        if wasClosed {
-            throw LarderClientError(
-                .closed, "the client was closed", operation: "connect", socketPath: settings.socketPath)
-        }
-        if isTimeout {
-            throw LarderClientError(
+        let limit = settings.timeoutMilliseconds
+        let (code, message): (LarderClientError.Code, String)
+        switch await places.take(limit: limit) {
+        case .given: return
+        case .closed: (code, message) = (.closed, "the client was closed")
+        case .cancelled: (code, message) = (.cancelled, "the task was cancelled while it waited for a connection")
+        case .timeout:
+            (code, message) = (
                 .timeout,
-                "all connections of their own (Options.ownConnectionsMax) were in use for \(settings.timeoutMilliseconds) ms",
-                operation: "connect",
-                socketPath: settings.socketPath)
+                "all connections of their own (Options.ownConnectionsMax) were in use for \(limit) ms"
+            )
         }
-        throw LarderClientError(
-            .cancelled, "the task was cancelled while it waited for a connection", operation: "connect")
-    }
-
-    /// Ends the waiting when the time of a call is over: those who have the places may all wait for a second one.
-    private func timer(for waiter: Waiter) -> Task<Void, Never>? {
-        guard settings.timeoutMilliseconds > 0 else { return nil }
-        return Task { [weak self, limit = UInt64(settings.timeoutMilliseconds)] in
-            guard (try? await Task.sleep(nanoseconds: limit * 1_000_000)) != nil else { return }
-            self?.resume(waiter, false, isTimeout: true)
-        }
-    }
-
-    private func givePlaceBack() {
-        let next: UnsafeContinuation<Bool, Never>? = lock.withLock {
-            while let waiter = waiters.popFirst() {
-                guard let continuation = waiter.continuation else { continue }
-                waiter.continuation = nil
-                return continuation
-            }
-            free += 1
-            return nil
-        }
-        next?.resume(returning: true)
-    }
-
-    private func resume(_ waiter: Waiter, _ answer: Bool, isTimeout: Bool = false) {
-        let continuation = lock.withLock {
-            if !waiter.isCancelled { waiter.isTimeout = isTimeout }
-            waiter.isCancelled = true
-            waiters.removeAll { $0 === waiter }
-            defer { waiter.continuation = nil }
-            return waiter.continuation
-        }
-        continuation?.resume(returning: answer)
+        throw LarderClientError(code, message, operation: "connect", socketPath: settings.socketPath)
     }
 }
 
@@ -151,11 +84,16 @@ final class ConnectionPool: @unchecked Sendable {
 public final class OwnConnection: Sendable {
     let link: Link
     let number: Int
+    /// Once true the connection may be somebody else's.
+    private let isOver = Atomic(false)
 
     init(link: Link, number: Int) {
         self.link = link
         self.number = number
     }
+
+    /// Has every later call throw `closed`.
+    func end() { isOver.store(true, ordering: .releasing) }
 
     /// Sends one command and gives the answer as it came; an error of the server is a value.
     @discardableResult
@@ -174,6 +112,11 @@ public final class OwnConnection: Sendable {
     public func pipeline(_ commands: [[[UInt8]]]) async throws(LarderClientError) -> [RESPValue] {
         guard !commands.isEmpty else { return [] }
         try CommandRules.own.check(commands)
+        guard !isOver.load(ordering: .acquiring) else {
+            throw LarderClientError(
+                .closed, "the connection was its caller's only for the time of a call that is over",
+                operation: printableKey(commands[0][0]))
+        }
         var bytes: [UInt8] = []
         for command in commands { RequestEncoder.encode(command, into: &bytes) }
         return try await link.perform(
@@ -197,7 +140,11 @@ extension LarderClient {
     ) async throws -> Result {
         let pool = core.own.ownConnections
         let (link, number) = try await pool.take()
-        defer { pool.giveBack(link, isClean: false) }
-        return try await body(OwnConnection(link: link, number: number))
+        let connection = OwnConnection(link: link, number: number)
+        defer {
+            connection.end()
+            pool.giveBack(link, isClean: false)
+        }
+        return try await body(connection)
     }
 }

@@ -2,8 +2,8 @@
 
 import RESP
 
-/// A database as it was at one instant, for as long as the body of ``RemoteCache/withSnapshot(_:)`` runs. What expires
-/// meanwhile is not served from it either.
+/// A database as it was at one instant, for as long as the body of ``RemoteCache/withSnapshot(_:)`` runs; afterwards every
+/// call throws `closed`. What expires meanwhile is not served from it either.
 ///
 /// Thread-safe.
 public struct RemoteSnapshot<Value: Codable & Sendable>: Sendable {
@@ -80,8 +80,11 @@ extension RemoteCache {
         let pool = store.ownConnections
         let (link, number) = try await pool.take()
         var isClean = false
-        defer { pool.giveBack(link, isClean: isClean) }
         let connection = OwnConnection(link: link, number: number)
+        defer {
+            connection.end()
+            pool.giveBack(link, isClean: isClean)
+        }
         func say(_ word: String) async throws(LarderClientError) {
             try Request<Void>.expectingOK(wordList("SNAPSHOT", word)).result(
                 of: try await connection.command("SNAPSHOT", word))

@@ -78,8 +78,9 @@ extension RemoteCache {
     ///     return apples - 1
     /// }
     /// ```
-    /// Takes a connection of its own for the time being. Between attempts it rests, for up to 256 ms. A transaction that writes nothing is over when `body` returns,
-    /// and says nothing about whether what it read belongs together.
+    /// Takes a connection of its own for the time being. Those of this client who have to begin again do so one after
+    /// the other, with short rests. A transaction that writes nothing is over when `body` returns, and says nothing about
+    /// whether what it read belongs together.
     /// - Parameters:
     ///   - attempts: how often `body` may be run, from 1 on.
     ///   - body: may run several times, so what it does besides must bear that.
@@ -93,10 +94,16 @@ extension RemoteCache {
         let pool = store.ownConnections
         let (link, number) = try await pool.take()
         var isClean = false
-        defer { pool.giveBack(link, isClean: isClean) }
         let connection = OwnConnection(link: link, number: number)
+        defer {
+            connection.end()
+            pool.giveBack(link, isClean: isClean)
+        }
         let server = link.knownServer ?? Handshake.Server()
+        var hasTurn = false
+        defer { if hasTurn { store.retries.giveBack() } }
         for attempt in 0..<max(1, attempts) {
+            if attempt == 1 { hasTurn = await store.retries.take(limit: Self.turnMilliseconds) == .given }
             if attempt > 0 { try await Self.rest(afterAttempts: attempt) }
             let transaction = RemoteTransaction<Value>(connection, codec, server)
             try await transaction.watch(keys)
@@ -118,11 +125,15 @@ extension RemoteCache {
             operation: "transaction", key: keys.first.map { printableKey($0) })
     }
 
-    /// Steps back for a time that grows and varies, from up to 1 ms to up to 256 ms, so that those who want the same keys do
-    /// not spoil each other's attempts for ever.
+    /// How long one waits at the most for those of this client who were not quick enough either. Then it goes on all the
+    /// same: one of them may be waiting for this one.
+    private static var turnMilliseconds: Int { 2_000 }
+
+    /// Steps back for a time that grows and varies, from up to 1 ms to up to 64 ms, so that several clients that want the
+    /// same keys do not spoil each other's attempts for ever.
     private static func rest(afterAttempts count: Int) async throws(LarderClientError) {
         do {
-            try await Task.sleep(nanoseconds: .random(in: 0...(1_000_000 << UInt64(min(count - 1, 8)))))
+            try await Task.sleep(nanoseconds: .random(in: 0...(1_000_000 << UInt64(min(count - 1, 6)))))
         } catch {
             throw LarderClientError(
                 .cancelled, "the task was cancelled between two attempts; nothing was written",

@@ -159,6 +159,26 @@ private struct Session: Codable, Equatable, Sendable {
         }
     }
 
+    /// Who keeps what was theirs for a while reads nothing through it that belongs to another one's transaction or to the
+    /// present.
+    @Test func whatIsOverCannotBeUsed() async throws {
+        try await LiveServer.larderd.run(.init(ownConnectionsMax: 1)) { client in
+            let numbers = client.cache(of: Int.self)
+            try await numbers.set(1, forKey: "k")
+            let transaction = try await numbers.transaction(watching: ["k"]) { $0 }
+            let snapshot = try await numbers.withSnapshot { $0 }
+            let connection = try await client.withConnection { $0 }
+            for call in [
+                { _ = try await transaction.value(forKey: "k") }, { _ = try await snapshot.value(forKey: "k") },
+                { _ = try await connection.command("PING") },
+            ] as [() async throws -> Void] {
+                let error = await #expect(throws: LarderClientError.self) { try await call() }
+                #expect(error?.code == .closed)
+            }
+            #expect(try await numbers.value(forKey: "k") == 1)
+        }
+    }
+
     /// One who has the only place and wants a second one is told so, and does not wait for ever.
     @Test func waitingForAPlaceHasALimit() async throws {
         try await LiveServer.larderd.run(.init(timeoutMilliseconds: 50, ownConnectionsMax: 1)) { client in
