@@ -13,4 +13,34 @@ package enum CRC32C {
     package static func extend(_ checksum: UInt32, _ bytes: UnsafeRawBufferPointer) -> UInt32 {
         larder_crc32c_extend(checksum, bytes.baseAddress, bytes.count)
     }
+
+    /// The checksum of bytes with the checksum `first` that are followed by `count` bytes with the checksum `second`, without
+    /// the bytes. O(log count).
+    ///
+    /// A checksum is a polynomial over GF(2), modulo that of the CRC. To be followed by n bits is to be multiplied by xⁿ, and
+    /// both checksums are inverted in the same way, which cancels out (as Mark Adler found for zlib's crc32_combine).
+    static func combine(_ first: UInt32, _ second: UInt32, count: Int) -> UInt32 {
+        var power: UInt32 = 1 << 31  // x⁰: the highest bit is the lowest coefficient.
+        var square: UInt32 = 1 << 30  // x¹, squared at every step.
+        var bits = UInt64(count) * 8
+        while bits > 0 {
+            if bits & 1 == 1 { power = product(power, square) }
+            square = product(square, square)
+            bits >>= 1
+        }
+        return product(power, first) ^ second
+    }
+
+    /// The product of two polynomials, modulo that of the CRC.
+    private static func product(_ left: UInt32, _ right: UInt32) -> UInt32 {
+        var sum: UInt32 = 0
+        var right = right
+        for bit in stride(from: 31, through: 0, by: -1) {
+            if left >> UInt32(bit) & 1 == 1 { sum ^= right }
+            right = right & 1 == 1 ? right >> 1 ^ reversedPolynomial : right >> 1
+        }
+        return sum
+    }
+
+    private static let reversedPolynomial: UInt32 = 0x82F6_3B78
 }

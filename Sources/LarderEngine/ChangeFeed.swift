@@ -88,18 +88,16 @@ extension Database {
     func noteChanges(_ operations: [CommitOperation], in batch: JournalBatch) {
         guard context.changes.isOn else { return }
         for operation in operations {
-            switch operation {
-            case .put(let key, let record, let note):
-                batch.changes.append(
-                    EntryChange(
-                        database: self, key: Array(key.bytes), kind: .stored(record.header), former: note.former,
-                        origin: note.origin))
-            case .remove(let key, let note):
-                batch.changes.append(
-                    EntryChange(
-                        database: self, key: Array(key.bytes), kind: .removed, former: note.former,
-                        origin: note.origin))
-            }
+            let (kind, note): (EntryChange.Kind, ChangeNote) =
+                switch operation {
+                case .put(_, let record, let note): (.stored(record.header), note)
+                case .putLong(_, let header, let note): (.stored(header), note)
+                case .remove(_, let note): (.removed, note)
+                }
+            batch.changes.append(
+                EntryChange(
+                    database: self, key: Array(operation.key.bytes), kind: kind, former: note.former,
+                    origin: note.origin))
         }
     }
 

@@ -45,11 +45,15 @@ final class CheckpointPass: CheckpointWork {
             bytes += table.dirtyByteCount
             count += table.dirtyCount
         }
-        run = SortedRun(bytes: min(bytes, Self.runBytesMax), count: min(count, Self.runBytesMax / SortedRun.itemBytes))
+        run = SortedRun(
+            bytes: min(bytes, Self.runBytesMax), count: min(count, Self.runBytesMax / SortedRun.itemBytes),
+            pinnedBytesMin: database.context.options.pinnedBytesMin)
     }
 
     /// Writes what was written up to the sequence, every batch synced. All of it must be committed.
     func write() throws(LarderError) {
+        // What a failure left.
+        defer { unpinAll() }
         try store.indexLock.withLock { () throws(LarderError) in
             // While this checkpoint is under way LevelDB is a consistent state only with all of the journal up to here.
             try store.note(journalNeeded: sequence)
@@ -61,7 +65,7 @@ final class CheckpointPass: CheckpointWork {
                 return hasMore
             }
             try writeRun()
-            run = SortedRun(bytes: 0, count: 0)
+            run.removeAll(keepingCapacity: false)
         }
     }
 
@@ -87,18 +91,28 @@ final class CheckpointPass: CheckpointWork {
     private func writeRun() throws(LarderError) {
         run.sort()
         var next = 0
-        let batch = LevelDB.WriteBatch()
+        var batch = LevelDB.WriteBatch()
         database.context.changes.tell(swept)
         swept = []
         while next < run.count {
-            batch.clear()
+            // What a long record took is given back.
+            if batch.byteCount > 2 * Self.batchBytes { batch = LevelDB.WriteBatch() } else { batch.clear() }
             while next < run.count, batch.byteCount < Self.batchBytes {
-                run.put(next, into: batch)
+                if let entry = run.put(next, into: batch) { unpin(entry) }
                 next += 1
             }
             try store.write(batch, sync: true)
         }
-        run.removeAll()
+        run.removeAll(keepingCapacity: true)
+    }
+
+    private func unpin(_ entry: EntryPointer) {
+        // Pinned, so that the hash can be read. It never changes.
+        database.shard(Shard.index(entry.head.pointee.hash)).lock.withLock { entry.unpin() }
+    }
+
+    private func unpinAll() {
+        for entry in run.takePinned() { unpin(entry) }
     }
 
     /// LevelDB has it all: what was not written again may be let go.
@@ -112,7 +126,8 @@ final class CheckpointPass: CheckpointWork {
     }
 }
 
-/// Entries on their way to LevelDB: copies, so that their shards need not be locked while LevelDB writes.
+/// Entries on their way to LevelDB: copies, so that their shards need not be locked while LevelDB writes. Long records are not
+/// copied but pinned.
 private struct SortedRun {
     private struct Item {
         /// The first eight bytes of the key, big-endian: most comparisons need no more.
@@ -120,7 +135,7 @@ private struct SortedRun {
         /// Where the key stands, with its kind; the record follows.
         var offset: Int
         var keyCount: Int32
-        /// 0 for a removal.
+        /// 0 for a removal, ``pinnedCount`` for a record that is pinned.
         var recordCount: Int32
         /// The index keys that LevelDB has and should have, as ``ExpiryIndex/Slot``.
         var oldIndex: UInt64
@@ -131,12 +146,19 @@ private struct SortedRun {
 
     private var bytes: [UInt8] = []
     private var items: ContiguousArray<Item> = []
+    /// Pinned entries and their records, by the `offset` of their items.
+    private var pinned: [Int: (entry: EntryPointer, record: UnsafeRawBufferPointer)] = [:]
+
+    private static let pinnedCount: Int32 = -1
+    /// From how many bytes on a record is pinned.
+    private let pinnedBytesMin: Int
 
     /// What an entry takes beside its key and record.
     static let itemBytes = MemoryLayout<Item>.stride
 
     /// With memory for so much: entries are added with a lock held, where there is no time to move those before.
-    init(bytes byteCount: Int, count: Int) {
+    init(bytes byteCount: Int, count: Int, pinnedBytesMin: Int) {
+        self.pinnedBytesMin = pinnedBytesMin
         bytes.reserveCapacity(byteCount)
         items.reserveCapacity(count)
     }
@@ -157,14 +179,17 @@ private struct SortedRun {
 
     private mutating func add(_ entry: EntryPointer, _ record: UnsafeRawBufferPointer, _ index: UInt64) {
         let key = entry.key
+        let isLong = record.count >= pinnedBytesMin && entry.pin()
+        if isLong { pinned[bytes.count] = (entry, record) }
         items.append(
             Item(
                 prefix: Self.prefix(key), offset: bytes.count, keyCount: Int32(key.count + 1),
-                recordCount: Int32(record.count), oldIndex: entry.head.pointee.indexed, newIndex: index,
+                recordCount: isLong ? Self.pinnedCount : Int32(record.count), oldIndex: entry.head.pointee.indexed,
+                newIndex: index,
                 isAbsentBelow: entry.head.pointee.isAbsentBelow))
         bytes.append(KeyKind.record)
         bytes.append(contentsOf: key)
-        bytes.append(contentsOf: record)
+        if !isLong { bytes.append(contentsOf: record) }
     }
 
     private static func prefix(_ key: UnsafeRawBufferPointer) -> UInt64 {
@@ -189,27 +214,41 @@ private struct SortedRun {
     }
 
     /// Adds the changes of one entry to a batch.
-    func put(_ index: Int, into batch: LevelDB.WriteBatch) {
+    /// - Returns: the entry if it was pinned, which the caller unpins.
+    mutating func put(_ index: Int, into batch: LevelDB.WriteBatch) -> EntryPointer? {
         let item = items[index]
+        let long = item.recordCount == Self.pinnedCount ? pinned.removeValue(forKey: item.offset) : nil
+        put(item, long?.record, into: batch)
+        return long?.entry
+    }
+
+    private func put(_ item: Item, _ pinned: UnsafeRawBufferPointer?, into batch: LevelDB.WriteBatch) {
         bytes.withUnsafeBytes { bytes in
             let end = item.offset + Int(item.keyCount)
             let key = Self.key(item, bytes)
             if item.oldIndex != 0, item.oldIndex != item.newIndex {
                 batch.delete(ExpiryIndex.key(item.oldIndex, storedKey: key))
             }
-            guard item.recordCount > 0 else {
+            guard item.recordCount != 0 else {
                 if !item.isAbsentBelow { batch.delete(key) }
                 return
             }
-            batch.put(key, UnsafeRawBufferPointer(rebasing: bytes[end..<(end + Int(item.recordCount))]))
+            batch.put(
+                key, pinned ?? UnsafeRawBufferPointer(rebasing: bytes[end..<(end + Int(max(0, item.recordCount)))]))
             if item.newIndex != 0, item.oldIndex != item.newIndex {
                 batch.put(ExpiryIndex.key(item.newIndex, storedKey: key), ExpiryIndex.value)
             }
         }
     }
 
-    mutating func removeAll() {
-        bytes.removeAll(keepingCapacity: true)
-        items.removeAll(keepingCapacity: true)
+    /// The entries that are pinned still, which the caller unpins.
+    mutating func takePinned() -> [EntryPointer] {
+        defer { pinned = [:] }
+        return pinned.values.map(\.entry)
+    }
+
+    mutating func removeAll(keepingCapacity: Bool) {
+        bytes.removeAll(keepingCapacity: keepingCapacity)
+        items.removeAll(keepingCapacity: keepingCapacity)
     }
 }

@@ -86,6 +86,12 @@ final class Checkpointer: @unchecked Sendable {
     /// - Returns: false when there is no room and the checkpoint failed. Then writes are refused until one succeeds.
     func assist() -> Bool { attempt { keeper.isFull } }
 
+    /// As ``isFull``, for those who are about to store a long record.
+    var isFullForLong: Bool { keeper.isFullForLong }
+
+    /// As ``assist()``, for those who are about to store a long record.
+    func assistForLong() -> Bool { attempt { keeper.isFullForLong } }
+
     /// Whether so much waits for LevelDB that writers should assist.
     var isFull: Bool { keeper.isFull }
 

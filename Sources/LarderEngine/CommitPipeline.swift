@@ -65,19 +65,29 @@ package final class CommitPipeline: @unchecked Sendable {
 
     /// Queues the writes of a unit. Called with the shard locks held of everything the unit changes, before they are
     /// applied.
-    /// - Parameter write: puts the operations into the batch. Must not block.
+    /// - Parameters:
+    ///   - alone: whether the unit shares its frame with no others.
+    ///   - write: puts the operations into the batch. Must not block.
     /// - Returns: the unit's sequence.
-    func enqueue(_ durability: Durability, _ write: (JournalBatch, UInt64) -> Void) -> UInt64 {
+    func enqueue(_ durability: Durability, alone: Bool = false, _ write: (JournalBatch, UInt64) -> Void) -> UInt64 {
         lock.lock()
         lastSequence += 1
         let sequence = lastSequence
-        let batch = queue.batch(durability)
+        let batch = alone ? queue.batchAlone(durability) : queue.batch(durability)
         let before = batch.payloadByteCount
         write(batch, sequence)
+        if alone { queue.end() }
         let bytes = batch.payloadByteCount - before
         lock.unlock()
         pendingBytes.add(bytes)
         return sequence
+    }
+
+    /// Writes the payload of a long record to the disk ahead of its commit, beside everything else. May take long.
+    func writeAhead(_ payload: UnsafeRawBufferPointer, bytesBefore: Int, isSynced: Bool) throws(LarderError)
+        -> JournalAhead
+    {
+        try keeper.writeAhead(payload, bytesBefore: bytesBefore, isSynced: isSynced)
     }
 
     /// Queues a change of a whole database. Called with all its shard locks held.

@@ -45,6 +45,15 @@ struct CommitQueue {
         return batch
     }
 
+    /// The batch for the writes of a commit unit that share it with no others. ``end()`` comes after them.
+    mutating func batchAlone(_ level: Durability) -> JournalBatch {
+        close()
+        return batch(level)
+    }
+
+    /// Nothing more is put into the batch.
+    mutating func end() { close() }
+
     mutating func add(control item: Item) {
         close()
         items.append(item)

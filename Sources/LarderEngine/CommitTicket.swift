@@ -14,12 +14,20 @@ package struct CommitTicket: Hashable, Comparable, Sendable {
 /// One change inside a commit unit: an absolute result, never "add one".
 package enum CommitOperation: Sendable {
     case put(Key, Record, ChangeNote)
+    /// The only operation of its unit.
+    case putLong(LongValue, RecordHeader, ChangeNote)
     case remove(Key, ChangeNote)
 
     var key: Key {
         switch self {
         case .put(let key, _, _), .remove(let key, _): key
+        case .putLong(let value, _, _): value.key
         }
+    }
+
+    var isLong: Bool {
+        if case .putLong = self { return true }
+        return false
     }
 }
 

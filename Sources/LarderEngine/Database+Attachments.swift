@@ -34,7 +34,7 @@ extension Database {
 
     /// Attaches an object to the entry of a key, in place of another, unless the entry has changed or left memory.
     /// - Parameters:
-    ///   - version: of the entry, as ``readQuickly(_:now:ticket:_:)`` gave it.
+    ///   - version: of the entry, as ``readQuickly(_:now:below:ticket:_:)`` gave it.
     ///   - bytes: that the object takes; they count against the memory budget.
     package func attach(_ object: AnyObject, to key: UnsafeRawBufferPointer, version: UInt64, bytes: Int) {
         let hash = Key.hash(key)

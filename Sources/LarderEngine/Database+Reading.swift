@@ -53,6 +53,10 @@ extension Database {
         while true {
             switch beginRead(key, hash, now, fillCache: fillCache, &ticket, body) {
             case .known(let isFresh): return isFresh
+            case .pinned(let entry, let header, let record):
+                defer { withShard(hash) { shard in shard.lock.withLock { entry.unpin() } } }
+                body(header, record)
+                return true
             case .unreadable(let defect): throw Self.defect(defect, database: name, key: Key(key))
             case .unavailable:
                 // What the files say of the policy is known only when they are open: look again.
@@ -82,6 +86,8 @@ extension Database {
     private enum Begun {
         /// Memory knows whether there is a fresh entry, and it was handed over.
         case known(Bool)
+        /// There is a fresh entry, which is long, and pinned.
+        case pinned(EntryPointer, RecordHeader, UnsafeRawBufferPointer)
         case unreadable(RecordHeader.Defect)
         case unavailable
         case cold(ColdRead)
@@ -96,6 +102,11 @@ extension Database {
             defer { shard.lock.unlock() }
             switch look(shard, key, hash, now, &ticket) {
             case .fresh(let header, let record, _):
+                if record.count >= context.options.pinnedBytesMin, let entry = shard.table.find(key, hash: hash),
+                    entry.pin()
+                {
+                    return .pinned(entry, header, record)
+                }
                 body(header, record)
                 return .known(true)
             case .absent: return .known(false)

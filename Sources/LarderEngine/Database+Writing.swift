@@ -132,7 +132,7 @@ extension Database {
     {
         let store = try writableStore(state, "update")
         let level = durability ?? context.options.durability
-        let sequence = pipeline.enqueue(level) { batch, sequence in
+        let sequence = pipeline.enqueue(level, alone: operations.contains(where: \.isLong)) { batch, sequence in
             write(operations, into: batch, store, sequence)
         }
         note(operations, sequence)
@@ -148,6 +148,8 @@ extension Database {
                 switch operation {
                 case .put(_, let record, _):
                     record.stored.withUnsafeBytes { batch.put(key: key, record: $0, sequence: sequence) }
+                case .putLong(let value, let header, _):
+                    batch.put(key: key, header: header, ahead: value.ahead, sequence: sequence)
                 case .remove: batch.remove(key: key, sequence: sequence)
                 }
             }
@@ -163,6 +165,7 @@ extension Database {
                 switch operation {
                 case .put(_, let record, _):
                     record.stored.withUnsafeBytes { shard.put(key, hash, stored: $0, sequence: sequence) }
+                case .putLong(let value, let header, _): shard.put(value.take(header), sequence: sequence)
                 case .remove: shard.remove(key, hash, sequence: sequence)
                 }
             }

@@ -183,10 +183,13 @@ package final class Database: @unchecked Sendable {
     var removalRules: RemovalRules { shards[0].lock.withLock { removalRulesLocked } }
 
     /// How many entries LevelDB does not have yet.
-    var dirtyCount: Int {
-        (0..<Shard.count).reduce(0) { sum, index in
-            sum + shard(index).lock.withLock { shard(index).table.dirtyCount }
-        }
+    var dirtyCount: Int { sum { $0.dirtyCount } }
+    /// The bytes in memory of entries that LevelDB does not have yet.
+    var dirtyByteCount: Int { sum { $0.dirtyByteCount } }
+
+    /// Takes every shard's lock in turn.
+    private func sum(_ count: (EntryTable) -> Int) -> Int {
+        (0..<Shard.count).reduce(0) { sum, index in sum + shard(index).lock.withLock { count(shard(index).table) } }
     }
 
     /// Forgets all entries in memory and tells waiting readers that everything changed. Called with all shard locks held.

@@ -41,6 +41,8 @@ package struct EngineOptions: Sendable {
     /// none. Results are the same with and without. Entries that LevelDB does not have yet count against it and cannot be
     /// let go: a checkpoint is due when they take half of this, at least 32 MiB, or ``checkpointBytes`` of journal.
     package var memoryBytes = 16 << 20
+    /// From how many bytes on a record in memory is pinned where it is copied, instead of locked: 1 MiB.
+    package var pinnedBytesMin = 1 << 20
     /// Memory for uncompressed blocks read from tables, shared by all databases, in bytes: 32 MiB.
     package var blockCacheBytes = 32 << 20
     /// Bits per key of the Bloom filter, which spares reads of absent keys; 0 for none.

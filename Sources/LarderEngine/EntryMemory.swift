@@ -40,10 +40,47 @@ struct EntryHead {
     var place: Place
     /// Hits since the entry came to the front of its queue, counted to a small number.
     var frequency: UInt8
+    private var flags: Flags = []
+    /// How many read the record without the lock. The memory stays as it is for them, in the table or not.
+    var pins: UInt8 = 0
+
+    private struct Flags: OptionSet {
+        let rawValue: UInt8
+        static let wasMain = Flags(rawValue: 1)
+        static let isAbsentBelow = Flags(rawValue: 2)
+        static let isOrphan = Flags(rawValue: 4)
+    }
+
+    init(hash: Int, keyCount: Int, capacity: Int) {
+        self.hash = hash
+        stamp = 0
+        indexed = 0
+        self.keyCount = UInt32(keyCount)
+        recordCount = 0
+        self.capacity = UInt32(capacity)
+        place = .nowhere
+        frequency = 0
+    }
+
     /// Whether the entry was in the main queue before it was written.
-    var wasMain: Bool
+    var wasMain: Bool {
+        get { flags.contains(.wasMain) }
+        set { set(.wasMain, newValue) }
+    }
     /// Whether LevelDB is known to have no record of the key.
-    var isAbsentBelow: Bool
+    var isAbsentBelow: Bool {
+        get { flags.contains(.isAbsentBelow) }
+        set { set(.isAbsentBelow, newValue) }
+    }
+    /// Whether the memory belongs to those who have it pinned: the last of them frees it.
+    var isOrphan: Bool {
+        get { flags.contains(.isOrphan) }
+        set { set(.isOrphan, newValue) }
+    }
+
+    private mutating func set(_ flag: Flags, _ isSet: Bool) {
+        if isSet { flags.insert(flag) } else { flags.remove(flag) }
+    }
 }
 
 /// An entry in memory. Valid while it is in its table, and only with the lock of its shard held: everything here reads
@@ -62,11 +99,7 @@ struct EntryPointer: Equatable {
         let total = (headSize + key.count + recordCount + 15) & ~15
         guard let memory = malloc(total) else { fatalError("out of memory: an entry of \(total) bytes") }
         let head = memory.bindMemory(to: EntryHead.self, capacity: 1)
-        head.initialize(
-            to: EntryHead(
-                hash: hash, stamp: 0, newer: nil, older: nil, attachment: nil, indexed: 0,
-                keyCount: UInt32(key.count), recordCount: 0, capacity: UInt32(total - headSize), place: .nowhere,
-                frequency: 0, wasMain: false, isAbsentBelow: false))
+        head.initialize(to: EntryHead(hash: hash, keyCount: key.count, capacity: total - headSize))
         let entry = EntryPointer(head: head)
         if let source = key.baseAddress { entry.bytes.copyMemory(from: source, byteCount: key.count) }
         return entry
@@ -74,8 +107,27 @@ struct EntryPointer: Equatable {
 
     func free() {
         detach()
+        guard head.pointee.pins == 0 else {
+            head.pointee.isOrphan = true
+            return
+        }
         // EntryHead is trivial but for the attachment, which is released.
         Self.free(head)
+    }
+
+    /// Has the key and the record stay where and as they are until ``unpin()``, whatever happens to the key: they can be read
+    /// without the lock.
+    /// - Returns: false when too many have it pinned already.
+    func pin() -> Bool {
+        guard head.pointee.pins < .max else { return false }
+        head.pointee.pins += 1
+        return true
+    }
+
+    /// Ends a ``pin()``. With the lock held again.
+    func unpin() {
+        head.pointee.pins -= 1
+        if head.pointee.pins == 0, head.pointee.isOrphan { Self.free(head) }
     }
 
     private static func free(_ memory: UnsafeMutableRawPointer) {
@@ -102,6 +154,7 @@ struct EntryPointer: Equatable {
 
     /// Whether a record of `count` bytes has room here, without wasting more than it takes.
     func fits(_ count: Int) -> Bool {
+        if head.pointee.pins > 0 { return false }
         let needed = Int(head.pointee.keyCount) + count
         let capacity = Int(head.pointee.capacity)
         return needed <= capacity && (capacity <= 2 * needed || capacity <= 256)

@@ -115,6 +115,18 @@ final class EntryTable {
         return entry
     }
 
+    /// Stores an entry that was made elsewhere and has its stamp and its record, dirty.
+    func put(_ entry: EntryPointer) {
+        let hash = entry.head.pointee.hash
+        guard let found = find(entry.key, hash: hash) else {
+            insert(entry)
+            return active.push(entry, .active)
+        }
+        detach(found)
+        replace(found, entry)
+        makeDirty(entry)
+    }
+
     /// Removes a key, dirty: LevelDB may have it still.
     func remove(_ key: UnsafeRawBufferPointer, hash: Int, stamp: UInt64) {
         let entry = dirtyEntry(key, hash, recordCount: 0)
@@ -206,7 +218,17 @@ final class EntryTable {
         }
         detach(found)
         var entry = found
-        if !found.fits(recordCount) { entry = exchange(found, recordCount: recordCount) }
+        if !found.fits(recordCount) {
+            entry = EntryPointer.make(found.key, hash: hash, recordCount: recordCount)
+            entry.head.pointee.stamp = found.head.pointee.stamp
+            replace(found, entry)
+        }
+        makeDirty(entry)
+        return entry
+    }
+
+    /// Puts an entry that is about to change, or has, into one of the dirty lists.
+    private func makeDirty(_ entry: EntryPointer) {
         switch entry.head.pointee.place {
         // Stays for the checkpoint that comes to it: that one sees by the stamp that it changed.
         case .active, .written: break
@@ -215,13 +237,10 @@ final class EntryTable {
             unlink(entry)
             active.push(entry, .active)
         }
-        return entry
     }
 
-    /// Other memory for an entry, with room for a record of `recordCount` bytes, in the same place of the same list.
-    private func exchange(_ old: EntryPointer, recordCount: Int) -> EntryPointer {
-        let new = EntryPointer.make(old.key, hash: old.head.pointee.hash, recordCount: recordCount)
-        new.head.pointee.stamp = old.head.pointee.stamp
+    /// Other memory for an entry, in the same place of the same list. The stamp and the record are the caller's matter.
+    private func replace(_ old: EntryPointer, _ new: EntryPointer) {
         new.head.pointee.indexed = old.head.pointee.indexed
         new.head.pointee.frequency = old.head.pointee.frequency
         new.head.pointee.wasMain = old.head.pointee.wasMain
@@ -236,7 +255,6 @@ final class EntryTable {
         slots[slot(of: old)].entry = new
         byteCount += new.byteCount - old.byteCount
         old.free()
-        return new
     }
 
     func unlink(_ entry: EntryPointer) {

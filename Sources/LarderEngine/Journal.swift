@@ -41,6 +41,8 @@ final class Journal: @unchecked Sendable {
     /// Everything up to it is on the disk.
     var syncedSequence: UInt64 = 0
     var nextNumber: UInt64 = 1
+    /// By which files that are written ahead get different names.
+    var aheadCount = 0
     /// Whether the segments that were found have been read.
     var isRead: Bool
     var damage: JournalDamage?
@@ -62,7 +64,11 @@ final class Journal: @unchecked Sendable {
         segments = []
         for name in try FileSystem.list(directory) {
             // Other names are not ours; a segment that was not finished is written over.
-            guard let number = JournalFormat.number(ofFile: name) else { continue }
+            guard let number = JournalFormat.number(ofFile: name) else {
+                // Written ahead of a commit that did not come. If it stays, the next start removes it.
+                if JournalAhead.isName(name) { try? files.unlink(directory + "/" + name) }
+                continue
+            }
             let path = directory + "/" + name
             segments.append(JournalSegment(number: number, path: path, foundBytes: FileSystem.size(path)))
         }
@@ -77,7 +83,20 @@ final class Journal: @unchecked Sendable {
     var activeByteCount: Int { lock.withLock { active?.liveBytes ?? 0 } }
 
     /// Bytes of all segments.
-    var liveByteCount: Int { lock.withLock { segments.reduce(0) { $0 + $1.liveBytes } } }
+    var liveByteCount: Int { byteCounts.live }
+
+    /// What a segment of one long frame counts at most in ``byteCounts``: what a group of ordinary writes takes, or more.
+    private var countedBytesMax: Int { max(segmentBytes, 8 << 20) }
+
+    /// Bytes of all segments, and those of them that are not the rest of a long frame.
+    var byteCounts: (live: Int, counted: Int) {
+        lock.withLock {
+            segments.reduce(into: (0, 0)) { counts, segment in
+                counts.0 += segment.liveBytes
+                counts.1 += min(segment.liveBytes, countedBytesMax)
+            }
+        }
+    }
 
     /// The number of the segment that is being written.
     var activeNumber: UInt64? { lock.withLock { active?.number } }
@@ -101,6 +120,7 @@ final class Journal: @unchecked Sendable {
         guard batch.firstSequence > last else {
             throw FileError(operation: "append to", path: directory, number: EINVAL)
         }
+        if let ahead = batch.ahead { return try append(batch, ahead, syncedSequence: synced) }
         let segment: JournalSegment
         if let current, !current.hasFrames || current.liveBytes + batch.byteCount <= segmentBytes {
             segment = current
@@ -115,13 +135,16 @@ final class Journal: @unchecked Sendable {
             takeBack(segment, to: offset)
             throw error
         }
-        lock.withLock {
-            segment.byteCount = offset + frame.count
-            segment.lastSequence = batch.lastSequence
-            segment.hasFrames = true
-            sequenceBefore = lastSequence
-            lastSequence = batch.lastSequence
-        }
+        lock.withLock { note(batch, in: segment, end: offset + frame.count) }
+    }
+
+    /// Notes that a group was written. Called with `lock` held.
+    func note(_ batch: JournalBatch, in segment: JournalSegment, end: Int) {
+        segment.byteCount = end
+        segment.lastSequence = batch.lastSequence
+        segment.hasFrames = true
+        sequenceBefore = lastSequence
+        lastSequence = batch.lastSequence
     }
 
     /// Reads what was found, if nobody has.
@@ -156,13 +179,10 @@ final class Journal: @unchecked Sendable {
     /// Begins a segment. Its file gets its name with a full header in it, so that the end of the process leaves nothing
     /// or a good header. The directory is synced by ``sync()``.
     private func makeSegment() throws(FileError) -> JournalSegment {
-        let (number, former, sequence) = lock.withLock { (nextNumber, segments.last, lastSequence) }
-        let path = directory + "/" + JournalFormat.fileName(number)
-        let header = JournalSegmentHeader(
-            number: number, formerNumber: former?.number ?? 0, formerBytes: UInt64(former?.liveBytes ?? 0),
-            formerSequence: sequence)
+        let header = nextHeader
+        let path = directory + "/" + JournalFormat.fileName(header.number)
         let temporary = path + ".new"
-        let segment = JournalSegment(number: number, path: path, file: try files.create(temporary))
+        let segment = JournalSegment(number: header.number, path: path, file: try files.create(temporary))
         do throws(FileError) {
             try files.write(header.bytes, to: segment.file, path: temporary)
             try files.rename(temporary, to: path)
@@ -171,12 +191,24 @@ final class Journal: @unchecked Sendable {
             try? files.unlink(temporary)
             throw error
         }
-        lock.withLock {
-            segments.append(segment)
-            active = segment
-            nextNumber = number + 1
-        }
+        lock.withLock { add(segment) }
         return segment
+    }
+
+    /// The header of the segment that comes next.
+    var nextHeader: JournalSegmentHeader {
+        lock.withLock {
+            JournalSegmentHeader(
+                number: nextNumber, formerNumber: segments.last?.number ?? 0,
+                formerBytes: UInt64(segments.last?.liveBytes ?? 0), formerSequence: lastSequence)
+        }
+    }
+
+    /// Takes a segment that was made as the one that is being written. Called with `lock` held.
+    func add(_ segment: JournalSegment) {
+        segments.append(segment)
+        active = segment
+        nextNumber = segment.number + 1
     }
 
     /// Ends the segment that is being written; syncs nothing. The next append begins a new one.

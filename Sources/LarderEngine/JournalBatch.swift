@@ -28,15 +28,17 @@ final class JournalBatch: @unchecked Sendable {
     private var capacity = 0
     private var end = JournalFormat.frameHeaderBytes
     private var selectedNumber: Int?
+    /// The end of the last record, which is in its file already. Nothing can follow it.
+    private(set) var ahead: JournalAhead?
 
     deinit { free(memory) }
 
     var isEmpty: Bool { operationCount == 0 && defect == 0 }
 
     /// Bytes of the frame as far as it is written, its header included.
-    var byteCount: Int { end }
+    var byteCount: Int { end + (ahead?.byteCount ?? 0) }
 
-    /// Bytes of the operations.
+    /// Bytes of the operations that are to be written yet.
     var payloadByteCount: Int { end - JournalFormat.frameHeaderBytes }
 
     /// Bytes of memory held.
@@ -90,6 +92,28 @@ final class JournalBatch: @unchecked Sendable {
         copy(payload, to: place + 9 + key.count + headerCount)
     }
 
+    /// As ``put(key:header:payload:sequence:)``, for a payload that is in its file already. It has to be the first operation,
+    /// and is the last.
+    func put(key: UnsafeRawBufferPointer, header: RecordHeader, ahead: JournalAhead, sequence: UInt64) {
+        let headerCount = header.byteCount
+        guard key.count <= JournalFormat.keyBytesMax, ahead.byteCount <= JournalFormat.recordBytesMax - headerCount,
+            payloadByteCount + 9 + key.count + headerCount == ahead.bytesBefore
+        else { return fail(EINVAL) }
+        let count = headerCount + ahead.byteCount
+        guard note(sequence), let place = reserve(9 + key.count + headerCount) else { return }
+        place.storeBytes(of: JournalFormat.Kind.put, as: UInt8.self)
+        place.storeBytes(of: UInt32(truncatingIfNeeded: key.count).bigEndian, toByteOffset: 1, as: UInt32.self)
+        place.storeBytes(of: UInt32(truncatingIfNeeded: count).bigEndian, toByteOffset: 5, as: UInt32.self)
+        copy(key, to: place + 9)
+        header.write(to: place + 9 + key.count)
+        self.ahead = ahead
+    }
+
+    /// What stands in a frame's payload before the payload of its first record.
+    static func bytesBefore(database: String, keyCount: Int, headerCount: Int) -> Int {
+        10 + database.utf8.count + 9 + keyCount + headerCount
+    }
+
     /// Adds "the key has no record now".
     func remove(key: UnsafeRawBufferPointer, sequence: UInt64) {
         guard key.count <= JournalFormat.keyBytesMax else { return fail(EMSGSIZE) }
@@ -107,6 +131,7 @@ final class JournalBatch: @unchecked Sendable {
         defect = 0
         end = JournalFormat.frameHeaderBytes
         selectedNumber = nil
+        ahead = nil
         if !changes.isEmpty { changes = [] }
         if capacity > Self.keptBytesMax {
             free(memory)
@@ -116,14 +141,15 @@ final class JournalBatch: @unchecked Sendable {
     }
 
     /// Completes the frame for its place in the journal.
-    /// - Returns: all of its bytes, valid until the batch is changed; nil for one without operations or defective.
+    /// - Returns: all of its bytes, but for those that are in their file already; valid until the batch is changed. nil for
+    ///   one without operations or defective.
     func seal(segment: UInt64, offset: Int, syncedSequence: UInt64) -> UnsafeRawBufferPointer? {
         guard operationCount > 0, defect == 0, let memory else { return nil }
         let frame = UnsafeMutableRawBufferPointer(start: memory, count: end)
         let header = JournalFrameHeader(
-            payloadBytes: end - JournalFormat.frameHeaderBytes, firstSequence: firstSequence,
+            payloadBytes: byteCount - JournalFormat.frameHeaderBytes, firstSequence: firstSequence,
             lastSequence: lastSequence, syncedSequence: syncedSequence)
-        header.seal(frame, segment: segment, offset: offset)
+        header.seal(frame, segment: segment, offset: offset, ahead: ahead)
         return UnsafeRawBufferPointer(frame)
     }
 
@@ -134,7 +160,7 @@ final class JournalBatch: @unchecked Sendable {
     }
 
     @inline(__always) private func note(_ sequence: UInt64) -> Bool {
-        guard selectedNumber != nil, sequence >= lastSequence, sequence > 0 else {
+        guard selectedNumber != nil, ahead == nil, sequence >= lastSequence, sequence > 0 else {
             fail(EINVAL)
             return false
         }

@@ -27,6 +27,8 @@ final class JournalKeeper: @unchecked Sendable {
     private var era: UInt64 = 0
     private var lastSequence: UInt64 = 0
     private let liveBytes = Atomic<Int>(0)
+    /// As `liveBytes`, without the rest of long frames.
+    private let countedBytes = Atomic<Int>(0)
     private let unsynced = Atomic<Bool>(false)
     private let syncing = Atomic<Bool>(false)
     private let needsCheckpoint = Atomic<Bool>(false)
@@ -54,7 +56,7 @@ final class JournalKeeper: @unchecked Sendable {
         try context.options.beforeCommit?()
         do throws(FileError) {
             try lock.withLock { () throws(FileError) in
-                defer { liveBytes.store(journal.liveByteCount, ordering: .relaxed) }
+                defer { countBytes() }
                 try journal.append(batch)
                 if level == .always {
                     do throws(FileError) {
@@ -80,13 +82,37 @@ final class JournalKeeper: @unchecked Sendable {
         if isTooMuch { onFull() }
     }
 
+    /// Writes the payload of a long record ahead of its commit. May take long.
+    func writeAhead(_ payload: UnsafeRawBufferPointer, bytesBefore: Int, isSynced: Bool) throws(LarderError)
+        -> JournalAhead
+    {
+        do throws(FileError) {
+            return try journal.writeAhead(payload, bytesBefore: bytesBefore, isSynced: isSynced)
+        } catch {
+            throw LarderError(
+                .commitFailed, "the write was not committed: \(error.description)", operation: "commit",
+                underlying: error)
+        }
+    }
+
     /// Whether appending may take long, because an fsync is under way.
     var isBusy: Bool { syncing.load(ordering: .relaxed) }
-    /// Whether so much waits for LevelDB that writers should wait.
-    var isFull: Bool {
-        liveBytes.load(ordering: .relaxed) > max(1 << 20, 2 * context.options.checkpointBytes)
-            || context.memory.isFullOfDirty
+    private func countBytes() {
+        let counts = journal.byteCounts
+        liveBytes.store(counts.live, ordering: .relaxed)
+        countedBytes.store(counts.counted, ordering: .relaxed)
     }
+
+    /// Whether so much waits for LevelDB that writers should wait. Of a long record, or a long commit unit, a part counts
+    /// only: nobody waits because of what another has stored, as long as that is not more than one of the longest.
+    var isFull: Bool {
+        let (live, counted) = (liveBytes.load(ordering: .relaxed), countedBytes.load(ordering: .relaxed))
+        return counted > bytesMax || live > bytesMax + Record.payloadBytesMax
+            || context.memory.isFullOfDirty(besides: live - counted)
+    }
+    /// Whether so much waits for LevelDB that those should wait who store long records.
+    var isFullForLong: Bool { liveBytes.load(ordering: .relaxed) > bytesMax || isFull }
+    private var bytesMax: Int { max(1 << 20, 2 * context.options.checkpointBytes) }
     /// Whether a checkpoint is due.
     var isDue: Bool { isTooMuch || isWanted }
     /// Whether a checkpoint was asked for that puts everything into LevelDB.
@@ -159,7 +185,7 @@ final class JournalKeeper: @unchecked Sendable {
         do throws(FileError) {
             return try removal.withLock { () throws(FileError) in
                 guard isCurrent(cut) else { return false }
-                defer { liveBytes.store(journal.liveByteCount, ordering: .relaxed) }
+                defer { countBytes() }
                 try journal.removeSegments(upTo: cut.segment)
                 return true
             }
@@ -222,7 +248,7 @@ final class JournalKeeper: @unchecked Sendable {
         let behind = max(report.lastSequence, UInt64(max(0, context.time.now())) << 16)
         journal.begin(behind: behind)
         lastSequence = report.lastSequence
-        liveBytes.store(journal.liveByteCount, ordering: .relaxed)
+        countBytes()
         return behind
     }
 

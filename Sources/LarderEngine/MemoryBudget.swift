@@ -63,8 +63,8 @@ final class MemoryBudget: @unchecked Sendable {
 
     /// Whether so much is dirty that a checkpoint is due.
     var isCheckpointDue: Bool { dirty.load(ordering: .relaxed) > dirtyBytesMax }
-    /// Whether so much is dirty that writers should wait for the checkpoint.
-    var isFullOfDirty: Bool { dirty.load(ordering: .relaxed) > 2 * dirtyBytesMax }
+    /// Whether so much is dirty, besides so many bytes, that writers should wait for the checkpoint.
+    func isFullOfDirty(besides bytes: Int) -> Bool { dirty.load(ordering: .relaxed) - bytes > 2 * dirtyBytesMax }
 
     /// The bytes that entries take now, exactly. Takes every shard's lock in turn.
     func measure() -> Int {

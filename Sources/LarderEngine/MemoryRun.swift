@@ -103,6 +103,8 @@ struct DatabaseView<Below: Sendable>: Sendable {
 extension Database {
     /// Entries that are copied with all shards locked, at most, unless the disk takes no writes.
     static let copiedMax = 4096
+    /// The same of their bytes: 16 MiB.
+    static let copiedBytesMax = 16 << 20
 
     /// Takes a view of everything applied before the call, and waits until that is committed. May block.
     /// - Parameters:
@@ -118,7 +120,7 @@ extension Database {
         while true {
             guard let store = try readableStore(appliedState, operation) else { return nil }
             // If that fails, more has to be copied.
-            if dirtyCount > Self.copiedMax { _ = try? checkpointer.flush(self) }
+            if dirtyCount > Self.copiedMax || dirtyByteCount > Self.copiedBytesMax { _ = try? checkpointer.flush(self) }
             let before = checkpointer.takenBack
             func take() throws(LarderError) -> DatabaseView<Below>? {
                 try withAllShards { () throws(LarderError) in

@@ -80,6 +80,14 @@ final class Shard: @unchecked Sendable {
         changed(key, hash)
     }
 
+    /// Stores an entry that has its record, dirty. It belongs to the table from now on.
+    func put(_ entry: EntryPointer, sequence: UInt64) {
+        entry.head.pointee.stamp = sequence
+        table.put(entry)
+        counters.writes += 1
+        changed(entry.key, entry.head.pointee.hash)
+    }
+
     /// Removes a key, dirty.
     func remove(_ key: UnsafeRawBufferPointer, _ hash: Int, sequence: UInt64) {
         table.remove(key, hash: hash, stamp: sequence)

@@ -90,6 +90,20 @@ package struct Update {
         put(index, Record(header, payload: payload))
     }
 
+    /// As ``put(_:payload:rule:codec:)``, where the payload may have been written ahead: then this is all that the update
+    /// does, and it is not asked for the entry afterwards.
+    /// - Parameter long: what was made of the payload; nil where that was not worth it.
+    package mutating func put(
+        _ index: Int, payload: UnsafeRawBufferPointer, long: LongValue?, rule: DeadlineRule = .governed,
+        codec: Codec = .raw
+    ) {
+        let header = RecordHeader(storedAt: now, rule: rule, codec: codec, generation: generation)
+        guard let long, long.headerCount == header.byteCount, keys == [long.key], operations.isEmpty else {
+            return put(index, payload: payload, rule: rule, codec: codec)
+        }
+        operations.append(.putLong(long, header, changeNote(index)))
+    }
+
     /// Stores the record of another key, or of another database: its storedAt, its rule and its codec stay.
     package mutating func place(_ index: Int, _ record: Record) {
         guard record.header.generation != generation else { return put(index, record) }

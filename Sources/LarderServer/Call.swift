@@ -123,19 +123,23 @@ struct Call {
     /// Replies with the payload of the fresh entry of a key, or null.
     mutating func replyWithValue(_ index: Int) throws(CommandError) {
         let replies = session.replyMemory
-        if try !read(index, { _, payload in replies.pointee.bulk(payload) }) { replies.pointee.null() }
+        // What is long is copied where nobody waits for it.
+        let isFresh = try read(index, below: Limits.loopBytesMax) { _, payload in replies.pointee.bulk(payload) }
+        if !isFresh { replies.pointee.null() }
     }
 
     /// Reads the key that is the word at `index`, from the connection's snapshot if it has one open.
-    /// - Parameter body: called with the fresh entry, if there is one. Copies what it needs, and calls nothing.
+    /// - Parameters:
+    ///   - bytesMax: longer entries are not read on an event loop.
+    ///   - body: called with the fresh entry, if there is one. Copies what it needs, and calls nothing.
     /// - Returns: whether there is one.
     @discardableResult
-    mutating func read(_ index: Int, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void)
-        throws(CommandError) -> Bool
-    {
-        guard session.tracksReads else { return try readEntry(index, body) }
+    mutating func read(
+        _ index: Int, below bytesMax: Int = .max, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
+    ) throws(CommandError) -> Bool {
+        guard session.tracksReads else { return try readEntry(index, below: bytesMax, body) }
         var found: RecordHeader?
-        let isFresh = try readEntry(index) { header, payload in
+        let isFresh = try readEntry(index, below: bytesMax) { header, payload in
             found = header
             body(header, payload)
         }
@@ -143,9 +147,9 @@ struct Call {
         return isFresh
     }
 
-    private mutating func readEntry(_ index: Int, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void)
-        throws(CommandError) -> Bool
-    {
+    private mutating func readEntry(
+        _ index: Int, below bytesMax: Int, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
+    ) throws(CommandError) -> Bool {
         let key = try key(index)
         let open = try session.snapshot()
         if let run {
@@ -158,16 +162,24 @@ struct Call {
             if open != nil { throw cold() }
             var found = QuickRead.cold
             do throws(LarderError) {
-                found = try database.readQuickly(bytes(index), now: now, ticket: &ticket, body)
+                found = try database.readQuickly(
+                    bytes(index), now: now, below: bytesMax, ticket: &ticket, body)
             } catch {
                 throw CommandError(error)
             }
             if found == .cold { throw cold() }
             return found == .hit
         }
-        guard let record = try read(key, open) else { return false }
-        record.withPayload { body(record.header, $0) }
-        return true
+        if let open {
+            guard let record = try read(key, open) else { return false }
+            record.withPayload { body(record.header, $0) }
+            return true
+        }
+        do throws(LarderError) {
+            return try database.read(bytes(index), now: now, ticket: &ticket, body)
+        } catch {
+            throw CommandError(error)
+        }
     }
 
     private static let snapshotIsOpen = CommandError(
@@ -262,6 +274,39 @@ struct Call {
             throw CommandError(error)
         }
         return try committed(result, ticket)
+    }
+
+    /// Stores the words from `first` on, keys and values in turn; the reply waits until all of it is committed.
+    mutating func putPairs(from first: Int) throws(CommandError) {
+        let keys = try keys(from: first, step: 2)
+        let values = keys.indices.map { bytes(first + 2 * $0 + 1) }
+        guard !isInTransaction, !server.notifier.needsFormer else {
+            try update(keys, loading: false) { update in
+                for (index, value) in values.enumerated() { update.put(index, payload: value) }
+            }
+            return
+        }
+        do throws(LarderError) {
+            depends(
+                on: try database.setBlindly(
+                    keys, payloads: values, now: now,
+                    origin: WriteOrigin(tag: spec?.tag.rawValue ?? 0, client: session.id)))
+        } catch {
+            throw CommandError(error)
+        }
+    }
+
+    /// Prepares a long value for an update of this key alone; nil for one that is not long. Takes as long as the disk needs.
+    mutating func writeAhead(_ value: UnsafeRawBufferPointer, _ key: Key, rule: DeadlineRule = .governed)
+        throws(CommandError) -> LongValue?
+    {
+        // A long command does not run where it must not block; a transaction is bounded.
+        guard value.count >= Database.longValueBytesMin, mayBlock, !isInTransaction else { return nil }
+        do throws(LarderError) {
+            return try database.writeAhead(value, key, rule: rule)
+        } catch {
+            throw CommandError(error)
+        }
     }
 
     /// The result of a change, for which the reply is to wait.

@@ -40,10 +40,12 @@ extension CommandTable {
 
 enum StoringCommands {
     @Sendable static func setnx(_ call: inout Call) throws(CommandError) -> Outcome {
+        let key = try call.key(1)
         let value = call.bytes(2)
-        let isStored = try call.update([try call.key(1)], loading: true, headersOnly: true) { update -> Bool in
+        let long = try call.writeAhead(value, key)
+        let isStored = try call.update([key], loading: true, headersOnly: true) { update -> Bool in
             guard update.current(0) == nil else { return false }
-            update.put(0, payload: value)
+            update.put(0, payload: value, long: long)
             return true
         }
         call.session.replies.integer(isStored ? 1 : 0)
@@ -52,19 +54,23 @@ enum StoringCommands {
 
     static func set(_ call: inout Call, _ name: String, _ form: ExpiryForm) throws(CommandError) -> Outcome {
         let deadline = try form.deadline(try call.integer(2), now: call.now, command: name, positive: true)
+        let key = try call.key(1)
         let value = call.bytes(3)
-        try call.update([try call.key(1)], loading: false) { update in
-            update.put(0, payload: value, rule: .own(deadline))
+        let long = try call.writeAhead(value, key, rule: .own(deadline))
+        try call.update([key], loading: false) { update in
+            update.put(0, payload: value, long: long, rule: .own(deadline))
         }
         call.session.replies.simple("OK")
         return .done
     }
 
     @Sendable static func getset(_ call: inout Call) throws(CommandError) -> Outcome {
+        let key = try call.key(1)
         let value = call.bytes(2)
-        let former = try call.update([try call.key(1)], loading: true) { update -> Record? in
+        let long = try call.writeAhead(value, key)
+        let former = try call.update([key], loading: true) { update -> Record? in
             let former = update.current(0)
-            update.put(0, payload: value)
+            update.put(0, payload: value, long: long)
             return former
         }
         call.session.reply(former)

@@ -58,11 +58,7 @@ enum StringCommands {
 
     @Sendable static func mset(_ call: inout Call) throws(CommandError) -> Outcome {
         guard call.count % 2 == 1 else { throw .arity("mset") }
-        let keys = try call.keys(from: 1, step: 2)
-        let values = (0..<keys.count).map { call.bytes(2 * $0 + 2) }
-        try call.update(keys, loading: false) { update in
-            for (index, value) in values.enumerated() { update.put(index, payload: value) }
-        }
+        try call.putPairs(from: 1)
         call.session.replies.simple("OK")
         return .done
     }
@@ -77,10 +73,13 @@ enum StringCommands {
         let options = try SetOptions(call)
         let key = try call.key(1)
         let value = call.bytes(2)
+        let long = try options.rule(nil, now: call.now).flatMap { rule throws(CommandError) in
+            try call.writeAhead(value, key, rule: rule)
+        }
         guard options.needsCurrent else {
             try call.update([key], loading: false) { update in
                 if let rule = options.rule(nil, now: update.now) {
-                    update.put(0, payload: value, rule: rule, codec: options.codec)
+                    update.put(0, payload: value, long: long, rule: rule, codec: options.codec)
                 } else {
                     update.remove(0)
                 }
@@ -93,7 +92,7 @@ enum StringCommands {
             guard options.condition.allows(former) else { return (former, false) }
             if options.keepsDeadline { update.origin.tag = WriteTag.setKeeping.rawValue }
             if let rule = options.rule(former, now: update.now) {
-                update.put(0, payload: value, rule: rule, codec: options.codec)
+                update.put(0, payload: value, long: long, rule: rule, codec: options.codec)
             } else {
                 update.remove(0)
             }

@@ -264,7 +264,8 @@ final class Connection {
         progress = .away
         let limits = eventLoop.server.limits
         let outputMax = session.pendingOutput + Self.flushBytes
-        eventLoop.coldWorkers.submit { [eventLoop, session] in
+        let pools = eventLoop.pools
+        (session.isCommandLong ? pools.long : pools.cold).submit { [eventLoop, session] in
             session.server.beforeColdSlice?()
             let until = session.server.engine.monotonic() + limits.coldSliceMilliseconds
             let pause = session.runBlocking(
@@ -287,13 +288,13 @@ final class Connection {
 
     private func submit(_ work: @escaping DeferredWork) {
         let version = session.replies.version
-        eventLoop.workers.submit { [eventLoop, id = session.id] in
+        eventLoop.pools.slow.submit { [eventLoop, id = session.id] in
             eventLoop.send(.finished(id, Session.WorkResult(work, version: version)))
         }
     }
 
     private func prepare(_ database: Database, _ forWriting: Bool) {
-        eventLoop.workers.submit { [eventLoop, id = session.id] in
+        eventLoop.pools.slow.submit { [eventLoop, id = session.id] in
             var failure: LarderError?
             do throws(LarderError) { try database.prepare(forWriting: forWriting) } catch { failure = error }
             eventLoop.send(.prepared(id, failure))

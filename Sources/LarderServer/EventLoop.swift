@@ -23,10 +23,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     }
 
     let server: ServerState
-    /// For what may take long.
-    let workers: WorkerPool
-    /// For commands that must read the disk.
-    let coldWorkers: WorkerPool
+    let pools: WorkerPools
     let log: Log
     let loop: UnsafeMutablePointer<uv_loop_t>
     private let wakeUp: UnsafeMutablePointer<uv_async_t>
@@ -73,10 +70,9 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
 
     private static let tickMilliseconds: UInt64 = 100
 
-    init(server: ServerState, workers: WorkerPool, coldWorkers: WorkerPool, log: Log) {
+    init(server: ServerState, pools: WorkerPools, log: Log) {
         self.server = server
-        self.workers = workers
-        self.coldWorkers = coldWorkers
+        self.pools = pools
         self.log = log
         commandCounter = server.statistics.newCounter()
         pushes = PushQueue(server.pubsub.pending)

@@ -98,7 +98,7 @@ package enum ProtocolPage {
             ("writes waiting to be committed", "\(EngineOptions().pendingBytesMax) bytes, then commands wait"),
             (
                 "committed writes waiting to be put into LevelDB",
-                "\(2 * EngineOptions().checkpointBytes) bytes of journal, then commands wait; "
+                "\(2 * EngineOptions().checkpointBytes) bytes of journal, besides one long value, then commands wait; "
                     + "an error while checkpoints fail"
             ),
             (
@@ -181,10 +181,11 @@ package enum ProtocolPage {
     private static let largeValues = """
 
         A large value is in memory more than once for a while. Measured with 512 MiB (Linux, jemalloc, `--durability os`,
-        beyond what the daemon took before): three times while `SET` runs (the request, the journal's frame, the entry),
-        four times for some seconds when it is then written into LevelDB (the entry, a copy, LevelDB's batch, its memtable),
-        and once, in LevelDB's memtable, until the next write to that database. `GET` of it takes it twice more (what LevelDB
-        gives and the reply) until the reply is sent. Values longer than a 32nd of `--memory` are not kept in the memory
+        beyond what the daemon took before): twice while `SET` runs (the request and the entry), three times for some seconds
+        when it is then written into LevelDB (the entry, LevelDB's batch, its memtable), and at most once, in LevelDB's
+        memtable, until the next write to that database. `GET` of it takes it once more (the reply) while it is in memory, and
+        twice (what LevelDB gives and the reply) afterwards. `SET`, `SETEX`, `PSETEX`, `SETNX` and `GETSET` of 4 MiB and more
+        run one after the other, and each waits until the journal has room for it: other commands do not wait. Values longer than a 32nd of `--memory` are not kept in the memory
         tier. Commands that change such a value in place (`APPEND`, `SETRANGE`) have the former one beside it.
 
         """

@@ -107,11 +107,11 @@ package enum Server {
         } catch {
             throw .larder(error)
         }
-        let workers = WorkerPool(name: "larder-work", threads: 2)
+        let pools = WorkerPools(coldThreads: configuration.limits.coldThreads)
+        let workers = pools.slow
         state.runInBackground { workers.submit($0) }
-        let coldWorkers = WorkerPool(name: "larder-cold", threads: max(1, configuration.limits.coldThreads))
         let loops = (0..<max(1, min(64, configuration.threads))).map { _ in
-            EventLoop(server: state, workers: workers, coldWorkers: coldWorkers, log: log)
+            EventLoop(server: state, pools: pools, log: log)
         }
         let listener = Listener(descriptor, loops: loops, server: state, log: log)
         if configuration.handlesSignals { ProcessSettings.unblockStopSignals() }
@@ -151,8 +151,7 @@ package enum Server {
         onReady { stopper.stop($0) }
         loops[0].run()
         for thread in threads { thread.join() }
-        workers.stop()
-        coldWorkers.stop()
+        pools.stop()
         withExtendedLifetime((listener, signals, loops)) {}
     }
 

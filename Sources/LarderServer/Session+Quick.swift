@@ -86,14 +86,14 @@ extension Session {
     /// Reads the key that is the argument at 1.
     @inline(__always)
     private func readQuickly(
-        _ arguments: RequestArguments, _ now: Int64, _ ticket: inout CommitTicket,
+        _ arguments: RequestArguments, _ now: Int64, below bytesMax: Int, _ ticket: inout CommitTicket,
         _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) -> Found {
         let key = arguments[1]
         guard seesCurrent, key.count <= Key.bytesMax else { return .unknown }
         return quickDatabase._withUnsafeGuaranteedRef { database in
             do throws(LarderError) {
-                return Found(try database.readQuickly(key, now: now, ticket: &ticket, body))
+                return Found(try database.readQuickly(key, now: now, below: bytesMax, ticket: &ticket, body))
             } catch {
                 return .unknown
             }
@@ -104,7 +104,9 @@ extension Session {
         let replies = replyMemory
         let start = sentBytes + replies.pointee.count
         var ticket = CommitTicket.none
-        switch readQuickly(arguments, now, &ticket, { _, payload in replies.pointee.bulk(payload) }) {
+        switch readQuickly(
+            arguments, now, below: Limits.loopBytesMax, &ticket, { _, payload in replies.pointee.bulk(payload) })
+        {
         case .hit: break
         case .miss: replies.pointee.null()
         case .unknown: return false
@@ -116,7 +118,7 @@ extension Session {
     private func existsQuickly(_ arguments: RequestArguments, _ now: Int64) -> Bool {
         let start = sentBytes + replyMemory.pointee.count
         var ticket = CommitTicket.none
-        switch readQuickly(arguments, now, &ticket, { _, _ in }) {
+        switch readQuickly(arguments, now, below: .max, &ticket, { _, _ in }) {
         case .hit: replyMemory.pointee.integer(1)
         case .miss: replyMemory.pointee.integer(0)
         case .unknown: return false

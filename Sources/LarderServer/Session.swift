@@ -354,6 +354,9 @@ package final class Session: @unchecked Sendable {
         return .prepare(database, forWriting: forWriting)
     }
 
+    /// Whether the command that is to run next is so long that it may have to wait until the disk takes it.
+    var isCommandLong: Bool { hasCommand && commandBytes >= Database.longValueBytesMin }
+
     /// Bytes of the current command from its first word to its last.
     private var commandBytes: Int {
         let (first, last) = (parser.argument(0), parser.argument(parser.argumentCount - 1))

@@ -1,7 +1,24 @@
 import Threading
 
-/// Threads for what may block. The server has two pools: one for what may take long (scans, counting, purging, opening
-/// files), and one for commands that must read an entry from the disk, which do not wait behind those.
+/// The server's threads for what may block. None of them waits behind the others.
+struct WorkerPools: Sendable {
+    /// For what may take long: scans, counting, purging, opening files.
+    let slow = WorkerPool(name: "larder-work", threads: 2)
+    /// For commands that must read an entry from the disk, and what would hold up an event loop for some milliseconds.
+    let cold: WorkerPool
+    /// For commands that are long themselves, which may wait for the disk to take what others stored before: one after the
+    /// other.
+    let long = WorkerPool(name: "larder-long", threads: 1)
+
+    init(coldThreads: Int) { cold = WorkerPool(name: "larder-cold", threads: max(1, coldThreads)) }
+
+    /// Finishes what is queued and ends the threads.
+    func stop() {
+        for pool in [slow, cold, long] { pool.stop() }
+    }
+}
+
+/// Threads that run what is submitted.
 ///
 /// The queue is bounded by the number of connections, since each has at most one piece of work under way.
 ///

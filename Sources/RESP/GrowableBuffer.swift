@@ -49,7 +49,9 @@ struct GrowableBuffer: ~Copyable {
     /// Makes at least `room` bytes free behind the live ones.
     ///
     /// Memory grows by doubling. While `expected`, the number of live bytes at which a message that is under way
-    /// will be complete, is not reached, it does not grow beyond what that message needs.
+    /// will be complete, is not reached, it does not grow beyond what that message needs. Once a 16th of a message is
+    /// there, and it is long, memory for all of it is asked for at once: to move hundreds of megabytes again and again
+    /// holds up whoever waits for this thread, and pages that are not written to cost nothing.
     mutating func reserve(_ room: Int, expected: Int = 0) {
         if capacity - tail >= room {
             if count > 0 || capacity <= Self.keptBytesMax { return }
@@ -71,7 +73,8 @@ struct GrowableBuffer: ~Copyable {
             tail = live
         } else {
             let doubled = live * 2
-            let target = live < expected ? min(doubled, expected + room) : doubled
+            let isWellUnderWay = live >= Self.keptBytesMax && live >= expected / 16
+            let target = live < expected ? isWellUnderWay ? expected + room : min(doubled, expected + room) : doubled
             move(toCapacity: max(needed, target))
         }
     }

@@ -2,7 +2,7 @@
 //
 // - State is kept between reads: nothing is parsed twice, and no byte is searched for a line end twice.
 // - Lengths are compared with their limits before anything is computed from them.
-// - Memory grows with the bytes that arrived, not with what a header promises.
+// - Memory grows with the bytes that arrived, not with what a header promises: to 16 times of them at most.
 
 /// Splits a stream of bytes into commands: inline commands and arrays of bulk strings, as Redis reads them.
 ///

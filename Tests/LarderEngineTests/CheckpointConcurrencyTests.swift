@@ -30,6 +30,7 @@ import Threading
                             Array(value.utf8).withUnsafeBytes { update.put(place, payload: $0) }
                         }
                     }
+                    if round % 4 == 0 { try shared.putAhead(keys[0], value) }
                     try look(shared, keys, round)
                     if round % 10 == index { try own(round) }
                     if round % 25 == 0 { try removeAndPutBack(shared, keys, value) }
@@ -91,6 +92,7 @@ import Threading
             $0.checkpointBytes = 4000
             $0.journalSegmentBytes = 2000
             $0.memoryBytes = memoryBytes
+            $0.pinnedBytesMin = 500
             $0.writeBufferBytes = 64 << 10
         }
         let engine = try larder.engine()

@@ -34,6 +34,25 @@ import Testing
         }
     }
 
+    /// Of two parts, whatever their lengths.
+    @Test func checksumsOfPartsCombine() {
+        var random = SeededGenerator(seed: testSeed())
+        let bytes = random.bytes(count: 70_000)
+        bytes.withUnsafeBytes { all in
+            for count in Array(0..<20) + [255, 256, 4095, 65_535, 65_536, 70_000] {
+                for half in [0, 1, count / 2, count].map({ min($0, count) }) + [
+                    Int.random(in: 0...count, using: &random)
+                ] {
+                    let first = CRC32C.checksum(UnsafeRawBufferPointer(rebasing: all[..<half]))
+                    let second = CRC32C.checksum(UnsafeRawBufferPointer(rebasing: all[half..<count]))
+                    #expect(
+                        CRC32C.combine(first, second, count: count - half)
+                            == CRC32C.checksum(UnsafeRawBufferPointer(rebasing: all[..<count])))
+                }
+            }
+        }
+    }
+
     private func bitByBit(_ bytes: UnsafeRawBufferPointer) -> UInt32 {
         var remainder: UInt32 = 0xFFFF_FFFF
         for byte in bytes {

@@ -295,7 +295,7 @@ import Testing
 }
 
 /// A table that is used with texts as keys.
-private struct TestTable {
+struct TestTable {
     let table = EntryTable()
 
     func entry(_ key: String) -> EntryPointer? {

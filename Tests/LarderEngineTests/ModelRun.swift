@@ -42,6 +42,7 @@ final class ModelRun {
             // Checkpoints and new segments of the journal now and then, or all the time.
             options.checkpointBytes = [3000, 64 << 20].randomElement(using: &random) ?? 3000
             options.journalSegmentBytes = [1000, 16 << 20].randomElement(using: &random) ?? 1000
+            options.pinnedBytesMin = [1, 100, 1 << 20].randomElement(using: &random) ?? 1
             options.beforeCommit = { () throws(LarderError) in
                 if isFailing.current { throw LarderError(.io, "told to fail", operation: "test") }
             }
@@ -144,9 +145,14 @@ final class ModelRun {
         let isLoading = random.oneIn(2)
         note("put \(name) \(key) \(value.prefix(12)) \(rule) at \(now)")
         let expected = models[name]?.expectation(key, now) ?? .absent
-        let seen = try database.commit([Key(key)], loading: isLoading) { update -> String? in
-            defer { Array(value.utf8).withUnsafeBytes { update.put(0, payload: $0, rule: rule) } }
-            return isLoading ? update.current(0)?.text : nil
+        let seen: String?
+        if random.oneIn(3) {
+            seen = try database.putAhead(key, value, rule: rule, loading: isLoading)
+        } else {
+            seen = try database.commit([Key(key)], loading: isLoading) { update -> String? in
+                defer { Array(value.utf8).withUnsafeBytes { update.put(0, payload: $0, rule: rule) } }
+                return isLoading ? update.current(0)?.text : nil
+            }
         }
         if isLoading { try check(seen, expected, "update of \(key) in \(name)") }
         models[name]?.entries[key] = Model.Entry(value: value, storedAt: now, rule: rule)

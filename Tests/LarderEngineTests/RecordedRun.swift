@@ -89,7 +89,12 @@ final class RecordedRun {
         let rules: [DeadlineRule] = [.governed, .governed, .ownNever, .own(now + 15_000)]
         let rule = rules.randomElement(using: &random) ?? .governed
         let durability = Durability.allCases.randomElement(using: &random)
+        let isAhead = keys.count == 1 && random.oneIn(3)
         let isDone = try attempt {
+            if isAhead {
+                try database.putAhead(keys[0], value, rule: rule, durability: durability)
+                return
+            }
             try database.commit(keys.map { Key($0) }, loading: false, durability: durability) { update in
                 for index in keys.indices {
                     Array(value.utf8).withUnsafeBytes { update.put(index, payload: $0, rule: rule) }

@@ -22,6 +22,7 @@ import Testing
         options.journalSegmentBytes = [500, 3000, 1 << 20].randomElement(using: &random) ?? 500
         options.memoryBytes = [0, 3000, 16 << 20].randomElement(using: &random) ?? 0
         options.durability = Durability.allCases.randomElement(using: &random) ?? .os
+        options.pinnedBytesMin = [1, 100, 1 << 20].randomElement(using: &random) ?? 1
         options.checkpointMilliseconds = [1000, 1_000_000].randomElement(using: &random) ?? 1000
     }
 

@@ -88,6 +88,25 @@ extension Database {
         }
     }
 
+    /// As ``put(_:_:rule:durability:)``, written ahead as a long value is, whatever its length.
+    /// - Returns: what was there before, if it was to be loaded.
+    @discardableResult
+    func putAhead(
+        _ key: String, _ value: String, rule: DeadlineRule = .governed, durability: Durability? = nil,
+        loading: Bool = false
+    ) throws(LarderError) -> String? {
+        let bytes = Array(value.utf8)
+        let long = try bytes.withUnsafeBytes { payload in
+            Result { () throws(LarderError) in
+                try writeAhead(payload, Key(key), rule: rule, durability: durability)
+            }
+        }.get()
+        return try commit([Key(key)], loading: loading, durability: durability) { update in
+            defer { bytes.withUnsafeBytes { update.put(0, payload: $0, long: long, rule: rule) } }
+            return loading ? update.current(0)?.text : nil
+        }
+    }
+
     /// As ``put(_:_:rule:durability:)``, applied and not waited for.
     func putLater(_ key: String, _ value: String) throws(LarderError) -> CommitTicket {
         try update([Key(key)], loading: false, now: now()) { update in

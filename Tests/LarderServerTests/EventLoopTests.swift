@@ -292,35 +292,3 @@ import Threading
         server.stop()
     }
 }
-
-/// A place where a thread can be made to wait.
-///
-/// Thread-safe. The proof for `@unchecked Sendable`: the state is read and written with the lock held.
-final class Gate: @unchecked Sendable {
-    private let lock = Lock()
-    private let changed = Condition()
-    private var isClosed = false
-    private var waiting = 0
-
-    func close() { lock.withLock { isClosed = true } }
-
-    func open() {
-        lock.withLock {
-            isClosed = false
-            changed.broadcast()
-        }
-    }
-
-    func pass() {
-        lock.withLock {
-            waiting += 1
-            changed.broadcast()
-            while isClosed { changed.wait(lock) }
-            waiting -= 1
-        }
-    }
-
-    func waitUntilSomebodyWaits() {
-        lock.withLock { while waiting == 0 { changed.wait(lock) } }
-    }
-}

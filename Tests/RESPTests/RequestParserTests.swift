@@ -101,6 +101,24 @@ import Testing
         #expect(parser.capacity < 70_000)
     }
 
+    /// To move what is there already again and again would hold up others; to ask for all of it at the first byte would let
+    /// anybody take it.
+    @Test func aVeryLongBulkStringIsMovedLittle() throws {
+        let length = 64 << 20
+        var parser = RequestParser()
+        parser.append(Array("*2\r\n$4\r\nPING\r\n$\(length)\r\n".utf8))
+        var arrived = 0
+        while arrived < length {
+            #expect(try !parser.next())
+            let count = parser.writableSpace(atLeast: 65_536).count
+            #expect(parser.capacity <= max(1 << 18, 16 * arrived + 70_000 + count))
+            parser.didWrite(min(count, length - arrived))
+            arrived += count
+        }
+        #expect(parser.capacity < length + 200_000)
+        #expect(parser.work.bytesMoved < length / 4)
+    }
+
     @Test func anIdleConnectionIsSmall() throws {
         var parser = RequestParser()
         _ = parser.writableSpace(atLeast: 65_536)

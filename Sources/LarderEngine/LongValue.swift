@@ -1,0 +1,66 @@
+/// A long value on its way under a key: its bytes are in the journal's directory and in the memory of an entry before any
+/// lock is taken, so that to commit it holds up nobody.
+///
+/// For one update. What is not committed leaves nothing behind. The proof for `@unchecked Sendable`: it belongs to the thread
+/// that stores it, until the entry is taken.
+package final class LongValue: @unchecked Sendable {
+    let key: Key
+    /// The length of the record's header, which stands before the value.
+    let headerCount: Int
+    let ahead: JournalAhead
+    private var entry: EntryPointer?
+
+    fileprivate init(_ key: Key, headerCount: Int, _ payload: UnsafeRawBufferPointer, _ ahead: JournalAhead) {
+        self.key = key
+        self.headerCount = headerCount
+        self.ahead = ahead
+        let count = headerCount + payload.count
+        let entry = key.withBytes { EntryPointer.make($0, hash: key.hash, recordCount: count) }
+        if let start = payload.baseAddress {
+            // `reserve` checks that header and payload have room.
+            (entry.reserve(count) + headerCount).copyMemory(from: start, byteCount: payload.count)
+        }
+        self.entry = entry
+    }
+
+    deinit { entry?.free() }
+
+    /// The entry, complete but for its stamp. Once.
+    func take(_ header: RecordHeader) -> EntryPointer {
+        guard let entry, header.byteCount == headerCount else {
+            preconditionFailure("a long value is stored once, with the header it was made for")
+        }
+        header.write(to: entry.reserve(headerCount + ahead.byteCount))
+        self.entry = nil
+        return entry
+    }
+}
+
+extension Database {
+    /// From how many bytes on a value is worth ``writeAhead(_:_:rule:)``: 4 MiB.
+    package static let longValueBytesMin = 4 << 20
+
+    /// Prepares a long value for an update that stores it under a key. Takes as long as the disk needs for it, and first waits
+    /// until LevelDB has what was stored of this kind before; writers of other values do not wait meanwhile.
+    /// - Parameters:
+    ///   - rule: of the same kind as that of the record.
+    ///   - durability: as for the update that stores the value.
+    /// - Throws: `commitFailed` when the disk does not take it. Nothing has changed then.
+    package func writeAhead(
+        _ payload: UnsafeRawBufferPointer, _ key: Key, rule: DeadlineRule, durability: Durability? = nil
+    ) throws(LarderError) -> LongValue {
+        try ForkGuard.check("update")
+        while checkpointer.isFullForLong {
+            pipeline.drain()
+            if !checkpointer.assistForLong() { break }
+        }
+        if let refusal = pipeline.refusal("update") { throw refusal }
+        let headerCount = RecordHeader(storedAt: 0, rule: rule, codec: .raw, generation: 0).byteCount
+        let ahead = try pipeline.writeAhead(
+            payload,
+            bytesBefore: JournalBatch.bytesBefore(
+                database: name, keyCount: key.bytes.count, headerCount: headerCount),
+            isSynced: (durability ?? context.options.durability) == .always)
+        return LongValue(key, headerCount: headerCount, payload, ahead)
+    }
+}

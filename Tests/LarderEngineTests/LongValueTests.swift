@@ -1,0 +1,286 @@
+import TestSupport
+import Testing
+import Threading
+
+@testable import LarderEngine
+
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
+/// Values that are in a file of the journal before they are committed.
+@Suite struct LongValueTests {
+    private static func value(_ byte: Character, _ count: Int) -> String { String(repeating: byte, count: count) }
+
+    /// The files in the journal's directory that are no segments.
+    private func leftovers(_ larder: TestLarder) throws -> [String] {
+        try FileSystem.list(larder.path + "/JOURNAL").filter { JournalFormat.number(ofFile: $0) == nil }
+    }
+
+    @Test(arguments: Durability.allCases)
+    func whatIsCommittedIsReadAndSurvives(durability: Durability) throws {
+        let larder = try TestLarder { $0.durability = durability }
+        let database = try larder.database()
+        try database.put("before", "1")
+        let long = Self.value("x", 9 << 20)
+        try database.putAhead("long", long, rule: .own(larder.engine().now() + 60_000))
+        try database.put("behind", "2")
+        let expected = ["before": "1", "long": long, "behind": "2"]
+        #expect(try database.contents() == expected)
+        #expect(try leftovers(larder).isEmpty)
+        let survivor = try larder.survivor()
+        #expect(try survivor.database().contents() == expected)
+        try database.flush()
+        #expect(try database.contents() == expected)
+        larder.time.advance(milliseconds: 60_000)
+        #expect(try database.value("long") == nil)
+    }
+
+    /// The segment that it is committed in ends with it; the journal goes on as it would.
+    @Test func oneFollowsTheOther() throws {
+        let larder = try TestLarder { $0.journalSegmentBytes = 500 }
+        let database = try larder.database()
+        var expected: [String: String] = [:]
+        for round in 0..<20 {
+            let value = Self.value("y", round * 37)
+            if round % 3 == 2 { try database.put("\(round)", value) } else { try database.putAhead("\(round)", value) }
+            expected["\(round)"] = value
+            if round % 7 == 6 {
+                try database.putAhead("0", value)
+                expected["0"] = value
+            }
+        }
+        #expect(try database.contents() == expected)
+        let survivor = try larder.survivor()
+        #expect(try survivor.database().contents() == expected)
+        larder.close()
+        #expect(try larder.database().contents() == expected)
+    }
+
+    @Test func whatIsNotStoredLeavesNothing() throws {
+        let larder = try TestLarder()
+        let database = try larder.database()
+        try database.put("k", "1")
+        let key = Key("k")
+        do {
+            let long = try Array("long".utf8).withUnsafeBytes { (payload) throws(LarderError) in
+                try database.writeAhead(payload, key, rule: .governed)
+            }
+            #expect(try leftovers(larder).count == 1)
+            // The entry that the caller wanted to find missing is there.
+            try database.commit([key], loading: true) { update in
+                if update.current(0) == nil {
+                    Array("long".utf8).withUnsafeBytes { update.put(0, payload: $0, long: long) }
+                }
+            }
+        }
+        #expect(try leftovers(larder).isEmpty)
+        #expect(try database.value("k") == "1")
+    }
+
+    /// Another kind of header than it was made for, or another key: it is stored as a short value is.
+    @Test func whatDoesNotFitIsStoredAllTheSame() throws {
+        let larder = try TestLarder()
+        let database = try larder.database()
+        let payload = Array("long".utf8)
+        for (key, rule) in [("k", DeadlineRule.own(.max)), ("other", .governed)] {
+            let long = try payload.withUnsafeBytes { (payload) throws(LarderError) in
+                try database.writeAhead(payload, Key("k"), rule: .governed)
+            }
+            try database.commit([Key(key)], loading: false) { update in
+                payload.withUnsafeBytes { update.put(0, payload: $0, long: long, rule: rule) }
+            }
+            #expect(try database.value(key) == "long")
+        }
+        #expect(try leftovers(larder).isEmpty)
+        let survivor = try larder.survivor()
+        #expect(try survivor.database().contents() == ["k": "long", "other": "long"])
+    }
+
+    @Test func whatACrashLeftIsRemovedAtTheStart() throws {
+        let larder = try TestLarder()
+        try larder.database().put("k", "1")
+        larder.close()
+        let file = larder.path + "/JOURNAL/ahead-7.new"
+        try Files.write(file, [1, 2, 3])
+        #expect(try larder.database().value("k") == "1")
+        #expect(try leftovers(larder).isEmpty)
+    }
+
+    // MARK: A disk that fails
+
+    @Test(arguments: [JournalCall.create, .rename, .fsync, .write(0)])
+    func whateverFailsTheWriteIsRefusedAndNothingElse(call: JournalCall) throws {
+        let isFailing = Mutexed(false)
+        let larder = try TestLarder {
+            $0.durability = .always
+            $0.journalFaults = JournalFaults { made, path in
+                guard isFailing.current, path.contains("ahead-") || made == .rename else { return nil }
+                if case .write = made, case .write = call { return .fail(ENOSPC) }
+                return made == call ? .fail(EIO) : nil
+            }
+        }
+        let database = try larder.database()
+        try database.put("k", "1")
+        isFailing.with { $0 = true }
+        #expect(errorCode { try database.putAhead("k", "2") } == .commitFailed)
+        #expect(errorCode { try database.putAhead("new", "2") } == .commitFailed)
+        isFailing.with { $0 = false }
+        #expect(try database.contents() == ["k": "1"])
+        #expect(try leftovers(larder).isEmpty)
+        let survivor = try larder.survivor()
+        #expect(try survivor.database().contents() == ["k": "1"])
+        try database.putAhead("k", "3")
+        let again = try larder.survivor()
+        #expect(try again.database().contents() == ["k": "3"])
+    }
+
+    /// The disk has no room for it: those whose writes are queued meanwhile do not hear of that.
+    @Test func aFullDiskRefusesTheLongValueOnly() throws {
+        let larder = try TestLarder {
+            $0.journalFaults = JournalFaults { call, path in
+                if case .write = call, path.contains("ahead-") { return .fail(ENOSPC) }
+                return nil
+            }
+        }
+        let database = try larder.database()
+        let ticket = try database.putLater("short", "1")
+        #expect(errorCode { try database.putAhead("long", "2") } == .commitFailed)
+        try larder.engine().pipeline.wait(for: ticket)
+        #expect(try larder.engine().statistics.commitFailures.read() == 0)
+        #expect(try database.contents() == ["short": "1"])
+    }
+
+    // MARK: Others
+
+    /// While the disk takes a long value others write and read.
+    @Test func othersGoOnWhileItIsWritten() throws {
+        let gate = Gate()
+        let larder = try TestLarder {
+            $0.backgroundMaintenance = true
+            $0.journalFaults = JournalFaults { call, path in
+                if case .write = call, path.contains("ahead-") { gate.pass() }
+                return nil
+            }
+        }
+        let database = try larder.database()
+        gate.close()
+        let thread = WorkThread(name: "long") { _ = try? database.putAhead("long", "1") }
+        gate.waitUntilSomebodyWaits()
+        for round in 0..<50 {
+            try database.put("k\(round % 5)", "\(round)", durability: .always)
+            #expect(try database.value("k\(round % 5)") == "\(round)")
+        }
+        try database.flush()
+        #expect(try database.value("long") == nil)
+        gate.open()
+        thread.join()
+        #expect(try database.value("long") == "1")
+        let survivor = try larder.survivor()
+        #expect(try survivor.database().contents() == database.contents())
+    }
+
+    /// A journal that is full because of one long value has nobody wait, but for the next long value.
+    @Test func aLongValueDoesNotFillTheJournalForOthers() throws {
+        let larder = try TestLarder {
+            $0.checkpointBytes = 1 << 20
+            $0.journalSegmentBytes = 1 << 20
+        }
+        let database = try larder.database()
+        let engine = try larder.engine()
+        try database.putAhead("long", Self.value("x", 12 << 20))
+        #expect(engine.journalByteCount > 12 << 20)
+        #expect(database.checkpointer.isFullForLong)
+        // 8 MiB of it count, which is more than this small journal may have.
+        #expect(engine.pipeline.isCongested)
+        larder.close { $0.checkpointBytes = 5 << 20 }
+        let again = try larder.database()
+        #expect(try larder.engine().journalByteCount < 1 << 20)
+        try again.putAhead("long", Self.value("y", 12 << 20))
+        #expect(try !larder.engine().pipeline.isCongested)
+        #expect(again.checkpointer.isFullForLong)
+        // The next one has the checkpoint written first.
+        try again.putAhead("longer", Self.value("z", 11 << 20))
+        #expect(try larder.engine().statistics.checkpoints.read() == 1)
+        #expect(try larder.engine().journalByteCount < 12 << 20)
+        #expect(try again.value("long")?.first == "y")
+    }
+
+    // MARK: Pins
+
+    /// Who has an entry pinned reads what was there, whatever happens to the key.
+    @Test func whatIsPinnedStays() throws {
+        let table = TestTable()
+        func text(_ record: UnsafeRawBufferPointer) -> String { String(decoding: record.dropFirst(16), as: UTF8.self) }
+        func stored(_ text: String) -> [UInt8] { Record(RecordHeader(storedAt: 1), payload: Array(text.utf8)).stored }
+        let ways: [(String) -> Void] = [
+            { table.put($0, stored("overwritten"), sequence: 2) },
+            { table.put($0, stored("o"), sequence: 2) },
+            { table.remove($0, sequence: 2) },
+            { _ in table.table.removeAll() },
+            { _ in },
+        ]
+        for (index, change) in ways.enumerated() {
+            let key = "k\(index)"
+            table.put(key, stored("pinned text"), sequence: 1)
+            let entry = try #require(table.entry(key))
+            let record = try #require(entry.record)
+            #expect(entry.pin() && entry.pin())
+            change(key)
+            // Memory that was given back would be used for these.
+            for other in 0..<50 { table.put("other\(other)", stored("other text."), sequence: 3) }
+            #expect(text(record) == "pinned text")
+            entry.unpin()
+            #expect(text(record) == "pinned text")
+            entry.unpin()
+        }
+        #expect(table.entry("k4")?.head.pointee.pins == 0)
+        #expect(table.payloadCount("k4") == 11)
+    }
+
+    @Test func onlySoManyPins() throws {
+        let table = TestTable()
+        table.put("k", Record(RecordHeader(storedAt: 1), payload: [1]).stored, sequence: 1)
+        let entry = try #require(table.entry("k"))
+        for _ in 0..<255 { #expect(entry.pin()) }
+        #expect(!entry.pin())
+        for _ in 0..<255 { entry.unpin() }
+        #expect(entry.pin())
+        entry.unpin()
+    }
+
+    /// Readers of long entries see one value or another, whole, while they are overwritten, removed and written to LevelDB.
+    @Test func longEntriesAreReadWhole() throws {
+        let larder = try TestLarder(inMemory: true) {
+            $0.backgroundMaintenance = true
+            $0.maintenanceMilliseconds = 1
+            $0.checkpointBytes = 300_000
+            $0.journalSegmentBytes = 100_000
+            $0.pinnedBytesMin = 1000
+        }
+        let database = try larder.database(policy: .never)
+        let errors = Mutexed<[String]>([])
+        onThreads(4) { thread in
+            do {
+                for round in 0..<300 {
+                    if thread < 2 {
+                        let byte: Character = ["a", "b", "c"][round % 3]
+                        let value = Self.value(byte, 2000 + round % 5 * 700)
+                        if thread == 0 { try database.putAhead("k", value) } else { try database.put("k", value) }
+                        if round % 10 == 9 { try database.remove("k") }
+                        if round % 50 == 49 { _ = try database.purge() }
+                    } else if let text = try database.value("k") {
+                        if text.count < 2000 || Set(text.utf8).count != 1 {
+                            errors.with { $0.append("\(text.prefix(9))") }
+                        }
+                    }
+                }
+            } catch {
+                errors.with { $0.append("\(error)") }
+            }
+        }
+        #expect(errors.current.isEmpty, "\(errors.current.prefix(3))")
+    }
+}
