@@ -27,9 +27,12 @@ extension BlockingLarderClient {
     @discardableResult
     public func setPolicy(_ policy: UpdatePolicy, forKey key: String) throws(LarderClientError) -> Bool {
         let key = Array(key.utf8)
-        guard let interval = policy.intervalMilliseconds else {
-            return try perform(Request<[UInt8]?>.get(key, renewing: .never)) != nil
+        if let interval = policy.intervalMilliseconds {
+            return try perform(.expire(key, afterMilliseconds: interval))
         }
-        return try perform(.expire(key, afterMilliseconds: interval))
+        let (persist, contains) = (Request.persist(key), Request.contains(key))
+        let replies = try pipeline([persist.words, contains.words])
+        _ = try persist.result(of: replies[0])
+        return try contains.result(of: replies[1])
     }
 }

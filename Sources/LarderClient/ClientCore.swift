@@ -70,12 +70,16 @@ final class DatabaseStore: LinkEvents {
     let ownConnections: ConnectionPool
     /// The turn of transactions that others were quicker than.
     let retries = Places(1)
+    /// How long one waits for that turn at the most, in milliseconds. Then it goes on all the same: who has the turn may be
+    /// waiting for this one.
+    let turnMilliseconds: Int
     private let turn = Atomic(0)
     /// Whether the server was seen to know MULTI.
     private let knowsTransactions = Atomic(false)
 
     init(_ socketPath: String, _ database: String?, _ options: LarderClient.Options) {
         self.database = database
+        turnMilliseconds = options.timeoutMilliseconds == 0 ? 5_000 : options.timeoutMilliseconds
         near = options.nearCache.map { NearCache($0) }
         var settings = LinkSettings(
             socketPath: socketPath, password: options.password, database: database,

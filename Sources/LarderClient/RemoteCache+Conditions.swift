@@ -1,4 +1,4 @@
-// Writes that depend on what is stored, and counters.
+// Writes that depend on what is stored, lifetimes of entries, counters.
 
 extension RemoteCache {
     // MARK: Conditions
@@ -90,10 +90,13 @@ extension RemoteCache {
     public func setPolicy(_ policy: UpdatePolicy, forKey key: some CacheKey) async throws(LarderClientError) -> Bool {
         let key = key.keyBytes
         return try await changing([key]) { () async throws(LarderClientError) in
-            guard let interval = policy.intervalMilliseconds else {
-                return try await store.perform(.get(key, renewing: .never)) != nil
+            if let interval = policy.intervalMilliseconds {
+                return try await store.perform(.expire(key, afterMilliseconds: interval))
             }
-            return try await store.perform(.expire(key, afterMilliseconds: interval))
+            let (persist, contains) = (Request.persist(key), Request.contains(key))
+            let replies = try await store.commands([persist.words, contains.words], rules: .shared)
+            _ = try persist.result(of: replies[0])
+            return try contains.result(of: replies[1])
         }
     }
 

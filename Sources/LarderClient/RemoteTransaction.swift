@@ -103,7 +103,7 @@ extension RemoteCache {
         var hasTurn = false
         defer { if hasTurn { store.retries.giveBack() } }
         for attempt in 0..<max(1, attempts) {
-            if attempt == 1 { hasTurn = await store.retries.take(limit: Self.turnMilliseconds) == .given }
+            if attempt == 1 { hasTurn = await store.retries.take(limit: store.turnMilliseconds) == .given }
             if attempt > 0 { try await Self.rest(afterAttempts: attempt) }
             let transaction = RemoteTransaction<Value>(connection, codec, server)
             try await transaction.watch(keys)
@@ -124,10 +124,6 @@ extension RemoteCache {
             .conflict, "the watched keys were changed by others in each of \(max(1, attempts)) attempts",
             operation: "transaction", key: keys.first.map { printableKey($0) })
     }
-
-    /// How long one waits at the most for those of this client who were not quick enough either. Then it goes on all the
-    /// same: one of them may be waiting for this one.
-    private static var turnMilliseconds: Int { 2_000 }
 
     /// Steps back for a time that grows and varies, from up to 1 ms to up to 64 ms, so that several clients that want the
     /// same keys do not spoil each other's attempts for ever.

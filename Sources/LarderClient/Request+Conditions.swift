@@ -34,6 +34,9 @@ extension Request where Result == Bool {
         flag([Array("PEXPIREAT".utf8), key, Array("\(instant)".utf8)], key: key)
     }
 
+    /// Has an entry never expire. False also when it never did: whether there is one, EXISTS tells.
+    static func persist(_ key: [UInt8]) -> Request { flag([Array("PERSIST".utf8), key], key: key) }
+
     private static func flag(_ words: [[UInt8]], key: [UInt8]) -> Request {
         Request(words, key: key, expects: "0 or 1") { reply in
             if case .integer(let number) = reply { number > 0 } else { nil }

@@ -49,7 +49,7 @@ private struct Book: Codable, Equatable, Sendable {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for _ in 0..<300 {
                     group.addTask {
-                        try await stock.transaction(watching: ["k"]) { transaction in
+                        try await stock.transaction(watching: ["k"], attempts: 64) { transaction in
                             try transaction.set((try await transaction.value(forKey: "k") ?? 0) + 1, forKey: "k")
                         }
                     }
