@@ -144,19 +144,6 @@ extension Database {
         return isComplete ? result : nil
     }
 
-    /// Has the processor fetch what memory has of the keys that follow. Called with the locks held of all their shards.
-    @inline(__always)
-    private func fetchAhead(_ keys: [Key], _ position: Int) {
-        if position + 16 < keys.count {
-            let hash = keys[position + 16].hash
-            withShard(hash) { $0.table.prefetchSlot(hash) }
-        }
-        if position + 8 < keys.count {
-            let hash = keys[position + 8].hash
-            withShard(hash) { $0.table.prefetchEntry(hash) }
-        }
-    }
-
     /// Tells the shards that nothing is being read any more. Called without any lock.
     func forget(_ keys: [Key], _ cold: inout ColdReads) {
         for (position, key) in keys.enumerated() where cold.slots[position].mark != nil {

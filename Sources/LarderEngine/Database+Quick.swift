@@ -168,47 +168,8 @@ extension Database {
         return CommitTicket(sequence: max(sequence, stateSequence))
     }
 
-    /// Stores payloads under as many keys, all at one instant and as one commit unit, without looking at what is there; the
-    /// later one counts of a key that is named twice. The database must be ready for writing.
-    ///
-    /// The locks are held for less than half a microsecond a key: nothing is made there that could be made before.
-    /// - Returns: what the answer has to wait for.
-    package func setBlindly(
-        _ keys: [Key], payloads: [UnsafeRawBufferPointer], now: Int64, origin: WriteOrigin
-    ) throws(LarderError) -> CommitTicket {
-        precondition(keys.count == payloads.count, "every key has a payload")
-        try ForkGuard.check("update")
-        let shards = shardSet(keys)
-        lock(shards)
-        defer { unlock(shards) }
-        let store = try writableStore(applied, "update")
-        let header = RecordHeader(storedAt: now, rule: .governed, codec: .raw, generation: applied.generation)
-        let stateSequence = applied.sequence
-        let sequence = pipeline.enqueue(context.options.durability) { batch, sequence in
-            batch.select(database: name, number: number, epoch: store.epoch)
-            for index in keys.indices {
-                keys[index].withBytes { key in
-                    batch.put(key: key, header: header, payload: payloads[index], sequence: sequence)
-                    if context.changes.isOn { batch.changes.append(stored(key, header, origin)) }
-                }
-            }
-        }
-        for index in keys.indices {
-            // In time for its turn.
-            if index + 8 < keys.count {
-                let later = keys[index + 8].hash
-                withShard(later) { $0.table.prefetchSlot(later) }
-            }
-            let hash = keys[index].hash
-            keys[index].withBytes { key in
-                withShard(hash) { shard in _ = shard.put(key, hash, header, payloads[index], sequence: sequence) }
-            }
-        }
-        return CommitTicket(sequence: max(sequence, stateSequence))
-    }
-
     /// A change for those who listen.
-    private func stored(_ key: UnsafeRawBufferPointer, _ header: RecordHeader, _ origin: WriteOrigin) -> EntryChange {
+    func stored(_ key: UnsafeRawBufferPointer, _ header: RecordHeader, _ origin: WriteOrigin) -> EntryChange {
         EntryChange(database: self, key: Array(key), kind: .stored(header), former: .unknown, origin: origin)
     }
 }

@@ -243,10 +243,38 @@ struct Call {
             for key in keys where try read(key, open) != nil { count += 1 }
             return count
         }
+        do throws(LarderError) {
+            if canLookQuickly, let count = try database.countQuickly(keys, now: now, ticket: &ticket) { return count }
+        } catch {
+            throw CommandError(error)
+        }
         return try update(keys, loading: true, headersOnly: true) { update in
             keys.indices.count { update.current($0) != nil }
         }
     }
+
+    /// Removes the entries of keys.
+    /// - Returns: how many were fresh.
+    mutating func remove(_ keys: [Key]) throws(CommandError) -> Int {
+        do throws(LarderError) {
+            if canLookQuickly, let removed = try database.removeQuickly(keys, now: now, ticket: &ticket) {
+                return removed
+            }
+        } catch {
+            throw CommandError(error)
+        }
+        return try update(keys, loading: true, headersOnly: true) { update -> Int in
+            var removed = 0
+            for index in keys.indices where update.isStored(index) {
+                if update.current(index) != nil { removed += 1 }
+                update.remove(index)
+            }
+            return removed
+        }
+    }
+
+    /// Whether nobody is to be told which entries a command has seen, and no locks are held.
+    private var canLookQuickly: Bool { !isInTransaction && !session.tracksReads && !server.notifier.needsFormer }
 
     /// Runs one change of entries; the reply waits until it is committed.
     /// - Parameter headersOnly: whether the body looks at no payload, so that none need be loaded.

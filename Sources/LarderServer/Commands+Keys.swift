@@ -48,15 +48,7 @@ extension CommandTable {
 enum KeyCommands {
     @Sendable static func remove(_ call: inout Call) throws(CommandError) -> Outcome {
         let keys = try call.keys(from: 1)
-        let removed = try call.update(keys, loading: true, headersOnly: true) { update -> Int in
-            var removed = 0
-            for index in keys.indices where update.isStored(index) {
-                if update.current(index) != nil { removed += 1 }
-                update.remove(index)
-            }
-            return removed
-        }
-        call.session.replies.integer(removed)
+        call.session.replies.integer(try call.remove(keys))
         return .done
     }
 

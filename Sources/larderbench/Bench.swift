@@ -89,6 +89,7 @@ enum Bench {
                 case .steady: SteadySuite(options, tree)
                 case .crosscheck: CrossCheckSuite(options, tree)
                 case .mixed: MixedSuite(options, tree)
+                case .bystander: BystanderSuite(options, tree)
                 case .start: StartSuite(options, tree)
                 case .memory: MemorySuite(options, tree)
                 case .expiry: ExpirySuite(options, tree)

@@ -1,7 +1,7 @@
 /// What stands on the command line.
 struct BenchOptions {
     enum SuiteName: String, CaseIterable {
-        case socket, steady, crosscheck, mixed, start, memory, expiry, large, embedded, models, hits, settings
+        case socket, steady, crosscheck, mixed, bystander, start, memory, expiry, large, embedded, models, hits, settings
     }
 
     static let help = """
@@ -10,13 +10,13 @@ struct BenchOptions {
         with minimum and maximum.
 
           --quick              3 shorter rounds and fewer rows: some five minutes
-          --rounds N           how often every row is measured (default 5, with --quick 3); the suites steady, start,
-                               memory, expiry, large, hits and settings at most 3 times, with --quick all but socket
-                               once
+          --rounds N           how often every row is measured (default 5, with --quick 3); the suites steady,
+                               bystander, start, memory, expiry, large, hits and settings at most 3 times, with --quick
+                               all but socket once
           --seconds S          how long one measurement over a socket takes, about (default 1.5, with --quick 0.3)
-          --only LIST          of: socket, steady, crosscheck, mixed, start, memory, expiry, large, embedded, models,
-                               hits, settings; separated by commas (default: all; with --quick all but crosscheck, expiry,
-                               large and settings)
+          --only LIST          of: socket, steady, crosscheck, mixed, bystander, start, memory, expiry, large, embedded,
+                               models, hits, settings; separated by commas (default: all; with --quick all but
+                               crosscheck, expiry, large and settings)
           --large N            the number of entries of the suite large (default 10000000)
           --json FILE          also write every sample as JSON
           --page FILE          also write the report into a page, between its lines 'run: begin' and 'run: end'
@@ -57,7 +57,7 @@ struct BenchOptions {
         switch suite {
         case .socket, .crosscheck: roundCount
         case .mixed, .embedded, .models: isQuick ? 1 : roundCount
-        case .steady, .start, .memory, .expiry, .large, .hits, .settings: min(roundCount, isQuick ? 1 : 3)
+        case .steady, .bystander, .start, .memory, .expiry, .large, .hits, .settings: min(roundCount, isQuick ? 1 : 3)
         }
     }
 

@@ -14,6 +14,7 @@ enum Metric: String, CaseIterable {
     case writeRate = "writesPerSecond"
     case reclaimBegin = "reclaimBeginSeconds"
     case reclaim = "reclaimSeconds"
+    case command = "commandMilliseconds"
     case start = "startMilliseconds"
     case firstRead = "firstReadMilliseconds"
     case startProcessor = "startCPUMilliseconds"
@@ -37,6 +38,7 @@ enum Metric: String, CaseIterable {
         case .writeRate: "1000 writes/s"
         case .reclaimBegin: "begun s"
         case .reclaim: "reclaimed s"
+        case .command: "command ms"
         case .start: "start ms"
         case .firstRead: "first GET ms"
         case .startProcessor: "CPU ms"
@@ -52,7 +54,7 @@ enum Metric: String, CaseIterable {
         case .processor, .processorAtRest, .wall, .p50, .p99, .p999, .loadProcessor, .hitRatio:
             Decimal.text(value, digits: value < 100 ? 2 : 0)
         case .entries: Decimal.text(value, digits: 0)
-        case .longest, .reclaimBegin, .reclaim, .start, .firstRead, .startProcessor, .resident, .disk:
+        case .longest, .command, .reclaimBegin, .reclaim, .start, .firstRead, .startProcessor, .resident, .disk:
             Decimal.text(value, digits: value < 100 ? 1 : 0)
         }
     }

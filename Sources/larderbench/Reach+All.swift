@@ -1,7 +1,8 @@
 /// What the project aims at, line by line, over the rows that the suites measure.
 extension Reach {
     static func all(_ options: BenchOptions) -> [Reach] {
-        gets + sets + steady + threads + mixed + embedded(options) + models + start + memory + large(options) + hits
+        gets + sets + steady + threads + mixed + bystanders + embedded(options) + models + start + memory
+            + large(options) + hits
     }
 
     private static let ours = Contender.larderEverySecond.name
@@ -64,6 +65,15 @@ extension Reach {
             Reach("GET p99 under writes / \(redis)", MixedSuite.table, ours, redis, .p99, .most(1)),
             Reach("GET longest under writes, ms", MixedSuite.table, ours, .longest, .most(20)),
         ]
+    }
+
+    private static var bystanders: [Reach] {
+        BystanderSuite.Command.allCases.map { command in
+            Reach(
+                "longest wait beside a \(command.title) / \(Contender.redisEverySecond.name)",
+                BystanderSuite.table(command),
+                ours, Contender.redisEverySecond.name, .longest, .most(1))
+        }
     }
 
     private static func embedded(_ options: BenchOptions) -> [Reach] {

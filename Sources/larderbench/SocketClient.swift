@@ -14,6 +14,11 @@ final class SocketClient {
     func ask(_ words: [String]) throws(BenchError) -> RESPValue {
         var request: [UInt8] = []
         RequestEncoder.encode(words, into: &request)
+        return try ask(request)
+    }
+
+    /// Sends a request as it is.
+    func ask(_ request: [UInt8]) throws(BenchError) -> RESPValue {
         try send(request)
         return try reply()
     }
