@@ -57,13 +57,14 @@ let package = Package(
             name: "LarderEngine", dependencies: ["CCRC32C", "CPrefetch", "LevelDB", "LarderVocabulary", "Threading"],
             swiftSettings: settings),
         .target(name: "JSONCoding", swiftSettings: settings),
-        .target(name: "Larder", dependencies: ["JSONCoding", "LarderEngine", "Threading"], swiftSettings: settings),
+        .target(name: "ModelCoding", dependencies: ["JSONCoding", "LarderVocabulary"], swiftSettings: settings),
+        .target(name: "Larder", dependencies: ["ModelCoding", "LarderEngine", "Threading"], swiftSettings: settings),
         .target(name: "RESP", swiftSettings: settings),
         .target(
             name: "LarderServer", dependencies: ["LarderEngine", "RESP", "Threading", "CUV"],
             swiftSettings: settings, linkerSettings: homebrewLink),
         .target(
-            name: "LarderClient", dependencies: ["JSONCoding", "RESP", "LarderVocabulary", "Threading"],
+            name: "LarderClient", dependencies: ["ModelCoding", "RESP", "LarderVocabulary", "Threading"],
             // What is called from an actor stays on it: a read of the near cache costs no change of threads.
             swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
         .executableTarget(

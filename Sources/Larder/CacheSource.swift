@@ -177,7 +177,10 @@ public final class CacheSource: @unchecked Sendable {
     func decodeOrThrow<Value: Decodable>(_ type: Value.Type, _ record: Record, _ key: Key) throws(LarderError) -> Value
     {
         do {
-            return try codec.decode(type, record)
+            return try record.stored.withUnsafeBytes { stored in
+                let payload = UnsafeRawBufferPointer(rebasing: stored.dropFirst(record.header.byteCount))
+                return try codec.decode(type, payload, storedAs: record.header.codec)
+            }
         } catch {
             throw .decodingFailed(type, record.header.codec, key, database.name, error)
         }

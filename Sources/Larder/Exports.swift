@@ -2,3 +2,4 @@
 // and the time sources. Everything else in LarderEngine has package access, so nothing more than these comes with it.
 
 @_exported import LarderEngine
+@_exported import ModelCoding

@@ -1,65 +1,69 @@
 // Several writes in one step.
 
+import RESP
+
 extension BlockingLarderClient {
-    /// Writes that happen all or not at all: entries to set, or keys to remove.
-    ///
-    /// The daemon can so far do either in one step, not both together, and an entry of a batch cannot have a policy
-    /// of its own: a batch that asks for both is refused before anything is sent.
-    ///
-    /// Nor can the values of a batch of more than one entry be marked with their codec. Models in it are stored as the
-    /// same JSON, and both ``BlockingLarderClient/value(_:forKey:)`` and the Larder library read them; only META calls them
-    /// raw.
+    /// Writes that happen all or not at all: entries to set, and keys to remove, in the order in which they were added.
     ///
     /// Not thread-safe: fill it from one thread at a time.
     public struct Batch {
-        private(set) var sets: [(key: String, value: [UInt8], codec: LarderClient.EntryInfo.Codec?)] = []
-        private(set) var removals: [String] = []
+        private let codec: ModelCodec
+        private(set) var changes: [BatchChange] = []
 
-        /// Adds a model, stored as JSON. Of two values for one key the later one holds.
-        public mutating func set(_ value: some Encodable, forKey key: String) throws(LarderClientError) {
-            sets.append((key, try ModelCoding.encode(value, key: key), .json))
+        init(codec: ModelCodec) { self.codec = codec }
+
+        /// Adds a model, as the client's codec writes it. Of two values for one key the later one holds.
+        /// - Parameter policy: how long this entry stays fresh; nil leaves it to the database's policy.
+        public mutating func set(_ value: some Encodable, forKey key: String, policy: UpdatePolicy? = nil)
+            throws(LarderClientError)
+        {
+            let key = Array(key.utf8)
+            let bytes = try RemoteCoding.encode(value, codec, key: key)
+            changes.append(BatchChange(key: key, action: .set(bytes, policy, codec.codec)))
         }
 
         /// Adds bytes. Of two values for one key the later one holds.
-        public mutating func setBytes(_ bytes: [UInt8], forKey key: String) {
-            sets.append((key, bytes, nil))
+        public mutating func setBytes(_ bytes: [UInt8], forKey key: String, policy: UpdatePolicy? = nil) {
+            changes.append(BatchChange(key: Array(key.utf8), action: .set(bytes, policy, .raw)))
         }
 
         /// Adds keys to remove.
         public mutating func remove(_ keys: String...) {
-            removals += keys
+            for key in keys { changes.append(BatchChange(key: Array(key.utf8), action: .remove)) }
         }
     }
 
     /// Carries out what `body` puts into the batch: all of it or, if `body` or the daemon fails, nothing.
     ///
     /// Other clients see none of it or all of it. A batch into which nothing was put sends nothing.
-    /// - Throws: `invalidArgument` when the batch holds both entries to set and keys to remove; what `body` throws.
+    /// - Throws: what `body` throws.
     public func batch(_ body: (inout Batch) throws -> Void) throws {
-        var batch = Batch()
+        var batch = Batch(codec: codec)
         try body(&batch)
         try apply(batch)
     }
 
-    /// Stores models, all in one step. Of two values for one key the later one holds. See ``Batch`` about their codec.
-    public func setMany(_ models: some Sequence<(key: String, value: some Encodable)>) throws(LarderClientError) {
-        var batch = Batch()
-        for (key, value) in models { try batch.set(value, forKey: key) }
+    /// Stores models, all in one step. Of two values for one key the later one holds.
+    /// - Parameter policy: how long the entries stay fresh; nil leaves it to the database's policy.
+    public func setMany(_ models: some Sequence<(key: String, value: some Encodable)>, policy: UpdatePolicy? = nil)
+        throws(LarderClientError)
+    {
+        var batch = Batch(codec: codec)
+        for (key, value) in models { try batch.set(value, forKey: key, policy: policy) }
         try apply(batch)
     }
 
     private func apply(_ batch: Batch) throws(LarderClientError) {
-        guard batch.sets.isEmpty || batch.removals.isEmpty else {
-            throw LarderClientError(
-                .invalidArgument,
-                "a batch either sets entries or removes some: the daemon cannot yet do both in one step",
-                operation: "batch")
+        guard !batch.changes.isEmpty else { return }
+        switch BatchPlan(batch.changes, for: try server()) {
+        case .command(let request): try perform(request)
+        case .transaction(let commands):
+            let replies = try session.perform(
+                [wordList("MULTI")] + commands + [wordList("EXEC")], operation: "batch")
+            // The first refusal says why; EXEC only says that there was one.
+            for reply in replies + (replies.last?.elements ?? []) {
+                if let text = reply.errorMessage { throw .server(text, operation: "batch") }
+            }
         }
-        if let only = batch.sets.first, batch.sets.count == 1 {
-            try store(only.value, forKey: Array(only.key.utf8), policy: nil, codec: only.codec)
-        } else if !batch.sets.isEmpty {
-            try perform(.setAll(batch.sets.map { (Array($0.key.utf8), $0.value) }))
-        }
-        try removeMany(batch.removals)
     }
 }

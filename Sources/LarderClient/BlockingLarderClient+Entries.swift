@@ -82,9 +82,9 @@ extension BlockingLarderClient {
 // Keys as bytes, for larderctl: what a shell passes need not be UTF-8.
 extension BlockingLarderClient {
     package func store(
-        _ value: [UInt8], forKey key: [UInt8], policy: UpdatePolicy?, codec: LarderClient.EntryInfo.Codec?
+        _ value: [UInt8], forKey key: [UInt8], policy: UpdatePolicy?, codec: Codec?
     ) throws(LarderClientError) {
-        try perform(.set(value, forKey: key, policy: policy, codec: codec))
+        try perform { .set(value, forKey: key, policy: policy, codec: codec, server: $0) }
     }
 
     package func bytes(forKey key: [UInt8]) throws(LarderClientError) -> [UInt8]? { try perform(.get(key)) }

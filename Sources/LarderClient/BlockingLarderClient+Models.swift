@@ -1,28 +1,29 @@
 // Codable models.
 
 extension BlockingLarderClient {
-    /// Stores a model as JSON: the same bytes that the Larder library writes by default, which other programs can
-    /// read.
+    /// Stores a model as the client's codec writes it, by default as JSON: the same bytes that the Larder library writes,
+    /// which other programs can read.
     /// - Parameters:
     ///   - key: the entry's name; an entry of that name is replaced, with its deadline.
     ///   - policy: how long this entry stays fresh; nil leaves it to the database's policy.
-    /// - Throws: `encode` when the model cannot be written as JSON.
+    /// - Throws: `encode` when the codec cannot write the model.
     public func set(_ value: some Encodable, forKey key: String, policy: UpdatePolicy? = nil)
         throws(LarderClientError)
     {
-        let bytes = try ModelCoding.encode(value, key: key)
-        try store(bytes, forKey: Array(key.utf8), policy: policy, codec: .json)
+        let key = Array(key.utf8)
+        try store(try RemoteCoding.encode(value, codec, key: key), forKey: key, policy: policy, codec: codec.codec)
     }
 
     /// The model of a fresh entry; nil when there is none.
-    /// - Throws: `decode`, naming the type and the key, when the entry's value is not such a model in JSON.
+    /// - Throws: `decode`, naming the type and the key, when the entry's value is not such a model.
     public func value<Model: Decodable>(_ type: Model.Type, forKey key: String) throws(LarderClientError) -> Model? {
+        let key = Array(key.utf8)
         guard let bytes = try bytes(forKey: key) else { return nil }
-        return try ModelCoding.decode(type, from: bytes, key: key)
+        return try decoded(type, bytes, key)
     }
 
     /// The models of those keys that have a fresh entry, read at one instant.
-    /// - Throws: `decode`, naming the type and the key, when an entry's value is not such a model in JSON.
+    /// - Throws: `decode`, naming the type and the key, when an entry's value is not such a model.
     public func values<Model: Decodable>(_ type: Model.Type, forKeys keys: some Sequence<String>)
         throws(LarderClientError) -> [String: Model]
     {
@@ -30,8 +31,18 @@ extension BlockingLarderClient {
         guard !keys.isEmpty else { return [:] }
         var models: [String: Model] = [:]
         for (key, bytes) in zip(keys, try perform(.getAll(keys.map { Array($0.utf8) }))) {
-            if let bytes { models[key] = try ModelCoding.decode(type, from: bytes, key: key) }
+            if let bytes { models[key] = try decoded(type, bytes, Array(key.utf8)) }
         }
         return models
+    }
+
+    /// The model in stored bytes. Asks the daemon for the entry's codec where the likely one fails.
+    private func decoded<Model: Decodable>(_ type: Model.Type, _ bytes: [UInt8], _ key: [UInt8])
+        throws(LarderClientError) -> Model
+    {
+        try RemoteCoding.decodeBlocking(type, from: bytes, codec, key: key) { () throws(LarderClientError) in
+            guard try server().isLarder else { return .raw }
+            return try info(forKey: key)?.storedCodec
+        }
     }
 }

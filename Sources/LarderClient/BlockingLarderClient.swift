@@ -17,6 +17,7 @@
 /// Thread-safe: calls from several threads are carried out one after the other.
 public final class BlockingLarderClient: Sendable {
     let session: BlockingSession
+    let codec: ModelCodec
 
     /// Connects to the daemon.
     /// - Parameters:
@@ -25,13 +26,17 @@ public final class BlockingLarderClient: Sendable {
     ///   - password: the daemon's (`--password-file`); nil where it has none.
     ///   - timeoutMilliseconds: how long a call may wait while nothing moves in either direction, 1 to
     ///     ``LarderClient/timeoutMillisecondsMax``; 0 for no limit. A long answer that keeps coming is not cut off.
+    ///   - codec: how models become bytes. The default is JSON. Reading follows what the entry says of itself; only what a
+    ///     custom codec wrote needs that codec again.
     /// - Throws: `noDaemon` when nothing answers there, `invalidArgument` for a path that is empty or too long, or a
     ///   time limit out of range, `server` when the daemon does not accept the connection or the database's name,
     ///   `io` when the system refuses (no permission to use the socket).
     public init(
-        socketPath: String? = nil, database: String? = nil, password: String? = nil, timeoutMilliseconds: Int = 5_000
+        socketPath: String? = nil, database: String? = nil, password: String? = nil, timeoutMilliseconds: Int = 5_000,
+        codec: ModelCodec = .json
     ) throws(LarderClientError) {
         let path = try LarderClient.checkedPath(socketPath, timeoutMilliseconds)
+        self.codec = codec
         session = try BlockingSession(
             socketPath: path, password: password, database: database, timeoutMilliseconds: timeoutMilliseconds)
     }
@@ -86,6 +91,28 @@ public final class BlockingLarderClient: Sendable {
         let replies = try session.perform([words], operation: name)
         guard replies.count == 1 else { throw LarderClientError.unexpectedReply(to: name, "one reply") }
         return replies[0]
+    }
+
+    /// What the server is. Costs a round trip the first time.
+    func server() throws(LarderClientError) -> Handshake.Server {
+        if let server = session.knownServer { return server }
+        var server = Handshake.Server()
+        let refusal = try reply(wordList("POLICY")).errorMessage
+        server.isLarder = refusal.map { !Handshake.isUnknownCommand($0) } ?? true
+        session.knownServer = server
+        return server
+    }
+
+    /// Carries out a request that is another one where the server is not a larderd: that is taken for granted until it
+    /// refuses.
+    func perform<Result>(_ request: (Handshake.Server) -> Request<Result>) throws(LarderClientError) -> Result {
+        if let server = session.knownServer { return try perform(request(server)) }
+        do throws(LarderClientError) {
+            return try perform(request(Handshake.Server()))
+        } catch {
+            guard error.code == .server, try !server().isLarder else { throw error }
+            return try perform(request(try server()))
+        }
     }
 
     /// Carries out one request; a server's error is thrown.

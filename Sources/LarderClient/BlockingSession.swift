@@ -20,6 +20,8 @@ final class BlockingSession: @unchecked Sendable {
     /// True when the connection has state that a new one would lack, such as an open snapshot.
     private var carriesState = false
     private var isClosed = false
+    /// What the server was found to be; nil as long as nobody had to know.
+    private var kind: Handshake.Server?
 
     /// Names of commands that leave a connection in a state which is not restored on the next one.
     private static let stateful: Set<String> = [
@@ -56,6 +58,12 @@ final class BlockingSession: @unchecked Sendable {
         return try lock.withLock { () throws(LarderClientError) in
             try exchange(bytes, requests, operation: operation)
         }
+    }
+
+    /// What the server was found to be; nil as long as nobody had to know.
+    var knownServer: Handshake.Server? {
+        get { lock.withLock { kind } }
+        set { lock.withLock { kind = newValue } }
     }
 
     /// Selects `name` on this connection and on those that follow it.
@@ -131,6 +139,8 @@ final class BlockingSession: @unchecked Sendable {
             } else if word == "RESET" {
                 database = nil
                 carriesState = false
+            } else if word == "MULTI", requests.last.map({ $0 == [Array("EXEC".utf8)] }) ?? false {
+                // A transaction that ended in the same exchange leaves nothing behind.
             } else if Self.stateful.contains(word) {
                 carriesState = true
             }

@@ -13,7 +13,8 @@ final class ClientCore: @unchecked Sendable {
     /// The client's own database.
     let own: DatabaseStore
     private let lock = Lock()
-    private var stores: [String?: DatabaseStore]
+    /// By name; nil and the name of the server's default are one database.
+    private var stores: [String: DatabaseStore]
     private var subscriptions: SubscriptionHub?
     private var isClosed = false
 
@@ -21,17 +22,20 @@ final class ClientCore: @unchecked Sendable {
         self.socketPath = socketPath
         self.options = options
         own = DatabaseStore(socketPath, options.database, options)
-        stores = [options.database: own]
+        stores = [Self.name(options.database): own]
     }
 
     deinit { close() }
 
+    private static func name(_ database: String?) -> String { database ?? "0" }
+
     func store(_ database: String?) -> DatabaseStore {
         lock.withLock {
-            if let store = stores[database] { return store }
+            let name = Self.name(database)
+            if let store = stores[name] { return store }
             let store = DatabaseStore(socketPath, database, options)
             if isClosed { store.close() }
-            stores[database] = store
+            stores[name] = store
             return store
         }
     }
@@ -64,12 +68,18 @@ final class DatabaseStore: LinkEvents {
     let links: [Link]
     let near: NearCache?
     let ownConnections: ConnectionPool
+    /// The turn of transactions that others were quicker than.
+    let retries = Places(1)
+    /// How long one waits for that turn at the most, in milliseconds. Then it goes on all the same: who has the turn may be
+    /// waiting for this one.
+    let turnMilliseconds: Int
     private let turn = Atomic(0)
     /// Whether the server was seen to know MULTI.
     private let knowsTransactions = Atomic(false)
 
     init(_ socketPath: String, _ database: String?, _ options: LarderClient.Options) {
         self.database = database
+        turnMilliseconds = options.timeoutMilliseconds == 0 ? 5_000 : options.timeoutMilliseconds
         near = options.nearCache.map { NearCache($0) }
         var settings = LinkSettings(
             socketPath: socketPath, password: options.password, database: database,

@@ -1,28 +1,22 @@
 // Connections that one caller has for itself for a while.
 
 import RESP
+import Synchronization
 import Threading
 
 /// Hands out connections, at most so many at a time; who comes then waits in line.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: mutable properties are touched only with `lock` held.
 final class ConnectionPool: @unchecked Sendable {
-    /// One who waits for a place. Touched only with the pool's lock held, which is the proof for `@unchecked Sendable`.
-    private final class Waiter: @unchecked Sendable {
-        var continuation: UnsafeContinuation<Bool, Never>?
-        var isCancelled = false
-    }
-
     private let settings: LinkSettings
+    private let places: Places
     private let lock = Lock()
-    private var free: Int
     private var idle: [Link] = []
-    private var waiters = FIFO<Waiter>()
     private var isClosed = false
 
     init(_ settings: LinkSettings, max: Int) {
         self.settings = settings
-        free = max
+        places = Places(max)
     }
 
     /// Waits for a place, and gives a connected link with its connection's number.
@@ -51,69 +45,33 @@ final class ConnectionPool: @unchecked Sendable {
             return true
         }
         if !isKept { link.close() }
-        givePlaceBack()
+        places.giveBack()
     }
 
     func close() {
-        let (links, waiting) = lock.withLock {
+        let links = lock.withLock {
             isClosed = true
             defer { idle = [] }
-            return (idle, waiters.elements)
+            return idle
         }
         for link in links { link.close() }
-        for waiter in waiting { resume(waiter, false) }
+        places.close()
     }
-
-    // MARK: Places
 
     private func takePlace() async throws(LarderClientError) {
-        let waiter = Waiter()
-        let isGiven = await withTaskCancellationHandler {
-            await withUnsafeContinuation { continuation in
-                let answer: Bool? = lock.withLock {
-                    if waiter.isCancelled || isClosed { return false }
-                    if free > 0 {
-                        free -= 1
-                        return true
-                    }
-                    waiter.continuation = continuation
-                    waiters.append(waiter)
-                    return nil
-                }
-                if let answer { continuation.resume(returning: answer) }
-            }
-        } onCancel: {
-            resume(waiter, false)
+        let limit = settings.timeoutMilliseconds
+        let (code, message): (LarderClientError.Code, String)
+        switch await places.take(limit: limit) {
+        case .given: return
+        case .closed: (code, message) = (.closed, "the client was closed")
+        case .cancelled: (code, message) = (.cancelled, "the task was cancelled while it waited for a connection")
+        case .timeout:
+            (code, message) = (
+                .timeout,
+                "all connections of their own (Options.ownConnectionsMax) were in use for \(limit) ms"
+            )
         }
-        guard !isGiven else { return }
-        if lock.withLock({ isClosed }) {
-            throw LarderClientError(
-                .closed, "the client was closed", operation: "connect", socketPath: settings.socketPath)
-        }
-        throw LarderClientError(
-            .cancelled, "the task was cancelled while it waited for a connection", operation: "connect")
-    }
-
-    private func givePlaceBack() {
-        let next: UnsafeContinuation<Bool, Never>? = lock.withLock {
-            while let waiter = waiters.popFirst() {
-                guard let continuation = waiter.continuation else { continue }
-                waiter.continuation = nil
-                return continuation
-            }
-            free += 1
-            return nil
-        }
-        next?.resume(returning: true)
-    }
-
-    private func resume(_ waiter: Waiter, _ answer: Bool) {
-        let continuation = lock.withLock {
-            waiter.isCancelled = true
-            defer { waiter.continuation = nil }
-            return waiter.continuation
-        }
-        continuation?.resume(returning: answer)
+        throw LarderClientError(code, message, operation: "connect", socketPath: settings.socketPath)
     }
 }
 
@@ -126,11 +84,16 @@ final class ConnectionPool: @unchecked Sendable {
 public final class OwnConnection: Sendable {
     let link: Link
     let number: Int
+    /// Once true the connection may be somebody else's.
+    private let isOver = Atomic(false)
 
     init(link: Link, number: Int) {
         self.link = link
         self.number = number
     }
+
+    /// Has every later call throw `closed`.
+    func end() { isOver.store(true, ordering: .releasing) }
 
     /// Sends one command and gives the answer as it came; an error of the server is a value.
     @discardableResult
@@ -149,6 +112,11 @@ public final class OwnConnection: Sendable {
     public func pipeline(_ commands: [[[UInt8]]]) async throws(LarderClientError) -> [RESPValue] {
         guard !commands.isEmpty else { return [] }
         try CommandRules.own.check(commands)
+        guard !isOver.load(ordering: .acquiring) else {
+            throw LarderClientError(
+                .closed, "the connection was its caller's only for the time of a call that is over",
+                operation: printableKey(commands[0][0]))
+        }
         var bytes: [UInt8] = []
         for command in commands { RequestEncoder.encode(command, into: &bytes) }
         return try await link.perform(
@@ -165,14 +133,18 @@ extension LarderClient {
     ///     return [try await connection.command("GET", "a"), try await connection.command("GET", "b")]
     /// }
     /// ```
-    /// Waits while ``Options/ownConnectionsMax`` of them are in use.
+    /// Waits while ``Options/ownConnectionsMax`` of them are in use, for as long as a call may take.
     /// - Throws: what `body` throws, and `noDaemon`, `timeout` and the like when there is no connection to be had.
     public func withConnection<Result>(
         _ body: (OwnConnection) async throws -> Result
     ) async throws -> Result {
         let pool = core.own.ownConnections
         let (link, number) = try await pool.take()
-        defer { pool.giveBack(link, isClean: false) }
-        return try await body(OwnConnection(link: link, number: number))
+        let connection = OwnConnection(link: link, number: number)
+        defer {
+            connection.end()
+            pool.giveBack(link, isClean: false)
+        }
+        return try await body(connection)
     }
 }

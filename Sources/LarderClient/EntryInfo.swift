@@ -33,7 +33,7 @@ extension LarderClient {
 
             /// Bytes about which nothing is said.
             public static let raw = Codec("raw")
-            /// JSON, as ``LarderClient/set(_:forKey:policy:)`` writes it.
+            /// JSON.
             public static let json = Codec("json")
             /// A property list.
             public static let propertyList = Codec("plist")
@@ -57,6 +57,9 @@ extension LarderClient {
         public let codec: Codec
         /// `fresh`, so far: an entry that is not is absent to this call.
         public let state: String
+
+        /// The codec, if this version knows it.
+        var storedCodec: LarderVocabulary.Codec? { LarderVocabulary.Codec(name: codec.description) }
 
         /// Reads the answer to `META`.
         package init(reply: RESPValue) throws(LarderClientError) {

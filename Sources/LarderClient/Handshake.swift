@@ -13,7 +13,7 @@ struct Handshake {
     }
 
     private enum Step {
-        case hello, select, policy, tracking
+        case hello, authentication, select, policy, tracking
     }
 
     private var steps: [Step] = []
@@ -27,6 +27,8 @@ struct Handshake {
     ///   - tracking: whether the server is to push the keys that were read here and then changed.
     init(password: String? = nil, database: String?, asksForKind: Bool = false, tracking: Bool = false) {
         add(.hello, ["HELLO", "3"] + (password.map { ["AUTH", "default", $0] } ?? []))
+        // For a server that does not know HELLO. To all others it says what they were told already.
+        if let password { add(.authentication, ["AUTH", password]) }
         if let database { add(.select, ["SELECT", database]) }
         if asksForKind { add(.policy, ["POLICY"]) }
         if tracking { add(.tracking, ["CLIENT", "TRACKING", "ON"]) }
@@ -53,6 +55,8 @@ struct Handshake {
                 if let refusal, !Self.isUnknownCommand(refusal), !refusal.hasPrefix("NOPROTO") {
                     throw .server(refusal, operation: "connect")
                 }
+            case .authentication:
+                if let refusal, !server.speaksRESP3 { throw .server(refusal, operation: "connect") }
             case .select:
                 if let refusal { throw .server(refusal, operation: "SELECT") }
             case .policy:

@@ -46,7 +46,8 @@ public final class LarderClient: Sendable {
         /// can share; more pay where values are large.
         public var connections: Int
         /// How many connections of their own transactions and ``LarderClient/withConnection(_:)`` may have at
-        /// the same time, for each database, 1 to 1,024. The default is 8; who comes then waits.
+        /// the same time, for each database, 1 to 1,024. The default is 8; who comes then waits,
+        /// for as long as a call may take.
         public var ownConnectionsMax: Int
         /// Keeps what was read in this process: see ``NearCacheOptions``. Nil, the default, for no near cache.
         public var nearCache: NearCacheOptions?
@@ -93,11 +94,13 @@ public final class LarderClient: Sendable {
     /// entry, and a name that is not possible is an error of the first call.
     ///
     /// All caches of one name share the connection and the near cache.
-    /// - Parameter name: nil for the client's own database.
-    public func cache<Value: Codable & Sendable>(_ name: String? = nil, of type: Value.Type = Value.self)
-        -> RemoteCache<Value>
-    {
-        RemoteCache(core: core, store: core.store(name ?? core.options.database))
+    /// - Parameters:
+    ///   - name: nil for the client's own database.
+    ///   - codec: how models become bytes. The default is JSON.
+    public func cache<Value: Codable & Sendable>(
+        _ name: String? = nil, of type: Value.Type = Value.self, codec: ModelCodec = .json
+    ) -> RemoteCache<Value> {
+        RemoteCache(core: core, store: core.store(name ?? core.options.database), codec: codec)
     }
 
     // MARK: Any command
@@ -187,7 +190,8 @@ extension LarderClient {
         func refuse(_ message: String) -> LarderClientError {
             LarderClientError(.invalidArgument, message, operation: "connect", socketPath: path)
         }
-        guard !path.isEmpty, !path.utf8.contains(0) else { throw refuse("a socket's path cannot be empty") }
+        guard !path.isEmpty else { throw refuse("a socket's path cannot be empty") }
+        guard !path.utf8.contains(0) else { throw refuse("a socket's path cannot have a zero byte in it") }
         guard path.utf8.count <= socketPathBytesMax else {
             throw refuse(
                 "the socket's path has \(path.utf8.count) bytes, and at most \(socketPathBytesMax) are possible: "

@@ -57,8 +57,8 @@ final class NearCache: @unchecked Sendable {
     }
 
     /// The model of a key, or that there is none, if it is here and may be handed out.
-    func find<Value: Sendable>(_ type: Value.Type, _ key: some CacheKey) -> Found<Value> {
-        let identity = ObjectIdentifier(type)
+    /// - Parameter identity: of that type.
+    func find<Value: Sendable>(_ type: Value.Type, _ identity: NearIdentity, _ key: some CacheKey) -> Found<Value> {
         let box = key.withKeyBytes { bytes -> AnyObject? in
             lock.lock()
             defer { lock.unlock() }
@@ -92,8 +92,11 @@ final class NearCache: @unchecked Sendable {
 
     /// Keeps what was read, unless it was changed meanwhile.
     /// - Parameter deadline: from when on it is not to be handed out, in monotonic milliseconds.
-    func keep<Value: Sendable>(_ token: Token, _ value: Value, readAt: Int64, deadline: Int64, valueBytes: Int) {
-        keep(token, NearBox(value), ObjectIdentifier(Value.self), readAt, deadline, valueBytes)
+    func keep<Value: Sendable>(
+        _ token: Token, _ value: Value, _ identity: NearIdentity, _ codec: ModelCodec, readAt: Int64,
+        deadline: Int64, valueBytes: Int
+    ) {
+        keep(token, NearBox(value, codec), identity, readAt, deadline, valueBytes)
     }
 
     /// Keeps that the key has no entry, unless it was changed meanwhile, or absent keys are not to be kept.
@@ -104,7 +107,7 @@ final class NearCache: @unchecked Sendable {
     }
 
     private func keep(
-        _ token: Token, _ box: AnyObject, _ type: ObjectIdentifier, _ readAt: Int64, _ deadline: Int64,
+        _ token: Token, _ box: AnyObject, _ type: NearIdentity, _ readAt: Int64, _ deadline: Int64,
         _ valueBytes: Int
     ) {
         let (age, overflows) = readAt.addingReportingOverflow(ageMax)

@@ -11,13 +11,35 @@
 /// A decoded model, in memory that several tasks may read: models are Sendable.
 final class NearBox<Value: Sendable>: Sendable {
     let value: Value
-    init(_ value: Value) { self.value = value }
+    /// Kept for as long as the box is, so that no other codec gets its identity. Never used, which is why it is safe.
+    private nonisolated(unsafe) let codecIdentity: AnyObject?
+
+    init(_ value: Value, _ codec: ModelCodec?) {
+        self.value = value
+        codecIdentity = codec?.identity
+    }
+}
+
+/// What a decoded model is, besides its key: its type, and the codec if that reads otherwise than others do. A value.
+struct NearIdentity: Hashable, Sendable {
+    private let type: ObjectIdentifier
+    private let codec: ObjectIdentifier?
+
+    init<Value>(_ type: Value.Type, _ codec: ModelCodec) {
+        self.type = ObjectIdentifier(type)
+        self.codec = codec.identity.map { ObjectIdentifier($0) }
+    }
+
+    fileprivate init(absence: Any.Type) {
+        type = ObjectIdentifier(absence)
+        codec = nil
+    }
 }
 
 /// Stands in the place of a model's type where a key is known to have no entry.
 enum NearAbsence {
-    static let box = NearBox(())
-    static let identity = ObjectIdentifier(NearAbsence.self)
+    static let box = NearBox((), nil)
+    static let identity = NearIdentity(absence: NearAbsence.self)
 }
 
 /// Keys and what belongs to them, bounded in number and bytes. What was not asked for since the hand last came by leaves
@@ -28,7 +50,7 @@ struct NearTable {
     /// What a lookup goes through: nothing in it is counted, so that a hit counts references of one key and its box only.
     private struct Head {
         var hash: UInt
-        var type: ObjectIdentifier
+        var type: NearIdentity
         /// From when on it is not handed out, in monotonic milliseconds.
         var deadline: Int64
         var bytes: Int
@@ -101,7 +123,7 @@ struct NearTable {
 
     /// The box of a key, if one of that type is here, or ``NearAbsence/box`` if the key is known to have no entry; marks it
     /// as asked for.
-    mutating func find(_ key: UnsafeRawBufferPointer, _ type: ObjectIdentifier, now: () -> Int64) -> AnyObject? {
+    mutating func find(_ key: UnsafeRawBufferPointer, _ type: NearIdentity, now: () -> Int64) -> AnyObject? {
         let index = Int(slot(key, Self.hash(key)))
         guard index >= 0, heads[index].type == type || heads[index].type == NearAbsence.identity else { return nil }
         if heads[index].deadline != .max, now() >= heads[index].deadline {
@@ -113,7 +135,7 @@ struct NearTable {
     }
 
     mutating func insert(
-        _ key: [UInt8], _ box: AnyObject, _ type: ObjectIdentifier, deadline: Int64, valueBytes: Int
+        _ key: [UInt8], _ box: AnyObject, _ type: NearIdentity, deadline: Int64, valueBytes: Int
     ) {
         _ = key.withUnsafeBytes { remove($0) }
         let size = key.count + valueBytes + Self.overheadBytes

@@ -1,36 +1,85 @@
 // Several writes in one step.
 
+import RESP
+
+/// One write of a batch.
+struct BatchChange: Sendable {
+    enum Action: Sendable {
+        case set([UInt8], UpdatePolicy?, Codec)
+        case remove
+    }
+
+    let key: [UInt8]
+    let action: Action
+
+    func words(for server: Handshake.Server) -> [[UInt8]] {
+        switch action {
+        case .set(let value, let policy, let codec):
+            Request<Void>.set(
+                value, forKey: key, policy: policy, codec: codec == .raw ? nil : codec, server: server
+            ).words
+        case .remove: [Array("DEL".utf8), key]
+        }
+    }
+}
+
+/// How the writes of a batch reach the daemon so that all happen or none. A value.
+enum BatchPlan {
+    case command(Request<Void>)
+    /// Commands to be put between MULTI and EXEC.
+    case transaction([[[UInt8]]])
+
+    /// - Parameter changes: at least one.
+    init(_ changes: [BatchChange], for server: Handshake.Server) {
+        if let request = Self.sets(changes, server) ?? Self.removals(changes) {
+            self = .command(request)
+        } else {
+            self = .transaction(changes.map { $0.words(for: server) })
+        }
+    }
+
+    /// Several entries with the same policy and codec. Redis has a command for those without a policy only.
+    private static func sets(_ changes: [BatchChange], _ server: Handshake.Server) -> Request<Void>? {
+        guard case .set(_, let policy, let codec) = changes[0].action else { return nil }
+        if changes.count == 1 { return .expectingOK(changes[0].words(for: server), key: changes[0].key) }
+        guard server.isLarder || policy?.intervalMilliseconds == nil else { return nil }
+        var entries: [(key: [UInt8], value: [UInt8])] = []
+        entries.reserveCapacity(changes.count)
+        for change in changes {
+            guard case .set(let value, policy, codec) = change.action else { return nil }
+            entries.append((change.key, value))
+        }
+        return server.isLarder ? .setAll(entries, policy: policy, codec: codec) : .setAll(entries)
+    }
+
+    private static func removals(_ changes: [BatchChange]) -> Request<Void>? {
+        var keys: [[UInt8]] = []
+        keys.reserveCapacity(changes.count)
+        for change in changes {
+            guard case .remove = change.action else { return nil }
+            keys.append(change.key)
+        }
+        return Request(wordList("DEL") + keys, expects: "a number") { reply in
+            if case .integer = reply { () } else { nil }
+        }
+    }
+}
+
 /// Writes that happen all or not at all: collected here, carried out by ``RemoteCache/apply(_:)``.
 ///
 /// Models are encoded when they are added. What is added later wins where keys are the same.
 ///
-/// A batch goes out as one command where it is nothing but entries without a policy (MSET: the daemon then marks their
-/// values as raw, which only META shows) or nothing but keys to remove, and as a transaction otherwise.
+/// A batch goes out as one command where it is nothing but entries with the same policy and codec, or nothing but keys to
+/// remove, and as a transaction otherwise.
 ///
 /// A value: copies are filled independently.
 public struct RemoteBatch<Value: Encodable & Sendable>: Sendable {
-    enum Action: Sendable {
-        case set([UInt8], UpdatePolicy?, LarderClient.EntryInfo.Codec?)
-        case remove
-    }
-
-    struct Change: Sendable {
-        let key: [UInt8]
-        let action: Action
-
-        func words(for server: Handshake.Server) -> [[UInt8]] {
-            switch action {
-            case .set(let value, let policy, let codec):
-                Request<Void>.set(value, forKey: key, policy: policy, codec: codec, server: server).words
-            case .remove: [Array("DEL".utf8), key]
-            }
-        }
-    }
-
-    private(set) var changes: [Change] = []
+    private let codec: ModelCodec
+    private(set) var changes: [BatchChange] = []
 
     /// An empty batch.
-    public init() {}
+    /// - Parameter codec: how models become bytes. ``RemoteCache/makeBatch()`` takes the cache's.
+    public init(codec: ModelCodec = .json) { self.codec = codec }
 
     /// How many changes were added.
     public var count: Int { changes.count }
@@ -38,44 +87,22 @@ public struct RemoteBatch<Value: Encodable & Sendable>: Sendable {
     public var isEmpty: Bool { changes.isEmpty }
 
     /// Adds the storing of a model under a key.
-    /// - Throws: `encode`, naming key and type, when the model cannot be written as JSON. The batch is unchanged then.
+    /// - Throws: `encode`, naming key and type, when the codec cannot write the model. The batch is unchanged then.
     public mutating func set(_ value: Value, forKey key: some CacheKey, policy: UpdatePolicy? = nil)
         throws(LarderClientError)
     {
         let bytes = key.keyBytes
-        let encoded = try ModelCoding.encode(value, key: String(decoding: bytes, as: UTF8.self))
-        changes.append(Change(key: bytes, action: .set(encoded, policy, .json)))
+        let encoded = try RemoteCoding.encode(value, codec, key: bytes)
+        changes.append(BatchChange(key: bytes, action: .set(encoded, policy, codec.codec)))
     }
 
     /// Adds the storing of bytes as they are under a key.
     public mutating func setBytes(_ value: [UInt8], forKey key: some CacheKey, policy: UpdatePolicy? = nil) {
-        changes.append(Change(key: key.keyBytes, action: .set(value, policy, nil)))
+        changes.append(BatchChange(key: key.keyBytes, action: .set(value, policy, .raw)))
     }
 
     /// Adds the removal of a key, whether or not there is such an entry.
     public mutating func remove(_ key: some CacheKey) {
-        changes.append(Change(key: key.keyBytes, action: .remove))
-    }
-
-    /// The entries, if the batch is nothing but several that follow the database's policy.
-    var plainValues: [(key: [UInt8], value: [UInt8])]? {
-        guard changes.count > 1 else { return nil }
-        var values: [(key: [UInt8], value: [UInt8])] = []
-        values.reserveCapacity(changes.count)
-        for change in changes {
-            guard case .set(let value, nil, _) = change.action else { return nil }
-            values.append((change.key, value))
-        }
-        return values
-    }
-
-    /// The keys, if the batch is nothing but removals.
-    var plainRemovals: [[UInt8]]? {
-        var keys: [[UInt8]] = []
-        for change in changes {
-            guard case .remove = change.action else { return nil }
-            keys.append(change.key)
-        }
-        return keys
+        changes.append(BatchChange(key: key.keyBytes, action: .remove))
     }
 }

@@ -5,13 +5,13 @@ extension RemoteCache {
 
     /// The models of those keys that have a fresh entry. Those that the near cache has not are read in one round trip, at
     /// one instant, and kept by it as ``value(forKey:)`` does; without a near cache all are read so.
-    /// - Throws: `decode`, naming type and key, when an entry's value is not such a model in JSON.
+    /// - Throws: `decode`, naming type and key, when an entry's value is not such a model.
     public func values(forKeys keys: some Sequence<String>) async throws(LarderClientError) -> [String: Value] {
         var models: [String: Value] = [:]
         var missing: [String] = []
         var seen: Set<String> = []
         for key in keys where seen.insert(key).inserted {
-            switch store.near?.find(Value.self, key) ?? .unknown {
+            switch store.near.map({ find($0, key) }) ?? .unknown {
             case .value(let value): models[key] = value
             case .absent: break
             case .unknown: missing.append(key)
@@ -23,7 +23,7 @@ extension RemoteCache {
         }
         let found = try await store.perform(.getAll(missing.map(\.keyBytes)))
         for (key, bytes) in zip(missing, found) {
-            if let bytes { models[key] = try ModelCoding.decode(Value.self, from: bytes, key: key) }
+            models[key] = try await decoded(bytes, key.keyBytes)
         }
         return models
     }
@@ -40,12 +40,7 @@ extension RemoteCache {
         let (found, times) = try await store.perform(.getAll(bytes), bytes.map { .timeToLive($0) })
         var models: [String: Value] = [:]
         for (index, key) in keys.enumerated() {
-            let value: Value?
-            if let bytes = found[index] {
-                value = try ModelCoding.decode(Value.self, from: bytes, key: key)
-            } else {
-                value = nil
-            }
+            let value = try await decoded(found[index], bytes[index])
             models[key] = value
             used = index + 1
             keep(
@@ -64,21 +59,9 @@ extension RemoteCache {
     /// - Parameter pattern: `*` stands for any characters, `?` for one, `[a-c]` for one of these; nil for all keys.
     /// - Throws: `decode` when a key is not UTF-8 text.
     public func keys(matching pattern: String? = nil) async throws(LarderClientError) -> [String] {
-        var seen: Set<[UInt8]> = []
-        var keys: [String] = []
-        var cursor: [UInt8]?
-        repeat {
-            let step = try await store.perform(.scan(from: cursor, matching: pattern.map(\.keyBytes)))
-            for bytes in step.keys where seen.insert(bytes).inserted {
-                guard let key = String(validating: bytes, as: UTF8.self) else {
-                    throw LarderClientError(
-                        .decode, "this key is not UTF-8 text", operation: "SCAN", key: printableKey(bytes))
-                }
-                keys.append(key)
-            }
-            cursor = step.next
-        } while cursor != nil
-        return keys
+        try await ScanStep.allKeys(matching: pattern) { (request) async throws(LarderClientError) in
+            try await store.perform(request)
+        }
     }
 
     // MARK: Writing
@@ -90,7 +73,7 @@ extension RemoteCache {
     public func set<Key: CacheKey>(_ pairs: some Sequence<(key: Key, value: Value)>, policy: UpdatePolicy? = nil)
         async throws(LarderClientError)
     {
-        var batch = RemoteBatch<Value>()
+        var batch = makeBatch()
         for (key, value) in pairs { try batch.set(value, forKey: key, policy: policy) }
         try await apply(batch)
     }
@@ -116,22 +99,23 @@ extension RemoteCache {
     /// }
     /// ```
     public func batch(_ body: (inout RemoteBatch<Value>) throws -> Void) async throws {
-        var batch = RemoteBatch<Value>()
+        var batch = makeBatch()
         try body(&batch)
         try await apply(batch)
     }
+
+    /// An empty batch that encodes models as this cache does, for ``apply(_:)``.
+    public func makeBatch() -> RemoteBatch<Value> { RemoteBatch(codec: codec) }
 
     /// Carries out a batch, in the order in which it was filled.
     public func apply(_ batch: RemoteBatch<Value>) async throws(LarderClientError) {
         guard !batch.isEmpty else { return }
         let server = try await store.server()
         try await changing(batch.changes.map(\.key)) { () async throws(LarderClientError) in
-            if let values = batch.plainValues {
-                try await store.perform(.setAll(values))
-            } else if let keys = batch.plainRemovals {
-                _ = try await store.perform(.remove(keys))
-            } else {
-                let replies = try await store.transaction(batch.changes.map { $0.words(for: server) })
+            switch BatchPlan(batch.changes, for: server) {
+            case .command(let request): try await store.perform(request)
+            case .transaction(let commands):
+                let replies = try await store.transaction(commands)
                 for (reply, change) in zip(replies, batch.changes) {
                     guard let text = reply.errorMessage else { continue }
                     throw .server(text, operation: "batch", key: printableKey(change.key))

@@ -9,7 +9,9 @@ import RESP
 /// let reader = try await readers.value(forKey: "reader")
 /// ```
 ///
-/// - Models are stored as JSON, the bytes that the library writes by default and other programs can read.
+/// - Models are stored as JSON, the bytes that the library writes by default and other programs can read, or by another
+///   ``ModelCodec``, the same that the library takes. Reading follows what the entry says of itself; only what a custom
+///   codec wrote needs that codec again, which is then given all entries to read first.
 /// - Expired entries are never handed out: an entry is there until its deadline, and not from then on.
 /// - With ``LarderClient/Options/nearCache``, ``value(forKey:)`` and ``values(forKeys:)`` answer from this process where
 ///   they can, without a round trip and without decoding. Such an answer is never older than the last change that this
@@ -23,6 +25,15 @@ import RESP
 public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     let core: ClientCore
     let store: DatabaseStore
+    let codec: ModelCodec
+    private let nearIdentity: NearIdentity
+
+    init(core: ClientCore, store: DatabaseStore, codec: ModelCodec) {
+        self.core = core
+        self.store = store
+        self.codec = codec
+        nearIdentity = NearIdentity(Value.self, codec)
+    }
 
     /// The database's name; nil for the server's default, `0`.
     public var name: String? { store.database }
@@ -36,15 +47,18 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     /// - Throws: `decode`, naming type and key, when something else is stored there.
     public func value(forKey key: some CacheKey) async throws(LarderClientError) -> Value? {
         guard let near = store.near else {
-            return try decoded(try await store.perform(.get(key.keyBytes)), key)
+            let bytes = key.keyBytes
+            return try await decoded(try await store.perform(.get(bytes)), bytes)
         }
-        switch near.find(Value.self, key) {
+        switch find(near, key) {
         case .value(let value): return value
         case .absent: return nil
         case .unknown: break
         }
         let bytes = key.keyBytes
-        guard let token = near.begin(bytes) else { return try decoded(try await store.perform(.get(bytes)), key) }
+        guard let token = near.begin(bytes) else {
+            return try await decoded(try await store.perform(.get(bytes)), bytes)
+        }
         return try await valueToKeep(bytes, near, token)
     }
 
@@ -54,7 +68,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         let askedAt = near.clock()
         do throws(LarderClientError) {
             let (bytes, time) = try await store.perform(.get(key), .timeToLive(key))
-            let value = try decoded(bytes, key)
+            let value = try await decoded(bytes, key)
             keep(value, time, near, token, askedAt: askedAt, valueBytes: bytes?.count ?? 0)
             return value
         } catch {
@@ -70,19 +84,30 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     ) {
         switch (value, time) {
         case (let value?, .never?):
-            near.keep(token, value, readAt: askedAt, deadline: .max, valueBytes: valueBytes)
+            near.keep(token, value, nearIdentity, codec, readAt: askedAt, deadline: .max, valueBytes: valueBytes)
         case (let value?, .milliseconds(let left)?):
             let (deadline, overflows) = askedAt.addingReportingOverflow(left)
             near.keep(
-                token, value, readAt: askedAt, deadline: overflows ? .max : deadline, valueBytes: valueBytes)
+                token, value, nearIdentity, codec, readAt: askedAt, deadline: overflows ? .max : deadline,
+                valueBytes: valueBytes)
         case (nil, nil): near.keepAbsence(token, readAt: askedAt)
         default: near.giveUp(token)
         }
     }
 
-    private func decoded(_ bytes: [UInt8]?, _ key: some CacheKey) throws(LarderClientError) -> Value? {
+    /// What the near cache knows of a key.
+    func find(_ near: NearCache, _ key: some CacheKey) -> NearCache.Found<Value> {
+        near.find(Value.self, nearIdentity, key)
+    }
+
+    /// The model in stored bytes. Asks the daemon for the entry's codec where the likely one fails.
+    func decoded(_ bytes: [UInt8]?, _ key: [UInt8]) async throws(LarderClientError) -> Value? {
         guard let bytes else { return nil }
-        return try ModelCoding.decode(Value.self, from: bytes, key: String(decoding: key.keyBytes, as: UTF8.self))
+        return try await RemoteCoding.decode(Value.self, from: bytes, codec, key: key) {
+            () async throws(LarderClientError) in
+            guard try await store.server().isLarder else { return .raw }
+            return try await store.perform(.info(key))?.storedCodec
+        }
     }
 
     /// The stored bytes of a key, whatever they are; nil when there are none or they expired. Never from the near cache.
@@ -92,13 +117,12 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
 
     /// Stores a model under a key, in place of what is there.
     /// - Parameter policy: how long this entry stays fresh; nil, the default, leaves it to the database's policy.
-    /// - Throws: `encode`, naming key and type, when the model cannot be written as JSON.
+    /// - Throws: `encode`, naming key and type, when the codec cannot write the model.
     public func set(_ value: Value, forKey key: some CacheKey, policy: UpdatePolicy? = nil)
         async throws(LarderClientError)
     {
         let bytes = key.keyBytes
-        let encoded = try ModelCoding.encode(value, key: String(decoding: bytes, as: UTF8.self))
-        try await put(encoded, bytes, policy, .json)
+        try await put(try RemoteCoding.encode(value, codec, key: bytes), bytes, policy, codec.codec)
     }
 
     /// Stores bytes as they are under a key, in place of what is there.
@@ -109,7 +133,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     }
 
     private func put(
-        _ value: [UInt8], _ key: [UInt8], _ policy: UpdatePolicy?, _ codec: LarderClient.EntryInfo.Codec?
+        _ value: [UInt8], _ key: [UInt8], _ policy: UpdatePolicy?, _ codec: Codec?
     ) async throws(LarderClientError) {
         let server = try await store.server()
         try await changing([key]) { () async throws(LarderClientError) in

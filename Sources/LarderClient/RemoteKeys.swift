@@ -42,11 +42,7 @@ public struct RemoteKeys: AsyncSequence, Sendable {
                     isAtEnd = step.next == nil
                 }
                 guard let bytes = keys.popFirst() else { return nil }
-                guard let key = String(validating: bytes, as: UTF8.self) else {
-                    throw LarderClientError(
-                        .decode, "this key is not UTF-8 text", operation: "SCAN", key: printableKey(bytes))
-                }
-                return key
+                return try ScanStep.text(bytes)
             } catch {
                 keys = []
                 isAtEnd = true

@@ -10,9 +10,16 @@ import Threading
 public final class RemoteTransaction<Value: Codable & Sendable>: @unchecked Sendable {
     private let connection: OwnConnection
     private let lock = Lock()
-    private var batch = RemoteBatch<Value>()
+    private var batch: RemoteBatch<Value>
+    private let codec: ModelCodec
+    private let server: Handshake.Server
 
-    init(_ connection: OwnConnection) { self.connection = connection }
+    init(_ connection: OwnConnection, _ codec: ModelCodec, _ server: Handshake.Server) {
+        self.connection = connection
+        self.codec = codec
+        self.server = server
+        batch = RemoteBatch(codec: codec)
+    }
 
     var collected: RemoteBatch<Value> { lock.withLock { batch } }
 
@@ -20,7 +27,13 @@ public final class RemoteTransaction<Value: Codable & Sendable>: @unchecked Send
     /// writes does not show in it.
     public func value(forKey key: some CacheKey) async throws(LarderClientError) -> Value? {
         guard let bytes = try await bytes(forKey: key) else { return nil }
-        return try ModelCoding.decode(Value.self, from: bytes, key: String(decoding: key.keyBytes, as: UTF8.self))
+        let key = key.keyBytes
+        return try await RemoteCoding.decode(Value.self, from: bytes, codec, key: key) {
+            () async throws(LarderClientError) in
+            guard server.isLarder else { return .raw }
+            let request = Request<LarderClient.EntryInfo?>.info(key)
+            return try request.result(of: try await connection.command(bytes: request.words))?.storedCodec
+        }
     }
 
     /// The stored bytes of a key, as ``value(forKey:)`` reads them.
@@ -65,8 +78,9 @@ extension RemoteCache {
     ///     return apples - 1
     /// }
     /// ```
-    /// Takes a connection of its own for the time being. A transaction that writes nothing is over when `body` returns,
-    /// and says nothing about whether what it read belongs together.
+    /// Takes a connection of its own for the time being. Those of this client who have to begin again do so one after
+    /// the other, with short rests. A transaction that writes nothing is over when `body` returns, and says nothing about
+    /// whether what it read belongs together.
     /// - Parameters:
     ///   - attempts: how often `body` may be run, from 1 on.
     ///   - body: may run several times, so what it does besides must bear that.
@@ -80,11 +94,18 @@ extension RemoteCache {
         let pool = store.ownConnections
         let (link, number) = try await pool.take()
         var isClean = false
-        defer { pool.giveBack(link, isClean: isClean) }
         let connection = OwnConnection(link: link, number: number)
+        defer {
+            connection.end()
+            pool.giveBack(link, isClean: isClean)
+        }
         let server = link.knownServer ?? Handshake.Server()
-        for _ in 0..<max(1, attempts) {
-            let transaction = RemoteTransaction<Value>(connection)
+        var hasTurn = false
+        defer { if hasTurn { store.retries.giveBack() } }
+        for attempt in 0..<max(1, attempts) {
+            if attempt == 1 { hasTurn = await store.retries.take(limit: store.turnMilliseconds) == .given }
+            if attempt > 0 { try await Self.rest(afterAttempts: attempt) }
+            let transaction = RemoteTransaction<Value>(connection, codec, server)
             try await transaction.watch(keys)
             let result = try await body(transaction)
             let batch = transaction.collected
@@ -102,6 +123,18 @@ extension RemoteCache {
         throw LarderClientError(
             .conflict, "the watched keys were changed by others in each of \(max(1, attempts)) attempts",
             operation: "transaction", key: keys.first.map { printableKey($0) })
+    }
+
+    /// Steps back for a time that grows and varies, from up to 1 ms to up to 64 ms, so that several clients that want the
+    /// same keys do not spoil each other's attempts for ever.
+    private static func rest(afterAttempts count: Int) async throws(LarderClientError) {
+        do {
+            try await Task.sleep(nanoseconds: .random(in: 0...(1_000_000 << UInt64(min(count - 1, 6)))))
+        } catch {
+            throw LarderClientError(
+                .cancelled, "the task was cancelled between two attempts; nothing was written",
+                operation: "transaction")
+        }
     }
 
     /// - Returns: false when a watched key was changed.

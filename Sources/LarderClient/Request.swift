@@ -52,7 +52,7 @@ extension Request where Result == Void {
     /// Stores an entry.
     /// - Parameter server: Redis takes neither `CODEC` nor `POLICY`; a policy is told to it as milliseconds.
     static func set(
-        _ value: [UInt8], forKey key: [UInt8], policy: UpdatePolicy?, codec: LarderClient.EntryInfo.Codec?,
+        _ value: [UInt8], forKey key: [UInt8], policy: UpdatePolicy?, codec: Codec?,
         server: Handshake.Server = Handshake.Server()
     ) -> Request {
         var list = [Array("SET".utf8), key, value]
@@ -63,6 +63,14 @@ extension Request where Result == Void {
             list += wordList("PX", String(interval))
         }
         return expectingOK(list, key: key)
+    }
+
+    /// Stores entries that all have the same policy and codec, as one command of larderd.
+    static func setAll(_ entries: [(key: [UInt8], value: [UInt8])], policy: UpdatePolicy?, codec: Codec) -> Request {
+        var list = wordList("MSETEX", String(entries.count)) + entries.flatMap { [$0.key, $0.value] }
+        if let policy { list += wordList("POLICY", policy.description) }
+        list += wordList("CODEC", codec.description)
+        return Request(list, expects: "1") { $0 == .integer(1) ? () : nil }
     }
 
     static func setAll(_ entries: [(key: [UInt8], value: [UInt8])]) -> Request {
@@ -121,8 +129,8 @@ extension Request where Result == Int64 {
 
     static var count: Request { integer(wordList("DBSIZE"), isRead: true) }
 
-    static func publish(_ message: [UInt8], to channel: [UInt8]) -> Request {
-        integer([Array("PUBLISH".utf8), channel, message])
+    static func publish(_ message: [UInt8], to channel: [UInt8], isSharded: Bool = false) -> Request {
+        integer([Array((isSharded ? "SPUBLISH" : "PUBLISH").utf8), channel, message])
     }
 }
 
@@ -162,6 +170,29 @@ struct ScanStep: Sendable {
     let keys: [[UInt8]]
     /// Where the next one goes on; nil at the end.
     let next: [UInt8]?
+
+    /// A key as text.
+    static func text(_ key: [UInt8]) throws(LarderClientError) -> String {
+        guard let text = String(validating: key, as: UTF8.self) else {
+            throw LarderClientError(.decode, "this key is not UTF-8 text", operation: "SCAN", key: printableKey(key))
+        }
+        return text
+    }
+
+    /// All keys, each once.
+    static func allKeys(
+        matching pattern: String?, _ perform: (Request<ScanStep>) async throws(LarderClientError) -> ScanStep
+    ) async throws(LarderClientError) -> [String] {
+        var seen: Set<[UInt8]> = []
+        var keys: [String] = []
+        var cursor: [UInt8]?
+        repeat {
+            let step = try await perform(.scan(from: cursor, matching: pattern.map(\.keyBytes)))
+            for key in step.keys where seen.insert(key).inserted { keys.append(try text(key)) }
+            cursor = step.next
+        } while cursor != nil
+        return keys
+    }
 }
 
 extension Request where Result == ScanStep {

@@ -13,6 +13,8 @@ struct WireFailure: Error {
     enum Kind {
         /// Nobody listens there.
         case noDaemon
+        /// What stands there is not a socket.
+        case notASocket
         /// Nothing moved for as long as was allowed.
         case timeout
         /// The other side ended the connection.
@@ -43,6 +45,9 @@ struct WireFailure: Error {
         case .noDaemon:
             code = .noDaemon
             message = "no daemon answers at \(socketPath): start one with: larderd --socket \(socketPath)"
+        case .notASocket:
+            code = .noDaemon
+            message = "\(socketPath) is not a socket: no daemon can answer there"
         case .timeout:
             code = .timeout
             message = "the daemon at \(socketPath) did not answer within \(limit) ms"
@@ -115,7 +120,7 @@ final class StreamSocket: Sendable {
                 guard timeoutMilliseconds == 0 || Self.monotonicMilliseconds() - start < Int64(timeoutMilliseconds)
                 else { throw WireFailure(.timeout) }
             case EAGAIN: throw WireFailure(.timeout)
-            case let code: throw Self.connectFailure(code)
+            case let code: throw Self.connectFailure(code, path)
             }
         }
     }
@@ -132,7 +137,7 @@ final class StreamSocket: Sendable {
             switch Self.connect(descriptor, path) {
             case 0, EISCONN: return
             case EINTR: continue
-            case let code: throw Self.connectFailure(code)
+            case let code: throw Self.connectFailure(code, path)
             }
         }
     }
@@ -217,10 +222,16 @@ final class StreamSocket: Sendable {
         return status == 0 ? 0 : errno
     }
 
-    private static func connectFailure(_ code: CInt) -> WireFailure {
+    private static func connectFailure(_ code: CInt, _ path: String) -> WireFailure {
         switch code {
+        case ECONNREFUSED where !isSocket(path): WireFailure(.notASocket)
         case ENOENT, ECONNREFUSED, ENOTDIR: WireFailure(.noDaemon)
         default: WireFailure(.system("connect", code))
         }
+    }
+
+    private static func isSocket(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) != 0 || status.st_mode & S_IFMT == S_IFSOCK
     }
 }

@@ -26,8 +26,8 @@ extension LarderClient {
     /// All subscriptions of a client share one connection. A lost one is made again for as long as there are
     /// subscriptions, and subscribes again; what is published meanwhile is lost, and the next message says so with
     /// ``Message/followsGap``.
-    /// - Parameter bufferMax: how many messages wait at the most while nobody takes them, from 1 on; then the oldest are
-    ///   dropped. The default is 1,024.
+    /// - Parameter bufferMax: how many messages wait at the most while nobody takes them, from 1 on, however large they are;
+    ///   then the oldest are dropped, and the next one says so. The default is 1,024.
     /// - Throws: `server` when the daemon refuses, `invalidArgument` when it does not speak RESP3 or no channel is named.
     public func subscribe(to channels: String..., bufferMax: Int = 1_024) async throws(LarderClientError)
         -> Subscription
@@ -41,6 +41,14 @@ extension LarderClient {
         -> Subscription
     {
         try await subscribe(patterns.map { .pattern(Array($0.utf8)) }, bufferMax)
+    }
+
+    /// As ``subscribe(to:bufferMax:)``, to sharded channels (SSUBSCRIBE): a name space of its own, to which
+    /// ``publish(_:toSharded:)-([UInt8],_)`` publishes, and which no pattern matches.
+    public func subscribe(toSharded channels: String..., bufferMax: Int = 1_024) async throws(LarderClientError)
+        -> Subscription
+    {
+        try await subscribe(channels.map { .shardChannel(Array($0.utf8)) }, bufferMax)
     }
 
     private func subscribe(_ topics: [Topic], _ bufferMax: Int) async throws(LarderClientError) -> Subscription {
@@ -65,6 +73,20 @@ extension LarderClient {
     @discardableResult
     public func publish(_ message: String, to channel: String) async throws(LarderClientError) -> Int {
         try await publish(Array(message.utf8), to: channel)
+    }
+
+    /// Publishes to a sharded channel (SPUBLISH).
+    /// - Returns: how many clients received it.
+    @discardableResult
+    public func publish(_ message: [UInt8], toSharded channel: String) async throws(LarderClientError) -> Int {
+        let request = Request.publish(message, to: Array(channel.utf8), isSharded: true)
+        return Int(clamping: try await core.own.perform(request))
+    }
+
+    /// As ``publish(_:toSharded:)-([UInt8],_)``, for text.
+    @discardableResult
+    public func publish(_ message: String, toSharded channel: String) async throws(LarderClientError) -> Int {
+        try await publish(Array(message.utf8), toSharded: channel)
     }
 }
 
@@ -132,6 +154,9 @@ final class MessageBuffer: @unchecked Sendable {
 
     init(max: Int) { self.max = max }
 
+    /// Those who wait, for tests.
+    var takerCount: Int { lock.withLock { takers.count } }
+
     func add(_ message: LarderClient.Message) {
         var message = message
         let taker: UnsafeContinuation<Step, Never>? = lock.withLock {
@@ -194,6 +219,7 @@ final class MessageBuffer: @unchecked Sendable {
         } onCancel: {
             let continuation = lock.withLock {
                 taker.isCancelled = true
+                takers.removeAll { $0 === taker }
                 defer { taker.continuation = nil }
                 return taker.continuation
             }

@@ -7,10 +7,26 @@ import Threading
 enum Topic: Hashable, Sendable {
     case channel([UInt8])
     case pattern([UInt8])
+    case shardChannel([UInt8])
 
     var name: [UInt8] {
         switch self {
-        case .channel(let name), .pattern(let name): name
+        case .channel(let name), .pattern(let name), .shardChannel(let name): name
+        }
+    }
+
+    /// The kinds of topic, as the letter before SUBSCRIBE and UNSUBSCRIBE.
+    enum Kind: String, CaseIterable {
+        case channel = ""
+        case pattern = "P"
+        case shardChannel = "S"
+    }
+
+    var kind: Kind {
+        switch self {
+        case .channel: .channel
+        case .pattern: .pattern
+        case .shardChannel: .shardChannel
         }
     }
 }
@@ -43,6 +59,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
 
     /// Begins to hand messages of the topics to `buffer`; returns when the daemon has said that it sends them.
     func add(_ buffer: MessageBuffer, _ topics: [Topic]) async throws(LarderClientError) {
+        try await checkServer()
         let begun: (link: Link, exchange: Exchange)? = lock.withLock {
             guard !isClosed else { return nil }
             let link = self.link ?? makeLink()
@@ -50,22 +67,41 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
                 listeners[topic, default: []].append(buffer)
             }
             // Those that others listen to already as well: the daemon's answer is waited for all the same.
-            let exchange = request("SUBSCRIBE", "PSUBSCRIBE", topics)
+            let exchange = request("SUBSCRIBE", topics)
             link.post(exchange)
             return (link, exchange)
         }
-        guard let begun else {
-            throw LarderClientError(
-                .closed, "the client was closed", operation: "SUBSCRIBE", socketPath: settings.socketPath)
-        }
+        guard let begun else { throw closedError }
         let replies = try await begun.link.outcome(of: begun.exchange)
-        if begun.link.knownServer?.speaksRESP3 == false {
+        if let text = replies.lazy.compactMap(\.errorMessage).first {
+            throw .server(text, operation: "SUBSCRIBE")
+        }
+    }
+
+    private var closedError: LarderClientError {
+        LarderClientError(
+            .closed, "the client was closed", operation: "SUBSCRIBE", socketPath: settings.socketPath)
+    }
+
+    /// Finds out whether the server can push messages: in RESP2 the replies to SUBSCRIBE would have no end that could be
+    /// waited for. Costs nothing once a connection was there.
+    private func checkServer() async throws(LarderClientError) {
+        let link: Link? = lock.withLock { isClosed ? nil : self.link ?? makeLink() }
+        guard let link else { throw closedError }
+        do throws(LarderClientError) {
+            if link.knownServer == nil { try await link.connected() }
+            guard link.knownServer?.speaksRESP3 == false else { return }
             throw LarderClientError(
                 .invalidArgument, "subscriptions need a server that speaks RESP3", operation: "SUBSCRIBE",
                 socketPath: settings.socketPath)
-        }
-        if let text = replies.lazy.compactMap(\.errorMessage).first {
-            throw .server(text, operation: "SUBSCRIBE")
+        } catch {
+            let isUnused = lock.withLock {
+                guard self.link === link, listeners.isEmpty else { return false }
+                self.link = nil
+                return true
+            }
+            if isUnused { link.close() }
+            throw error
         }
     }
 
@@ -84,7 +120,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
                 wasLost = false
                 return link
             }
-            link.post(request("UNSUBSCRIBE", "PUNSUBSCRIBE", left))
+            link.post(request("UNSUBSCRIBE", left))
             return nil
         }
         unused?.close()
@@ -112,22 +148,17 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
         return link
     }
 
-    private func request(_ forChannels: String, _ forPatterns: String, _ topics: [Topic]) -> Exchange {
+    /// - Parameter command: SUBSCRIBE or UNSUBSCRIBE.
+    private func request(_ command: String, _ topics: [Topic]) -> Exchange {
         var bytes: [UInt8] = []
-        var channels: [[UInt8]] = []
-        var patterns: [[UInt8]] = []
-        for topic in topics {
-            switch topic {
-            case .channel(let name): channels.append(name)
-            case .pattern(let name): patterns.append(name)
-            }
+        for kind in Topic.Kind.allCases {
+            let names = topics.lazy.filter { $0.kind == kind }.map(\.name)
+            if !names.isEmpty { RequestEncoder.encode(wordList(kind.rawValue + command) + names, into: &bytes) }
         }
-        if !channels.isEmpty { RequestEncoder.encode(wordList(forChannels) + channels, into: &bytes) }
-        if !patterns.isEmpty { RequestEncoder.encode(wordList(forPatterns) + patterns, into: &bytes) }
         fences += 1
         let fence = Array("larder-fence-\(fences)".utf8)
         RequestEncoder.encode(wordList("ECHO") + [fence], into: &bytes)
-        return Exchange(bytes: bytes, replyCount: nil, fence: fence, name: Array(forChannels.utf8), isRead: true)
+        return Exchange(bytes: bytes, replyCount: nil, fence: fence, name: Array(command.utf8), isRead: true)
     }
 
     // MARK: On the loop's thread
@@ -136,7 +167,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
         let begun: (Exchange, [MessageBuffer])? = lock.withLock {
             guard wasLost, self.link === link, !listeners.isEmpty else { return nil }
             wasLost = false
-            let exchange = request("SUBSCRIBE", "PSUBSCRIBE", Array(listeners.keys))
+            let exchange = request("SUBSCRIBE", Array(listeners.keys))
             link.post(exchange)
             return (exchange, Array(listeners.values.joined()))
         }
@@ -166,6 +197,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
         guard let kind = message.first?.string else { return }
         switch (kind, message.count) {
         case ("message", 3): hand(.channel(message[1].bytes ?? []), message[1], nil, message[2])
+        case ("smessage", 3): hand(.shardChannel(message[1].bytes ?? []), message[1], nil, message[2])
         case ("pmessage", 4): hand(.pattern(message[1].bytes ?? []), message[2], message[1].bytes, message[3])
         default: break
         }

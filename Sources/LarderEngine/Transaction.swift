@@ -138,7 +138,7 @@ extension Engine {
                         read[index], .records, &cold[index], attempt: attempt, ticket: &ticket)
                 else { break }
                 let unread = Array(repeating: ColdReads.Value.record(nil), count: part.keys.count - part.loadedCount)
-                updates.append(try Update(part.keys, now, state, .records, found + unread))
+                updates.append(try Update(part.keys, slots: nil, now, state, .records, found + unread))
             }
             guard updates.count == parts.count else {
                 if mayBlock { continue }

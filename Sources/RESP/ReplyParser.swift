@@ -102,9 +102,10 @@ package struct ReplyParser: ~Copyable, @unchecked Sendable {
     /// True between replies: false when a part of one was read, or waits to be read.
     package var isIdle: Bool { stack.isEmpty && string == nil && replyBytes == 0 && input.available == 0 }
 
-    /// Gives back memory that is not in use. Costs a copy of what is buffered.
+    /// Gives back memory that is not in use. Costs a copy of what is buffered; so nothing is done while a string is under
+    /// way, which would be copied again and again.
     package mutating func reclaim() {
-        input.shrink()
+        if string == nil { input.shrink() }
     }
 
     /// Bytes looked at to find lines, and bytes moved to make room: both stay proportional to the bytes that arrived.

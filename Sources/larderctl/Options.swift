@@ -14,6 +14,8 @@ struct OptionSpec: Sendable {
 struct Options {
     var socketPath: String?
     var database: String?
+    /// The daemon's; nil where it has none.
+    var password: String?
     var json = false
     var timeoutMilliseconds = 5_000
     var showsHelp = false
@@ -24,6 +26,9 @@ struct Options {
             name: "--socket", value: "PATH",
             summary: "the daemon's socket (default: $LARDER_SOCKET, else the daemon's default)"),
         OptionSpec(name: "--database", value: "NAME", summary: "the database to use (default: 0)"),
+        OptionSpec(
+            name: "--password-file", value: "PATH",
+            summary: "a file whose first line is the daemon's password, as larderd has it"),
         OptionSpec(name: "--json", value: nil, summary: "answer in JSON, one line for each answer"),
         OptionSpec(
             name: "--timeout", value: "MS", summary: "how long to wait for the daemon (default: 5000; 0: no limit)"),
@@ -32,7 +37,8 @@ struct Options {
     ]
 
     /// Reads the options before the verb. `rest` begins with the verb.
-    static func parse(_ words: [[UInt8]]) throws(UsageError) -> (options: Options, rest: [[UInt8]]) {
+    /// - Throws: ``UsageError``; ``InputOutputError`` for a file that cannot be read.
+    static func parse(_ words: [[UInt8]]) throws -> (options: Options, rest: [[UInt8]]) {
         var options = Options()
         var index = 0
         while index < words.count {
@@ -44,11 +50,12 @@ struct Options {
         return (options, Array(words.dropFirst(index)))
     }
 
-    /// Takes an option that is one of ``specs``.
-    mutating func apply(_ option: ParsedOption) throws(UsageError) {
+    /// Takes an option that is one of ``specs``. Errors as for ``parse(_:)``.
+    mutating func apply(_ option: ParsedOption) throws {
         switch option.name {
         case "--socket": socketPath = try option.text()
         case "--database": database = try option.text()
+        case "--password-file": password = try Self.password(try option.text())
         case "--json": json = true
         case "--timeout":
             guard let text = try? option.text(), let number = Int(text),
@@ -62,6 +69,15 @@ struct Options {
         case "--version": showsVersion = true
         default: break
         }
+    }
+
+    /// The first line of a file.
+    private static func password(_ path: String) throws -> String {
+        let line = try Input.file(path).prefix { $0 != 0x0A && $0 != 0x0D }
+        guard !line.isEmpty, let text = String(validating: line, as: UTF8.self) else {
+            throw UsageError("--password-file \(path): its first line is to be the password, as text")
+        }
+        return text
     }
 }
 

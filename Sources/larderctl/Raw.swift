@@ -6,6 +6,9 @@ import LarderServer
 /// Sends a command of the command table and writes its answer.
 enum Raw {
     static func run(_ command: CommandSpec, _ words: [[UInt8]], _ context: Context) throws -> ExitCode {
+        if let reason = refusal(command.name, words) {
+            throw UsageError("\(command.name.uppercased()) cannot be sent from here: \(reason)")
+        }
         let client = try context.connect()
         let reply: RESPValue
         do throws(LarderClientError) {
@@ -25,6 +28,21 @@ enum Raw {
             write(reply, indent: 0, to: context.output)
         }
         return reply.isNull ? .notFound : .done
+    }
+
+    /// Why a command makes no sense in a program that sends one and ends; nil for all others.
+    private static func refusal(_ name: String, _ words: [[UInt8]]) -> String? {
+        let ends = "each call of larderctl is a connection of its own, which ends with the answer"
+        switch name {
+        case "subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe", "monitor":
+            return "what follows its answer would be missed; redis-cli -s SOCKET shows it"
+        case "select": return "\(ends); --database NAME says where"
+        case "multi", "watch", "unwatch", "snapshot", "reset": return ends
+        case "client":
+            let part = words.count > 1 ? String(decoding: words[1], as: UTF8.self).lowercased() : ""
+            return ["reply", "tracking", "caching", "no-evict", "no-touch"].contains(part) ? ends : nil
+        default: return nil
+        }
     }
 
     /// Text for people and simple scripts: a line for each element, those of an inner aggregate further right. Null

@@ -90,7 +90,7 @@ struct Context {
     /// Connects to the daemon that the options name.
     func connect() throws -> BlockingLarderClient {
         try BlockingLarderClient(
-            socketPath: options.socketPath, database: options.database,
+            socketPath: options.socketPath, database: options.database, password: options.password,
             timeoutMilliseconds: options.timeoutMilliseconds)
     }
 }

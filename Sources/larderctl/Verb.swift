@@ -19,7 +19,7 @@ struct Verb: Sendable {
     ]
 
     /// Reads the words after the verb. Options stand anywhere among them until `--`.
-    func parse(_ words: [[UInt8]], _ options: Options) throws(UsageError) -> (VerbArguments, Options) {
+    func parse(_ words: [[UInt8]], _ options: Options) throws -> (VerbArguments, Options) {
         var options = options
         var arguments = VerbArguments()
         let specs = self.options + Options.specs

@@ -43,6 +43,10 @@ final class FakeLarder: @unchecked Sendable {
                 entries[arguments[index]] = arguments[index + 1]
             }
             output.simple("OK")
+        case ("MSETEX", 3...):
+            let count = Int(String(decoding: arguments[0], as: UTF8.self)) ?? 0
+            for index in 0..<count { entries[arguments[1 + 2 * index]] = arguments[2 + 2 * index] }
+            output.integer(1)
         case ("DEL", 1...): output.integer(arguments.count { entries.removeValue(forKey: $0) != nil })
         case ("EXISTS", 1): output.integer(entries[arguments[0]] == nil ? 0 : 1)
         case ("PTTL", 1): output.integer(timeToLive(of: arguments[0]))

@@ -52,6 +52,25 @@ import Testing
             "--expired and --prefix cannot be combined\n(see: larderctl help purge)"
         ),
         (
+            ["SUBSCRIBE", "news"],
+            "SUBSCRIBE cannot be sent from here: what follows its answer would be missed; redis-cli -s SOCKET shows it\n"
+                + "(see: larderctl help)"
+        ),
+        (
+            ["SELECT", "5"],
+            "SELECT cannot be sent from here: each call of larderctl is a connection of its own, which ends with the "
+                + "answer; --database NAME says where\n(see: larderctl help)"
+        ),
+        (
+            ["client", "reply", "off"],
+            "CLIENT cannot be sent from here: each call of larderctl is a connection of its own, which ends with the "
+                + "answer\n(see: larderctl help)"
+        ),
+        (
+            ["--password-file", "/dev/null", "ping"],
+            "--password-file /dev/null: its first line is to be the password, as text\n(see: larderctl help)"
+        ),
+        (
             ["help", "frobnicate"],
             "there is no help on 'frobnicate', which is neither a verb nor a command\n(see: larderctl help)"
         ),
@@ -68,6 +87,23 @@ import Testing
         let result = try Larderctl(socketPath: nil)()
         #expect(result.exitCode == 2)
         #expect(result.errors.hasPrefix("larderctl: a verb is missing\nusage: larderctl [OPTION…] VERB"))
+    }
+
+    @Test func aPasswordComesFromAFile() throws {
+        let directory = try TemporaryDirectory()
+        let right = try directory.makeFile("right", Array("open sesame\r\nmore\n".utf8))
+        let wrong = try directory.makeFile("wrong", Array("sesame".utf8))
+        let daemon = try DaemonProcess(["--password-file", right])
+        let larderctl = try Larderctl(socketPath: daemon.socketPath)
+        #expect(try larderctl("ping", "--password-file", right).text == "PONG\n")
+        #expect(try larderctl("--password-file", right, "SET", "k", "v").text == "OK\n")
+        for words in [["ping"], ["--password-file", wrong, "ping"]] {
+            let result = try larderctl.run(words.map { Array($0.utf8) })
+            #expect(result.exitCode == 4)
+            #expect(result.errors.contains("NOAUTH") || result.errors.contains("WRONGPASS"))
+        }
+        let missing = try larderctl("--password-file", directory.path + "/none", "ping")
+        #expect(missing.exitCode == 5 && missing.errors.contains("could not be opened"))
     }
 
     @Test func noDaemonIsThree() throws {

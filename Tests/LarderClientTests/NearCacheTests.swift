@@ -19,7 +19,7 @@ import Threading
     }
 
     private func found<Value: Sendable>(_ near: NearCache, _ type: Value.Type, _ key: some CacheKey) -> Value? {
-        if case .value(let value) = near.find(type, key) { value } else { nil }
+        if case .value(let value) = near.find(type, NearIdentity(type, .json), key) { value } else { nil }
     }
 
     // MARK: With a live server
@@ -307,7 +307,7 @@ import Threading
         near.setLive(true)
         func keep(_ key: String, deadline: Int64) throws {
             let token = try #require(near.begin(key.keyBytes))
-            near.keep(token, 7, readAt: 1_000, deadline: deadline, valueBytes: 1)
+            near.keep(token, 7, NearIdentity(Int.self, .json), .json, readAt: 1_000, deadline: deadline, valueBytes: 1)
         }
         try keep("a", deadline: 1_010)
         try keep("b", deadline: .max)
@@ -351,7 +351,9 @@ import Threading
             let clock = Atomic<Int64>(1_000)
             near.clock = { clock.load(ordering: .relaxed) }
             near.setLive(true)
-            func isAbsent() -> Bool { if case .absent = near.find(Int.self, "a") { true } else { false } }
+            func isAbsent() -> Bool {
+                if case .absent = near.find(Int.self, NearIdentity(Int.self, .json), "a") { true } else { false }
+            }
             near.keepAbsence(try #require(near.begin("a".keyBytes)), readAt: 1_000)
             #expect(isAbsent() == keeps)
             clock.store(60_999, ordering: .relaxed)
@@ -398,7 +400,8 @@ import Threading
         near.clock = { clock.load(ordering: .relaxed) }
         near.setLive(true)
         let token = try #require(near.begin([1]))
-        near.keep(token, "x", readAt: 1_000, deadline: .max, valueBytes: 1)
+        near.keep(
+            token, "x", NearIdentity(String.self, .json), .json, readAt: 1_000, deadline: .max, valueBytes: 1)
         clock.store(1_099, ordering: .relaxed)
         #expect(found(near, String.self, [1] as [UInt8]) == "x")
         clock.store(1_100, ordering: .relaxed)
@@ -417,7 +420,8 @@ import Threading
                 let key = Array("key\(Int.random(in: 0..<200, using: &generator))".utf8)
                 switch Int.random(in: 0..<100, using: &generator) {
                 case 0..<45:
-                    table.insert(key, NearBox(step), ObjectIdentifier(Int.self), deadline: .max, valueBytes: step % 90)
+                    table.insert(
+                        key, NearBox(step, nil), NearIdentity(Int.self, .json), deadline: .max, valueBytes: step % 90)
                     model[key] = step
                 case 45..<55:
                     let wasThere = find(&table, key) != nil
@@ -438,7 +442,7 @@ import Threading
     }
 
     private func find(_ table: inout NearTable, _ key: [UInt8]) -> Int? {
-        key.withUnsafeBytes { table.find($0, ObjectIdentifier(Int.self), now: { 0 }) }
+        key.withUnsafeBytes { table.find($0, NearIdentity(Int.self, .json), now: { 0 }) }
             .map { unsafeDowncast($0, to: NearBox<Int>.self).value }
     }
 
@@ -446,7 +450,8 @@ import Threading
         var table = NearTable(entriesMax: 10, bytesMax: 1 << 20)
         func insert(_ number: Int) {
             table.insert(
-                Array("\(number)".utf8), NearBox(number), ObjectIdentifier(Int.self), deadline: .max, valueBytes: 1)
+                Array("\(number)".utf8), NearBox(number, nil), NearIdentity(Int.self, .json), deadline: .max,
+                valueBytes: 1)
         }
         insert(0)
         for number in 1..<100 {
@@ -455,7 +460,8 @@ import Threading
         }
         #expect(table.count == 10)
         #expect(table.evictions == 90)
-        table.insert(Array("0".utf8), NearBox(0), ObjectIdentifier(Int.self), deadline: .max, valueBytes: 1 << 21)
+        table.insert(
+            Array("0".utf8), NearBox(0, nil), NearIdentity(Int.self, .json), deadline: .max, valueBytes: 1 << 21)
         #expect(find(&table, Array("0".utf8)) == nil, "larger than the table")
         #expect(table.count == 9)
     }
@@ -464,7 +470,8 @@ import Threading
         var table = NearTable(entriesMax: 1_000, bytesMax: 1 << 30)
         for length in 0..<100 {
             table.insert(
-                [UInt8](repeating: 7, count: length), NearBox(length), ObjectIdentifier(Int.self), deadline: .max,
+                [UInt8](repeating: 7, count: length), NearBox(length, nil), NearIdentity(Int.self, .json),
+                deadline: .max,
                 valueBytes: 1)
         }
         for length in 0..<100 { #expect(find(&table, [UInt8](repeating: 7, count: length)) == length) }

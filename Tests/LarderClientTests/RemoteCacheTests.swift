@@ -41,6 +41,37 @@ private struct Book: Codable, Equatable, Sendable {
         }
     }
 
+    /// Many who want the same key get there, each of them.
+    @Test(arguments: LiveServer.allCases)
+    func transactionsUnderContentionAllSucceed(server: LiveServer) async throws {
+        try await server.run(.init(timeoutMilliseconds: 60_000, ownConnectionsMax: 16)) { client in
+            let stock = client.cache(of: Int.self)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<300 {
+                    group.addTask {
+                        try await stock.transaction(watching: ["k"], attempts: 64) { transaction in
+                            try transaction.set((try await transaction.value(forKey: "k") ?? 0) + 1, forKey: "k")
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+            #expect(try await stock.value(forKey: "k") == 300)
+        }
+    }
+
+    /// The default database has two names: what is written under one of them is read under the other.
+    @Test func theDefaultDatabaseByItsName() async throws {
+        try await LiveServer.larderd.run(.init(nearCache: .init())) { client in
+            let (unnamed, named) = (client.cache(of: Int.self), client.cache("0", of: Int.self))
+            #expect(unnamed.store === named.store)
+            for step in 0..<200 {
+                try await named.set(step, forKey: "k")
+                #expect(try await unnamed.value(forKey: "k") == step)
+            }
+        }
+    }
+
     /// More keys than one round trip brings; the iteration may end early and begin anew.
     @Test(arguments: LiveServer.allCases)
     func manyKeysOneAfterTheOther(server: LiveServer) async throws {

@@ -55,6 +55,27 @@ import Testing
         }
     }
 
+    /// A name space of its own: neither channels nor patterns see it.
+    @Test(arguments: LiveServer.allCases)
+    func shardedChannels(server: LiveServer) async throws {
+        try await server.run { client in
+            let all = try await client.subscribe(matching: "*")
+            let plain = try await client.subscribe(to: "news")
+            let sharded = try await client.subscribe(toSharded: "news", "other")
+            #expect(try await client.publish("a", toSharded: "news") == 1)
+            #expect(try await client.publish("b", to: "news") == 2)
+            #expect(try await client.publish([1], toSharded: "other") == 1)
+            let messages = try await take(2, sharded)
+            #expect(messages.map(\.channel) == ["news", "other"])
+            #expect(messages.map(\.payload) == [Array("a".utf8), [1]])
+            #expect(try await take(1, plain).map(\.text) == ["b"])
+            #expect(try await take(1, all).map(\.text) == ["b"])
+            sharded.cancel()
+            while try await client.publish("c", toSharded: "news") != 0 { await Task.yield() }
+            withExtendedLifetime((all, plain)) {}
+        }
+    }
+
     @Test(arguments: LiveServer.allCases)
     func aSubscriptionThatNobodyHoldsEnds(server: LiveServer) async throws {
         try await server.run { client in
@@ -109,6 +130,18 @@ import Testing
         }
     }
 
+    /// Who looks now and then for a moment leaves nothing behind.
+    @Test func cancelledWaitsLeaveNothing() async throws {
+        let buffer = MessageBuffer(max: 3)
+        for _ in 0..<100 {
+            let waiting = Task { try await buffer.next() }
+            while buffer.takerCount == 0 { await Task.yield() }
+            waiting.cancel()
+            #expect(try await waiting.value == nil)
+        }
+        #expect(buffer.takerCount == 0)
+    }
+
     @Test func aFullBufferDropsTheOldestAndSaysSo() async throws {
         let buffer = MessageBuffer(max: 3)
         for number in 0..<5 {
@@ -133,7 +166,7 @@ import Testing
         let server = try FakeServer { request in
             let number = request.connection
             switch request.name {
-            case "SUBSCRIBE":
+            case "SUBSCRIBE", "SSUBSCRIBE":
                 return .text(">3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n")
             case "ECHO":
                 let message = Array(">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\n\(number)\r\n".utf8)

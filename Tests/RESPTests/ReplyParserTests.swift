@@ -50,6 +50,22 @@ import Testing
         }
     }
 
+    /// A long string came in slowly when what had come of it was copied each time that memory was given back.
+    @Test func givingMemoryBackCopiesNoStringThatIsUnderWay() throws {
+        let length = 8 << 20
+        var parser = ReplyParser()
+        parser.append(Array("$\(length)\r\n".utf8))
+        let piece = [UInt8](repeating: 7, count: 1 << 16)
+        for _ in 0..<(length / piece.count) {
+            parser.append(piece)
+            #expect(try parser.next() == nil)
+            parser.reclaim()
+        }
+        parser.append([13, 10])
+        #expect(try parser.next() == .bulk([UInt8](repeating: 7, count: length)))
+        #expect(parser.work.bytesMoved < 3 * length)
+    }
+
     @Test func memoryCanBeGivenBackWithinAReply() throws {
         var parser = ReplyParser()
         var replies: [RESPValue] = []

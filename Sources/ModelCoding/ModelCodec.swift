@@ -1,4 +1,5 @@
 import JSONCoding
+@_exported import LarderVocabulary
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -8,10 +9,12 @@ import JSONCoding
 
 /// How models become bytes and bytes become models.
 ///
-/// Each entry says in its header how it was encoded. Reading follows that and not the codec of the cache: a cache that
-/// writes property lists still reads the JSON that is there. Only entries made by a custom codec need that codec again.
+/// Each entry says how it was encoded. Reading follows that and not the codec of the cache: a cache that writes property
+/// lists still reads the JSON that is there. Only entries made by a custom codec need that codec again.
+///
+/// The library `Larder` and the client `LarderClient` take the same codecs.
 public struct ModelCodec: Sendable {
-    enum Kind: Sendable {
+    package enum Kind: Sendable {
         case json
         case foundationJSON(JSONEncoder, JSONDecoder)
         case propertyList
@@ -20,7 +23,7 @@ public struct ModelCodec: Sendable {
             decode: @Sendable (any Decodable.Type, [UInt8]) throws -> any Decodable)
     }
 
-    let kind: Kind
+    package let kind: Kind
 
     /// JSON, the default, so that other programs can read what Swift wrote. `Date` is seconds since 2001 (which loses
     /// nothing), `Data` is base64; numbers that are not finite cannot be encoded. Fields are in the order in which the
@@ -43,9 +46,9 @@ public struct ModelCodec: Sendable {
 
     /// Your own encoding. The closures are called from whatever thread stores or reads, several at a time.
     /// - Parameters:
-    ///   - encode: makes the bytes of a model. What it throws arrives as ``LarderError/Code/encoding``.
-    ///   - decode: makes a model of the type it is given; any other type is an error. What it throws arrives as
-    ///     ``LarderError/Code/decoding``.
+    ///   - encode: makes the bytes of a model. What it throws arrives as an error for encoding.
+    ///   - decode: makes a model of the type it is given; any other type is an error. What it throws arrives as an
+    ///     error for decoding.
     public static func custom(
         encode: @escaping @Sendable (any Encodable) throws -> [UInt8],
         decode: @escaping @Sendable (any Decodable.Type, [UInt8]) throws -> any Decodable
@@ -64,11 +67,11 @@ public struct ModelCodec: Sendable {
 }
 
 /// Tells the closures of one custom codec from those of another.
-final class CodecIdentity: Sendable {}
+package final class CodecIdentity: Sendable {}
 
 extension ModelCodec {
     /// What makes this codec read entries otherwise than others do; nil where it reads like the standard one.
-    var identity: AnyObject? {
+    package var identity: AnyObject? {
         switch kind {
         case .json, .propertyList: nil
         case .foundationJSON(_, let decoder): decoder
@@ -78,18 +81,25 @@ extension ModelCodec {
 }
 
 /// Bytes to be stored, in whatever hands the encoder left them.
-enum Payload: Sendable {
+package enum Payload: Sendable {
     case bytes([UInt8])
     case data(Data)
 
-    var count: Int {
+    package var count: Int {
         switch self {
         case .bytes(let bytes): bytes.count
         case .data(let data): data.count
         }
     }
 
-    func withBytes(_ body: (UnsafeRawBufferPointer) -> Void) {
+    package var bytes: [UInt8] {
+        switch self {
+        case .bytes(let bytes): bytes
+        case .data(let data): [UInt8](data)
+        }
+    }
+
+    package func withBytes(_ body: (UnsafeRawBufferPointer) -> Void) {
         switch self {
         case .bytes(let bytes): bytes.withUnsafeBytes { body($0) }
         case .data(let data): data.withUnsafeBytes { body($0) }
@@ -106,7 +116,7 @@ extension ModelCodec {
         return encoder
     }()
 
-    func encode<Value: Encodable>(_ value: Value) throws -> Payload {
+    package func encode<Value: Encodable>(_ value: Value) throws -> Payload {
         switch kind {
         case .json: .bytes(try Self.coder.encode(value))
         case .foundationJSON(let encoder, _): .data(try encoder.encode(value))
@@ -115,42 +125,41 @@ extension ModelCodec {
         }
     }
 
-    /// Decodes what an entry holds, by the codec that its header names.
-    func decode<Value: Decodable>(_ type: Value.Type, _ record: Record) throws -> Value {
-        switch (record.header.codec, kind) {
-        case (.json, .foundationJSON(_, let decoder)): return try decoder.decode(type, from: Data(record.payload))
-        case (.json, _): return try Self.decodeJSON(type, record)
-        case (.propertyList, _): return try Self.propertyListDecoder.decode(type, from: Data(record.payload))
+    /// Decodes stored bytes by the codec that their entry names.
+    /// - Throws: ``DecodingProblem``, or what the decoder throws.
+    package func decode<Value: Decodable>(_ type: Value.Type, _ bytes: UnsafeRawBufferPointer, storedAs codec: Codec)
+        throws -> Value
+    {
+        switch (codec, kind) {
+        case (.json, _): return try decodeJSON(type, bytes)
+        case (.propertyList, _): return try Self.propertyListDecoder.decode(type, from: Data(bytes))
         case (.custom, .custom(_, _, let decode)):
-            let model = try decode(type, Array(record.payload))
+            let model = try decode(type, Array(bytes))
             guard let value = model as? Value else { throw DecodingProblem.otherType("\(Swift.type(of: model))") }
             return value
-        case (.raw, _): return try decodeRaw(type, record)
+        case (.raw, _): return try decodeRaw(type, bytes)
         case (let codec, _): throw DecodingProblem.noCodec(codec)
         }
     }
 
-    private static func decodeJSON<Value: Decodable>(_ type: Value.Type, _ record: Record) throws -> Value {
-        try record.stored.withUnsafeBytes { stored in
-            let payload = UnsafeRawBufferPointer(rebasing: stored.dropFirst(record.header.byteCount))
-            return try coder.decode(type, from: payload)
-        }
+    private func decodeJSON<Value: Decodable>(_ type: Value.Type, _ bytes: UnsafeRawBufferPointer) throws -> Value {
+        guard case .foundationJSON(_, let decoder) = kind else { return try Self.coder.decode(type, from: bytes) }
+        return try decoder.decode(type, from: Data(bytes))
     }
 
     /// Raw bytes are bytes, and text if they are UTF-8. For a model they are taken for JSON: that is what a shell or
     /// another client stores, which cannot say so.
-    private func decodeRaw<Value: Decodable>(_ type: Value.Type, _ record: Record) throws -> Value {
-        if type == [UInt8].self, let value = Array(record.payload) as? Value { return value }
-        if type == Data.self, let value = Data(record.payload) as? Value { return value }
+    private func decodeRaw<Value: Decodable>(_ type: Value.Type, _ bytes: UnsafeRawBufferPointer) throws -> Value {
+        if type == [UInt8].self, let value = Array(bytes) as? Value { return value }
+        if type == Data.self, let value = Data(bytes) as? Value { return value }
         guard type == String.self else {
             do {
-                guard case .foundationJSON(_, let decoder) = kind else { return try Self.decodeJSON(type, record) }
-                return try decoder.decode(type, from: Data(record.payload))
+                return try decodeJSON(type, bytes)
             } catch {
                 throw DecodingProblem.rawBytes(error)
             }
         }
-        guard let text = String(validating: record.payload, as: UTF8.self), let value = text as? Value else {
+        guard let text = String(validating: bytes, as: UTF8.self), let value = text as? Value else {
             throw DecodingProblem.notText
         }
         return value

@@ -1,0 +1,96 @@
+import Threading
+
+/// Places of which there are only so many; who comes then waits in line, for a while at the most.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: mutable properties are touched only with `lock` held.
+final class Places: @unchecked Sendable {
+    enum Outcome {
+        /// A place, to be given back.
+        case given
+        case timeout
+        case cancelled
+        case closed
+    }
+
+    /// One who waits. Touched only with the lock held, which is the proof for `@unchecked Sendable`.
+    private final class Waiter: @unchecked Sendable {
+        var continuation: UnsafeContinuation<Outcome, Never>?
+        var isCancelled = false
+        var timer: Task<Void, Never>?
+    }
+
+    private let lock = Lock()
+    private var free: Int
+    private var waiters = FIFO<Waiter>()
+    private var isClosed = false
+
+    init(_ count: Int) { free = count }
+
+    /// Waits for a place.
+    /// - Parameter limit: for how long, in milliseconds: those who have the places may all wait for a second one. 0 for no
+    ///   limit.
+    func take(limit: Int) async -> Outcome {
+        let waiter = Waiter()
+        let outcome = await withTaskCancellationHandler {
+            await withUnsafeContinuation { continuation in
+                let answer: Outcome? = lock.withLock {
+                    if isClosed { return .closed }
+                    if waiter.isCancelled { return .cancelled }
+                    if free > 0 {
+                        free -= 1
+                        return .given
+                    }
+                    waiter.continuation = continuation
+                    waiters.append(waiter)
+                    if limit > 0 { waiter.timer = timer(for: waiter, limit) }
+                    return nil
+                }
+                if let answer { continuation.resume(returning: answer) }
+            }
+        } onCancel: {
+            end(waiter, .cancelled)
+        }
+        lock.withLock { waiter.timer }?.cancel()
+        return outcome
+    }
+
+    func giveBack() {
+        let next: UnsafeContinuation<Outcome, Never>? = lock.withLock {
+            while let waiter = waiters.popFirst() {
+                guard let continuation = waiter.continuation else { continue }
+                waiter.continuation = nil
+                return continuation
+            }
+            free += 1
+            return nil
+        }
+        next?.resume(returning: .given)
+    }
+
+    /// Ends all waiting, now and later.
+    func close() {
+        let waiting = lock.withLock {
+            isClosed = true
+            return waiters.elements
+        }
+        for waiter in waiting { end(waiter, .closed) }
+    }
+
+    private func timer(for waiter: Waiter, _ limit: Int) -> Task<Void, Never> {
+        Task { [weak self] in
+            guard (try? await Task.sleep(nanoseconds: UInt64(limit) * 1_000_000)) != nil else { return }
+            self?.end(waiter, .timeout)
+        }
+    }
+
+    /// Ends the waiting of one who may have a place already, or not have come to wait yet.
+    private func end(_ waiter: Waiter, _ outcome: Outcome) {
+        let continuation = lock.withLock {
+            waiter.isCancelled = true
+            waiters.removeAll { $0 === waiter }
+            defer { waiter.continuation = nil }
+            return waiter.continuation
+        }
+        continuation?.resume(returning: outcome)
+    }
+}

@@ -1,0 +1,67 @@
+// Codable models as the bytes of the daemon's entries, with this module's errors.
+
+import RESP
+
+/// What a codec does in a process that does not see the headers of entries. The daemon tells how an entry was encoded
+/// only when it is asked (`META`), so that is guessed: a cache's own codec, save that binary property lists are known by
+/// their first bytes. Only when that fails is the daemon asked, and the value read as it says.
+enum RemoteCoding {
+    static func encode(_ model: some Encodable, _ codec: ModelCodec, key: [UInt8]) throws(LarderClientError)
+        -> [UInt8]
+    {
+        do {
+            return try codec.encode(model).bytes
+        } catch {
+            throw LarderClientError(
+                .encode,
+                "the value of type \(type(of: model)) cannot be stored as \(codec.codec): "
+                    + CodingProblem.encoding(error, codec.codec),
+                operation: "SET", key: printableKey(key), underlying: error)
+        }
+    }
+
+    /// - Parameter storedAs: asks the daemon how the entry was encoded; nil when there is none any more.
+    static func decode<Model: Decodable>(
+        _ type: Model.Type, from bytes: [UInt8], _ codec: ModelCodec, key: [UInt8],
+        storedAs ask: () async throws(LarderClientError) -> Codec?
+    ) async throws(LarderClientError) -> Model {
+        let guess = guess(bytes, codec)
+        do throws(LarderClientError) {
+            return try decode(type, from: bytes, codec, storedAs: guess, key: key)
+        } catch {
+            guard let told = try await ask(), told != guess else { throw error }
+            return try decode(type, from: bytes, codec, storedAs: told, key: key)
+        }
+    }
+
+    /// As ``decode(_:from:_:key:storedAs:)``, for callers that block.
+    static func decodeBlocking<Model: Decodable>(
+        _ type: Model.Type, from bytes: [UInt8], _ codec: ModelCodec, key: [UInt8],
+        storedAs ask: () throws(LarderClientError) -> Codec?
+    ) throws(LarderClientError) -> Model {
+        let guess = guess(bytes, codec)
+        do throws(LarderClientError) {
+            return try decode(type, from: bytes, codec, storedAs: guess, key: key)
+        } catch {
+            guard let told = try ask(), told != guess else { throw error }
+            return try decode(type, from: bytes, codec, storedAs: told, key: key)
+        }
+    }
+
+    private static func guess(_ bytes: [UInt8], _ codec: ModelCodec) -> Codec {
+        if codec.codec == .custom { return .custom }
+        return bytes.starts(with: "bplist".utf8) ? .propertyList : .json
+    }
+
+    private static func decode<Model: Decodable>(
+        _ type: Model.Type, from bytes: [UInt8], _ codec: ModelCodec, storedAs stored: Codec, key: [UInt8]
+    ) throws(LarderClientError) -> Model {
+        do {
+            return try bytes.withUnsafeBytes { try codec.decode(type, $0, storedAs: stored) }
+        } catch {
+            throw LarderClientError(
+                .decode, "the value, stored as \(stored), cannot be read as \(type): \(CodingProblem.decoding(error))",
+                operation: "GET", key: printableKey(key), underlying: CodingProblem.underlying(error))
+        }
+    }
+}

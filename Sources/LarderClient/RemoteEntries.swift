@@ -1,0 +1,81 @@
+// The entries of a database, one after the other.
+
+/// The fresh entries of a database, keys and models, asked for while they are used: the keys some hundred at a time, the
+/// values 32 at a time.
+///
+/// ```swift
+/// for try await (key, reader) in readers.allEntries(matching: "reader:*") { print(key, reader.userName) }
+/// ```
+///
+/// Every entry that is there from the beginning to the end is among them; of others it is not certain. The near cache is
+/// neither asked nor filled. From larderd each comes once and in the order of their keys' bytes; Redis may name one more
+/// than once. Each iteration begins anew.
+///
+/// Thread-safe: a value that refers to the client. An iterator belongs to one task.
+public struct RemoteEntries<Value: Codable & Sendable>: AsyncSequence, Sendable {
+    public typealias Element = (key: String, value: Value)
+    public typealias Failure = LarderClientError
+
+    let cache: RemoteCache<Value>
+    let pattern: [UInt8]?
+
+    public func makeAsyncIterator() -> Iterator { Iterator(cache: cache, pattern: pattern) }
+
+    public struct Iterator: AsyncIteratorProtocol {
+        let cache: RemoteCache<Value>
+        let pattern: [UInt8]?
+        private var keys: ArraySlice<[UInt8]> = []
+        private var found: ArraySlice<(key: [UInt8], value: [UInt8]?)> = []
+        private var cursor: [UInt8]?
+        private var isAtEnd = false
+
+        init(cache: RemoteCache<Value>, pattern: [UInt8]?) {
+            self.cache = cache
+            self.pattern = pattern
+        }
+
+        /// - Throws: what the client's calls throw, and `decode` when a key is not UTF-8 text or an entry's value not such a
+        ///   model; the iteration is over then.
+        public mutating func next() async throws(LarderClientError) -> Element? {
+            do throws(LarderClientError) {
+                while true {
+                    while let (key, bytes) = found.popFirst() {
+                        // One that was removed meanwhile is no entry.
+                        guard let value = try await cache.decoded(bytes, key) else { continue }
+                        return (try ScanStep.text(key), value)
+                    }
+                    if keys.isEmpty {
+                        if isAtEnd { return nil }
+                        let step = try await cache.store.perform(.scan(from: cursor, matching: pattern))
+                        keys = step.keys[...]
+                        cursor = step.next
+                        isAtEnd = step.next == nil
+                    }
+                    // Few at a time: values may be large.
+                    let some = Array(keys.prefix(32))
+                    keys = keys.dropFirst(some.count)
+                    guard !some.isEmpty else { continue }
+                    let values = try await cache.store.perform(.getAll(some))
+                    found = zip(some, values).map { (key: $0, value: $1) }[...]
+                }
+            } catch {
+                keys = []
+                found = []
+                isAtEnd = true
+                throw error
+            }
+        }
+
+        public mutating func next(
+            isolation actor: isolated (any Actor)?
+        ) async throws(LarderClientError) -> Element? { try await next() }
+    }
+}
+
+extension RemoteCache {
+    /// The database's fresh entries, one after the other: see ``RemoteEntries``.
+    /// - Parameter pattern: as for ``allKeys(matching:)``.
+    public func allEntries(matching pattern: String? = nil) -> RemoteEntries<Value> {
+        RemoteEntries(cache: self, pattern: pattern.map(\.keyBytes))
+    }
+}

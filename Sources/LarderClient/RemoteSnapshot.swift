@@ -1,0 +1,98 @@
+// Reads that belong together.
+
+import RESP
+
+/// A database as it was at one instant, for as long as the body of ``RemoteCache/withSnapshot(_:)`` runs; afterwards every
+/// call throws `closed`. What expires meanwhile is not served from it either.
+///
+/// Thread-safe.
+public struct RemoteSnapshot<Value: Codable & Sendable>: Sendable {
+    private let connection: OwnConnection
+    private let codec: ModelCodec
+
+    init(_ connection: OwnConnection, _ codec: ModelCodec) {
+        self.connection = connection
+        self.codec = codec
+    }
+
+    private func perform<Result>(_ request: Request<Result>) async throws(LarderClientError) -> Result {
+        try request.result(of: try await connection.command(bytes: request.words))
+    }
+
+    private func decoded(_ bytes: [UInt8], _ key: [UInt8]) async throws(LarderClientError) -> Value {
+        try await RemoteCoding.decode(Value.self, from: bytes, codec, key: key) {
+            () async throws(LarderClientError) in
+            try await perform(.info(key))?.storedCodec
+        }
+    }
+
+    /// The model stored under a key; nil when there was none or it expired.
+    /// - Throws: `decode`, naming type and key, when something else was stored there.
+    public func value(forKey key: some CacheKey) async throws(LarderClientError) -> Value? {
+        let key = key.keyBytes
+        guard let bytes = try await perform(Request<[UInt8]?>.get(key)) else { return nil }
+        return try await decoded(bytes, key)
+    }
+
+    /// The models of those keys that had an entry, in one round trip.
+    public func values(forKeys keys: some Sequence<String>) async throws(LarderClientError) -> [String: Value] {
+        let keys = Array(keys)
+        guard !keys.isEmpty else { return [:] }
+        var models: [String: Value] = [:]
+        for (key, bytes) in zip(keys, try await perform(.getAll(keys.map(\.keyBytes)))) {
+            if let bytes { models[key] = try await decoded(bytes, key.keyBytes) }
+        }
+        return models
+    }
+
+    /// The stored bytes of a key, whatever they are; nil when there were none or they expired.
+    public func bytes(forKey key: some CacheKey) async throws(LarderClientError) -> [UInt8]? {
+        try await perform(.get(key.keyBytes))
+    }
+
+    /// Whether there was an entry under a key that is still fresh.
+    public func contains(_ key: some CacheKey) async throws(LarderClientError) -> Bool {
+        try await perform(.contains(key.keyBytes))
+    }
+
+    /// The keys, each once, in no particular order.
+    /// - Parameter pattern: as for ``RemoteCache/keys(matching:)``.
+    /// - Throws: `decode` when a key is not UTF-8 text.
+    public func keys(matching pattern: String? = nil) async throws(LarderClientError) -> [String] {
+        try await ScanStep.allKeys(matching: pattern) { (request) async throws(LarderClientError) in
+            try await perform(request)
+        }
+    }
+}
+
+extension RemoteCache {
+    /// Reads several things that belong together: in `body` the database looks as it did when it began, whatever is written
+    /// meanwhile. Of larderd only, which has at most 64 snapshots open at the same time, each for at most 300 seconds.
+    ///
+    /// ```swift
+    /// let total = try await prices.withSnapshot { snapshot in
+    ///     try await snapshot.values(forKeys: try await snapshot.keys()).values.reduce(0, +)
+    /// }
+    /// ```
+    /// Takes a connection of its own for the time being: see ``LarderClient/Options/ownConnectionsMax``.
+    /// - Throws: what `body` throws; `server` when the daemon has no snapshot to give, or took it back.
+    public func withSnapshot<Result>(_ body: (RemoteSnapshot<Value>) async throws -> Result) async throws -> Result {
+        let pool = store.ownConnections
+        let (link, number) = try await pool.take()
+        var isClean = false
+        let connection = OwnConnection(link: link, number: number)
+        defer {
+            connection.end()
+            pool.giveBack(link, isClean: isClean)
+        }
+        func say(_ word: String) async throws(LarderClientError) {
+            try Request<Void>.expectingOK(wordList("SNAPSHOT", word)).result(
+                of: try await connection.command("SNAPSHOT", word))
+        }
+        try await say("OPEN")
+        let result = try await body(RemoteSnapshot(connection, codec))
+        // One that the daemon took back was an error of the last read, if that came after it.
+        if (try? await say("CLOSE")) != nil { isClean = true }
+        return result
+    }
+}

@@ -1,0 +1,80 @@
+// Requests that depend on what is stored, count, or change how long an entry stays.
+
+import RESP
+
+extension Request where Result == Bool {
+    /// Stores an entry if a condition holds.
+    /// - Parameter condition: words that SET takes, such as NX, or IFEQ and a value.
+    static func set(
+        _ value: [UInt8], forKey key: [UInt8], policy: UpdatePolicy?, codec: Codec?, server: Handshake.Server,
+        if condition: [[UInt8]]
+    ) -> Request {
+        let words = Request<Void>.set(value, forKey: key, policy: policy, codec: codec, server: server).words
+        return Request(words + condition, key: key, expects: "OK or nothing") { reply in
+            switch reply {
+            case .simpleString("OK"): true
+            case .null: false
+            default: nil
+            }
+        }
+    }
+
+    /// Removes an entry if it has that value.
+    static func remove(_ key: [UInt8], ifEqual value: [UInt8]) -> Request {
+        flag([Array("DELEX".utf8), key, Array("IFEQ".utf8), value], key: key)
+    }
+
+    /// Sets an entry's deadline to so many milliseconds from now.
+    static func expire(_ key: [UInt8], afterMilliseconds interval: Int64) -> Request {
+        flag([Array("PEXPIRE".utf8), key, Array("\(interval)".utf8)], key: key)
+    }
+
+    /// Sets an entry's deadline to that many milliseconds since 1970.
+    static func expire(_ key: [UInt8], atMilliseconds instant: Int64) -> Request {
+        flag([Array("PEXPIREAT".utf8), key, Array("\(instant)".utf8)], key: key)
+    }
+
+    /// Has an entry never expire. False also when it never did: whether there is one, EXISTS tells.
+    static func persist(_ key: [UInt8]) -> Request { flag([Array("PERSIST".utf8), key], key: key) }
+
+    private static func flag(_ words: [[UInt8]], key: [UInt8]) -> Request {
+        Request(words, key: key, expects: "0 or 1") { reply in
+            if case .integer(let number) = reply { number > 0 } else { nil }
+        }
+    }
+}
+
+extension Request where Result == [UInt8]? {
+    /// The value, which is removed.
+    static func take(_ key: [UInt8]) -> Request { value(of: [Array("GETDEL".utf8), key]) }
+
+    /// The value, whose entry stays for the policy's interval from now on.
+    static func get(_ key: [UInt8], renewing policy: UpdatePolicy) -> Request {
+        let lifetime = policy.intervalMilliseconds.map { wordList("PX", "\($0)") } ?? wordList("PERSIST")
+        return value(of: [Array("GETEX".utf8), key] + lifetime)
+    }
+
+    private static func value(of words: [[UInt8]]) -> Request {
+        Request(words, key: words[1], expects: "a value") { reply in
+            switch reply {
+            case .null: .some(nil)
+            case .bulk(let bytes): bytes
+            default: nil
+            }
+        }
+    }
+}
+
+extension Request where Result == Int64 {
+    static func increment(_ key: [UInt8], by step: Int64) -> Request {
+        integer([Array("INCRBY".utf8), key, Array("\(step)".utf8)], key: key)
+    }
+}
+
+extension Request where Result == Double {
+    static func increment(_ key: [UInt8], by step: Double) -> Request {
+        Request([Array("INCRBYFLOAT".utf8), key, Array("\(step)".utf8)], key: key, expects: "a number") { reply in
+            reply.string.flatMap { Double($0) }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import LarderClient
+
+private struct Book: Codable, Equatable, Sendable {
+    var name: String
+    var price: Double
+}
+
+/// JSON turned round, as an encoding that only its own closures can read.
+private let reversed = ModelCodec.custom(
+    encode: { Array(try JSONEncoder().encode($0).reversed()) },
+    decode: { try JSONDecoder().decode($0, from: Data($1.reversed())) })
+
+private func snakeCase() -> ModelCodec {
+    let (encoder, decoder) = (JSONEncoder(), JSONDecoder())
+    encoder.keyEncodingStrategy = .convertToSnakeCase
+    decoder.keyDecodingStrategy = .convertFromSnakeCase
+    return .json(encoder: encoder, decoder: decoder)
+}
+
+private struct Long: Codable, Equatable, Sendable { var longName: Int }
+
+/// The library's codecs in caches of the daemon: the bytes, what the daemon notes of them, and who reads what.
+@Suite(.timeLimit(.minutes(5))) struct RemoteCodecTests {
+    private let book = Book(name: "一本书", price: 18.5)
+
+    @Test(arguments: LiveServer.allCases)
+    func everyCodecReadsWhatItWrote(server: LiveServer) async throws {
+        try await server.run { client in
+            for (name, codec) in [("json", .json), ("plist", .propertyList), ("custom", reversed)]
+                as [(String, ModelCodec)]
+            {
+                let books = client.cache(of: Book.self, codec: codec)
+                try await books.set(book, forKey: name)
+                #expect(try await books.value(forKey: name) == book)
+                try await books.set(["a": book, "b": book].map { ($0, $1) }, policy: .high)
+                try await books.batch {
+                    try $0.set(book, forKey: "c")
+                    $0.remove("b")
+                }
+                #expect(try await books.values(forKeys: ["a", "b", "c"]) == ["a": book, "c": book])
+                let read = try await books.transaction(watching: ["a"]) { transaction in
+                    try transaction.set(book, forKey: "d")
+                    return try await transaction.value(forKey: "a")
+                }
+                #expect(read == book)
+                #expect(try await books.value(forKey: "d") == book)
+                guard server != .redis else { continue }
+                for key in [name, "a", "c", "d"] {
+                    #expect(try await books.entry(forKey: key)?.codec.description == name, "\(key)")
+                }
+                #expect(try await books.entry(forKey: "a")?.rule == .own)
+                #expect(try await books.entry(forKey: "c")?.rule == .governed)
+            }
+            let longs = client.cache(of: Long.self, codec: snakeCase())
+            try await longs.set(Long(longName: 1), forKey: "long")
+            #expect(try await longs.bytes(forKey: "long") == Array(#"{"long_name":1}"#.utf8))
+            #expect(try await longs.value(forKey: "long") == Long(longName: 1))
+        }
+    }
+
+    /// As the library reads: by what the entry says of itself.
+    @Test(arguments: LiveServer.allCases)
+    func readingFollowsWhatTheEntrySaysNotTheCache(server: LiveServer) async throws {
+        try await server.run { client in
+            let json = client.cache(of: Book.self)
+            let list = client.cache(of: Book.self, codec: .propertyList)
+            let custom = client.cache(of: Book.self, codec: reversed)
+            try await json.set(book, forKey: "json")
+            try await list.set(book, forKey: "plist")
+            try await custom.set(book, forKey: "custom")
+            for cache in [json, list] {
+                #expect(try await cache.value(forKey: "json") == book)
+                #expect(try await cache.value(forKey: "plist") == book)
+                let error = await #expect(throws: LarderClientError.self) { try await cache.value(forKey: "custom") }
+                #expect(error?.code == .decode)
+                if server != .redis { #expect(error?.message.contains("custom codec") == true) }
+            }
+            if server != .redis {
+                // Only larderd can say that they are not the custom codec's.
+                #expect(try await custom.values(forKeys: ["json", "plist", "custom"]).count == 3)
+                let read = try await custom.transaction(watching: ["json"]) { try await $0.value(forKey: "json") }
+                #expect(read == book)
+            }
+        }
+    }
+
+    /// A batch that was nothing but texts used to be noted as raw, and then read back with its quotes by the library.
+    @Test(arguments: LiveServer.allCases)
+    func rawTextIsReadAsText(server: LiveServer) async throws {
+        try await server.run { client in
+            let texts = client.cache(of: String.self)
+            try await client.command("SET", "greeting", "good morning")
+            #expect(try await texts.value(forKey: "greeting") == "good morning")
+            #expect(try await texts.values(forKeys: ["greeting"]) == ["greeting": "good morning"])
+            #expect(try await client.cache(of: [UInt8].self).value(forKey: "greeting") == Array("good morning".utf8))
+            let error = await #expect(throws: LarderClientError.self) {
+                try await client.cache(of: Book.self).value(forKey: "greeting")
+            }
+            #expect(error?.code == .decode && error?.message.contains("bytes(forKey:)") == true)
+            // Other models are not shown as text, whatever they are.
+            try await client.cache(of: Book.self).set(book, forKey: "book")
+            if server != .redis {
+                await #expect(throws: LarderClientError.self) { try await texts.value(forKey: "book") }
+            }
+            try await client.command(bytes: [Array("SET".utf8), Array("k".utf8), [0xFF]])
+            await #expect(throws: LarderClientError.self) { try await texts.value(forKey: "k") }
+        }
+    }
+
+    /// What one custom codec decoded is not handed out for another one.
+    @Test func theNearCacheTellsCodecsApart() async throws {
+        try await LiveServer.larderd.run(.init(nearCache: .init())) { client in
+            let once = ModelCodec.custom(
+                encode: { _ in [1] }, decode: { _, bytes in Int(bytes.first ?? 0) })
+            let twice = ModelCodec.custom(
+                encode: { _ in [1] }, decode: { _, bytes in Int(bytes.first ?? 0) * 2 })
+            try await client.cache(of: Int.self, codec: once).set(1, forKey: "k")
+            for _ in 0..<3 {
+                #expect(try await client.cache(of: Int.self, codec: once).value(forKey: "k") == 1)
+                #expect(try await client.cache(of: Int.self, codec: twice).value(forKey: "k") == 2)
+            }
+            #expect(try await client.cache(of: Int.self, codec: twice).value(forKey: "k") == 2)
+            #expect(client.nearCacheStatistics()?.hits == 1)
+        }
+    }
+
+    @Test(arguments: LiveServer.allCases)
+    func theBlockingClientHasThemToo(server: LiveServer) async throws {
+        try await server.run { path in
+            let list = try BlockingLarderClient(socketPath: path, codec: .propertyList)
+            let json = try BlockingLarderClient(socketPath: path)
+            try list.set(book, forKey: "plist")
+            try json.set(book, forKey: "json")
+            try list.batch {
+                try $0.set(book, forKey: "a", policy: .high)
+                try $0.set(book, forKey: "b", policy: .high)
+            }
+            for client in [list, json] {
+                #expect(
+                    try client.values(Book.self, forKeys: ["plist", "json", "a", "b"]).values.allSatisfy { $0 == book })
+            }
+            #expect(try json.bytes(forKey: "plist")?.starts(with: "bplist".utf8) == true)
+            try json.command("SET", "greeting", "hello")
+            #expect(try json.value(String.self, forKey: "greeting") == "hello")
+            guard server != .redis else { return }
+            #expect(try list.info(forKey: "b")?.codec == .propertyList)
+        }
+    }
+
+    /// Both sorts of change in one step, in their order.
+    @Test(arguments: LiveServer.allCases)
+    func aBlockingBatchSetsAndRemoves(server: LiveServer) async throws {
+        try await server.run { path in
+            let client = try BlockingLarderClient(socketPath: path)
+            try client.set(1, forKey: "old")
+            try client.batch {
+                try $0.set(2, forKey: "new", policy: .high)
+                $0.remove("old", "gone")
+                try $0.set(3, forKey: "gone")
+                $0.setBytes([1], forKey: "raw")
+            }
+            #expect(try client.value(Int.self, forKey: "new") == 2)
+            #expect(try client.value(Int.self, forKey: "gone") == 3)
+            #expect(try !client.contains("old"))
+            guard case .milliseconds(let left) = try client.timeToLive(forKey: "new") else {
+                Issue.record("no deadline")
+                return
+            }
+            #expect(left <= 60_000)
+        }
+    }
+}

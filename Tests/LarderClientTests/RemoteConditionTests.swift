@@ -1,0 +1,192 @@
+import TestSupport
+import Testing
+
+@testable import LarderClient
+
+private struct Session: Codable, Equatable, Sendable {
+    var user: String
+    var visits: Int
+}
+
+/// Writes that depend on what is stored, counters, lifetimes, snapshots, enumeration, with live servers.
+@Suite(.timeLimit(.minutes(5))) struct RemoteConditionTests {
+    private let ana = Session(user: "ana", visits: 1)
+    private let eve = Session(user: "eve", visits: 2)
+
+    @Test(arguments: LiveServer.allCases)
+    func storedIfAbsentOrPresent(server: LiveServer) async throws {
+        try await server.run(.init(nearCache: .init())) { client in
+            let sessions = client.cache(of: Session.self)
+            try await sessions.remove("k")
+            #expect(try await sessions.value(forKey: "k") == nil)
+            #expect(try await !sessions.setIfPresent(ana, forKey: "k"))
+            #expect(try await sessions.setIfAbsent(ana, forKey: "k", policy: .high))
+            #expect(try await !sessions.setIfAbsent(eve, forKey: "k"))
+            #expect(try await sessions.value(forKey: "k") == ana)
+            #expect(try await sessions.timeToLive(forKey: "k") != .never)
+            #expect(try await sessions.setIfPresent(eve, forKey: "k"))
+            #expect(try await sessions.value(forKey: "k") == eve)
+            #expect(try await sessions.removeValue(forKey: "k") == eve)
+            #expect(try await sessions.removeValue(forKey: "k") == nil)
+            #expect(try await sessions.value(forKey: "k") == nil)
+        }
+    }
+
+    @Test(arguments: [LiveServer.larderd, .larderdOnFourThreads])
+    func comparedAndSwapped(server: LiveServer) async throws {
+        try await server.run(.init(nearCache: .init())) { client in
+            let sessions = client.cache(of: Session.self, codec: .propertyList)
+            #expect(try await !sessions.replace(ana, with: eve, forKey: "k"))
+            try await sessions.set(ana, forKey: "k")
+            #expect(try await sessions.value(forKey: "k") == ana)
+            #expect(try await sessions.replace(ana, with: eve, forKey: "k", policy: .never))
+            #expect(try await !sessions.replace(ana, with: eve, forKey: "k"))
+            #expect(try await sessions.value(forKey: "k") == eve)
+            #expect(try await sessions.entry(forKey: "k")?.codec == .propertyList)
+            #expect(try await !sessions.remove("k", ifEqual: ana))
+            #expect(try await sessions.value(forKey: "k") == eve)
+            #expect(try await sessions.remove("k", ifEqual: eve))
+            #expect(try await sessions.value(forKey: "k") == nil)
+        }
+    }
+
+    /// Nothing is lost that many add at the same time.
+    @Test(arguments: LiveServer.allCases)
+    func counters(server: LiveServer) async throws {
+        try await server.run(.init(nearCache: .init())) { client in
+            let visits = client.cache(of: Int.self)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<50 { group.addTask { for _ in 0..<10 { try await visits.increment("k") } } }
+                try await group.waitForAll()
+            }
+            #expect(try await visits.value(forKey: "k") == 500)
+            #expect(try await visits.increment("k", by: -501) == -1)
+            #expect(try await visits.value(forKey: "k") == -1)
+            try await visits.set(.max, forKey: "k")
+            let error = await #expect(throws: LarderClientError.self) { try await visits.increment("k") }
+            #expect(error?.serverText?.contains("overflow") == true)
+            let weights = client.cache(of: Double.self)
+            #expect(try await weights.increment("w", by: 1.5) == 1.5)
+            #expect(try await weights.increment("w", by: 1e-7) == 1.5000001)
+            #expect(try await weights.value(forKey: "w") == 1.5000001)
+        }
+    }
+
+    @Test(arguments: LiveServer.allCases)
+    func lifetimes(server: LiveServer) async throws {
+        try await server.run(.init(nearCache: .init())) { client in
+            let sessions = client.cache(of: Session.self)
+            func left() async throws -> Int64 {
+                guard case .milliseconds(let left)? = try await sessions.timeToLive(forKey: "k") else { return -1 }
+                return left
+            }
+            #expect(try await sessions.value(forKey: "k", renewing: .high) == nil)
+            #expect(try await !sessions.setPolicy(.high, forKey: "k"))
+            #expect(try await !sessions.setPolicy(.never, forKey: "k"))
+            try await sessions.set(ana, forKey: "k", policy: .never)
+            #expect(try await sessions.value(forKey: "k", renewing: .high) == ana)
+            #expect((1...60_000).contains(try await left()))
+            #expect(try await sessions.setPolicy(.middle, forKey: "k"))
+            #expect(try await left() > 60_000)
+            #expect(try await sessions.setPolicy(.never, forKey: "k"))
+            #expect(try await sessions.timeToLive(forKey: "k") == .never)
+            #expect(try await sessions.setDeadline(millisecondsSince1970: 4_000_000_000_000, forKey: "k"))
+            #expect(try await left() > 3_600_000)
+            // Kept here, and gone all the same.
+            #expect(try await sessions.value(forKey: "k") == ana)
+            #expect(try await sessions.setDeadline(millisecondsSince1970: 1, forKey: "k"))
+            #expect(try await sessions.value(forKey: "k") == nil)
+        }
+    }
+
+    @Test(arguments: [LiveServer.larderd, .larderdOnFourThreads])
+    func aSnapshotShowsOneInstant(server: LiveServer) async throws {
+        try await server.run(.init(ownConnectionsMax: 1)) { client in
+            let numbers = client.cache("numbers", of: Int.self)
+            try await numbers.set(["a": 1, "b": 2].map { ($0, $1) })
+            for _ in 0..<3 {
+                try await numbers.withSnapshot { snapshot in
+                    try await numbers.set(["a": 3, "c": 4].map { ($0, $1) })
+                    try await numbers.remove("b")
+                    #expect(try await snapshot.values(forKeys: ["a", "b", "c"]) == ["a": 1, "b": 2])
+                    #expect(try await snapshot.value(forKey: "b") == 2)
+                    #expect(try await snapshot.bytes(forKey: "a") == Array("1".utf8))
+                    #expect(try await !snapshot.contains("c"))
+                    #expect(Set(try await snapshot.keys()) == ["a", "b"])
+                }
+                #expect(try await numbers.values(forKeys: ["a", "b", "c"]) == ["a": 3, "c": 4])
+                try await numbers.remove("c")
+                try await numbers.set(["a": 1, "b": 2].map { ($0, $1) })
+            }
+            struct Stop: Error {}
+            await #expect(throws: Stop.self) { try await numbers.withSnapshot { _ in throw Stop() } }
+            #expect(try await numbers.withSnapshot { try await $0.value(forKey: "a") } == 1)
+        }
+    }
+
+    @Test(arguments: LiveServer.allCases)
+    func entriesOneAfterTheOther(server: LiveServer) async throws {
+        try await server.run { client in
+            let numbers = client.cache(of: Int.self)
+            let pairs = (0..<1500).map { ("k\($0)", $0) }
+            try await numbers.set(pairs)
+            var found: [String: Int] = [:]
+            for try await (key, value) in numbers.allEntries() { found[key] = value }
+            #expect(found == Dictionary(uniqueKeysWithValues: pairs))
+            found = [:]
+            for try await (key, value) in numbers.allEntries(matching: "k1?") { found[key] = value }
+            #expect(found.count == 10)
+            try await numbers.setBytes([0xFF], forKey: "k7")
+            await #expect(throws: LarderClientError.self) { for try await _ in numbers.allEntries() {} }
+        }
+    }
+
+    @Test(arguments: LiveServer.allCases)
+    func theBlockingClientToo(server: LiveServer) async throws {
+        try await server.run { path in
+            let client = try BlockingLarderClient(socketPath: path)
+            #expect(try client.setIfAbsent(ana, forKey: "k", policy: .high))
+            #expect(try !client.setIfAbsent(eve, forKey: "k"))
+            #expect(try client.value(Session.self, forKey: "k") == ana)
+            #expect(try client.setPolicy(.never, forKey: "k"))
+            #expect(try client.timeToLive(forKey: "k") == .never)
+            #expect(try client.setPolicy(.high, forKey: "k"))
+            #expect(try client.timeToLive(forKey: "k") != .never)
+            #expect(try !client.setPolicy(.high, forKey: "none"))
+            #expect(try client.increment("n") == 1)
+            #expect(try client.increment("n", by: -3) == -2)
+            #expect(try client.value(Int.self, forKey: "n") == -2)
+        }
+    }
+
+    /// Who keeps what was theirs for a while reads nothing through it that belongs to another one's transaction or to the
+    /// present.
+    @Test func whatIsOverCannotBeUsed() async throws {
+        try await LiveServer.larderd.run(.init(ownConnectionsMax: 1)) { client in
+            let numbers = client.cache(of: Int.self)
+            try await numbers.set(1, forKey: "k")
+            let transaction = try await numbers.transaction(watching: ["k"]) { $0 }
+            let snapshot = try await numbers.withSnapshot { $0 }
+            let connection = try await client.withConnection { $0 }
+            for call in [
+                { _ = try await transaction.value(forKey: "k") }, { _ = try await snapshot.value(forKey: "k") },
+                { _ = try await connection.command("PING") },
+            ] as [() async throws -> Void] {
+                let error = await #expect(throws: LarderClientError.self) { try await call() }
+                #expect(error?.code == .closed)
+            }
+            #expect(try await numbers.value(forKey: "k") == 1)
+        }
+    }
+
+    /// One who has the only place and wants a second one is told so, and does not wait for ever.
+    @Test func waitingForAPlaceHasALimit() async throws {
+        try await LiveServer.larderd.run(.init(timeoutMilliseconds: 50, ownConnectionsMax: 1)) { client in
+            let error = await #expect(throws: LarderClientError.self) {
+                try await client.withConnection { _ in try await client.withConnection { _ in } }
+            }
+            #expect(error?.code == .timeout && error?.message.contains("ownConnectionsMax") == true)
+            try await client.withConnection { try await $0.command("PING") }
+        }
+    }
+}
