@@ -138,11 +138,11 @@ enum AdministrationCommands {
     }
 
     @Sendable static func wait(_ call: inout Call) throws(CommandError) -> Outcome {
+        _ = try call.integer(1)
         guard let timeout = parseInteger(call.bytes(2)) else {
             throw CommandError("ERR timeout is not an integer or out of range")
         }
         guard timeout >= 0 else { throw CommandError("ERR timeout is negative") }
-        _ = try call.integer(1)
         call.session.replies.integer(0)
         return .done
     }
@@ -193,7 +193,11 @@ enum AdministrationCommands {
 
 enum SlowLogCommands {
     @Sendable static func get(_ call: inout Call) throws(CommandError) -> Outcome {
-        guard call.count <= 3 else { throw .arity("slowlog|get") }
+        guard call.count <= 3 else {
+            throw CommandError(
+                "ERR unknown subcommand or wrong number of arguments for '", shown(call.bytes(1), 128),
+                "'. Try SLOWLOG HELP.")
+        }
         var count = 10
         if call.count == 3 {
             guard let number = parseInteger(call.bytes(2)), number >= -1 else {

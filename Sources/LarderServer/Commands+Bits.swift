@@ -101,6 +101,8 @@ enum BitCommands {
                 guard words.count > 2 else { return count(payload, 0..<payload.count * 8) }
                 guard words.count == 4 || words.count == 5 else { throw .syntax }
                 let (start, end) = (try words.integer(2), try words.integer(3))
+                // As in Redis, which looks at the unit after that.
+                if start < 0, end < 0, start > end { return 0 }
                 let unit = words.count == 5 ? try unit(words, 4) : 8
                 let range = ValuePartCommands.range(from: start, through: end, of: payload.count * 8 / unit)
                 return count(payload, range.lowerBound * unit..<range.upperBound * unit)

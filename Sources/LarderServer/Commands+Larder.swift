@@ -131,7 +131,10 @@ enum LarderCommands {
     @Sendable static func purge(_ call: inout Call) throws(CommandError) -> Outcome {
         let work: @Sendable (Database) throws(LarderError) -> PurgeReport
         if call.count == 1 {
-            work = { (database) throws(LarderError) in try database.purge() }
+            let notifier = call.server.notifier
+            work = { (database) throws(LarderError) in
+                try notifier.tellOnce(of: [database]) { () throws(LarderError) in try database.purge() }
+            }
         } else if call.count == 2, call.isWord(1, "EXPIRED") {
             work = { (database) throws(LarderError) in try database.purgeExpired() }
         } else if call.count == 3, call.isWord(1, "PREFIX") {

@@ -34,8 +34,9 @@ enum ServerCommands {
         let current = call.database
         return .deferred { (reply) throws(CommandError) in
             var failure: LarderError?
-            notifier.tellOnce {
-                for database in all ? engine.databases : [current] {
+            let databases = all ? engine.databases : [current]
+            notifier.tellOnce(of: databases) {
+                for database in databases {
                     // One that cannot be emptied does not save the others.
                     do throws(LarderError) { _ = try database.purge(counting: false) } catch {
                         failure = failure ?? error

@@ -88,6 +88,13 @@ final class Connection {
 
     var hasHeldReplies: Bool { !isClosed && !isAway && session.hasHeldReplies }
 
+    /// Whether commands wrote since the last time whose replies nobody waits for.
+    func takeSilentWrites() -> Bool {
+        guard !isAway, session.hasSilentWrites else { return false }
+        session.hasSilentWrites = false
+        return true
+    }
+
     private var stream: UnsafeMutablePointer<uv_stream_t> {
         UnsafeMutableRawPointer(pipe).assumingMemoryBound(to: uv_stream_t.self)
     }

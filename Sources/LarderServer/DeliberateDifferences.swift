@@ -71,6 +71,11 @@ package let deliberateDifferences: [DeliberateDifference] = [
         "commands of other types are unknown", "LPUSH k v", redis: ":1", larder: "-ERR unknown command 'LPUSH'",
         "Only strings exist."),
     DeliberateDifference(
+        "there are no scripts, users, modules and other nodes", "EVAL \"return 1\" 0", redis: ":1",
+        larder: "-ERR unknown command 'EVAL'",
+        "ACL, CLUSTER, EVAL, FUNCTION, LOLWUT, MODULE, REPLICAOF, SCRIPT and what belongs to them are unknown: a cache for "
+            + "the processes of one machine, whose socket's mode says who may."),
+    DeliberateDifference(
         "CLIENT NO-TOUCH", "CLIENT NO-TOUCH ON", redis: "-ERR unknown subcommand 'NO-TOUCH'. Try CLIENT HELP.",
         larder: "+OK", "From newer Redis, accepted: reads count for what stays in memory all the same."),
     DeliberateDifference(

@@ -318,6 +318,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     /// Takes a connection whose commands have run into the lists of what is to be done when the turn ends.
     func note(_ connection: Connection, isCongested: Bool) {
         sendAtEndOfTurn(connection)
+        if connection.takeSilentWrites() { hasNewWrites = true }
         if connection.hasHeldReplies {
             hasNewWrites = true
             list(connection)

@@ -42,8 +42,8 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
     /// How many scans for deadlines are under way, and what was changed meanwhile, of which they may not know.
     private var scans = 0
     private var changedSince: Set<EntryName> = []
-    /// Threads that empty databases and tell of it when all are empty.
-    private var flushing: Set<pthread_t> = []
+    /// Databases that are being emptied by so many who will tell of it themselves.
+    private var flushing: [ObjectIdentifier: Int] = [:]
     private var tooMany: (@Sendable (Int) -> Void)?
     private var background: @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() }
 
@@ -213,18 +213,26 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
     package func emptied(_ database: Database) {
         let isToldLater = lock.withLock {
             deadlines.removeAll { $0.database === database }
-            return flushing.contains(pthread_self())
+            return flushing[ObjectIdentifier(database)] != nil
         }
         if !isToldLater { tracking.invalidateAll() }
     }
 
-    /// Runs `body`, which empties databases on this thread; those who track are told of it once, when it is done.
-    func tellOnce(_ body: () -> Void) {
-        let thread = pthread_self()
-        lock.withLock { _ = flushing.insert(thread) }
-        body()
-        lock.withLock { _ = flushing.remove(thread) }
-        tracking.invalidateAll()
+    /// Runs `body`, which empties databases; those who track are told of it once, when it is done.
+    func tellOnce<Result, Failure: Error>(
+        of databases: [Database], _ body: () throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        lock.withLock { for database in databases { flushing[ObjectIdentifier(database), default: 0] += 1 } }
+        defer {
+            lock.withLock {
+                for database in databases {
+                    let count = flushing[ObjectIdentifier(database)] ?? 1
+                    flushing[ObjectIdentifier(database)] = count > 1 ? count - 1 : nil
+                }
+            }
+            tracking.invalidateAll()
+        }
+        return try body()
     }
 
     package func policyChanged(_ database: Database) { tracking.invalidateAll() }

@@ -111,7 +111,8 @@ extension Session {
                 rest = rest.prefix { Self.isOnLoop($0) == Self.isOnLoop(first) }
             }
             let plan = TransactionPlan(
-                rest, in: database, watches: execution.watches, more: execution.more, engine: server.engine)
+                rest, in: database, watches: execution.watches, more: execution.more,
+                loadsAll: server.notifier.needsFormer, engine: server.engine)
             if pipeline.isCongested, plan.parts.contains(where: \.isWritten) { return .congested }
             for part in plan.parts where !part.database.isReady(forWriting: part.needsWritableFiles) {
                 isWaiting = true
@@ -119,6 +120,7 @@ extension Session {
             }
             let startCount = replies.count
             let startDatabase = database
+            let startSelf = (name: name, version: replies.version, replyMode: replyMode)
             do throws(LarderError) {
                 let attempt = try self.attempt(execution, rest, plan, now, mayBlock)
                 switch attempt.end {
@@ -132,6 +134,10 @@ extension Session {
                     published = []
                     replies.removeLast(replies.count - startCount)
                     select(startDatabase)
+                    // It begins anew, and must find what it found before.
+                    if name != startSelf.name { name = startSelf.name }
+                    replies.version = startSelf.version
+                    replyMode = startSelf.replyMode
                     execution.more += attempt.missing
                 case .applied(let ticket):
                     execution.isBegun = true

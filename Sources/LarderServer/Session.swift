@@ -101,6 +101,8 @@ package final class Session: @unchecked Sendable {
     /// Whether the password was given, or there is none.
     var isAuthenticated = true { didSet { noteMode() } }
     var replyMode = ReplyMode.on { didSet { noteMode() } }
+    /// Whether there may be writes that no reply waits for, and that nobody has had committed.
+    var hasSilentWrites = false
     /// Whether the current command's reply goes out whatever CLIENT REPLY says: as in Redis that of subscribing, which is
     /// a message like those that it brings.
     var keepsReply = false
@@ -305,7 +307,7 @@ package final class Session: @unchecked Sendable {
                 }
             }
         }
-        if !isSilent { hold(from: start, call.ticket) }
+        if isSilent { noteSilentWrites(call.ticket) } else { hold(from: start, call.ticket) }
         // A transaction goes on.
         if execution == nil { endCommand(start) } else { execution?.start = start }
         return nil
@@ -451,9 +453,15 @@ package final class Session: @unchecked Sendable {
         if pipeline.isDecided(ticket) { settle() }
     }
 
+    /// Notes what a command wrote whose reply nobody waits for: it has to be committed all the same.
+    private func noteSilentWrites(_ ticket: CommitTicket) {
+        if ticket != .none, !pipeline.isDecided(ticket) { hasSilentWrites = true }
+    }
+
     /// Holds replies until their ticket is decided, so that each can become an error of its own.
     func hold(_ regions: [Range<Int>], _ ticket: CommitTicket) {
-        guard ticket != .none, !isSilent else { return }
+        guard ticket != .none else { return }
+        if isSilent { return noteSilentWrites(ticket) }
         if pipeline.isDecided(ticket), pipeline.failure(of: ticket) == nil { return }
         for region in regions { held.add(start: region.lowerBound, end: region.upperBound, ticket) }
         if pipeline.isDecided(ticket) { settle() }

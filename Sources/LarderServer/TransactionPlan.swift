@@ -43,9 +43,10 @@ struct TransactionPlan {
     /// - Parameters:
     ///   - commands: those that are still to run, in their order.
     ///   - database: the one that is selected before the first of them.
+    ///   - loadsAll: whether it has to be known what was there before, also of what is only overwritten.
     init(
         _ commands: ArraySlice<QueuedCommand>, in database: Database, watches: [KeyWatch], more: [TransactionMissing],
-        engine: Engine
+        loadsAll: Bool, engine: Engine
     ) {
         // First, because these have to be looked at even where the commands only overwrite them.
         for watch in watches {
@@ -59,7 +60,8 @@ struct TransactionPlan {
                 if case .success(let selected) = resolve(command.text(1), engine) { current = selected }
                 continue
             }
-            note(command, current)
+            note(command, current, loadsAll)
+            noteTarget(command, current, engine)
         }
         for missing in more {
             switch missing {
@@ -73,17 +75,34 @@ struct TransactionPlan {
         engineParts = parts.indices.map { parts[$0].complete() }
     }
 
-    private mutating func note(_ command: QueuedCommand, _ database: Database) {
+    private mutating func note(_ command: QueuedCommand, _ database: Database, _ loadsAll: Bool) {
         let spec = command.spec
         let indices = spec.keyIndices(count: command.count) { command[$0] }
         guard !indices.isEmpty || spec.flags.contains(.write) && !spec.flags.contains(.wholeDatabase) else { return }
         let index = part(database)
         if spec.flags.contains(.write) { parts[index].isWritten = true }
         if spec.flags.contains(.creates) { parts[index].isCreated = true }
-        let isBlind = command.overwritesBlindly
+        let isBlind = command.overwritesBlindly && !loadsAll
         for position in indices where command[position].count <= Key.bytesMax {
             parts[index].add(Key(command[position]), isBlind: isBlind)
         }
+    }
+
+    /// The key that MOVE or COPY writes in another database, if that has files: whether it is to get some only the command
+    /// knows.
+    private mutating func noteTarget(_ command: QueuedCommand, _ database: Database, _ engine: Engine) {
+        var place: (name: Int, key: Int)?
+        if command.spec.name == "move", command.count == 3 { place = (2, 1) }
+        if command.spec.name == "copy" {
+            let word = (3..<max(3, command.count - 1)).last { equalsIgnoringCase(command[$0], "DB") }
+            place = word.map { ($0 + 1, 2) }
+        }
+        guard let place, command[place.key].count <= Key.bytesMax,
+            case .success(let target) = resolve(command.text(place.name), engine), target !== database, target.exists
+        else { return }
+        let index = part(target)
+        parts[index].isWritten = true
+        parts[index].add(Key(command[place.key]), isBlind: false)
     }
 
     private mutating func part(_ database: Database) -> Int {

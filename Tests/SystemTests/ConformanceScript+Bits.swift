@@ -169,6 +169,11 @@ extension ConformanceScript {
         EXISTS k
         BITFIELD k GET u8 0
         BITFIELD k GET u8 4294967295
+        BITCOUNT k -1 -3 BAD
+        BITCOUNT k -3 -1 BAD
+        BITCOUNT k 3 1 BAD
+        BITPOS k 1 -1 -3 BAD
+        BITPOS k 1 0 x BAD
         BITFIELD k GET i64 #67108863
         BITFIELD k GET i64 #67108864
         BITFIELD k GET u8 4294967296

@@ -44,6 +44,10 @@ extension ConformanceScript {
         WAIT 0 0
         WAIT 1 1
         WAIT a 1
+        WAIT a b
+        WAIT a -1
+        SLOWLOG GET 1 2
+        slowlog gET 1 2 3
         WAIT 1 a
         WAIT 1 -1
         SLOWLOG GET -2

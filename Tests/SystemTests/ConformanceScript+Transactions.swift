@@ -76,6 +76,28 @@ extension ConformanceScript {
         EXEC
         MULTI
         MULTI
+        # What the first try changes must not be seen by the second: MOVE finds a database without files.
+        CLIENT SETNAME before
+        SET moved 1
+        MULTI
+        CLIENT GETNAME
+        CLIENT SETNAME within
+        MOVE moved 11
+        COPY moved moved DB 12
+        CLIENT GETNAME
+        EXEC
+        CLIENT SETNAME ""
+        MULTI
+        SELECT 11
+        SET moved 2
+        COPY moved other DB 0
+        MOVE moved 0
+        MOVE moved 0
+        GET moved
+        SELECT 0
+        MGET moved other
+        DEL moved other
+        EXEC
         SETBIT watchedbits 0 1
         WATCH watchedbits
         SETBIT watchedbits 0 1

@@ -43,6 +43,24 @@ extension PushScript {
         c CLIENT REPLY OFF | c0
         c PUBLISH x own | c1
         b SET k 2 | b1 c1
+        # What is written without a reply is committed, and told of, all the same.
+        c CLIENT REPLY ON
+        c GET k
+        c CLIENT REPLY OFF | c0
+        c SET k 3 | c1
+        c GET k | c0
+        c MULTI | c0
+        c SET k 4 | c0
+        c EXEC | c1
+        d HELLO 3
+        d CLIENT TRACKING ON
+        d GET k
+        c INCR k | d1
+        d GET k
+        c FLUSHALL | c1 d1
+        c CLIENT REPLY ON
+        d CLIENT TRACKING OFF
+        d GET k
         c CLIENT REPLY ON
         c CLIENT REPLY SKIP | c0
         c UNSUBSCRIBE x

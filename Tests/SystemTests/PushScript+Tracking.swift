@@ -284,6 +284,12 @@ extension PushScript {
         w COPY t2 t3 DB 5
         w SET t 2
         w EXEC | w1 k26
+        w MSET u1 1 u2 2 | w1 k8
+        w MULTI
+        w MSET u1 1 u2 2
+        w SET u1 3
+        w SETEX u2 1000 1
+        w EXEC | w1 k10
         w MULTI
         w SELECT 4
         w SET t4 1
