@@ -179,6 +179,22 @@ private struct Session: Codable, Equatable, Sendable {
         }
     }
 
+    /// A connection that somebody has for himself used to outlive its client.
+    @Test(arguments: LiveServer.allCases)
+    func aClosedClientHasNoConnections(server: LiveServer) async throws {
+        try await server.run { client in
+            let error = await #expect(throws: LarderClientError.self) {
+                try await client.withConnection { connection in
+                    try await connection.command("PING")
+                    client.close()
+                    while true { try await connection.command("PING") }
+                }
+            }
+            #expect(error?.code == .closed)
+            await #expect(throws: LarderClientError.self) { try await client.withConnection { _ in } }
+        }
+    }
+
     /// One who has the only place and wants a second one is told so, and does not wait for ever.
     @Test func waitingForAPlaceHasALimit() async throws {
         try await LiveServer.larderd.run(.init(timeoutMilliseconds: 50, ownConnectionsMax: 1)) { client in
