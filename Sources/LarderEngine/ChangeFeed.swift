@@ -109,6 +109,20 @@ extension Database {
     }
 }
 
+extension JournalBatch {
+    /// Puts the changes of one unit, noted database by database, in the order in which they were made.
+    /// - Parameters:
+    ///   - first: where they begin.
+    ///   - steps: their places in the unit, as they are noted; equal ones stay as they are.
+    func orderChanges(from first: Int, by steps: [Int]) {
+        // Whether changes are noted may have changed meanwhile.
+        guard changes.count - first == steps.count else { return }
+        let order = steps.indices.sorted { (steps[$0], $0) < (steps[$1], $1) }
+        let noted = Array(changes[first...])
+        for (place, index) in order.enumerated() { changes[first + place] = noted[index] }
+    }
+}
+
 extension Engine {
     /// Tells what is committed.
     package var changes: ChangeFeed { context.changes }

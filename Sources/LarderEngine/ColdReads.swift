@@ -123,6 +123,7 @@ extension Database {
         result.reserveCapacity(keys.count)
         var isComplete = true
         for (position, key) in keys.enumerated() {
+            fetchAhead(keys, position)
             let shard = shard(shardIndex(key))
             if let entry = shard.find(key) {
                 ticket = max(ticket, undecided(entry))
@@ -141,6 +142,19 @@ extension Database {
             }
         }
         return isComplete ? result : nil
+    }
+
+    /// Has the processor fetch what memory has of the keys that follow. Called with the locks held of all their shards.
+    @inline(__always)
+    private func fetchAhead(_ keys: [Key], _ position: Int) {
+        if position + 16 < keys.count {
+            let hash = keys[position + 16].hash
+            withShard(hash) { $0.table.prefetchSlot(hash) }
+        }
+        if position + 8 < keys.count {
+            let hash = keys[position + 8].hash
+            withShard(hash) { $0.table.prefetchEntry(hash) }
+        }
     }
 
     /// Tells the shards that nothing is being read any more. Called without any lock.

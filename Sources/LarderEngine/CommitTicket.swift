@@ -25,6 +25,12 @@ package enum CommitOperation: Sendable {
         }
     }
 
+    var note: ChangeNote {
+        switch self {
+        case .put(_, _, let note), .putLong(_, _, let note), .remove(_, let note): note
+        }
+    }
+
     var isLong: Bool {
         if case .putLong = self { return true }
         return false
@@ -35,4 +41,6 @@ package enum CommitOperation: Sendable {
 package struct ChangeNote: Sendable {
     var origin = WriteOrigin()
     var former = EntryChange.Former.unknown
+    /// Where in a transaction of several databases the operation stands.
+    var step = 0
 }

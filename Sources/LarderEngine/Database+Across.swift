@@ -19,6 +19,7 @@ extension Database {
         try ForkGuard.check("update")
         let shards = shardSet(keys)
         let otherShards = other.shardSet(otherKeys)
+        let (slots, otherSlots) = (Update.slotsOfRepeatedKeys(keys), Update.slotsOfRepeatedKeys(otherKeys))
         var cold = ColdReads(count: keys.count, fillCache: true)
         var otherCold = ColdReads(count: otherKeys.count, fillCache: true)
         defer {
@@ -50,8 +51,8 @@ extension Database {
                 if onlyIfHot { return nil }
                 continue
             }
-            var update = try Update(keys, now, state, .records, found)
-            var otherUpdate = try Update(otherKeys, now, otherState, .records, otherFound)
+            var update = try Update(keys, slots: slots, now, state, .records, found)
+            var otherUpdate = try Update(otherKeys, slots: otherSlots, now, otherState, .records, otherFound)
             try body(&update, &otherUpdate)
             if !update.operations.isEmpty || !otherUpdate.operations.isEmpty {
                 let sequence = try apply(update.operations, state, and: other, otherUpdate.operations, otherState)

@@ -64,6 +64,7 @@ extension Database {
         try ForkGuard.check("update")
         let keys = request.keys
         let shards = shardSet(keys)
+        let slots = request.loading == .none ? nil : Update.slotsOfRepeatedKeys(keys)
         var cold = ColdReads(count: request.loading == .none ? 0 : keys.count, fillCache: request.fillCache)
         defer { if request.loading != .none { forget(keys, &cold) } }
         var attempt = 0
@@ -86,7 +87,7 @@ extension Database {
                 }
                 loaded = found
             }
-            var update = try Update(request.keys, request.now, state, request.loading, loaded)
+            var update = try Update(request.keys, slots: slots, request.now, state, request.loading, loaded)
             try body(&update)
             if !update.operations.isEmpty {
                 ticket = max(ticket, try apply(update.operations, state, request.durability))

@@ -21,6 +21,8 @@ package struct TransactionPart {
 package struct TransactionUpdate {
     package let parts: [TransactionPart]
     private var updates: [Update]
+    /// Commands so far, each counting as one for each of its databases.
+    private var steps = 0
 
     fileprivate init(_ parts: [TransactionPart], _ updates: [Update]) {
         self.parts = parts
@@ -50,7 +52,13 @@ package struct TransactionUpdate {
     package mutating func update(
         part: Int, positions: [Int], _ body: (inout Update) throws(LarderError) -> Void
     ) throws(LarderError) {
+        begin(part)
         try updates[part].narrowed(to: positions, body)
+    }
+
+    private mutating func begin(_ part: Int) {
+        steps += 1
+        updates[part].step = steps
     }
 
     /// As ``update(part:positions:_:)`` for keys of two different parts.
@@ -59,6 +67,9 @@ package struct TransactionUpdate {
         _ body: (inout Update, inout Update) throws(LarderError) -> Void
     ) throws(LarderError) {
         precondition(part != other, "two parts are needed")
+        // What leaves one database is told of before it comes into the other.
+        begin(part)
+        begin(other)
         // Taken out, so that both can be changed at once.
         var otherUpdate = updates[other]
         defer { updates[other] = otherUpdate }
@@ -127,7 +138,7 @@ extension Engine {
                         read[index], .records, &cold[index], attempt: attempt, ticket: &ticket)
                 else { break }
                 let unread = Array(repeating: ColdReads.Value.record(nil), count: part.keys.count - part.loadedCount)
-                updates.append(try Update(part.keys, now, state, .records, found + unread))
+                updates.append(try Update(part.keys, slots: nil, now, state, .records, found + unread))
             }
             guard updates.count == parts.count else {
                 if mayBlock { continue }
@@ -151,7 +162,11 @@ extension Engine {
         }
         guard !changes.isEmpty else { return nil }
         let sequence = pipeline.enqueue(options.durability) { batch, sequence in
+            let noted = batch.changes.count
             for change in changes { change.database.write(change.operations, into: batch, change.store, sequence) }
+            if changes.count > 1 {
+                batch.orderChanges(from: noted, by: changes.flatMap { $0.operations.map(\.note.step) })
+            }
         }
         for change in changes { change.database.note(change.operations, sequence) }
         return sequence

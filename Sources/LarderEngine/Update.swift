@@ -10,8 +10,8 @@ package struct Update {
     private var loaded: [Record?]
     /// The keys whose record cannot be read, where an update loads headers only.
     private(set) var unreadable: Set<Int> = []
-    /// How long the records are of which only the header is here.
-    private var byteCounts: [Int: Int] = [:]
+    /// How long the records are of which only the header is here, in the order of `keys`; empty where an update loads more.
+    private var byteCounts: [Int] = []
     /// Where the record of each key stands in `loaded`, if a key is named twice: with its first mention.
     private var slots: [Int]?
     /// Changes of `loaded` by the command of a transaction that runs now, so that they can be taken back; nil outside.
@@ -19,18 +19,24 @@ package struct Update {
     private(set) var operations: [CommitOperation] = []
     /// By what the following operations are done.
     package var origin = WriteOrigin()
+    /// Where in a transaction they stand.
+    var step = 0
 
     /// Takes what is stored, in the order of `keys`; nothing for a command that does not load.
+    /// - Parameter slots: from ``slotsOfRepeatedKeys(_:)``.
     /// - Throws: where the command needs a whole record that cannot be read.
     init(
-        _ keys: [Key], _ now: Int64, _ state: Database.State, _ loading: Loading, _ values: [ColdReads.Value]
+        _ keys: [Key], slots: [Int]?, _ now: Int64, _ state: Database.State, _ loading: Loading,
+        _ values: [ColdReads.Value]
     ) throws(LarderError) {
         self.keys = keys
+        self.slots = slots
         self.now = now
         rules = state.rules
         generation = state.generation
         loaded = []
         loaded.reserveCapacity(values.count)
+        if loading == .headers { byteCounts = Array(repeating: 0, count: values.count) }
         for (index, value) in values.enumerated() {
             switch value {
             case .record(let record): loaded.append(record)
@@ -43,19 +49,28 @@ package struct Update {
                 unreadable.insert(index)
             }
         }
-        slots = loaded.count > 1 ? Self.slotsOfRepeatedKeys(keys) : nil
     }
 
-    /// nil where no key is named twice.
-    private static func slotsOfRepeatedKeys(_ keys: [Key]) -> [Int]? {
-        var first: [Key: Int] = [:]
-        first.reserveCapacity(keys.count)
-        let slots = keys.indices.map { index in
-            if let earlier = first[keys[index]] { return earlier }
-            first[keys[index]] = index
-            return index
+    /// Where each key is named first; nil where no key is named twice. To be called without a lock: of a million keys it
+    /// takes tenths of a second.
+    static func slotsOfRepeatedKeys(_ keys: [Key]) -> [Int]? {
+        guard keys.count > 1 else { return nil }
+        // Positions of keys, found by the hashes that they have, with linear probing; at most half of the places are taken.
+        var capacity = 4
+        while capacity < 2 * keys.count { capacity *= 2 }
+        var places = [Int32](repeating: -1, count: capacity)
+        var slots: [Int]?
+        for index in keys.indices {
+            var place = keys[index].hash & (capacity - 1)
+            while places[place] >= 0, keys[Int(places[place])] != keys[index] { place = (place + 1) & (capacity - 1) }
+            if places[place] < 0 {
+                places[place] = Int32(index)
+            } else {
+                if slots == nil { slots = Array(keys.indices) }
+                slots?[index] = Int(places[place])
+            }
         }
-        return first.count == keys.count ? nil : slots
+        return slots
     }
 
     private func slot(_ index: Int) -> Int { slots?[index] ?? index }
@@ -70,7 +85,7 @@ package struct Update {
 
     /// The bytes that the entry at `index` takes in LevelDB, as it was when the update began.
     func byteCount(_ index: Int) -> Int {
-        keys[index].stored.count + (byteCounts[index] ?? stored(index)?.stored.count ?? 0)
+        keys[index].stored.count + (byteCounts.isEmpty ? stored(index)?.stored.count ?? 0 : byteCounts[index])
     }
 
     /// Whether anything is stored under the key at `index`, expired or not.
@@ -130,9 +145,9 @@ package struct Update {
     }
 
     private func changeNote(_ index: Int) -> ChangeNote {
-        if loaded.isEmpty { return ChangeNote(origin: origin) }
+        if loaded.isEmpty { return ChangeNote(origin: origin, step: step) }
         let former = current(index).map { EntryChange.Former.fresh($0.header.rule) } ?? .absent
-        return ChangeNote(origin: origin, former: former)
+        return ChangeNote(origin: origin, former: former, step: step)
     }
 
     /// Two indices may name the same key: what one wrote the other sees.

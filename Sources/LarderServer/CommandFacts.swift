@@ -153,11 +153,31 @@ extension CommandSpec {
     /// - Parameters:
     ///   - position: the key's place among the keys.
     ///   - count: how many words the call has.
-    func keyFlags(position: Int, count: Int) -> [String] {
-        // SET without options only stores, and BITFIELD may only read: the one is as Redis tells it.
-        if name == "set", count == 3 { return ["OW", "update"] }
-        let access = keyAccess
-        return access[min(position, access.count - 1)]
+    ///   - word: a word's bytes.
+    func keyFlags(position: Int, count: Int, _ word: (Int) -> UnsafeRawBufferPointer) -> [String] {
+        switch name {
+        // SET only stores unless GET stands behind the value.
+        case "set" where !(3..<max(3, count)).contains { equalsIgnoringCase(word($0), "GET") }: return ["OW", "update"]
+        case "bitfield" where Self.onlyReads(bitfield: count, word): return ["RO", "access"]
+        default:
+            let access = keyAccess
+            return access[min(position, access.count - 1)].filter { $0 != "variable_flags" }
+        }
+    }
+
+    /// Whether BITFIELD has reading operations only, and nothing that it does not understand.
+    private static func onlyReads(bitfield count: Int, _ word: (Int) -> UnsafeRawBufferPointer) -> Bool {
+        var index = 2
+        while index < count {
+            if equalsIgnoringCase(word(index), "GET"), index + 2 < count {
+                index += 3
+            } else if equalsIgnoringCase(word(index), "OVERFLOW"), index + 1 < count {
+                index += 2
+            } else {
+                return false
+            }
+        }
+        return true
     }
 
     /// Where the keys of a call stand, and what is done with them.

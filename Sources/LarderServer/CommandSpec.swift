@@ -226,6 +226,12 @@ struct CommandError: Error, Equatable {
         CommandError("ERR wrong number of arguments for '\(name)' command")
     }
 
+    /// What EXEC answers where it may not run.
+    static func aborted(_ error: CommandError) -> CommandError {
+        let text = error.bytes.starts(with: Array("ERR ".utf8)) ? Array(error.bytes.dropFirst(4)) : error.bytes
+        return CommandError("EXECABORT Transaction discarded because of: ", text, "")
+    }
+
     /// For commands that have subcommands.
     static func unknownSubcommand(_ call: Call, _ command: String) -> CommandError {
         CommandError("ERR unknown subcommand '", shown(call.bytes(1), 128), "'. Try \(command) HELP.")

@@ -156,6 +156,9 @@ enum AdministrationCommands {
     }
 
     @Sendable static func monitor(_ call: inout Call) throws(CommandError) -> Outcome {
+        if call.isInTransaction { throw CommandError("ERR MONITOR isn't allowed for DENY BLOCKING client") }
+        // As in Redis the second time is passed over, without a reply.
+        guard !call.session.isMonitoring else { return .done }
         call.session.beginMonitoring()
         call.session.replies.simple("OK")
         return .done

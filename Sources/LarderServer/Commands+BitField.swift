@@ -75,8 +75,14 @@ enum BitFieldCommands {
     {
         try call.mayTakeLong(bytes: bytesNeeded)
         return try call.update([try call.key(1)], loading: true) { update -> [Int64?] in
+            let record = update.current(0)
+            let count = max(record?.payloadCount ?? 0, bytesNeeded)
+            if let record, record.payloadCount == count {
+                var unchanged: [Int64?]?
+                record.withPayload { unchanged = runUnchanging(operations, on: $0) }
+                if let unchanged { return unchanged }
+            }
             var numbers: [Int64?] = []
-            let count = max(update.current(0)?.payloadCount ?? 0, bytesNeeded)
             update.change(0, count: count) { payload in
                 numbers = operations.map { operation in
                     let (reply, written) = operation.run(on: UnsafeRawBufferPointer(payload))
@@ -86,6 +92,18 @@ enum BitFieldCommands {
             }
             return numbers
         }
+    }
+
+    /// Runs operations that write nothing but what is there already: as in Redis nothing is stored then.
+    /// - Returns: the numbers of the reply; nil where one would change a bit.
+    private static func runUnchanging(_ operations: [Operation], on bytes: UnsafeRawBufferPointer) -> [Int64?]? {
+        var numbers: [Int64?] = []
+        for operation in operations {
+            let (reply, written) = operation.run(on: bytes)
+            if let written, written != operation.field.read(bytes) { return nil }
+            numbers.append(reply)
+        }
+        return numbers
     }
 
     // MARK: Words
@@ -110,6 +128,8 @@ enum BitFieldCommands {
                 index += 3
             } else {
                 let number = try call.integer(index + 3)
+                // A value cannot become longer than that, where in Redis a few bytes more are possible.
+                guard field.bytesNeeded <= call.server.limits.valueBytesMax else { throw BitCommands.badOffset }
                 operations.append(
                     Operation(kind: isSet ? .set(number) : .add(number), field: field, overflow: overflow))
                 index += 4

@@ -37,7 +37,7 @@ extension CommandTable {
 }
 
 enum BitCommands {
-    private static let badOffset = CommandError("ERR bit offset is not an integer or out of range")
+    static let badOffset = CommandError("ERR bit offset is not an integer or out of range")
 
     /// The place of a bit, if a value may be so long.
     /// - Parameter width: that of a field, by which an offset behind `#` is multiplied.
@@ -50,9 +50,7 @@ enum BitCommands {
         }
         guard let number = parseInteger(bytes) else { throw badOffset }
         let (offset, overflows) = number.multipliedReportingOverflow(by: factor)
-        let last = offset.addingReportingOverflow(Int64((width ?? 1) - 1))
-        guard !overflows, !last.overflow, offset >= 0, last.partialValue >> 3 < Int64(call.server.limits.valueBytesMax)
-        else { throw badOffset }
+        guard !overflows, offset >= 0, offset >> 3 < Int64(call.server.limits.valueBytesMax) else { throw badOffset }
         return Int(offset)
     }
 
@@ -65,7 +63,13 @@ enum BitCommands {
         let mask = UInt8(0x80) >> UInt8(offset & 7)
         let former = try call.update([try call.key(1)], loading: true) { update -> Bool in
             var former = false
-            let count = max(update.current(0)?.payloadCount ?? 0, offset >> 3 + 1)
+            let record = update.current(0)
+            let count = max(record?.payloadCount ?? 0, offset >> 3 + 1)
+            // As in Redis nothing is written where nothing changes.
+            if let record, record.payloadCount == count {
+                record.withPayload { former = $0[offset >> 3] & mask != 0 }
+                if former == (bit == 1) { return former }
+            }
             update.change(0, count: count) { payload in
                 // The value was made long enough for this bit.
                 former = payload[offset >> 3] & mask != 0

@@ -248,7 +248,7 @@ enum ClientCommands {
         } else if call.isWord(2, "OFF") {
             call.session.replyMode = .off
         } else if call.isWord(2, "SKIP") {
-            if call.session.replyMode == .on { call.session.replyMode = .skipsNext }
+            if call.session.replyMode != .off { call.session.replyMode = .skipsNext }
         } else {
             throw .syntax
         }

@@ -209,7 +209,8 @@ enum CommandCommands {
         for (position, index) in indices.enumerated() {
             call.session.replies.array(count: 2)
             call.session.replies.bulk(call.bytes(index))
-            words(spec.keyFlags(position: position, count: call.count - 2), call.session)
+            let flags = spec.keyFlags(position: position, count: call.count - 2) { call.bytes($0 + 2) }
+            words(flags, call.session)
         }
         return .done
     }

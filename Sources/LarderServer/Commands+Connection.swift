@@ -68,6 +68,7 @@ enum ConnectionCommands {
         }
         if let number = parseInteger(call.bytes(1)) {
             // As in Redis, which has 16 databases.
+            guard Int32(exactly: number) != nil else { throw MovingCommands.badNumber }
             guard (0...15).contains(number) else { throw CommandError("ERR DB index is out of range") }
         } else if !DatabaseName.isValid(name) {
             throw CommandError("ERR invalid database name: \(DatabaseName.rule)")
@@ -117,7 +118,8 @@ enum ConnectionCommands {
         session.select(call.server.standardDatabase)
         session.endMonitoring()
         session.name = ""
-        session.replyMode = .on
+        // As in Redis a reply that SKIP forbids stays forbidden.
+        if session.replyMode == .off { session.replyMode = .on }
         session.replies.version = .two
         session.isAuthenticated = call.server.password == nil
         session.record.isNoEvict.store(false, ordering: .relaxed)
@@ -139,14 +141,13 @@ enum ConnectionCommands {
             }
             version = asked
         }
-        let name = try helloOptions(call)
+        try readOptions(call)
         guard call.session.isAuthenticated else {
             throw CommandError(
-                "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH "
-                    + "<user> <pass> option can be used to authenticate the client and select the RESP protocol version "
+                "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> "
+                    + "<pass> option can be used to authenticate the client and select the RESP protocol version "
                     + "at the same time")
         }
-        if let name { call.session.name = name }
         let session = call.session
         session.replies.version = version
         session.replies.map(count: 7)
@@ -167,21 +168,19 @@ enum ConnectionCommands {
         return .done
     }
 
-    /// - Returns: the name that SETNAME gives, if it stands there.
-    private static func helloOptions(_ call: Call) throws(CommandError) -> String? {
-        var name: String?
+    /// Does what the options of HELLO say, one after the other: as in Redis those before a wrong one hold.
+    private static func readOptions(_ call: Call) throws(CommandError) {
         var index = 2
         while index < call.count {
             if call.isWord(index, "AUTH"), index + 2 < call.count {
                 try authenticate(call, user: index + 1, password: index + 2)
                 index += 3
             } else if call.isWord(index, "SETNAME"), index + 1 < call.count {
-                name = try ClientCommands.name(call, index + 1)
+                call.session.name = try ClientCommands.name(call, index + 1)
                 index += 2
             } else {
                 throw CommandError("ERR Syntax error in HELLO option '", shown(call.bytes(index), 128), "'")
             }
         }
-        return name
     }
 }

@@ -149,12 +149,15 @@ enum MovingCommands {
         }
     }
 
+    static let badNumber = CommandError(
+        "ERR value is out of range, value must between \(Int32.min) and \(Int32.max)")
+
     /// The database that a word names, by the rules of SELECT.
     static func database(_ call: Call, _ index: Int) throws(CommandError) -> Database {
         let name = call.text(index)
         if let number = parseInteger(call.bytes(index)) {
             guard Int32(exactly: number) != nil else {
-                throw CommandError("ERR value is out of range, value must between \(Int32.min) and \(Int32.max)")
+                throw badNumber
             }
             guard (0...15).contains(number) else { throw CommandError("ERR DB index is out of range") }
         } else if !DatabaseName.isValid(name) {

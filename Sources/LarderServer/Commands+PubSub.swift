@@ -85,6 +85,10 @@ enum PubSubCommands {
     static func subscribe(
         _ call: inout Call, _ name: String, _ kind: PubSub.Kind
     ) throws(CommandError) -> Outcome {
+        // As in Redis, which takes the other two all the same: many clients subscribe so.
+        if kind == .shardChannel, call.isInTransaction {
+            throw CommandError("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client")
+        }
         var bytes = call.session.subscriptions?.byteCount ?? 0
         for index in 1..<call.count { bytes += Subscriptions.byteCount(call.bytes(index).count) }
         try checkSubscriptions(bytes, call.server.limits)
@@ -93,6 +97,7 @@ enum PubSubCommands {
             call.session.subscribe(channel, kind)
             confirm(call.session, name, channel, kind)
         }
+        call.session.keepsReply = !call.isInTransaction
         return .done
     }
 
@@ -112,6 +117,7 @@ enum PubSubCommands {
             session.unsubscribe(channel, kind, isInTransaction: call.isInTransaction)
             confirm(session, name, channel, kind)
         }
+        session.keepsReply = !call.isInTransaction
         return .done
     }
 

@@ -30,13 +30,17 @@ enum ServerCommands {
     static func flush(_ call: inout Call, all: Bool) throws(CommandError) -> Outcome {
         guard call.count <= 2 else { throw .syntax }
         if call.count == 2, !call.isWord(1, "ASYNC"), !call.isWord(1, "SYNC") { throw .syntax }
-        let engine = call.server.engine
+        let (engine, notifier) = (call.server.engine, call.server.notifier)
         let current = call.database
         return .deferred { (reply) throws(CommandError) in
             var failure: LarderError?
-            for database in all ? engine.databases : [current] {
-                // One that cannot be emptied does not save the others.
-                do throws(LarderError) { _ = try database.purge(counting: false) } catch { failure = failure ?? error }
+            notifier.tellOnce {
+                for database in all ? engine.databases : [current] {
+                    // One that cannot be emptied does not save the others.
+                    do throws(LarderError) { _ = try database.purge(counting: false) } catch {
+                        failure = failure ?? error
+                    }
+                }
             }
             if let failure { throw CommandError(failure) }
             reply.simple("OK")

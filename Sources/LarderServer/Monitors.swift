@@ -28,9 +28,10 @@ final class Monitors: @unchecked Sendable {
     }
 
     /// Shows a line to all.
-    func show(_ line: [UInt8]) {
+    /// - Parameter excepted: a connection that wants no replies, and so no lines.
+    func show(_ line: [UInt8], except excepted: Int64?) {
         let message = PushMessage.line(line)
-        for subscriber in lock.withLock({ Array(subscribers.values) }) {
+        for subscriber in lock.withLock({ Array(subscribers.values) }) where subscriber.id != excepted {
             subscriber.queue.add(PushQueue.Delivery(message: message, connections: [subscriber.id]))
         }
     }

@@ -42,6 +42,8 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
     /// How many scans for deadlines are under way, and what was changed meanwhile, of which they may not know.
     private var scans = 0
     private var changedSince: Set<EntryName> = []
+    /// Threads that empty databases and tell of it when all are empty.
+    private var flushing: Set<pthread_t> = []
     private var tooMany: (@Sendable (Int) -> Void)?
     private var background: @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() }
 
@@ -209,7 +211,19 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
     }
 
     package func emptied(_ database: Database) {
-        lock.withLock { deadlines.removeAll { $0.database === database } }
+        let isToldLater = lock.withLock {
+            deadlines.removeAll { $0.database === database }
+            return flushing.contains(pthread_self())
+        }
+        if !isToldLater { tracking.invalidateAll() }
+    }
+
+    /// Runs `body`, which empties databases on this thread; those who track are told of it once, when it is done.
+    func tellOnce(_ body: () -> Void) {
+        let thread = pthread_self()
+        lock.withLock { _ = flushing.insert(thread) }
+        body()
+        lock.withLock { _ = flushing.remove(thread) }
         tracking.invalidateAll()
     }
 

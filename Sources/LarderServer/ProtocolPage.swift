@@ -207,7 +207,7 @@ package enum ProtocolPage {
         | commands | stored-at | rule |
         |---|---|---|
         | `SET`, `MSET`, `SETNX`, `GETSET`, `SETEX`, `RESTORE`, `BITOP` and what else stores a new value | now | as the command says, else governed |
-        | `APPEND`, `SETRANGE`, `INCR` and its kin, `SETBIT`, `BITFIELD`: a value changed in place | now, so that a governed entry gets its whole interval again | stays |
+        | `APPEND`, `SETRANGE`, `INCR` and its kin, `SETBIT`, `BITFIELD`: a value changed in place | now, so that a governed entry gets its whole interval again; it stays where no bit is another than before | stays |
         | the EXPIRE family, `PERSIST`, `GETEX` | stays | as the command says |
         | `TOUCH`, `RENAME`, `COPY`, `MOVE` | stays | goes along; a governed entry that is moved to another database follows that one's policy |
 
@@ -274,12 +274,28 @@ package enum ProtocolPage {
             "Nothing is stored that has expired already."
         ),
         (
-            "`SWAPDB` tells `del` of each entry that leaves a database, and `set` of each that comes; Redis tells nothing.",
+            "`SWAPDB` tells `del` of each entry that leaves a database, and `set` of each that comes, and clients that track keys are told of both; Redis tells nothing.",
             "It writes the entries: who follows the events of a database follows what is in it."
         ),
         (
-            "The events of a transaction come database by database; in Redis in the order of its commands. Those of one database are in that order.",
-            "A commit unit has the changes of each database together."
+            "`BITFIELD` with `OVERFLOW FAIL` that makes a value longer, and writes nothing into it, tells `setbit`; Redis tells nothing.",
+            "The value was changed."
+        ),
+        (
+            "Where a command of a transaction is `CLIENT REPLY OFF` or `SKIP`, the reply of `EXEC` is left out as a whole; in Redis a part of it. `QUIT` closes the connection also after `CLIENT REPLY OFF`; Redis waits for the client to close it.",
+            "A part of a reply breaks clients."
+        ),
+        (
+            "What is published goes out at once. The events of writes that stand before it in a pipeline come when these are committed, and so may come after it.",
+            "Events tell of what is committed."
+        ),
+        (
+            "`CONFIG GET requirepass` is empty also where there is a password. `MONITOR` hides the words of every `AUTH`, in Redis not of one with too many.",
+            "Passwords are not shown."
+        ),
+        (
+            "A command has at most 1,048,576 words, as in Redis before 7.0.",
+            "Memory is bounded."
         ),
         (
             "Inside a transaction a command on whole databases (`FLUSHALL`, `KEYS`, `SCAN`, `DBSIZE`, `INFO`, …) is no part of its commit unit; see Transactions.",

@@ -19,6 +19,8 @@ final class PushMessage: Sendable {
     private let form: Form
     /// Bytes that one copy takes, about.
     let byteCount: Int
+    /// Whether it is a line that MONITOR shows.
+    var isLine: Bool { if case .line = form { true } else { false } }
     /// Whether it says that everything may have changed.
     let isOfEverything: Bool
 

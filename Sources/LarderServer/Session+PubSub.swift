@@ -87,6 +87,7 @@ extension Session {
 
     /// To be called when something changed by which common commands mean something else.
     func noteMode() {
+        parserMemory.pointee.isOfStranger = !isAuthenticated
         let tracks = tracking.map { !$0.isBroadcast } ?? false
         takesShortWays =
             subscriptions == nil && transaction == nil && isAuthenticated && replyMode == .on && !tracks
@@ -115,8 +116,9 @@ extension Session {
             return server.pubsub.count(publication)
         }
         let count = server.pubsub.publish(publication, from: isOnLoop ? pushes : nil)
-        // What a connection sends to itself stands before the reply, as in Redis.
-        if subscriptions != nil, isOnLoop { pushes.deliverAll() }
+        // What a connection sends to itself stands before the reply, as in Redis. Where the reply is taken back, it comes
+        // with the other messages.
+        if subscriptions != nil, isOnLoop, replyMode == .on { pushes.deliverAll() }
         return count
     }
 
@@ -137,6 +139,8 @@ extension Session {
 
     /// Takes a message for the client, behind the replies that are there.
     func push(_ message: PushMessage) {
+        // What MONITOR shows is a reply to it.
+        if message.isLine, replyMode != .on { return }
         // Nothing comes into the middle of the reply of EXEC, which may wait for another thread.
         if let execution, execution.isBegun { return execution.pushes.append(message) }
         // What FLUSHALL and its like tell their own connection stands behind their reply, as in Redis.

@@ -103,9 +103,10 @@ extension Session {
                 milliseconds: microseconds / 1000)
         }
         guard server.slowLog.takes(microseconds: microseconds), !spec.flags.contains(.skipSlowlog) else { return }
+        let secrets = Self.secrets(spec, count, word)
         server.slowLog.add(
             time: server.engine.now() / 1000, microseconds: microseconds, count: count,
-            word: { Self.isSecret(spec, $0) ? Self.redacted : word($0) }, address: record.address, name: name)
+            word: { secrets.contains($0) ? Self.redacted : word($0) }, address: record.address, name: name)
     }
 
     /// Counts a deferred command whose work is done, and ends it.
@@ -136,11 +137,13 @@ extension Session {
 
     /// Whether nothing was sent for so many milliseconds, and nothing is to be sent to the client either.
     func isIdle(for milliseconds: Int64) -> Bool {
-        subscriptions == nil && !record.isMonitor.load(ordering: .relaxed)
+        subscriptions == nil && !isMonitoring
             && server.engine.now() - record.lastActivity.load(ordering: .relaxed) > milliseconds
     }
 
     // MARK: MONITOR
+
+    var isMonitoring: Bool { record.isMonitor.load(ordering: .relaxed) }
 
     func beginMonitoring() {
         server.monitors.add(subscriber)
@@ -154,19 +157,37 @@ extension Session {
         server.noteAttention()
     }
 
+    /// Refuses commands on entries to a connection that monitors, in Redis' words, to which it counts as a replica.
+    func checkMonitoring(_ spec: CommandSpec) throws(CommandError) {
+        guard isMonitoring else { return }
+        if !spec.flags.isDisjoint(with: [.write, .readonly]) || spec.name == "publish" || spec.name == "spublish" {
+            throw CommandError("ERR Replica can't interact with the keyspace")
+        }
+    }
+
     /// Shows a command to who monitors.
     func show(_ spec: CommandSpec, _ call: Call) {
         // As in Redis, administration is not shown.
         guard !spec.flags.contains(.admin) else { return }
-        server.monitors.show(
-            Monitors.line(
-                now: call.now, database: database.name, address: "unix:\(server.socketPath)", count: call.count
-            ) { Self.isSecret(spec, $0) ? Self.redacted : call.bytes($0) })
+        let secrets = Self.secrets(spec, call.count) { call.bytes($0) }
+        let line = Monitors.line(
+            now: call.now, database: database.name, address: "unix:\(server.socketPath)", count: call.count
+        ) { secrets.contains($0) ? Self.redacted : call.bytes($0) }
+        server.monitors.show(line, except: replyMode == .on && !isClosing ? nil : id)
     }
 
-    /// Whether a word may be a password.
-    private static func isSecret(_ spec: CommandSpec, _ index: Int) -> Bool {
-        spec.name == "auth" && index > 0 || spec.name == "hello" && index > 1
+    /// Which words may be a name and its password.
+    private static func secrets(
+        _ spec: CommandSpec, _ count: Int, _ word: (Int) -> UnsafeRawBufferPointer
+    ) -> Range<Int> {
+        if spec.name == "auth" { return 1..<max(1, count) }
+        guard spec.name == "hello" else { return 0..<0 }
+        var index = 2
+        while index < count {
+            if equalsIgnoringCase(word(index), "AUTH") { return index + 1..<min(index + 3, count) }
+            index += equalsIgnoringCase(word(index), "SETNAME") ? 2 : 1
+        }
+        return 0..<0
     }
 
     private static var redacted: UnsafeRawBufferPointer {
@@ -191,9 +212,10 @@ extension Session {
 
     /// Ends a command whose reply begins at `start`: takes the reply back where CLIENT REPLY forbids it.
     func endCommand(_ start: Int) {
+        defer { keepsReply = false }
         guard replyMode != .on else { return }
         // What was sent already cannot be taken back: the header of a long transaction.
-        replies.removeLast(max(0, sentBytes + replies.count - max(start, sentBytes)))
+        if !keepsReply { replies.removeLast(max(0, sentBytes + replies.count - max(start, sentBytes))) }
         switch replyMode {
         case .skipsNext: replyMode = .skipping
         case .skipping: replyMode = .on

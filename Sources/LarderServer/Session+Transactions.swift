@@ -51,6 +51,7 @@ extension Session {
             throw CommandError(
                 "ERR the transaction is longer than \(server.limits.transactionBytesMax) bytes (--max-transaction)")
         }
+        record.lastCommand.store(spec.number, ordering: .relaxed)
         transaction?.add(QueuedCommand(spec, count: count) { parser.argument($0) })
         replies.raw("+QUEUED\r\n")
     }

@@ -101,6 +101,9 @@ package final class Session: @unchecked Sendable {
     /// Whether the password was given, or there is none.
     var isAuthenticated = true { didSet { noteMode() } }
     var replyMode = ReplyMode.on { didSet { noteMode() } }
+    /// Whether the current command's reply goes out whatever CLIENT REPLY says: as in Redis that of subscribing, which is
+    /// a message like those that it brings.
+    var keepsReply = false
     /// What the statistics are to be told when deferred work is done.
     var pendingNote: PendingNote?
     /// Messages that wait for the reply of the deferred command.
@@ -245,6 +248,7 @@ package final class Session: @unchecked Sendable {
             }
             if isPaused(spec) { return .paused }
             if subscriptions != nil { try checkSubscriberMode(spec) }
+            if !server.monitors.isEmpty { try checkMonitoring(spec) }
             if transaction != nil, !spec.flags.contains(.inMulti) {
                 try enqueue(spec)
                 hasCommand = false
@@ -276,13 +280,25 @@ package final class Session: @unchecked Sendable {
                 hasCommand = true
                 return .cold
             }
+            if found == nil, isOfBrowser {
+                hasCommand = false
+                isClosing = true
+                return .closing
+            }
             // What is wrong while commands are queued spoils the transaction; the commands that run all the same do not.
             if !hasStarted { transaction?.isAborted = true }
             hasCommand = false
+            var error = error
+            if !hasStarted, found?.name == "exec" {
+                // As in Redis an EXEC that may not run ends the transaction.
+                discardTransaction()
+                error = .aborted(error)
+            }
             replies.error(error.bytes)
             server.errors.count(error.bytes)
             if let found = found ?? CommandTable.find(parser.argument(0)) {
                 if hasStarted {
+                    if !server.monitors.isEmpty { show(found, call) }
                     note(found, call, nanoseconds: nanoseconds() - begin, failed: true)
                 } else {
                     counter.rejected(found.number)
@@ -309,8 +325,7 @@ package final class Session: @unchecked Sendable {
             guard spec.name == "exec" else { throw .arity(spec.name) }
             // As in Redis, which discards what is queued.
             discardTransaction()
-            throw CommandError(
-                "EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command")
+            throw .aborted(.arity(spec.name))
         }
         if !spec.subcommands.isEmpty, parser.argumentCount > 1 {
             return try spec.subcommand(parser.argument(1), count: parser.argumentCount)
@@ -333,6 +348,13 @@ package final class Session: @unchecked Sendable {
     }
 
     private static let shownBytesMax = 128
+
+    /// Whether a word is one that HTTP begins lines with: as in Redis the connection ends then, before what a web page had
+    /// a browser send here is taken for commands.
+    private var isOfBrowser: Bool {
+        let word = parser.argument(0)
+        return equalsIgnoringCase(word, "POST") || equalsIgnoringCase(word, "HOST:")
+    }
 
     /// What keeps a command from running on the loop now.
     private func obstacle(_ spec: CommandSpec, mayBlock: Bool) -> Pause? {

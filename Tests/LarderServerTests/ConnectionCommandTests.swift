@@ -85,7 +85,9 @@ import Testing
             + "letter, a digit or '_', and a number is one of 0 to 15"
         for (name, text) in [
             ("16", "ERR DB index is out of range"), ("-1", "ERR DB index is out of range"),
-            ("9223372036854775807", "ERR DB index is out of range"), ("Books", invalid), ("a/b", invalid),
+            ("2147483647", "ERR DB index is out of range"),
+            ("9223372036854775807", "ERR value is out of range, value must between -2147483648 and 2147483647"),
+            ("Books", invalid), ("a/b", invalid),
             ("..", invalid), ("", invalid), ("01", invalid), (String(repeating: "a", count: 65), invalid),
             ("ä", invalid), ("99999999999999999999999", invalid),
         ] {

@@ -18,7 +18,7 @@ import Testing
     /// What is changed in place counts as stored now, and its rule stays.
     @Test(arguments: [
         "APPEND k 5", "INCR k", "DECR k", "INCRBY k 2", "DECRBY k 2", "INCRBYFLOAT k 0.5", "SETRANGE k 0 9",
-        "SETBIT k 7 1", "BITFIELD k SET u8 0 50",
+        "SETBIT k 6 1", "BITFIELD k SET u8 0 50",
     ])
     func changedInPlace(_ line: String) throws {
         let server = try TestServer(policy: .high)
@@ -36,6 +36,18 @@ import Testing
         #expect(call("SET k 1 CODEC json") == Wire.ok)
         #expect(!call(line).hasPrefix("-"))
         #expect(meta(call, "k", "codec") == "json")
+    }
+
+    /// Where no bit changes nothing is stored, as in Redis.
+    @Test(arguments: ["SETBIT k 7 1", "BITFIELD k SET u8 0 49", "BITFIELD k OVERFLOW FAIL INCRBY u8 0 255"])
+    func unchanged(_ line: String) throws {
+        let server = try TestServer(policy: .high)
+        let call = server.connect()
+        #expect(call("SET k 1") == Wire.ok)
+        let storedAt = meta(call, "k", "stored-at")
+        server.time.advance(milliseconds: 30_000)
+        #expect(!call(line).hasPrefix("-"))
+        #expect(meta(call, "k", "stored-at") == storedAt)
     }
 
     /// What is replaced begins anew under the database's policy.

@@ -168,6 +168,11 @@ extension ConformanceScript {
         BITFIELD k
         EXISTS k
         BITFIELD k GET u8 0
+        BITFIELD k GET u8 4294967295
+        BITFIELD k GET i64 #67108863
+        BITFIELD k GET i64 #67108864
+        BITFIELD k GET u8 4294967296
+        BITFIELD_RO k GET u63 4294967295
         EXISTS k
         BITFIELD k SET u8 0 255
         BITFIELD k SET u8 0 1 GET u8 0 INCRBY u8 0 10

@@ -76,6 +76,18 @@ extension ConformanceScript {
         EXEC
         MULTI
         MULTI
+        SETBIT watchedbits 0 1
+        WATCH watchedbits
+        SETBIT watchedbits 0 1
+        BITFIELD watchedbits SET u4 0 8
+        GETEX watchedbits PERSIST
+        MULTI
+        EXEC
+        WATCH watchedbits
+        SETBIT watchedbits 1 1
+        MULTI
+        EXEC
+        DEL watchedbits
         WATCH ta
         SET ta 5
         EXEC

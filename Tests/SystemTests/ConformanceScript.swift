@@ -123,6 +123,10 @@ enum ConformanceScript {
         SELECT 1 2
         SELECT 16
         SELECT -1
+        SELECT 2147483647
+        SELECT 2147483648
+        SELECT -2147483649
+        SELECT 9223372036854775807
         SELECT 1
         SELECT 15
         SELECT 0

@@ -65,6 +65,9 @@ import Threading
         }
         #expect(sum == count * (count + 1) / 2)
         #expect(try clients[0].call("GET all") == "$\("\(count)".utf8.count)\r\n\(count)\r\n")
+        if let peak = daemon.peakResidentBytes {
+            print("hostile clients, \(count) connections: \((peak - before) / count) bytes of memory for each")
+        }
         Hostility.expectPeak(of: daemon, atMost: before + count * 16_384 + (32 << 20), "\(count) connections")
         // All go at once.
         clients = []

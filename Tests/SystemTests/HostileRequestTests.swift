@@ -83,14 +83,14 @@ import Threading
         try value.send(to: client) { try bystander.waitForRounds(10) }
         #expect(try client.receive() == Array("+OK\r\n".utf8))
         try bystander.waitForRounds(10)
-        // The request, the entry and its frame of the journal; then the entry, and the copy, the batch and the table that a
-        // checkpoint makes of it: docs/Protocol.md says four times.
-        Hostility.expectPeak(of: daemon, atMost: before + 9 * value.count / 2 + (64 << 20), "SET of a huge value")
+        // The request and the entry; then the entry, and the batch and the table that a checkpoint makes of it: docs/Protocol.md
+        // says three times.
+        Hostility.expectPeak(of: daemon, atMost: before + 7 * value.count / 2 + (64 << 20), "SET of a huge value")
         daemon.forgetPeak()
         #expect(value.isReply(try client.call(["GET", "huge"])))
         try bystander.waitForRounds(10)
         // Beside that, if the checkpoint is still under way, what is read and the reply.
-        Hostility.expectPeak(of: daemon, atMost: before + 6 * value.count + (64 << 20), "GET of a huge value")
+        Hostility.expectPeak(of: daemon, atMost: before + 5 * value.count + (64 << 20), "GET of a huge value")
         #expect(try client.call("STRLEN huge") == ":\(value.count)\r\n")
         #expect(try client.call("DEL huge") == ":1\r\n")
         try bystander.stop("a huge value, \(threads) loops")

@@ -260,5 +260,38 @@ extension PushScript {
         w SET f 1 | w1 k4
         w FLUSHDB
         w SET g 1 | w1 k4
+        w GETEX g PERSIST
+        w GETEX g EXAT 4000000000 | w1 k2
+        w GETEX g EXAT 4000000000 | w1 k2
+        w GETEX g PERSIST | w1 k2
+        w GETEX g PERSIST
+        w SETBIT bits 0 1 | w1 k4
+        w SETBIT bits 0 1
+        w SETBIT bits 1 0
+        w SETBIT bits 8 0 | w1 k2
+        w BITFIELD bits SET u8 0 128
+        w BITFIELD bits SET u8 0 129 | w1 k2
+        w BITFIELD bits SET u8 0 129 INCRBY u8 8 0 GET u8 0
+        w BITFIELD bits SET u8 0 129 INCRBY u8 8 1 GET u8 0 | w1 k2
+        w BITFIELD bits OVERFLOW FAIL INCRBY u8 0 127
+        w MULTI
+        w SET t 1
+        w SELECT 2
+        w SET t 1
+        w SELECT 0
+        w SET t2 1
+        w MOVE t 4
+        w COPY t2 t3 DB 5
+        w SET t 2
+        w EXEC | w1 k26
+        w MULTI
+        w SELECT 4
+        w SET t4 1
+        w MOVE t4 0
+        w SELECT 0
+        w RENAME t4 t5
+        w DEL t5
+        w EXEC | w1 k18 l1
+        w SELECT 0
         """#
 }

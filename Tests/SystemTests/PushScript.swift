@@ -3,6 +3,8 @@ enum PushScript {
     static let pubsub = #"""
         a SUBSCRIBE
         a SUBSCRIBE x y | a2
+        a EXEC
+        a EXEC x
         a SUBSCRIBE x
         a GET k
         a SET k v
