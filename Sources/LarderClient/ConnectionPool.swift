@@ -150,6 +150,7 @@ extension LarderClient {
     /// ```
     /// Waits while ``Options/ownConnectionsMax`` of them are in use, for as long as a call may take.
     /// - Throws: what `body` throws, and `noDaemon`, `timeout` and the like when there is no connection to be had.
+    @discardableResult
     public func withConnection<Result>(
         _ body: (OwnConnection) async throws -> Result
     ) async throws -> Result {
