@@ -32,12 +32,29 @@ extension Cache {
         _ payload: Payload, _ codec: Codec, _ key: Key, _ policy: EntryPolicy, _ durability: Durability?
     ) throws(LarderError) {
         let policy = try policy.checked(name, key)
+        let durability = durability ?? self.durability
         try source.whileOpen("set") { (_) throws(LarderError) in
-            try source.database.commit([key], loading: false, durability: durability ?? self.durability) { update in
+            let long = try writeAhead(payload, key, policy, durability)
+            try source.database.commit([key], loading: false, durability: durability) { update in
                 let rule = policy.rule(now: update.now)
-                payload.withBytes { update.put(0, payload: $0, rule: rule, codec: codec) }
+                payload.withBytes { update.put(0, payload: $0, long: long, rule: rule, codec: codec) }
             }
         }
+    }
+
+    /// Prepares a long value, so that no other thread waits while it is stored; nil for one that is not long.
+    private func writeAhead(
+        _ payload: Payload, _ key: Key, _ policy: EntryPolicy.Checked, _ durability: Durability?
+    ) throws(LarderError) -> LongValue? {
+        guard payload.count >= Database.longValueBytesMin else { return nil }
+        let rule = policy.rule(now: source.database.now())
+        var long: Result<LongValue, LarderError>?
+        payload.withBytes { bytes in
+            long = Result { () throws(LarderError) in
+                try source.database.writeAhead(bytes, key, rule: rule, durability: durability)
+            }
+        }
+        return try long?.get()
     }
 
     /// Gives an entry another deadline; its value and the time it was stored stay as they are.

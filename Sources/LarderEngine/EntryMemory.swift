@@ -187,6 +187,13 @@ struct EntryPointer: Equatable {
         let capacity = Int(head.pointee.capacity)
         return Self.overheadBytes + (head.pointee.attachment == nil ? capacity : 2 * capacity + 64)
     }
+    /// The bytes of an entry that is outsize; 0 for others.
+    var outsizeByteCount: Int {
+        let capacity = Int(head.pointee.capacity)
+        return capacity >= Self.outsizeBytesMin ? capacity : 0
+    }
+    /// From how many bytes on an entry is outsize: 1 MiB.
+    private static let outsizeBytesMin = 1 << 20
     var isDirty: Bool { head.pointee.place.rawValue >= EntryHead.Place.active.rawValue }
     /// The commit unit that wrote the entry; 0 for one that came from LevelDB.
     var sequence: UInt64 { head.pointee.stamp & EntryHead.loadedBit == 0 ? head.pointee.stamp : 0 }
@@ -198,6 +205,7 @@ struct EntryList {
     private(set) var oldest: EntryPointer?
     private(set) var count = 0
     private(set) var byteCount = 0
+    private(set) var outsizeByteCount = 0
 
     mutating func push(_ entry: EntryPointer, _ place: EntryHead.Place) {
         let head = entry.head
@@ -208,6 +216,7 @@ struct EntryList {
         newest = entry
         count += 1
         byteCount += entry.byteCount
+        outsizeByteCount += entry.outsizeByteCount
     }
 
     mutating func unlink(_ entry: EntryPointer) {
@@ -227,6 +236,7 @@ struct EntryList {
         head.pointee.place = .nowhere
         count -= 1
         byteCount -= entry.byteCount
+        outsizeByteCount -= entry.outsizeByteCount
     }
 
     /// An entry of this list takes more bytes than before.
@@ -242,5 +252,6 @@ struct EntryList {
         if let newer { newer.head.pointee.older = new } else { newest = new }
         if let older { older.head.pointee.newer = new } else { oldest = new }
         byteCount += new.byteCount - old.byteCount
+        outsizeByteCount += new.outsizeByteCount - old.outsizeByteCount
     }
 }

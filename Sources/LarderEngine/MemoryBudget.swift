@@ -2,7 +2,7 @@ import Synchronization
 import Threading
 
 /// The bytes that the entries in memory of a larder may take together, and the shards that take them. Entries that LevelDB
-/// does not have yet count too, and cannot be let go.
+/// does not have yet count too, but for those of 1 MiB and more, and cannot be let go.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the list of shards is read and written with the lock held. A shard's
 /// lock is held by who calls ``makeRoom(_:)``; other shards are only tried, never waited for.
@@ -68,8 +68,13 @@ final class MemoryBudget: @unchecked Sendable {
 
     /// The bytes that entries take now, exactly. Takes every shard's lock in turn.
     func measure() -> Int {
-        for shard in all { shard.lock.withLock { shard.publish() } }
-        return max(0, usedBytes)
+        all.reduce(0) { sum, shard in
+            sum
+                + shard.lock.withLock {
+                    shard.publish()
+                    return shard.table.byteCount
+                }
+        }
     }
 
     /// Evicts until the whole is within its limit again: from `shard`, or from others while `shard` has less than its

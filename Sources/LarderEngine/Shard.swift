@@ -14,7 +14,7 @@ final class Shard: @unchecked Sendable {
     private var coldReads: [Key: ColdRead] = [:]
     /// The keys that are being read one by one from LevelDB without the lock.
     @exclusivity(unchecked) private var reads = ReadsUnderWay()
-    /// Bytes of the table that the budget knows of.
+    /// Bytes of the table that the budget knows of, see ``EntryTable/budgetedByteCount``.
     @exclusivity(unchecked) private var publishedBytes = 0
     @exclusivity(unchecked) private var publishedDirtyBytes = 0
     /// What was counted here since the last look; under this lock it costs nothing. See ``Statistics``.
@@ -152,7 +152,7 @@ final class Shard: @unchecked Sendable {
 
     /// Tells the budget how the table grew, and evicts what is too much.
     func makeRoom() {
-        let change = table.byteCount - publishedBytes
+        let change = table.budgetedByteCount - publishedBytes
         guard abs(change) >= budget.stepBytes || abs(table.dirtyByteCount - publishedDirtyBytes) >= budget.stepBytes
         else { return }
         publish()
@@ -168,8 +168,9 @@ final class Shard: @unchecked Sendable {
     /// Tells the budget how the table grew or shrank.
     func publish() {
         let dirty = table.dirtyByteCount
-        budget.changed(by: table.byteCount - publishedBytes, dirty: dirty - publishedDirtyBytes)
-        publishedBytes = table.byteCount
+        let bytes = table.budgetedByteCount
+        budget.changed(by: bytes - publishedBytes, dirty: dirty - publishedDirtyBytes)
+        publishedBytes = bytes
         publishedDirtyBytes = dirty
     }
 

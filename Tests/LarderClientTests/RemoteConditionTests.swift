@@ -202,7 +202,7 @@ private struct Session: Codable, Equatable, Sendable {
                 try await client.withConnection { _ in try await client.withConnection { _ in } }
             }
             #expect(error?.code == .timeout && error?.message.contains("ownConnectionsMax") == true)
-            try await client.withConnection { try await $0.command("PING") }
+            _ = try await client.withConnection { try await $0.command("PING") }
         }
     }
 }

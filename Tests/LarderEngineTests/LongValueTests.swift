@@ -10,6 +10,16 @@ import Threading
     import Darwin
 #endif
 
+extension Database {
+    /// Looks a key up without the disk.
+    fileprivate func readQuickly(_ key: Key) throws(LarderError) -> QuickRead {
+        var ticket = CommitTicket.none
+        return try key.withBytes { bytes in
+            Result { () throws(LarderError) in try readQuickly(bytes, now: now(), ticket: &ticket) { _, _ in } }
+        }.get()
+    }
+}
+
 /// Values that are in a file of the journal before they are committed.
 @Suite struct LongValueTests {
     private static func value(_ byte: Character, _ count: Int) -> String { String(repeating: byte, count: count) }
@@ -206,6 +216,27 @@ import Threading
         #expect(try larder.engine().statistics.checkpoints.read() == 1)
         #expect(try larder.engine().journalByteCount < 12 << 20)
         #expect(try again.value("long")?.first == "y")
+    }
+
+    /// What waits for LevelDB only for a while, and is not kept then, costs no other entry its place.
+    @Test func aLongValuePushesNothingOut() throws {
+        let larder = try TestLarder { $0.memoryBytes = 2 << 20 }
+        let database = try larder.database()
+        for number in 0..<1000 { try database.put("k\(number)", Self.value("x", 500)) }
+        try database.flush()
+        let before = try larder.engine().memory.usedBytes
+        let hits = { Set(try (0..<1000).filter { try database.readQuickly(Key("k\($0)")) == .hit }) }
+        let kept = try hits()
+        #expect(kept.count == 1000)
+        try database.putAhead("long", Self.value("y", 5 << 20))
+        try database.put("longer", Self.value("z", 6 << 20))
+        #expect(try larder.engine().memory.usedBytes > before + 11 << 20)
+        #expect(try hits() == kept)
+        #expect(try database.value("longer")?.utf8.count == 6 << 20)
+        try database.flush()
+        #expect(try hits() == kept)
+        #expect(try larder.engine().memory.usedBytes <= before)
+        #expect(try database.value("long")?.utf8.count == 5 << 20)
     }
 
     // MARK: Pins

@@ -24,6 +24,21 @@ import Testing
         #expect(try roundTrip([Int]()))
     }
 
+    /// Values of some megabytes, which are written before they are committed.
+    @Test func longValuesComeBackAsTheyWere() throws {
+        let (text, bytes) = (String(repeating: "long ", count: 1 << 20), [UInt8](repeating: 7, count: 5 << 20))
+        for policy in [EntryPolicy.database, .never, .highest] {
+            try cache.set(text, forKey: "text", policy: policy, durability: .always)
+            try cache.setBytes(bytes, forKey: "bytes", policy: policy)
+            #expect(try cache.value(String.self, forKey: "text") == text)
+            #expect(try cache.bytes(forKey: "bytes") == bytes)
+            try cache.set("short", forKey: "text")
+            #expect(try cache.value(String.self, forKey: "text") == "short")
+        }
+        work.time.advance(milliseconds: 10_000)
+        #expect(try cache.bytes(forKey: "bytes") == nil)
+    }
+
     @Test func bareValuesComeBackAsTheyWere() throws {
         #expect(try roundTrip(Int.min))
         #expect(try roundTrip(UInt64.max))
