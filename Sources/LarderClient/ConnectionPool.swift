@@ -12,6 +12,8 @@ final class ConnectionPool: @unchecked Sendable {
     private let places: Places
     private let lock = Lock()
     private var idle: [Link] = []
+    /// Those in use, and those that are being made.
+    private var taken: [ObjectIdentifier: Link] = [:]
     private var isClosed = false
 
     init(_ settings: LinkSettings, max: Int) {
@@ -22,13 +24,16 @@ final class ConnectionPool: @unchecked Sendable {
     /// Waits for a place, and gives a connected link with its connection's number.
     func take() async throws(LarderClientError) -> (link: Link, number: Int) {
         try await takePlace()
-        let kept = lock.withLock { idle.popLast() }
-        if let kept {
+        if let kept = lock.withLock({ idle.popLast() }) {
             let number = kept.lock.withLock { kept.connectionNumber }
-            if kept.isConnected(number) { return (kept, number) }
+            if kept.isConnected(number) {
+                note(kept)
+                return (kept, number)
+            }
             kept.close()
         }
         let link = Link(settings)
+        note(link)
         do throws(LarderClientError) {
             return (link, try await link.connected())
         } catch {
@@ -37,9 +42,19 @@ final class ConnectionPool: @unchecked Sendable {
         }
     }
 
+    /// Notes a connection that is taken. When the client was closed meanwhile, so is the connection.
+    private func note(_ link: Link) {
+        let isClosed = lock.withLock {
+            taken[ObjectIdentifier(link)] = link
+            return self.isClosed
+        }
+        if isClosed { link.close() }
+    }
+
     /// - Parameter isClean: whether it is as a new one: nothing watched, no snapshot, no reply to come.
     func giveBack(_ link: Link, isClean: Bool) {
         let isKept = lock.withLock {
+            taken[ObjectIdentifier(link)] = nil
             guard isClean, !isClosed else { return false }
             idle.append(link)
             return true
@@ -52,7 +67,7 @@ final class ConnectionPool: @unchecked Sendable {
         let links = lock.withLock {
             isClosed = true
             defer { idle = [] }
-            return idle
+            return idle + taken.values
         }
         for link in links { link.close() }
         places.close()
@@ -135,6 +150,7 @@ extension LarderClient {
     /// ```
     /// Waits while ``Options/ownConnectionsMax`` of them are in use, for as long as a call may take.
     /// - Throws: what `body` throws, and `noDaemon`, `timeout` and the like when there is no connection to be had.
+    @discardableResult
     public func withConnection<Result>(
         _ body: (OwnConnection) async throws -> Result
     ) async throws -> Result {

@@ -49,7 +49,8 @@ public final class LarderClient: Sendable {
         /// the same time, for each database, 1 to 1,024. The default is 8; who comes then waits,
         /// for as long as a call may take.
         public var ownConnectionsMax: Int
-        /// Keeps what was read in this process: see ``NearCacheOptions``. Nil, the default, for no near cache.
+        /// Keeps what was read in this process: see ``NearCacheOptions``. Nil, the default, for no near cache. With a
+        /// redis-server in larderd's place it may be wrong after a `SWAPDB`, of which Redis does not tell.
         public var nearCache: NearCacheOptions?
 
         /// Every option is described at the property of its name.
@@ -86,7 +87,7 @@ public final class LarderClient: Sendable {
     /// The socket that this client is connected to.
     public var socketPath: String { core.socketPath }
 
-    /// Ends all connections for good: calls that wait and every later one throw `closed`, subscriptions end. Idempotent.
+    /// Ends all connections for good, those of ``withConnection(_:)`` and transactions too: calls that wait and every later one throw `closed`, subscriptions end. Idempotent.
     /// A client that nothing refers to any more, neither a cache of it nor a subscription, closes by itself.
     public func close() { core.close() }
 

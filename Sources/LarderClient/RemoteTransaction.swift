@@ -86,6 +86,7 @@ extension RemoteCache {
     ///   - body: may run several times, so what it does besides must bear that.
     /// - Returns: what the last run of `body` returned.
     /// - Throws: what `body` throws, and then nothing is written; `conflict` when others were quicker every time.
+    @discardableResult
     public func transaction<Result>(
         watching keys: [some CacheKey], attempts: Int = 16,
         _ body: (RemoteTransaction<Value>) async throws -> Result

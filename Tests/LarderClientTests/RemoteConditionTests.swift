@@ -179,9 +179,39 @@ private struct Session: Codable, Equatable, Sendable {
         }
     }
 
+    /// A connection that somebody has for himself used to outlive its client.
+    @Test(arguments: LiveServer.allCases)
+    func aClosedClientHasNoConnections(server: LiveServer) async throws {
+        try await server.run { client in
+            let error = await #expect(throws: LarderClientError.self) {
+                try await client.withConnection { connection in
+                    try await connection.command("PING")
+                    client.close()
+                    while true { try await connection.command("PING") }
+                }
+            }
+            #expect(error?.code == .closed)
+            await #expect(throws: LarderClientError.self) { try await client.withConnection { _ in } }
+        }
+    }
+
+    @Test func placesAndThoseWhoWaitForThem() async throws {
+        let places = Places(1)
+        #expect(await places.take(limit: 0) == .given)
+        #expect(await places.take(limit: 1) == .timeout)
+        let cancelled = Task { await places.take(limit: 0) }
+        cancelled.cancel()
+        #expect(await cancelled.value == .cancelled)
+        let waiting = Task { await places.take(limit: 0) }
+        places.giveBack()
+        #expect(await waiting.value == .given)
+        places.close()
+        #expect(await places.take(limit: 0) == .closed)
+    }
+
     /// One who has the only place and wants a second one is told so, and does not wait for ever.
     @Test func waitingForAPlaceHasALimit() async throws {
-        try await LiveServer.larderd.run(.init(timeoutMilliseconds: 50, ownConnectionsMax: 1)) { client in
+        try await LiveServer.larderd.run(.init(timeoutMilliseconds: 2_000, ownConnectionsMax: 1)) { client in
             let error = await #expect(throws: LarderClientError.self) {
                 try await client.withConnection { _ in try await client.withConnection { _ in } }
             }
