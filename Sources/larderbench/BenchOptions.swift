@@ -1,7 +1,8 @@
 /// What stands on the command line.
 struct BenchOptions {
     enum SuiteName: String, CaseIterable {
-        case socket, steady, crosscheck, mixed, bystander, start, memory, expiry, large, embedded, models, hits, settings
+        case socket, steady, crosscheck, mixed, bystander, start, memory, expiry, large, embedded, models, hits,
+            settings
     }
 
     static let help = """
