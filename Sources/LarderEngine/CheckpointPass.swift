@@ -98,7 +98,7 @@ final class CheckpointPass: CheckpointWork {
             // What a long record took is given back.
             if batch.byteCount > 2 * Self.batchBytes { batch = LevelDB.WriteBatch() } else { batch.clear() }
             while next < run.count, batch.byteCount < Self.batchBytes {
-                if let entry = run.put(next, into: batch) { unpin(entry) }
+                if let pinned = run.put(next, into: batch) { unpin(pinned) }
                 next += 1
             }
             try store.write(batch, sync: true)
@@ -106,13 +106,12 @@ final class CheckpointPass: CheckpointWork {
         run.removeAll(keepingCapacity: true)
     }
 
-    private func unpin(_ entry: EntryPointer) {
-        // Pinned, so that the hash can be read. It never changes.
-        database.shard(Shard.index(entry.head.pointee.hash)).lock.withLock { entry.unpin() }
+    private func unpin(_ pinned: SortedRun.Pinned) {
+        database.shard(pinned.shard).lock.withLock { pinned.entry.unpin() }
     }
 
     private func unpinAll() {
-        for entry in run.takePinned() { unpin(entry) }
+        for pinned in run.takePinned() { unpin(pinned) }
     }
 
     /// LevelDB has it all: what was not written again may be let go.
@@ -146,8 +145,16 @@ private struct SortedRun {
 
     private var bytes: [UInt8] = []
     private var items: ContiguousArray<Item> = []
-    /// Pinned entries and their records, by the `offset` of their items.
-    private var pinned: [Int: (entry: EntryPointer, record: UnsafeRawBufferPointer)] = [:]
+    /// A long entry, of which the record can be read without the lock, and nothing else.
+    struct Pinned {
+        let entry: EntryPointer
+        let record: UnsafeRawBufferPointer
+        /// The index of its shard.
+        let shard: Int
+    }
+
+    /// Pinned entries, by the `offset` of their items.
+    private var pinned: [Int: Pinned] = [:]
 
     private static let pinnedCount: Int32 = -1
     /// From how many bytes on a record is pinned.
@@ -180,7 +187,9 @@ private struct SortedRun {
     private mutating func add(_ entry: EntryPointer, _ record: UnsafeRawBufferPointer, _ index: UInt64) {
         let key = entry.key
         let isLong = record.count >= pinnedBytesMin && entry.pin()
-        if isLong { pinned[bytes.count] = (entry, record) }
+        if isLong {
+            pinned[bytes.count] = Pinned(entry: entry, record: record, shard: Shard.index(entry.head.pointee.hash))
+        }
         items.append(
             Item(
                 prefix: Self.prefix(key), offset: bytes.count, keyCount: Int32(key.count + 1),
@@ -215,11 +224,11 @@ private struct SortedRun {
 
     /// Adds the changes of one entry to a batch.
     /// - Returns: the entry if it was pinned, which the caller unpins.
-    mutating func put(_ index: Int, into batch: LevelDB.WriteBatch) -> EntryPointer? {
+    mutating func put(_ index: Int, into batch: LevelDB.WriteBatch) -> Pinned? {
         let item = items[index]
         let long = item.recordCount == Self.pinnedCount ? pinned.removeValue(forKey: item.offset) : nil
         put(item, long?.record, into: batch)
-        return long?.entry
+        return long
     }
 
     private func put(_ item: Item, _ pinned: UnsafeRawBufferPointer?, into batch: LevelDB.WriteBatch) {
@@ -242,9 +251,9 @@ private struct SortedRun {
     }
 
     /// The entries that are pinned still, which the caller unpins.
-    mutating func takePinned() -> [EntryPointer] {
+    mutating func takePinned() -> [Pinned] {
         defer { pinned = [:] }
-        return pinned.values.map(\.entry)
+        return Array(pinned.values)
     }
 
     mutating func removeAll(keepingCapacity: Bool) {
