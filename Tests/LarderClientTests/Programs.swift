@@ -8,7 +8,8 @@
 
 /// The programs of this package, run as processes.
 enum Programs {
-    /// Starts the program `name` with `words` as its arguments and nothing but `environment` as its environment.
+    /// Starts the program `name` with `words` as its arguments and nothing but `environment` as its environment, and what
+    /// tells a sanitizer how to report: nobody may be there to read of leaks.
     static func spawn(
         _ name: String, _ words: [[UInt8]], environment: [String] = [],
         _ actions: inout posix_spawn_file_actions_t
@@ -25,12 +26,18 @@ enum Programs {
         posix_spawnattr_setflags(&attributes, Int16(truncatingIfNeeded: POSIX_SPAWN_SETSIGMASK))
         var process = pid_t()
         let status = withCStrings([Array(program.utf8)] + words) { arguments in
-            withCStrings(environment.map { Array($0.utf8) }) { environment in
+            withCStrings((environment + sanitizerOptions).map { Array($0.utf8) }) { environment in
                 posix_spawn(&process, program, &actions, &attributes, arguments, environment)
             }
         }
         guard status == 0 else { throw SystemCallFailure(call: "posix_spawn \(program)", number: status) }
         return process
+    }
+
+    private static var sanitizerOptions: [String] {
+        ["ASAN_OPTIONS", "TSAN_OPTIONS"].compactMap { name in
+            getenv(name).map { "\(name)=\(String(cString: $0))" }
+        }
     }
 
     /// Waits for the end of a process. Its exit code, or 128 and the number of the signal that ended it.
