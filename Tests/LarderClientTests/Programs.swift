@@ -35,7 +35,7 @@ enum Programs {
     }
 
     private static var sanitizerOptions: [String] {
-        ["ASAN_OPTIONS", "TSAN_OPTIONS"].compactMap { name in
+        ["ASAN_OPTIONS", "TSAN_OPTIONS"].compactMap { (name: String) -> String? in
             getenv(name).map { "\(name)=\(String(cString: $0))" }
         }
     }
