@@ -84,10 +84,12 @@ extension Database {
                     // Not there any more when it is named again.
                     guard let record = shard.table.find(key, hash: hash)?.record else { return }
                     if isFresh(record, now) ?? false { removed += 1 }
-                    shard.remove(key, hash, sequence: unit)
+                    // Nothing is evicted meanwhile: what was seen above must not vanish before its turn.
+                    shard.removeInPlace(key, hash, sequence: unit)
                 }
             }
         }
+        for index in 0..<Shard.count where shards >> UInt32(index) & 1 == 1 { shard(index).makeRoom() }
         ticket = max(ticket, CommitTicket(sequence: unit))
         return removed
     }

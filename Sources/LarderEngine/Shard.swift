@@ -90,15 +90,26 @@ final class Shard: @unchecked Sendable {
 
     /// Removes a key, dirty.
     func remove(_ key: UnsafeRawBufferPointer, _ hash: Int, sequence: UInt64) {
+        removeInPlace(key, hash, sequence: sequence)
+        makeRoom()
+    }
+
+    /// As ``remove(_:_:sequence:)``, and evicts nothing: what was found of other keys before is there still. The caller makes
+    /// room afterwards.
+    func removeInPlace(_ key: UnsafeRawBufferPointer, _ hash: Int, sequence: UInt64) {
         table.remove(key, hash: hash, stamp: sequence)
         counters.removals += 1
-        changed(key, hash)
+        tellReaders(key, hash)
     }
 
     private func changed(_ key: UnsafeRawBufferPointer, _ hash: Int) {
+        tellReaders(key, hash)
+        makeRoom()
+    }
+
+    private func tellReaders(_ key: UnsafeRawBufferPointer, _ hash: Int) {
         reads.changed(hash)
         if !coldReads.isEmpty { coldReads[Key(key)]?.changes += 1 }
-        makeRoom()
     }
 
     /// Forgets everything, and tells whoever is reading that everything changed.

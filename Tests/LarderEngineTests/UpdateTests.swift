@@ -4,6 +4,36 @@ import Testing
 @testable import LarderEngine
 
 @Suite struct UpdateTests {
+    /// With a memory tier that is full all the time: what is removed stays removed, from LevelDB too.
+    @Test func whatIsRemovedInMassesIsGone() throws {
+        var random = SeededGenerator(seed: testSeed())
+        let larder = try TestLarder(inMemory: true) { $0.memoryBytes = 60_000 }
+        let database = try larder.database(policy: .never)
+        var expected: [String: String] = [:]
+        var quick = 0
+        for round in 0..<300 {
+            for _ in 0..<10 {
+                let key = "k\(Int.random(in: 0..<150, using: &random))"
+                let value = "\(round)" + String(repeating: "x", count: Int.random(in: 0..<600, using: &random))
+                try database.put(key, value)
+                expected[key] = value
+            }
+            if random.oneIn(3) { try database.flush() }
+            let names = (0..<20).map { _ in "k\(Int.random(in: 0..<150, using: &random))" }
+            var ticket = CommitTicket.none
+            if let removed = try database.removeQuickly(names.map { Key($0) }, now: database.now(), ticket: &ticket) {
+                quick += 1
+                #expect(removed == Set(names).count { expected[$0] != nil })
+                for name in names { expected[name] = nil }
+            }
+            #expect(try database.contents() == expected)
+            for name in names { #expect(try database.value(name) == expected[name]) }
+        }
+        #expect(quick > 0)
+        let survivor = try larder.survivor()
+        #expect(try survivor.database().contents() == expected)
+    }
+
     /// Where each key is named first, found by a table of hashes, against a dictionary.
     @Test func repeatedKeysAreFound() {
         var random = SeededGenerator(seed: testSeed())
