@@ -78,7 +78,12 @@ let package = Package(
             dependencies: ["CLevelDB", "CUV", "Larder", "LarderEngine", "LevelDB", "RESP", "Threading"],
             swiftSettings: settings, linkerSettings: homebrewLink),
 
-        .target(name: "TestSupport", dependencies: ["Threading"], path: "Tests/TestSupport", swiftSettings: settings),
+        // preload.c is compiled by the tests that preload it.
+        .target(
+            name: "CFaultLibrary", path: "Tests/FaultLibrary", exclude: ["preload.c"], publicHeadersPath: "include"),
+        .target(
+            name: "TestSupport", dependencies: ["CFaultLibrary", "Threading"], path: "Tests/TestSupport",
+            swiftSettings: settings),
         .testTarget(
             name: "LevelDBTests", dependencies: ["LevelDB", "Threading", "TestSupport"], swiftSettings: settings),
         .testTarget(

@@ -19,12 +19,18 @@ package final class DaemonProcess {
     ///   - options: besides `--dir` and `--socket`.
     ///   - place: where `larder` and `socket` are made; a directory of its own where nil.
     ///   - wrapper: a command that starts the rest of its command line, such as `["prlimit", "--fsize=1000"]`.
-    package init(_ options: [String] = [], in place: TemporaryDirectory? = nil, wrapper: [String] = []) throws {
+    ///   - faults: what its calls on the larder's files are to meet.
+    package init(
+        _ options: [String] = [], in place: TemporaryDirectory? = nil, wrapper: [String] = [],
+        faults: FaultControl? = nil
+    ) throws {
         let directory = try place ?? TemporaryDirectory(inMemory: true)
         self.directory = directory
         larder = directory.path + "/larder"
         socketPath = directory.path + "/socket"
-        let command = wrapper + [try Self.program()] + ["--dir", larder, "--socket", socketPath] + options
+        // `env` starts it, so that nothing else, such as what stands in `wrapper`, has the library.
+        let preload = try faults.map { ["env"] + (try $0.environment()) } ?? []
+        let command = wrapper + preload + [try Self.program()] + ["--dir", larder, "--socket", socketPath] + options
         process = try ChildProcess(command[0], Array(command.dropFirst()))
         _ = try process.waitForErrorLine(containing: " info larderd ")
     }

@@ -1,0 +1,739 @@
+// A library that is loaded before all others (LD_PRELOAD) into a program under test: it makes calls on files fail, be
+// short, be late or be the last, moves the clocks, and records what is done to the files below one directory.
+//
+// What it does is told by a control block (include/faults.h). Without one it does nothing. Everything is passed on as a
+// raw system call, so that nothing here allocates or calls what is interposed here. Linux and glibc only.
+#define _GNU_SOURCE
+#include "include/faults.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+// The headers may make macros of these.
+#undef open
+#undef open64
+#undef stat
+#undef lstat
+#undef fstat
+
+static lf_control *control;
+static size_t root_length;
+static unsigned char *trace;
+static uint64_t trace_end;
+static pthread_mutex_t recording = PTHREAD_MUTEX_INITIALIZER;
+
+// What is known of a descriptor. Only those of files below the root are in use.
+typedef struct {
+  volatile int used;
+  int flags;
+  int directory;
+  uint64_t file;
+  char path[LF_PATH_BYTES];
+} descriptor;
+
+#define DESCRIPTORS 65536
+static descriptor table[DESCRIPTORS];
+
+static DIR *(*next_opendir)(const char *);
+static struct dirent *(*next_readdir)(DIR *);
+static int (*next_closedir)(DIR *);
+static int (*next_clock_gettime)(clockid_t, struct timespec *);
+
+// MARK: The beginning
+
+static const char *below(const char *path);
+static void record(uint32_t, uint64_t, const char *, const char *, uint64_t, const void *, uint64_t);
+static uint64_t number_of(const char *path);
+
+static void *map(const char *path, uint64_t bytes) {
+  long file = syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
+  if (file < 0) return NULL;
+  void *start = (void *)syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, (int)file, 0L);
+  syscall(SYS_close, (int)file);
+  return start == MAP_FAILED ? NULL : start;
+}
+
+static void refuse(const char *what) {
+  syscall(SYS_write, 2, what, strlen(what));
+  _exit(127);
+}
+
+__attribute__((constructor(101))) static void begin(void) {
+  next_opendir = (DIR * (*)(const char *)) dlsym(RTLD_NEXT, "opendir");
+  next_readdir = (struct dirent * (*)(DIR *)) dlsym(RTLD_NEXT, "readdir");
+  next_closedir = (int (*)(DIR *))dlsym(RTLD_NEXT, "closedir");
+  next_clock_gettime = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
+  const char *path = getenv(LF_VARIABLE);
+  if (!path || !*path) return;
+  lf_control *block = map(path, sizeof(lf_control));
+  if (!block || block->magic != LF_MAGIC) refuse("the fault library: " LF_VARIABLE " names no control block\n");
+  root_length = strlen(block->root);
+  if (block->trace_path[0]) {
+    trace = map(block->trace_path, block->trace_capacity);
+    if (!trace) refuse("the fault library: the trace cannot be mapped\n");
+  }
+  control = block;
+  trace_end = lf_load(&block->trace_length);
+  lf_store(&block->attached, (uint64_t)getpid());
+  if (trace) record(LF_TRACE_ATTACH, number_of(block->root), "", "", 0, NULL, 0);
+}
+
+// MARK: Names
+
+// The name below the root; NULL for paths that are elsewhere.
+static const char *below(const char *path) {
+  if (!control || !path || strncmp(path, control->root, root_length) != 0) return NULL;
+  if (path[root_length] == 0) return path + root_length;
+  return path[root_length] == '/' ? path + root_length + 1 : NULL;
+}
+
+static descriptor *known(int file) {
+  return control && file >= 0 && file < DESCRIPTORS && table[file].used ? &table[file] : NULL;
+}
+
+static int status_of(int file, struct stat *status) { return (int)syscall(SYS_fstat, file, status); }
+
+static uint64_t number_of(const char *path) {
+  struct stat status;
+  if (syscall(SYS_newfstatat, AT_FDCWD, path, &status, AT_SYMLINK_NOFOLLOW) != 0) return 0;
+  return status.st_ino;
+}
+
+static void note_descriptor(int file, const char *name, int flags) {
+  struct stat status;
+  if (file < 0 || file >= DESCRIPTORS || status_of(file, &status) != 0) return;
+  descriptor *d = &table[file];
+  d->flags = flags;
+  d->directory = S_ISDIR(status.st_mode);
+  d->file = status.st_ino;
+  lf_copy(d->path, sizeof d->path, name);
+  d->used = 1;
+}
+
+static void forget(int file) {
+  descriptor *d = known(file);
+  if (d) d->used = 0;
+}
+
+// MARK: Clocks
+
+static int64_t real_time(clockid_t clock) {
+  struct timespec t;
+  if (next_clock_gettime) next_clock_gettime(clock, &t);
+  else syscall(SYS_clock_gettime, clock, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static int64_t offset_of(clockid_t clock) {
+  if (!control) return 0;
+  switch (clock) {
+  case CLOCK_REALTIME:
+  case CLOCK_REALTIME_COARSE: return lf_load_signed(&control->wall_offset);
+  case CLOCK_MONOTONIC:
+  case CLOCK_MONOTONIC_COARSE:
+  case CLOCK_MONOTONIC_RAW:
+  case CLOCK_BOOTTIME: return lf_load_signed(&control->monotonic_offset);
+  default: return 0;
+  }
+}
+
+static void moved(struct timespec *t, int64_t offset) {
+  if (offset == 0) return;
+  int64_t nanoseconds = t->tv_nsec + offset % 1000000000;
+  t->tv_sec += offset / 1000000000 + nanoseconds / 1000000000;
+  t->tv_nsec = nanoseconds % 1000000000;
+  if (t->tv_nsec < 0) {
+    t->tv_nsec += 1000000000;
+    t->tv_sec -= 1;
+  }
+}
+
+int clock_gettime(clockid_t clock, struct timespec *t) {
+  int status = next_clock_gettime ? next_clock_gettime(clock, t) : (int)syscall(SYS_clock_gettime, clock, t);
+  if (status == 0) moved(t, offset_of(clock));
+  return status;
+}
+
+int gettimeofday(struct timeval *restrict t, void *restrict zone) {
+  (void)zone;
+  struct timespec now;
+  int status = clock_gettime(CLOCK_REALTIME, &now);
+  if (status == 0) {
+    t->tv_sec = now.tv_sec;
+    t->tv_usec = now.tv_nsec / 1000;
+  }
+  return status;
+}
+
+time_t time(time_t *t) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  if (t) *t = now.tv_sec;
+  return now.tv_sec;
+}
+
+// MARK: The trace
+
+// Called with `recording` held.
+static void record(
+    uint32_t kind, uint64_t file, const char *name, const char *other, uint64_t offset, const void *data,
+    uint64_t bytes) {
+  lf_record head = {.kind = kind, .file = file, .offset = offset, .data_bytes = bytes};
+  head.name_bytes = (uint32_t)strlen(name);
+  head.other_bytes = (uint32_t)strlen(other);
+  head.wall = real_time(CLOCK_REALTIME) + offset_of(CLOCK_REALTIME);
+  uint64_t length = lf_record_bytes(&head);
+  if (trace_end + length > control->trace_capacity) {
+    lf_store(&control->trace_failed, 1);
+    return;
+  }
+  unsigned char *to = trace + trace_end;
+  memcpy(to, &head, sizeof head);
+  to += sizeof head;
+  memcpy(to, name, head.name_bytes);
+  memcpy(to + head.name_bytes, other, head.other_bytes);
+  if (bytes) memcpy(to + head.name_bytes + head.other_bytes, data, bytes);
+  trace_end += length;
+  lf_store(&control->trace_length, trace_end);
+}
+
+// While something is recorded, one change is made at a time, so that the trace has them in the order in which they came.
+static void enter(void) { if (trace) pthread_mutex_lock(&recording); }
+static void leave(void) { if (trace) pthread_mutex_unlock(&recording); }
+
+// MARK: Rules
+
+typedef struct {
+  int error;   // the call fails with it
+  int shorten;
+  int kill;    // when it is made
+} verdict;
+
+static const char *const names[LF_CALLS] = {
+    "open",  "create", "read",  "write",   "fsync", "fsync of a directory", "truncate", "allocate",
+    "rename", "link",  "unlink", "mkdir",  "rmdir", "opendir", "readdir", "stat", "access", "close", "mmap",
+    "lock", "statvfs"};
+
+static uint64_t mixed(uint64_t x) {
+  x += 0x9E3779B97F4A7C15ULL;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
+  return x ^ (x >> 31);
+}
+
+static void note_hit(int call, const char *path) {
+  char text[LF_PATH_BYTES];
+  size_t length = strlen(names[call]);
+  memcpy(text, names[call], length);
+  text[length] = ' ';
+  lf_copy(text + length + 1, sizeof text - length - 1, path);
+  memcpy(control->last_hit, text, sizeof text);
+  lf_add(&control->hits, 1);
+}
+
+static void die(void) {
+  syscall(SYS_kill, getpid(), SIGKILL);
+  for (;;) {
+  }
+}
+
+static void wait_nanoseconds(uint64_t nanoseconds) {
+  struct timespec t = {(time_t)(nanoseconds / 1000000000), (long)(nanoseconds % 1000000000)};
+  syscall(SYS_nanosleep, &t, NULL);
+}
+
+static void apply(lf_rule *rule, uint64_t hit, verdict *v) {
+  switch (rule->action) {
+  case LF_FAIL: v->error = rule->error; break;
+  case LF_SHORTEN: v->shorten = 1; break;
+  case LF_KILL_BEFORE: die(); break;
+  case LF_KILL_AFTER: v->kill = 1; break;
+  case LF_DELAY: wait_nanoseconds(rule->nanoseconds); break;
+  case LF_PAUSE:
+    while (__atomic_load_n(&rule->armed, __ATOMIC_ACQUIRE) && lf_load(&rule->released) < hit) wait_nanoseconds(100000);
+    break;
+  }
+}
+
+// What the rules say to a call on a file; `other` is the second path of a call with two.
+static verdict judge_two(int call, const char *path, const char *other) {
+  verdict v = {0, 0, 0};
+  lf_add(&control->calls[call], 1);
+  for (int index = 0; index < LF_RULES; index++) {
+    lf_rule *rule = &control->rules[index];
+    if (!__atomic_load_n(&rule->armed, __ATOMIC_ACQUIRE) || !(rule->calls >> call & 1)) continue;
+    if (rule->path[0] && !strstr(path, rule->path) && !strstr(other, rule->path)) continue;
+    if (rule->except[0] && (strstr(path, rule->except) || strstr(other, rule->except))) continue;
+    uint64_t number = __atomic_add_fetch(&rule->matched, 1, __ATOMIC_ACQ_REL);
+    if (number < rule->first || number - rule->first >= rule->count) continue;
+    if (rule->chances > 1 && mixed(rule->seed ^ number) % rule->chances != 0) continue;
+    uint64_t hit = __atomic_add_fetch(&rule->hits, 1, __ATOMIC_ACQ_REL);
+    note_hit(call, path);
+    apply(rule, hit, &v);
+    if (v.error || v.shorten || v.kill) break;
+  }
+  return v;
+}
+
+static verdict judge(int call, const char *path) { return judge_two(call, path, ""); }
+
+// Where each call ends: the rule's error, or what the system said.
+static long done(verdict v, long result) {
+  if (v.kill) {
+    int error = errno;
+    die();
+    errno = error;
+  }
+  return result;
+}
+
+static long failed(verdict v) {
+  errno = v.error;
+  return -1;
+}
+
+static size_t less(verdict v, size_t bytes) { return v.shorten && bytes > 1 ? bytes / 2 : bytes; }
+
+// MARK: Opening and closing
+
+static int open_file(int directory, const char *path, int flags, mode_t mode) {
+  const char *name = below(path);
+  if (!name) {
+    int file = (int)syscall(SYS_openat, directory, path, flags, mode);
+    forget(file);
+    return file;
+  }
+  verdict v = judge(flags & O_CREAT ? LF_CREATE : LF_OPEN, name);
+  if (v.error) return (int)failed(v);
+  int changes = (flags & (O_CREAT | O_TRUNC)) != 0;
+  if (changes) enter();
+  uint64_t before = trace && changes ? number_of(path) : 0;
+  int file = (int)syscall(SYS_openat, directory, path, flags, mode);
+  if (file >= 0) {
+    note_descriptor(file, name, flags);
+    if (trace && changes && file < DESCRIPTORS) {
+      if (!before) record(LF_TRACE_CREATE, table[file].file, name, "", 0, NULL, 0);
+      else if (flags & O_TRUNC) record(LF_TRACE_TRUNCATE, table[file].file, "", "", 0, NULL, 0);
+    }
+  }
+  if (changes) leave();
+  return (int)done(v, file);
+}
+
+#define WITH_MODE(flags)                            \
+  mode_t mode = 0;                                  \
+  if ((flags) & (O_CREAT | __O_TMPFILE)) {          \
+    va_list list;                                   \
+    va_start(list, flags);                          \
+    mode = (mode_t)va_arg(list, int);               \
+    va_end(list);                                   \
+  }
+
+int open(const char *path, int flags, ...) {
+  WITH_MODE(flags)
+  return open_file(AT_FDCWD, path, flags, mode);
+}
+int open64(const char *path, int flags, ...) {
+  WITH_MODE(flags)
+  return open_file(AT_FDCWD, path, flags, mode);
+}
+int openat(int directory, const char *path, int flags, ...) {
+  WITH_MODE(flags)
+  return open_file(directory, path, flags, mode);
+}
+int openat64(int directory, const char *path, int flags, ...) {
+  WITH_MODE(flags)
+  return open_file(directory, path, flags, mode);
+}
+int __open_2(const char *path, int flags) { return open_file(AT_FDCWD, path, flags, 0); }
+int __open64_2(const char *path, int flags) { return open_file(AT_FDCWD, path, flags, 0); }
+int creat(const char *path, mode_t mode) { return open_file(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, mode); }
+int creat64(const char *path, mode_t mode) { return creat(path, mode); }
+
+int close(int file) {
+  descriptor *d = known(file);
+  if (!d) return (int)syscall(SYS_close, file);
+  verdict v = judge(LF_CLOSE, d->path);
+  d->used = 0;
+  int status = (int)syscall(SYS_close, file);
+  if (v.error) return (int)failed(v);
+  return (int)done(v, status);
+}
+
+// What was written through a stream, as LevelDB's LOG is, is neither judged nor recorded.
+int fclose(FILE *stream) {
+  static int (*next)(FILE *);
+  if (!next) next = (int (*)(FILE *))dlsym(RTLD_NEXT, "fclose");
+  forget(fileno(stream));
+  return next(stream);
+}
+
+// MARK: Reading
+
+static ssize_t read_file(int file, void *to, size_t bytes, off_t offset) {
+  descriptor *d = known(file);
+  verdict v = {0, 0, 0};
+  if (d) v = judge(LF_READ, d->path);
+  if (v.error) return failed(v);
+  bytes = less(v, bytes);
+  long count = offset < 0 ? syscall(SYS_read, file, to, bytes) : syscall(SYS_pread64, file, to, bytes, offset);
+  return done(v, count);
+}
+
+ssize_t read(int file, void *to, size_t bytes) { return read_file(file, to, bytes, -1); }
+ssize_t pread(int file, void *to, size_t bytes, off_t offset) { return read_file(file, to, bytes, offset); }
+ssize_t pread64(int file, void *to, size_t bytes, off64_t offset) { return read_file(file, to, bytes, offset); }
+ssize_t __read_chk(int file, void *to, size_t bytes, size_t room) {
+  if (bytes > room) abort();
+  return read_file(file, to, bytes, -1);
+}
+ssize_t __pread_chk(int file, void *to, size_t bytes, off_t offset, size_t room) {
+  if (bytes > room) abort();
+  return read_file(file, to, bytes, offset);
+}
+ssize_t __pread64_chk(int file, void *to, size_t bytes, off64_t offset, size_t room) {
+  if (bytes > room) abort();
+  return read_file(file, to, bytes, offset);
+}
+
+ssize_t readv(int file, const struct iovec *parts, int count) {
+  if (!known(file)) return syscall(SYS_readv, file, parts, count);
+  // A short read is one that fills the first part alone.
+  return count > 0 ? read_file(file, parts[0].iov_base, parts[0].iov_len, -1) : 0;
+}
+
+// MARK: Writing
+
+// With `recording` held: where a write without an offset begins.
+static int64_t position_of(int file, descriptor *d) {
+  struct stat status;
+  if (d->flags & O_APPEND) return status_of(file, &status) == 0 ? status.st_size : 0;
+  return syscall(SYS_lseek, file, 0L, SEEK_CUR);
+}
+
+static ssize_t write_file(int file, const void *from, size_t bytes, off_t offset) {
+  descriptor *d = known(file);
+  if (!d) {
+    return offset < 0 ? syscall(SYS_write, file, from, bytes) : syscall(SYS_pwrite64, file, from, bytes, offset);
+  }
+  verdict v = judge(LF_WRITE, d->path);
+  if (v.error) return failed(v);
+  bytes = less(v, bytes);
+  enter();
+  int64_t place = offset >= 0 || !trace ? offset : position_of(file, d);
+  long count = offset < 0 ? syscall(SYS_write, file, from, bytes) : syscall(SYS_pwrite64, file, from, bytes, offset);
+  if (trace && count > 0) record(LF_TRACE_WRITE, d->file, "", "", (uint64_t)place, from, (uint64_t)count);
+  leave();
+  return done(v, count);
+}
+
+ssize_t write(int file, const void *from, size_t bytes) { return write_file(file, from, bytes, -1); }
+ssize_t pwrite(int file, const void *from, size_t bytes, off_t offset) {
+  return write_file(file, from, bytes, offset);
+}
+ssize_t pwrite64(int file, const void *from, size_t bytes, off64_t offset) {
+  return write_file(file, from, bytes, offset);
+}
+
+ssize_t writev(int file, const struct iovec *parts, int count) {
+  if (!known(file)) return syscall(SYS_writev, file, parts, count);
+  return count > 0 ? write_file(file, parts[0].iov_base, parts[0].iov_len, -1) : 0;
+}
+
+static int truncate_file(int file, off_t bytes) {
+  descriptor *d = known(file);
+  if (!d) return (int)syscall(SYS_ftruncate, file, bytes);
+  verdict v = judge(LF_TRUNCATE, d->path);
+  if (v.error) return (int)failed(v);
+  enter();
+  long status = syscall(SYS_ftruncate, file, bytes);
+  if (trace && status == 0) record(LF_TRACE_TRUNCATE, d->file, "", "", (uint64_t)bytes, NULL, 0);
+  leave();
+  return (int)done(v, status);
+}
+
+int ftruncate(int file, off_t bytes) { return truncate_file(file, bytes); }
+int ftruncate64(int file, off64_t bytes) { return truncate_file(file, bytes); }
+
+int truncate(const char *path, off_t bytes) {
+  const char *name = below(path);
+  if (!name) return (int)syscall(SYS_truncate, path, bytes);
+  verdict v = judge(LF_TRUNCATE, name);
+  if (v.error) return (int)failed(v);
+  enter();
+  long status = syscall(SYS_truncate, path, bytes);
+  if (trace && status == 0) record(LF_TRACE_TRUNCATE, number_of(path), "", "", (uint64_t)bytes, NULL, 0);
+  leave();
+  return (int)done(v, status);
+}
+int truncate64(const char *path, off64_t bytes) { return truncate(path, bytes); }
+
+static int allocate_file(int file, int mode, off_t offset, off_t bytes) {
+  descriptor *d = known(file);
+  if (!d) return (int)syscall(SYS_fallocate, file, mode, offset, bytes);
+  verdict v = judge(LF_ALLOCATE, d->path);
+  if (v.error) return (int)failed(v);
+  enter();
+  struct stat before, after;
+  status_of(file, &before);
+  long status = syscall(SYS_fallocate, file, mode, offset, bytes);
+  if (trace && status == 0) {
+    status_of(file, &after);
+    if (after.st_size != before.st_size) {
+      record(LF_TRACE_TRUNCATE, d->file, "", "", (uint64_t)after.st_size, NULL, 0);
+    }
+  }
+  leave();
+  return (int)done(v, status);
+}
+
+int fallocate(int file, int mode, off_t offset, off_t bytes) { return allocate_file(file, mode, offset, bytes); }
+int fallocate64(int file, int mode, off64_t offset, off64_t bytes) { return allocate_file(file, mode, offset, bytes); }
+int posix_fallocate(int file, off_t offset, off_t bytes) {
+  int before = errno;
+  int status = allocate_file(file, 0, offset, bytes) == 0 ? 0 : errno;
+  errno = before;
+  return status;
+}
+int posix_fallocate64(int file, off64_t offset, off64_t bytes) { return posix_fallocate(file, offset, bytes); }
+
+// MARK: Syncing
+
+static int sync_file(int file, long number) {
+  descriptor *d = known(file);
+  if (!d) return (int)syscall(number, file);
+  // What is written between the beginning and the end is not among what was synced.
+  enter();
+  uint64_t place = trace_end;
+  if (trace) record(LF_TRACE_SYNC, d->file, "", "", 0, NULL, 0);
+  leave();
+  verdict v = judge(d->directory ? LF_SYNCDIR : LF_SYNC, d->path);
+  long status = v.error ? failed(v) : syscall(number, file);
+  int error = errno;
+  enter();
+  if (trace) record(status == 0 ? LF_TRACE_SYNCED : LF_TRACE_UNSYNCED, d->file, "", "", place, NULL, 0);
+  leave();
+  errno = error;
+  return (int)done(v, status);
+}
+
+int fsync(int file) { return sync_file(file, SYS_fsync); }
+int fdatasync(int file) { return sync_file(file, SYS_fdatasync); }
+
+// MARK: Names
+
+static int rename_file(int from_directory, const char *from, int to_directory, const char *to) {
+  const char *name = below(from);
+  const char *other = below(to);
+  if (!name || !other) return (int)syscall(SYS_renameat2, from_directory, from, to_directory, to, 0);
+  verdict v = judge_two(LF_RENAME, name, other);
+  if (v.error) return (int)failed(v);
+  enter();
+  long status = syscall(SYS_renameat2, from_directory, from, to_directory, to, 0);
+  if (trace && status == 0) record(LF_TRACE_RENAME, 0, name, other, 0, NULL, 0);
+  leave();
+  return (int)done(v, status);
+}
+
+int rename(const char *from, const char *to) { return rename_file(AT_FDCWD, from, AT_FDCWD, to); }
+int renameat(int from_directory, const char *from, int to_directory, const char *to) {
+  return rename_file(from_directory, from, to_directory, to);
+}
+
+static int link_file(int from_directory, const char *from, int to_directory, const char *to, int flags) {
+  const char *name = below(from);
+  const char *other = below(to);
+  if (!name || !other) return (int)syscall(SYS_linkat, from_directory, from, to_directory, to, flags);
+  verdict v = judge_two(LF_LINK, name, other);
+  if (v.error) return (int)failed(v);
+  enter();
+  long status = syscall(SYS_linkat, from_directory, from, to_directory, to, flags);
+  if (trace && status == 0) record(LF_TRACE_LINK, 0, name, other, 0, NULL, 0);
+  leave();
+  return (int)done(v, status);
+}
+
+int link(const char *from, const char *to) { return link_file(AT_FDCWD, from, AT_FDCWD, to, 0); }
+int linkat(int from_directory, const char *from, int to_directory, const char *to, int flags) {
+  return link_file(from_directory, from, to_directory, to, flags);
+}
+
+static int remove_name(int directory, const char *path, int flags) {
+  const char *name = below(path);
+  if (!name) return (int)syscall(SYS_unlinkat, directory, path, flags);
+  verdict v = judge(flags & AT_REMOVEDIR ? LF_RMDIR : LF_UNLINK, name);
+  if (v.error) return (int)failed(v);
+  enter();
+  long status = syscall(SYS_unlinkat, directory, path, flags);
+  if (trace && status == 0) {
+    record(flags & AT_REMOVEDIR ? LF_TRACE_RMDIR : LF_TRACE_UNLINK, 0, name, "", 0, NULL, 0);
+  }
+  leave();
+  return (int)done(v, status);
+}
+
+int unlink(const char *path) { return remove_name(AT_FDCWD, path, 0); }
+int unlinkat(int directory, const char *path, int flags) { return remove_name(directory, path, flags); }
+int rmdir(const char *path) { return remove_name(AT_FDCWD, path, AT_REMOVEDIR); }
+
+int mkdir(const char *path, mode_t mode) {
+  const char *name = below(path);
+  if (!name) return (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+  verdict v = judge(LF_MKDIR, name);
+  if (v.error) return (int)failed(v);
+  enter();
+  long status = syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+  if (trace && status == 0) record(LF_TRACE_MKDIR, number_of(path), name, "", 0, NULL, 0);
+  leave();
+  return (int)done(v, status);
+}
+
+// MARK: Directories
+
+DIR *opendir(const char *path) {
+  const char *name = below(path);
+  verdict v = {0, 0, 0};
+  if (name) v = judge(LF_LIST, name);
+  if (v.error) {
+    errno = v.error;
+    return NULL;
+  }
+  DIR *directory = next_opendir(path);
+  if (directory && name) note_descriptor(dirfd(directory), name, 0);
+  if (v.kill) die();
+  return directory;
+}
+
+struct dirent *readdir(DIR *directory) {
+  descriptor *d = known(dirfd(directory));
+  verdict v = {0, 0, 0};
+  if (d) v = judge(LF_LISTNEXT, d->path);
+  if (v.error) {
+    errno = v.error;
+    return NULL;
+  }
+  return next_readdir(directory);
+}
+// The same function under another name where off_t has 64 bits.
+struct dirent64 *readdir64(DIR *directory) { return (struct dirent64 *)readdir(directory); }
+
+int closedir(DIR *directory) {
+  forget(dirfd(directory));
+  return next_closedir(directory);
+}
+
+// MARK: Looking
+
+static int look(const char *path, struct stat *status, int flags) {
+  const char *name = below(path);
+  verdict v = {0, 0, 0};
+  if (name) v = judge(LF_STAT, name);
+  if (v.error) return (int)failed(v);
+  return (int)done(v, syscall(SYS_newfstatat, AT_FDCWD, path, status, flags));
+}
+
+int stat(const char *restrict path, struct stat *restrict status) { return look(path, status, 0); }
+int stat64(const char *restrict path, struct stat64 *restrict status) { return look(path, (struct stat *)status, 0); }
+int lstat(const char *restrict path, struct stat *restrict status) { return look(path, status, AT_SYMLINK_NOFOLLOW); }
+int lstat64(const char *restrict path, struct stat64 *restrict status) {
+  return look(path, (struct stat *)status, AT_SYMLINK_NOFOLLOW);
+}
+
+int fstat(int file, struct stat *status) {
+  descriptor *d = known(file);
+  verdict v = {0, 0, 0};
+  if (d) v = judge(LF_STAT, d->path);
+  if (v.error) return (int)failed(v);
+  return (int)done(v, status_of(file, status));
+}
+int fstat64(int file, struct stat64 *status) { return fstat(file, (struct stat *)status); }
+
+int access(const char *path, int mode) {
+  const char *name = below(path);
+  verdict v = {0, 0, 0};
+  if (name) v = judge(LF_ACCESS, name);
+  if (v.error) return (int)failed(v);
+  return (int)done(v, syscall(SYS_faccessat, AT_FDCWD, path, mode));
+}
+
+int statvfs(const char *restrict path, struct statvfs *restrict status) {
+  static int (*next)(const char *, struct statvfs *);
+  if (!next) next = (int (*)(const char *, struct statvfs *))dlsym(RTLD_NEXT, "statvfs");
+  const char *name = below(path);
+  verdict v = {0, 0, 0};
+  if (name) v = judge(LF_STATFS, name);
+  if (v.error) return (int)failed(v);
+  return (int)done(v, next(path, status));
+}
+
+// MARK: Locks and maps
+
+int flock(int file, int operation) {
+  descriptor *d = known(file);
+  verdict v = {0, 0, 0};
+  if (d) v = judge(LF_LOCK, d->path);
+  if (v.error) return (int)failed(v);
+  return (int)done(v, syscall(SYS_flock, file, operation));
+}
+
+static int control_file(int file, int command, void *argument) {
+  descriptor *d = known(file);
+  verdict v = {0, 0, 0};
+  if (d && (command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK || command == F_OFD_SETLKW)) {
+    v = judge(LF_LOCK, d->path);
+  }
+  if (v.error) return (int)failed(v);
+  return (int)done(v, syscall(SYS_fcntl, file, command, argument));
+}
+
+int fcntl(int file, int command, ...) {
+  va_list list;
+  va_start(list, command);
+  void *argument = va_arg(list, void *);
+  va_end(list);
+  return control_file(file, command, argument);
+}
+int fcntl64(int file, int command, ...) {
+  va_list list;
+  va_start(list, command);
+  void *argument = va_arg(list, void *);
+  va_end(list);
+  return control_file(file, command, argument);
+}
+
+static void *map_file(void *start, size_t bytes, int protection, int flags, int file, off_t offset) {
+  descriptor *d = flags & MAP_ANONYMOUS ? NULL : known(file);
+  verdict v = {0, 0, 0};
+  if (d) {
+    v = judge(LF_MMAP, d->path);
+    // Nobody could tell when such a page is written.
+    if (trace && (protection & PROT_WRITE) && !(flags & MAP_PRIVATE)) lf_store(&control->trace_failed, 2);
+  }
+  if (v.error) {
+    errno = v.error;
+    return MAP_FAILED;
+  }
+  return (void *)done(v, syscall(SYS_mmap, start, bytes, protection, flags, file, offset));
+}
+
+void *mmap(void *start, size_t bytes, int protection, int flags, int file, off_t offset) {
+  return map_file(start, bytes, protection, flags, file, offset);
+}
+void *mmap64(void *start, size_t bytes, int protection, int flags, int file, off64_t offset) {
+  return map_file(start, bytes, protection, flags, file, offset);
+}
