@@ -46,12 +46,16 @@ let package = Package(
         .systemLibrary(
             name: "CUV", pkgConfig: "libuv",
             providers: [.apt(["libuv1-dev"]), .brew(["libuv"])]),
+        .systemLibrary(name: "CSnappy", providers: [.apt(["libsnappy-dev"]), .brew(["snappy"])]),
         .target(name: "CCRC32C"),
         .target(name: "CPrefetch"),
         .target(name: "LarderVocabulary", swiftSettings: settings),
         .target(name: "Threading", swiftSettings: settings),
         .target(
             name: "LevelDB", dependencies: ["CLevelDB", "Threading"],
+            swiftSettings: settings, linkerSettings: homebrewLink),
+        .target(
+            name: "LevelDBSalvage", dependencies: ["CCRC32C", "CSnappy"],
             swiftSettings: settings, linkerSettings: homebrewLink),
         .target(
             name: "LarderEngine", dependencies: ["CCRC32C", "CPrefetch", "LevelDB", "LarderVocabulary", "Threading"],
@@ -85,7 +89,8 @@ let package = Package(
             name: "TestSupport", dependencies: ["CFaultLibrary", "Threading"], path: "Tests/TestSupport",
             swiftSettings: settings),
         .testTarget(
-            name: "LevelDBTests", dependencies: ["LevelDB", "Threading", "TestSupport"], swiftSettings: settings),
+            name: "LevelDBTests", dependencies: ["CCRC32C", "LevelDB", "LevelDBSalvage", "Threading", "TestSupport"],
+            swiftSettings: settings),
         .testTarget(
             name: "LarderEngineTests", dependencies: ["CCRC32C", "LarderEngine", "LevelDB", "TestSupport"],
             exclude: ["Golden"], swiftSettings: settings),

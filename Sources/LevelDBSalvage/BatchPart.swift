@@ -1,0 +1,153 @@
+/// A batch of which a part is missing in the middle or at the end: which of its entries are there, and which keys may
+/// be missing.
+struct BatchPart {
+    private let record: LogRecord
+    private let header: BatchScanner.Header
+    private let ignored: Set<UInt8>
+
+    /// The bytes of the whole entries before the missing part, behind the batch's header.
+    private(set) var frontEntries: UnsafeRawBufferPointer
+    private var frontCount: UInt64 = 0
+    /// The last key before the missing part that is not ignored, or that of the entry in which it begins.
+    private var lower: [UInt8]?
+    /// Whether that entry itself is incomplete.
+    private var isLowerLost = false
+    private var cut: (key: [UInt8], end: Int)?
+    /// Whether the keys before the missing part ascend.
+    private(set) var isSorted = true
+
+    struct TailStart {
+        let offset: Int
+        let count: UInt64
+        /// The first key that is not ignored; nil: none.
+        let key: [UInt8]?
+    }
+
+    /// Where the first whole entry behind the missing part begins, if that is certain.
+    private(set) var tailStart: TailStart?
+
+    /// The longest tail in which a beginning is searched for. A batch is about 1 MiB; what takes a longer one is one
+    /// long entry.
+    private static let searchBytesMax = 2 << 20
+
+    init(_ record: LogRecord, _ header: BatchScanner.Header, ignored: Set<UInt8>) {
+        self.record = record
+        self.header = header
+        self.ignored = ignored
+        frontEntries = UnsafeRawBufferPointer(rebasing: record.front[..<0])
+    }
+
+    /// Whether the missing parts say of themselves that they belong to this record and to nothing else: each was one
+    /// fragment, or several whole ones, from the middle of a record, and what is missing at the end was one from the
+    /// end of a record.
+    var claimsToBeAlone: Bool {
+        guard let last = record.holes.last else { return false }
+        let inner = record.hasEnd ? record.holes[...] : record.holes.dropLast()
+        return inner.allSatisfy { $0.hole.claim == .middle } && (record.hasEnd || last.hole.claim == .last)
+    }
+
+    /// Returns false if it is no batch.
+    mutating func readFront() -> Bool {
+        let front = record.front
+        var scanner = BatchScanner(front, from: BatchScanner.headerBytes)
+        while frontCount < header.count, let entry = scanner.next() {
+            frontCount += 1
+            if isIgnored(entry.key) { continue }
+            let key = Array(entry.key)
+            if let lower, !KeyRange.isLess(lower, key) { isSorted = false }
+            lower = key
+        }
+        guard frontCount < header.count else { return false }
+        frontEntries = UnsafeRawBufferPointer(rebasing: front[..<scanner.offset])
+        cut = scanner.cutEntry()
+        if let key = cut?.key, !key.withUnsafeBytes(isIgnored) {
+            if let lower, !KeyRange.isLess(lower, key) { isSorted = false }
+            lower = key
+            isLowerLost = true
+        }
+        return true
+    }
+
+    /// Only for batches whose keys ascend.
+    mutating func readTail() {
+        guard record.hasEnd, header.count > frontCount + 1 else { return }
+        if let offset = exactTailOffset {
+            tailStart = whole(from: offset)
+        } else if let lower, record.tail.count <= Self.searchBytesMax {
+            tailStart = search(behind: lower)
+        }
+    }
+
+    /// In which keys may be missing, if the batch's keys ascend.
+    var lostRange: KeyRange {
+        let lower = lower.map { isLowerLost ? $0 : KeyRange.successor($0) } ?? []
+        return KeyRange(lower: lower, upper: tailStart?.key)
+    }
+
+    /// Where the incomplete entry ends in the tail, if its length and that of the missing part are known.
+    private var exactTailOffset: Int? {
+        guard let cut, record.holes.count == 1, let hole = record.holes.first?.hole, let missing = hole.payloadCount
+        else { return nil }
+        let offset = cut.end - record.front.count - missing
+        return offset >= 0 && offset < record.tail.count ? offset : nil
+    }
+
+    private func isIgnored(_ key: UnsafeRawBufferPointer) -> Bool { key.first.map { ignored.contains($0) } ?? false }
+
+    /// The tail from an entry's known beginning on, if it is what it has to be.
+    private func whole(from offset: Int) -> TailStart? {
+        var scanner = BatchScanner(record.tail, from: offset)
+        var count: UInt64 = 0
+        var first: [UInt8]?
+        var previous = lower
+        while let entry = scanner.next() {
+            count += 1
+            if isIgnored(entry.key) { continue }
+            let key = Array(entry.key)
+            if let previous, !KeyRange.isLess(previous, key) { return nil }
+            previous = key
+            first = first ?? key
+        }
+        guard scanner.isAtEnd, count > 0, count < header.count - frontCount else { return nil }
+        return TailStart(offset: offset, count: count, key: first)
+    }
+
+    /// The first place from which entries follow each other exactly to the end, with keys that ascend, all behind
+    /// `lower`, and no more of them than are missing. From the end to the beginning, so that each place is looked at
+    /// once.
+    private func search(behind lower: [UInt8]) -> TailStart? {
+        let tail = record.tail
+        let none: Int32 = -1
+        // By place: how many entries follow from there on, none if it is not the beginning of one; and where the
+        // first of them is whose key counts.
+        var counts = [Int32](repeating: none, count: tail.count + 1)
+        var places = [Int32](repeating: none, count: tail.count + 1)
+        counts[tail.count] = 0
+        var best: Int?
+        let most = header.count - frontCount - 1
+        for offset in stride(from: tail.count - 1, through: 0, by: -1) {
+            var scanner = BatchScanner(tail, from: offset)
+            guard let entry = scanner.next(), counts[scanner.offset] != none else { continue }
+            let next = places[scanner.offset]
+            if isIgnored(entry.key) {
+                places[offset] = next
+            } else {
+                if next != none {
+                    var following = BatchScanner(tail, from: Int(next))
+                    guard let later = following.next(), compare(entry.key, later.key) < 0 else { continue }
+                }
+                places[offset] = Int32(offset)
+            }
+            counts[offset] = counts[scanner.offset] + 1
+            if UInt64(counts[offset]) <= most, isBehind(lower, places[offset], tail) { best = offset }
+        }
+        return best.flatMap { whole(from: $0) }
+    }
+
+    /// Whether the key of the entry at `place` is greater; false where there is none, which proves nothing.
+    private func isBehind(_ lower: [UInt8], _ place: Int32, _ tail: UnsafeRawBufferPointer) -> Bool {
+        var scanner = BatchScanner(tail, from: Int(place))
+        guard place >= 0, let entry = scanner.next() else { return false }
+        return lower.withUnsafeBytes { compare($0, entry.key) < 0 }
+    }
+}

@@ -1,0 +1,81 @@
+/// Keys from `lower` on and before `upper`, in the order of bytes.
+package struct KeyRange: Hashable, Sendable {
+    /// The first key of the range, itself in it.
+    package var lower: [UInt8]
+    /// The first key behind the range; nil: there is none.
+    package var upper: [UInt8]?
+
+    package init(lower: [UInt8], upper: [UInt8]?) {
+        self.lower = lower
+        self.upper = upper
+    }
+
+    static let everything = KeyRange(lower: [], upper: nil)
+
+    package var isEverything: Bool { lower.isEmpty && upper == nil }
+
+    var isEmpty: Bool {
+        guard let upper else { return false }
+        return !Self.isLess(lower, upper)
+    }
+
+    package func contains(_ key: [UInt8]) -> Bool {
+        !Self.isLess(key, lower) && upper.map { Self.isLess(key, $0) } ?? true
+    }
+
+    static func isLess(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+        left.withUnsafeBytes { left in right.withUnsafeBytes { compare(left, $0) < 0 } }
+    }
+
+    /// The first key behind this one.
+    static func successor(_ key: [UInt8]) -> [UInt8] { key + [0] }
+
+    /// Without the keys at both ends that begin with one of these bytes; nil if nothing is left.
+    func trimmed(without firstBytes: Set<UInt8>) -> KeyRange? {
+        guard !firstBytes.isEmpty else { return isEmpty ? nil : self }
+        var trimmed = self
+        while let first = trimmed.lower.first, firstBytes.contains(first) {
+            guard first < 255 else { return nil }
+            trimmed.lower = [first + 1]
+        }
+        while true {
+            // The first byte of the last keys of the range: that of `upper`, unless nothing in the range begins so.
+            let last: UInt8
+            if let upper = trimmed.upper {
+                guard let first = upper.first else { return nil }
+                if upper.count == 1, first == 0 { break }
+                last = upper.count > 1 ? first : first - 1
+            } else {
+                last = 255
+            }
+            guard firstBytes.contains(last) else { break }
+            trimmed.upper = [last]
+        }
+        return trimmed.isEmpty ? nil : trimmed
+    }
+}
+
+extension KeyRange: CustomStringConvertible {
+    package var description: String {
+        if isEverything { return "every key" }
+        let lower = lower.isEmpty ? "the first key" : Self.text(lower)
+        guard let upper else { return "\(lower) to the last key" }
+        if upper == Self.successor(self.lower) { return Self.text(self.lower) }
+        return upper.last == 0
+            ? "\(lower) to \(Self.text(Array(upper.dropLast())))" : "\(lower) to before \(Self.text(upper))"
+    }
+
+    /// A key for people: printable ASCII as it is, other bytes as `\xNN`, cut after 64 bytes.
+    private static func text(_ key: [UInt8]) -> String {
+        let digits = Array("0123456789abcdef")
+        var text = "\""
+        for byte in key.prefix(64) {
+            if (0x20..<0x7F).contains(byte), byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") {
+                text.append(Character(Unicode.Scalar(byte)))
+            } else {
+                text += "\\x\(digits[Int(byte >> 4)])\(digits[Int(byte & 15)])"
+            }
+        }
+        return text + (key.count > 64 ? "\"…" : "\"")
+    }
+}

@@ -1,0 +1,33 @@
+/// What the logs have: every readable put and delete, sorted, and what may be missing.
+final class LogContents {
+    /// A version of a key. Its bytes are in one of `memories`.
+    struct Version {
+        let key: UnsafeRawBufferPointer
+        /// nil: removed.
+        let value: UnsafeRawBufferPointer?
+        let sequence: UInt64
+        let log: UInt64
+    }
+
+    /// By key ascending, then by sequence descending.
+    private(set) var versions: ContiguousArray<Version> = []
+    private(set) var gaps: [Gap] = []
+    private var memories: [Memory] = []
+
+    func add(_ entry: BatchEntry, sequence: UInt64, log: UInt64) {
+        versions.append(Version(key: entry.key, value: entry.isPut ? entry.value : nil, sequence: sequence, log: log))
+    }
+
+    /// Keeps what versions point to.
+    func keep(_ memory: Memory) { memories.append(memory) }
+
+    func add(_ gap: Gap) { gaps.append(gap) }
+
+    func sort() {
+        versions.sort { left, right in
+            let order = compare(left.key, right.key)
+            return order != 0 ? order < 0 : left.sequence > right.sequence
+        }
+        gaps.sort { KeyRange.isLess($0.range.lower, $1.range.lower) }
+    }
+}

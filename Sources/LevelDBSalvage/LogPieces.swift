@@ -1,0 +1,176 @@
+/// Bytes of a file in LevelDB's log format that cannot be read.
+struct LogHole {
+    var offset: Int
+    var byteCount: Int
+    var reason: String
+    /// What the one fragment that the hole consists of says to be, where its length leads to something good. Its
+    /// checksum is wrong.
+    var claim: LogFragmentKind?
+    /// How many bytes of a record are missing, if the hole lies within one record.
+    var payloadCount: Int?
+    /// Whether it looks as if the file ended while it was written: it ends within a fragment, or has only zeros.
+    var isTorn: Bool
+
+    var end: Int { offset + byteCount }
+
+    /// Together with the hole that follows.
+    mutating func extend(by other: LogHole) {
+        if other.byteCount == 0 { return }
+        if byteCount == 0 {
+            self = other
+            return
+        }
+        byteCount = other.end - offset
+        payloadCount = payloadCount.flatMap { mine in other.payloadCount.map { mine + $0 } }
+        claim = claim == .middle && other.claim == .middle ? .middle : nil
+        isTorn = isTorn && other.isTorn
+    }
+}
+
+/// The kinds of fragments. On disk: do not change.
+enum LogFragmentKind: UInt8 {
+    case full = 1
+    case first = 2
+    case middle = 3
+    case last = 4
+}
+
+/// A file in LevelDB's log format (logs and manifests), taken apart into fragments: blocks of 32 KiB, in each
+/// fragments with a checksum, a length and a kind; what does not fit goes on in the next block.
+///
+/// What is good is found by two ways only: by the length of the fragment before it, and at the beginning of a block.
+/// A search for good checksums anywhere would also find what stands in a value.
+struct LogPieces {
+    let files: SalvageFiles
+    let name: String
+    let byteCount: Int
+
+    static let blockBytes = 32768
+    static let headerBytes = 7
+    private static let chunkBlocks = 32
+
+    enum Piece {
+        /// The payload is valid during the call.
+        case fragment(LogFragmentKind, UnsafeRawBufferPointer, offset: Int)
+        case bad(LogHole)
+    }
+
+    /// Calls `body` with all pieces in the order of the file.
+    func read(_ body: (Piece) throws(SalvageError) -> Void) throws(SalvageError) {
+        let chunk = try Memory(count: min(byteCount, Self.blockBytes * Self.chunkBlocks), path: files.path)
+        var offset = 0
+        while offset < byteCount {
+            let count = min(chunk.count, byteCount - offset)
+            let target = UnsafeMutableRawBufferPointer(start: chunk.start, count: count)
+            let isRead: Bool
+            if case .complete = try files.read(name, at: offset, into: target) { isRead = true } else { isRead = false }
+            var start = 0
+            while start < count {
+                let length = min(Self.blockBytes, count - start)
+                let block = UnsafeMutableRawBufferPointer(rebasing: target[start..<(start + length)])
+                try parse(block, at: offset + start, isRead: isRead, body)
+                start += length
+            }
+            offset += count
+        }
+    }
+
+    private func parse(
+        _ memory: UnsafeMutableRawBufferPointer, at offset: Int, isRead: Bool,
+        _ body: (Piece) throws(SalvageError) -> Void
+    ) throws(SalvageError) {
+        if !isRead, case .unreadable(let reason) = try files.read(name, at: offset, into: memory) {
+            return try body(
+                .bad(
+                    LogHole(
+                        offset: offset, byteCount: memory.count, reason: reason,
+                        payloadCount: Self.payload(of: memory.count), isTorn: false)))
+        }
+        let block = LogBlock(bytes: UnsafeRawBufferPointer(memory), offset: offset)
+        var position = 0
+        while let (piece, next) = block.piece(at: position) {
+            try body(piece)
+            position = next
+        }
+    }
+
+    static func payload(of blockCount: Int) -> Int? { blockCount == blockBytes ? blockBytes - headerBytes : nil }
+}
+
+/// One block of a log.
+struct LogBlock {
+    let bytes: UnsafeRawBufferPointer
+    /// Where it stands in the file.
+    let offset: Int
+
+    private var isWhole: Bool { bytes.count == LogPieces.blockBytes }
+
+    private struct Header {
+        let checksum: UInt32
+        let length: Int
+        let kind: UInt8
+    }
+
+    private func header(at position: Int) -> Header? {
+        var scanner = Scanner(bytes, from: position)
+        guard let checksum = scanner.fixed32(), let low = scanner.byte(), let high = scanner.byte(),
+            let kind = scanner.byte()
+        else { return nil }
+        return Header(checksum: checksum, length: Int(low) | Int(high) << 8, kind: kind)
+    }
+
+    /// The piece that begins here, and where the next one does; nil at the block's end.
+    func piece(at position: Int) -> (LogPieces.Piece, next: Int)? {
+        let rest = bytes.count - position
+        guard rest > 0 else { return nil }
+        guard let header = header(at: position) else {
+            // The last bytes of a block are filled up where no header fits.
+            return isWhole ? nil : bad(position, bytes.count, "the file ends within a header", isTorn: true)
+        }
+        let end = position + LogPieces.headerBytes + header.length
+        guard end <= bytes.count else {
+            return bad(position, bytes.count, "a length beyond the block", isTorn: !isWhole)
+        }
+        if header.kind == 0, header.length == 0 {
+            let isZero = bytes[position...].allSatisfy { $0 == 0 }
+            return bad(position, bytes.count, "zeros instead of a record", isTorn: isZero)
+        }
+        if let kind = LogFragmentKind(rawValue: header.kind), isGood(header, at: position) {
+            let payload = UnsafeRawBufferPointer(rebasing: bytes[(position + LogPieces.headerBytes)..<end])
+            return (.fragment(kind, payload, offset: offset + position), end)
+        }
+        guard leadsOn(end) else { return bad(position, bytes.count, "checksum mismatch", isTorn: false) }
+        return badFragment(header, position, end)
+    }
+
+    private func isGood(_ header: Header, at position: Int) -> Bool {
+        let start = position + LogPieces.headerBytes
+        // The checksum begins with the kind, the header's last byte.
+        return MaskedChecksum.matches(
+            header.checksum, UnsafeRawBufferPointer(rebasing: bytes[(start - 1)..<(start + header.length)]))
+    }
+
+    /// Whether something good begins here, or the block ends.
+    private func leadsOn(_ position: Int) -> Bool {
+        guard let header = header(at: position) else { return isWhole || position == bytes.count }
+        return LogFragmentKind(rawValue: header.kind) != nil
+            && position + LogPieces.headerBytes + header.length <= bytes.count && isGood(header, at: position)
+    }
+
+    private func badFragment(_ header: Header, _ position: Int, _ end: Int) -> (LogPieces.Piece, next: Int) {
+        var claim = LogFragmentKind(rawValue: header.kind)
+        // A middle fragment fills its block, from the first byte to the last.
+        if claim == .middle, position != 0 || !isWhole || end != bytes.count { claim = nil }
+        let hole = LogHole(
+            offset: offset + position, byteCount: end - position, reason: "checksum mismatch", claim: claim,
+            payloadCount: claim == .middle || position == 0 && end == bytes.count ? header.length : nil, isTorn: false)
+        return (.bad(hole), end)
+    }
+
+    private func bad(_ position: Int, _ end: Int, _ reason: String, isTorn: Bool) -> (LogPieces.Piece, next: Int) {
+        let hole = LogHole(
+            offset: offset + position, byteCount: end - position, reason: reason, claim: nil,
+            payloadCount: position == 0 ? LogPieces.payload(of: end) : nil, isTorn: isTorn)
+        return (.bad(hole), end)
+    }
+}

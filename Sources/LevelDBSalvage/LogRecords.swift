@@ -1,0 +1,143 @@
+/// A record of a log, as much of it as can be read.
+struct LogRecord {
+    /// Its readable bytes, without what is missing in between.
+    let memory: Memory
+    /// Where it begins in the file, or what is left of it.
+    let offset: Int
+    /// Where the missing parts belong in `memory`.
+    var holes: [(position: Int, hole: LogHole)] = []
+    /// False where the beginning is missing.
+    let hasHead: Bool
+    /// False where the end is missing.
+    var hasEnd = false
+
+    var isWhole: Bool { hasHead && hasEnd && holes.isEmpty }
+
+    /// From the beginning up to the first missing part; empty where the beginning is missing.
+    var front: UnsafeRawBufferPointer {
+        let count = hasHead ? holes.first?.position ?? memory.count : 0
+        return UnsafeRawBufferPointer(rebasing: memory.bytes[..<count])
+    }
+
+    /// What is behind the last missing part.
+    var tail: UnsafeRawBufferPointer {
+        guard let last = holes.last, hasEnd else { return UnsafeRawBufferPointer(rebasing: memory.bytes[..<0]) }
+        return UnsafeRawBufferPointer(rebasing: memory.bytes[last.position...])
+    }
+}
+
+/// What a log consists of.
+enum LogUnit {
+    case record(LogRecord)
+    /// Something that belongs to no readable part of a record.
+    case lost(LogHole)
+}
+
+/// Puts fragments together to records.
+struct LogAssembler {
+    private let path: String
+    private let byteCountMax: Int
+    private(set) var units: [LogUnit] = []
+    private var current: LogRecord?
+    /// How many bytes are kept.
+    private(set) var byteCount = 0
+
+    init(path: String, byteCountMax: Int) {
+        self.path = path
+        self.byteCountMax = byteCountMax
+    }
+
+    /// All of a file.
+    static func units(of pieces: LogPieces, byteCountMax: Int) throws(SalvageError) -> (
+        units: [LogUnit], byteCount: Int
+    ) {
+        var assembler = LogAssembler(path: "\(pieces.files.path)/\(pieces.name)", byteCountMax: byteCountMax)
+        try pieces.read { (piece) throws(SalvageError) in try assembler.add(piece) }
+        assembler.finish()
+        return (assembler.units, assembler.byteCount)
+    }
+
+    private mutating func add(_ piece: LogPieces.Piece) throws(SalvageError) {
+        switch piece {
+        case .bad(let hole): add(hole)
+        case .fragment(.full, let payload, let offset):
+            endUnfinished(offset)
+            try begin(payload, offset, hasHead: true)
+            complete()
+        case .fragment(.first, let payload, let offset):
+            endUnfinished(offset)
+            try begin(payload, offset, hasHead: true)
+        case .fragment(.middle, let payload, let offset): try goOn(payload, offset)
+        case .fragment(.last, let payload, let offset):
+            try goOn(payload, offset)
+            complete()
+        }
+    }
+
+    private mutating func begin(_ payload: UnsafeRawBufferPointer, _ offset: Int, hasHead: Bool) throws(SalvageError) {
+        current = LogRecord(memory: try Memory(count: 0, path: path), offset: offset, hasHead: hasHead)
+        try append(payload)
+    }
+
+    private mutating func goOn(_ payload: UnsafeRawBufferPointer, _ offset: Int) throws(SalvageError) {
+        if current == nil {
+            try begin(payload, offset, hasHead: false)
+        } else {
+            try append(payload)
+        }
+    }
+
+    private mutating func append(_ payload: UnsafeRawBufferPointer) throws(SalvageError) {
+        guard payload.count <= byteCountMax - byteCount else {
+            throw SalvageError(.tooLarge, path: path, message: "the logs have more than \(byteCountMax) bytes")
+        }
+        byteCount += payload.count
+        try current?.memory.append(payload, path: path)
+    }
+
+    private mutating func complete() {
+        guard var record = current else { return }
+        record.hasEnd = true
+        record.memory.trim()
+        units.append(.record(record))
+        current = nil
+    }
+
+    /// A record begins where another one was not over: what is missing has no place of its own.
+    private mutating func endUnfinished(_ offset: Int) {
+        guard var record = current else { return }
+        if record.holes.last?.position != record.memory.count {
+            let hole = LogHole(
+                offset: offset, byteCount: 0, reason: "a record begins within another one", claim: nil,
+                payloadCount: nil, isTorn: false)
+            record.holes.append((record.memory.count, hole))
+        }
+        units.append(.record(record))
+        current = nil
+    }
+
+    private mutating func add(_ hole: LogHole) {
+        guard var record = current else {
+            if case .lost(var last)? = units.last, last.end == hole.offset {
+                last.extend(by: hole)
+                units[units.count - 1] = .lost(last)
+            } else {
+                units.append(.lost(hole))
+            }
+            return
+        }
+        if let last = record.holes.last, last.position == record.memory.count {
+            record.holes[record.holes.count - 1].hole.extend(by: hole)
+        } else {
+            record.holes.append((record.memory.count, hole))
+        }
+        current = record
+    }
+
+    /// The file is over. A record that is not stays without an end.
+    private mutating func finish() {
+        guard let record = current else { return }
+        units.append(.record(record))
+        current = nil
+    }
+}

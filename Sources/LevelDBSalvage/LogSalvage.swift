@@ -1,0 +1,166 @@
+/// One log on its way through `LogSalvage`.
+struct LogInput {
+    let number: UInt64
+    let name: String
+    let units: [LogUnit]
+}
+
+/// Makes of the records of all logs, oldest first, what `LogContents` has. LevelDB numbers everything that is written
+/// without a gap: so the sequences of what is readable tell whether anything is missing between, and how new it was.
+struct LogSalvage {
+    private let options: SalvageOptions
+    private var items: [(log: UInt64, name: String, unit: LogUnit)] = []
+    /// By item: the sequence with which the next readable record begins; nil: there is none.
+    private var following: [UInt64?] = []
+    /// The sequence that comes next if nothing is missing; nil before the first record.
+    private var expected: UInt64?
+    private let contents = LogContents()
+
+    init(_ logs: [LogInput], options: SalvageOptions) {
+        self.options = options
+        for log in logs {
+            for unit in log.units { items.append((log.number, log.name, unit)) }
+        }
+        following = Array(repeating: nil, count: items.count)
+        var next: UInt64?
+        for index in items.indices.reversed() {
+            following[index] = next
+            if case .record(let record) = items[index].unit, let header = BatchScanner.header(of: record.front) {
+                next = header.sequence
+            }
+        }
+    }
+
+    /// - Parameter report: gets what is damaged.
+    mutating func run(_ report: inout SalvageReport) -> LogContents {
+        for index in items.indices {
+            switch items[index].unit {
+            case .lost(let hole): lose(hole, at: index, part: .logRecord, &report)
+            case .record(let record): read(record, at: index, &report)
+            }
+        }
+        contents.sort()
+        return contents
+    }
+
+    private mutating func read(_ record: LogRecord, at index: Int, _ report: inout SalvageReport) {
+        guard let header = BatchScanner.header(of: record.front) else {
+            return lose(Self.hole(of: record, "the record's beginning is missing"), at: index, &report)
+        }
+        if let expected, header.sequence < expected {
+            return lose(Self.hole(of: record, "the record is out of order"), at: index, &report)
+        }
+        if let expected, header.sequence > expected {
+            let hole = LogHole(
+                offset: record.offset, byteCount: 0, reason: "records are missing before this one", claim: nil,
+                payloadCount: nil, isTorn: false)
+            note(hole, at: index, range: .everything, upTo: header.sequence - 1, &report)
+        }
+        if record.isWhole {
+            readWhole(record, header, at: index, &report)
+        } else {
+            readPart(record, header, at: index, &report)
+        }
+    }
+
+    private mutating func readWhole(
+        _ record: LogRecord, _ header: BatchScanner.Header, at index: Int, _ report: inout SalvageReport
+    ) {
+        var scanner = BatchScanner(record.front, from: BatchScanner.headerBytes)
+        var count: UInt64 = 0
+        while count < header.count, scanner.next() != nil { count += 1 }
+        guard count == header.count, scanner.isAtEnd else {
+            return lose(Self.hole(of: record, "the record is no batch"), at: index, &report)
+        }
+        scanner = BatchScanner(record.front, from: BatchScanner.headerBytes)
+        add(entries: scanner, from: header.sequence, record, at: index)
+        expected = header.next
+    }
+
+    private func add(entries scanner: BatchScanner, from sequence: UInt64, _ record: LogRecord, at index: Int) {
+        var scanner = scanner
+        var sequence = sequence
+        contents.keep(record.memory)
+        while let entry = scanner.next() {
+            if !isIgnored(entry.key) { contents.add(entry, sequence: sequence, log: items[index].log) }
+            sequence += 1
+        }
+    }
+
+    private func isIgnored(_ key: UnsafeRawBufferPointer) -> Bool {
+        key.first.map { options.ignoredFirstBytes.contains($0) } ?? false
+    }
+
+    // MARK: What is missing
+
+    /// Of a record that misses a part: gives what is before and behind it, and says between which keys something is
+    /// lost.
+    private mutating func readPart(
+        _ record: LogRecord, _ header: BatchScanner.Header, at index: Int, _ report: inout SalvageReport
+    ) {
+        var part = BatchPart(record, header, ignored: options.ignoredFirstBytes)
+        guard part.readFront() else {
+            return lose(Self.hole(of: record, "the record is no batch"), at: index, &report)
+        }
+        add(
+            entries: BatchScanner(part.frontEntries, from: BatchScanner.headerBytes), from: header.sequence, record,
+            at: index)
+        let next = following[index].flatMap { $0 >= header.sequence ? $0 : nil }
+        let isAlone = next == header.next || next == nil && following[index] == nil && part.claimsToBeAlone
+        var range = KeyRange.everything
+        if isAlone, options.batchesAreSorted, part.isSorted {
+            part.readTail()
+            range = part.lostRange
+            if let start = part.tailStart {
+                add(
+                    entries: BatchScanner(record.tail, from: start.offset), from: header.next - start.count, record,
+                    at: index)
+            }
+        }
+        let upTo = isAlone ? header.next - 1 : next.map { $0 - 1 } ?? UInt64.max
+        note(Self.hole(of: record, nil), at: index, range: range, upTo: upTo, &report)
+        expected = max(header.next, isAlone ? 0 : next ?? 0)
+    }
+
+    /// Something of which not even a beginning can be read: it may have concerned every key, unless no sequence is
+    /// missing.
+    private mutating func lose(
+        _ hole: LogHole, at index: Int, part: SalvageDamage.Part = .logRecord, _ report: inout SalvageReport
+    ) {
+        let next = following[index]
+        if let next, let expected, next >= expected {
+            note(hole, at: index, range: next == expected ? nil : .everything, upTo: next &- 1, part: part, &report)
+            self.expected = next
+        } else {
+            // What comes next is unknown, or not to be relied on.
+            let isFirst = expected == nil
+            let upTo = isFirst ? next.map { $0 &- 1 } ?? UInt64.max : UInt64.max
+            note(hole, at: index, range: .everything, upTo: upTo, part: part, &report)
+            if isFirst { expected = next }
+        }
+    }
+
+    private func note(
+        _ hole: LogHole, at index: Int, range: KeyRange?, upTo last: UInt64, part: SalvageDamage.Part = .logRecord,
+        _ report: inout SalvageReport
+    ) {
+        let range = range?.trimmed(without: options.ignoredFirstBytes)
+        report.add(
+            SalvageDamage(
+                part: part, file: items[index].name, offset: hole.offset, byteCount: hole.byteCount,
+                reason: hole.reason, range: range))
+        if let range { contents.add(Gap(range: range, hidden: .sequences(upTo: last))) }
+    }
+
+    /// What is missing of a record, from the first missing byte to the last; all of it where there is another reason.
+    private static func hole(of record: LogRecord, _ reason: String?) -> LogHole {
+        guard let first = record.holes.first?.hole, let last = record.holes.last?.hole else {
+            return LogHole(
+                offset: record.offset, byteCount: record.memory.count, reason: reason ?? "the record has no end",
+                claim: nil, payloadCount: nil, isTorn: false)
+        }
+        return LogHole(
+            offset: first.offset, byteCount: last.end - first.offset, reason: reason ?? first.reason, claim: nil,
+            payloadCount: nil, isTorn: false)
+    }
+}

@@ -1,0 +1,38 @@
+/// What a source meets on its way.
+protocol SalvageSink: AnyObject {
+    /// Something of a table cannot be read. Told before any key of the range is given by the source.
+    func lost(_ damage: SalvageDamage, _ gap: Gap?)
+}
+
+/// Versions of keys in the order of keys, and of sequences descending for one key.
+protocol MergeSource: AnyObject {
+    /// Where it is: the key of its version; or, while it is not loaded, a key before which nothing will come any more.
+    var position: UnsafeRawBufferPointer { get }
+    /// Whether it is at a version. If it is not, `step` has to be called.
+    var isLoaded: Bool { get }
+    var isAtEnd: Bool { get }
+    var sequence: UInt64 { get }
+    /// nil: removed.
+    var value: UnsafeRawBufferPointer? { get }
+    var origin: Origin { get }
+    /// Reads what is next if it is not loaded, otherwise goes to what follows.
+    func step() throws(SalvageError)
+}
+
+/// What the logs have.
+final class LogSource: MergeSource {
+    private let contents: LogContents
+    private var index = 0
+    private let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
+
+    init(_ contents: LogContents) { self.contents = contents }
+
+    var isAtEnd: Bool { index == contents.versions.count }
+    var isLoaded: Bool { !isAtEnd }
+    var position: UnsafeRawBufferPointer { isAtEnd ? nothing : contents.versions[index].key }
+    var sequence: UInt64 { isAtEnd ? 0 : contents.versions[index].sequence }
+    var value: UnsafeRawBufferPointer? { isAtEnd ? nil : contents.versions[index].value }
+    var origin: Origin { .log(number: isAtEnd ? 0 : contents.versions[index].log) }
+
+    func step() { if !isAtEnd { index += 1 } }
+}

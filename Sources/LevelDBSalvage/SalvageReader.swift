@@ -1,0 +1,187 @@
+/// Reads what can be read of a LevelDB directory, file by file, without opening it as a database: the newest state of
+/// every key, in the order of the keys, and where the newest state of keys may be lost.
+///
+/// - Never an older value, never a removed key: a key of which something newer than what was read may be lost is not
+///   given, and lies in ``SalvageReport/lost``. Only where ``SalvageReport/isComplete`` is false may removed keys
+///   come back.
+/// - Changes nothing. Nobody may write meanwhile: close the database before.
+/// - Keeps the logs in memory, of each table its index while it is read, and one block of each table that overlaps
+///   the key.
+///
+/// Reads files: not for a thread that must not block. Single owner.
+package final class SalvageReader {
+    private let options: SalvageOptions
+    private let files: SalvageFiles
+    private let sink = Sink()
+    private var heap = SourceHeap()
+    /// Of what the logs miss, by the first key; those up to `gapIndex` were met.
+    private var logGaps: [Gap] = []
+    private var gapIndex = 0
+    /// The key that was given last.
+    private let lastKey: Memory
+    private var hasKey = false
+    private var best: (any MergeSource)?
+
+    /// Reads the names, CURRENT, the manifest and the logs. Throws what the system says, and `.unsupported` for a
+    /// database with another order of keys; what is damaged is reported.
+    package init(path: String, options: SalvageOptions = SalvageOptions()) throws(SalvageError) {
+        self.options = options
+        files = SalvageFiles(path: path, readErrorsAreDamage: options.readErrorsAreDamage)
+        lastKey = try Memory(count: 0, path: path)
+        let names = FileNames(try files.names())
+        let plan = try SalvagePlan(files, names, &sink.report)
+        let contents = try readLogs(plan, names)
+        logGaps = contents.gaps
+        for gap in logGaps { sink.lostRanges.add(gap.range) }
+        if !contents.versions.isEmpty { heap.add(LogSource(contents)) }
+        for run in try TableRuns.make(of: plan.tables, files: files, options: options) {
+            heap.add(try TableRun(run, files: files, options: options, sink: sink))
+        }
+    }
+
+    // MARK: What was found
+
+    /// The current key. Valid until the next call of ``next()``, as long as the reader lives.
+    package var key: UnsafeRawBufferPointer { lastKey.bytes }
+
+    /// Its value; nil: it is proven to be removed, in a range in which others are lost. Valid as ``key``.
+    package var value: UnsafeRawBufferPointer? { best?.value }
+
+    /// LevelDB's sequence of this state.
+    package var sequence: UInt64 { best?.sequence ?? 0 }
+
+    /// What was found so far. Complete when ``next()`` has given false. O(number of lost ranges).
+    package var report: SalvageReport {
+        var report = sink.report
+        report.lost = sink.lostRanges.ranges()
+        return report
+    }
+
+    // MARK: Moving
+
+    /// Goes to the next key; false at the end. After an error the reader is of no more use.
+    package func next() throws(SalvageError) -> Bool {
+        while let newest = try nextKey() {
+            if let first = lastKey.bytes.first, options.ignoredFirstBytes.contains(first) { continue }
+            let isLost = meetGaps()
+            if isLost, isHidden() {
+                sink.report.withheld += 1
+                continue
+            }
+            if newest.value != nil {
+                sink.report.entries += 1
+            } else if isLost {
+                sink.report.removals += 1
+            } else {
+                continue
+            }
+            best = newest
+            return true
+        }
+        best = nil
+        return false
+    }
+
+    /// Goes to the next key of any source; nil at the end. The source that has its newest version.
+    private func nextKey() throws(SalvageError) -> (any MergeSource)? {
+        best = nil
+        while let top = heap.top {
+            if top.isLoaded {
+                guard hasKey, compare(top.position, lastKey.bytes) == 0 else { break }
+            }
+            try top.step()
+            heap.fix()
+        }
+        guard let top = heap.top else { return nil }
+        lastKey.truncate(to: 0)
+        try lastKey.append(top.position, path: files.path)
+        hasKey = true
+        var newest = top
+        heap.forEachAtTop(lastKey.bytes) { if $0.sequence > newest.sequence { newest = $0 } }
+        return newest
+    }
+
+    // MARK: Gaps
+
+    /// Takes up the gaps that begin before or at the current key, and leaves those behind. Whether one has the key.
+    private func meetGaps() -> Bool {
+        while gapIndex < logGaps.count, isAtOrBehind(logGaps[gapIndex].range.lower) {
+            sink.gaps.append(logGaps[gapIndex])
+            gapIndex += 1
+        }
+        guard !sink.gaps.isEmpty else { return false }
+        sink.gaps.removeAll { gap in gap.range.upper.map(isAtOrBehind) ?? false }
+        return sink.gaps.contains { isAtOrBehind($0.range.lower) }
+    }
+
+    private func isAtOrBehind(_ key: [UInt8]) -> Bool { key.withUnsafeBytes { compare(lastKey.bytes, $0) >= 0 } }
+
+    /// Whether something newer than all versions of the current key that are read may be lost. It is enough that one
+    /// version is newer than what is lost: the newest is then too.
+    private func isHidden() -> Bool {
+        sink.gaps.contains { gap in
+            guard isAtOrBehind(gap.range.lower) else { return false }
+            let isLowerKey = gap.range.lower.withUnsafeBytes { compare($0, lastKey.bytes) == 0 }
+            var isHidden = true
+            heap.forEachAtTop(lastKey.bytes) { source in
+                if gap.isOlder(than: source.sequence, from: source.origin, isLowerKey: isLowerKey) { isHidden = false }
+            }
+            return isHidden
+        }
+    }
+
+    // MARK: Logs
+
+    private func readLogs(_ plan: SalvagePlan, _ names: FileNames) throws(SalvageError) -> LogContents {
+        var logs: [LogInput] = []
+        var kept = 0
+        let numbers = wantedLogs(plan)
+        for number in numbers {
+            let name = names.logs[number] ?? (number == 0 ? "*.log" : "\(FileNames.padded(number)).log")
+            guard names.logs[number] != nil, case .file(let byteCount) = try files.look(at: name) else {
+                let hole = LogHole(
+                    offset: 0, byteCount: options.syncedLogBytes[number] ?? 0, reason: "the log is missing", claim: nil,
+                    payloadCount: nil, isTorn: false)
+                logs.append(LogInput(number: number, name: name, units: [.lost(hole)]))
+                continue
+            }
+            let pieces = LogPieces(files: files, name: name, byteCount: byteCount)
+            let (units, count) = try LogAssembler.units(of: pieces, byteCountMax: options.logBytesMax - kept)
+            kept += count
+            let synced = options.syncedLogBytes[number]
+            let tail = LogTail.cut(units, byteCount: byteCount, synced: synced, isNewest: number == numbers.last)
+            if let place = tail.at { sink.report.notes.append("\(name) counts up to byte \(place) of \(byteCount)") }
+            logs.append(LogInput(number: number, name: name, units: tail.units))
+        }
+        var salvage = LogSalvage(logs, options: options)
+        return salvage.run(&sink.report)
+    }
+
+    /// Those that are there and count, and those that have to be there; oldest first.
+    private func wantedLogs(_ plan: SalvagePlan) -> [UInt64] {
+        var wanted = Set(plan.logs)
+        // What was synced must be there, unless it may be in a table already: then there is a later log.
+        let least = plan.requiredLog ?? plan.logs.last.map { $0 &+ 1 } ?? 0
+        for (number, count) in options.syncedLogBytes where count > 0 && number >= least { wanted.insert(number) }
+        if let required = plan.requiredLog, options.syncedLogBytes[required] != 0 {
+            // Where any would do, one that was synced does.
+            if required > 0 || wanted.isEmpty { wanted.insert(required) }
+        }
+        return wanted.sorted()
+    }
+
+    /// What the tables' sources tell.
+    private final class Sink: SalvageSink {
+        var report = SalvageReport()
+        var lostRanges = LostRanges()
+        /// Those that the current key has come to and not yet left.
+        var gaps: [Gap] = []
+
+        func lost(_ damage: SalvageDamage, _ gap: Gap?) {
+            report.add(damage)
+            guard let gap else { return }
+            gaps.append(gap)
+            lostRanges.add(gap.range)
+        }
+    }
+}

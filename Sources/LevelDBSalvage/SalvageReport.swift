@@ -1,0 +1,66 @@
+/// One part of a file that cannot be read.
+package struct SalvageDamage: Hashable, Sendable {
+    package enum Part: String, Hashable, Sendable {
+        case dataBlock = "data block"
+        case index = "index"
+        case footer = "footer"
+        case filter = "filter"
+        case table = "table"
+        case logRecord = "record"
+        case log = "log"
+        case manifest = "manifest"
+        case current = "CURRENT"
+    }
+
+    package let part: Part
+    /// The file's name, without the directory.
+    package let file: String
+    package let offset: Int
+    /// As far as known; 0 for what is missing.
+    package let byteCount: Int
+    package let reason: String
+    /// The keys whose newest state may have stood there. nil: nothing is lost by it.
+    package let range: KeyRange?
+}
+
+extension SalvageDamage: CustomStringConvertible {
+    package var description: String {
+        "\(file): \(part.rawValue) at \(offset), \(byteCount) bytes: \(reason): "
+            + (range.map { "lost: \($0)" } ?? "nothing is lost")
+    }
+}
+
+/// What was given and what could not be read. Complete when ``SalvageReader/next()`` has given false.
+package struct SalvageReport: Sendable {
+    /// Keys that were given with a value.
+    package internal(set) var entries = 0
+    /// Keys in lost ranges that were given as proven to be removed.
+    package internal(set) var removals = 0
+    /// Keys that were found and not given, because something newer may be lost. They are in ``lost``.
+    package internal(set) var withheld = 0
+    /// Where the newest state of keys may be lost: ascending and disjoint. A key in here that was given is right all
+    /// the same.
+    package internal(set) var lost: [KeyRange] = []
+    /// In the order in which it was met; the first ``damagesMax``.
+    package internal(set) var damages: [SalvageDamage] = []
+    /// All of them.
+    package internal(set) var damageCount = 0
+    /// Of files, as far as known.
+    package internal(set) var bytesLost = 0
+    /// False where nothing says for sure which files count. Then removed keys may have come back, and files may be
+    /// missing without anybody knowing, so that older values are taken for the newest; ``notes`` says why.
+    package internal(set) var isComplete = true
+    /// What is worth knowing and no damage: which manifest was used, which log ends within a record.
+    package internal(set) var notes: [String] = []
+
+    package static let damagesMax = 10_000
+
+    /// Whether everything that was ever stored was given.
+    package var isUndamaged: Bool { damageCount == 0 && lost.isEmpty && isComplete }
+
+    mutating func add(_ damage: SalvageDamage) {
+        damageCount += 1
+        bytesLost += damage.byteCount
+        if damages.count < Self.damagesMax { damages.append(damage) }
+    }
+}

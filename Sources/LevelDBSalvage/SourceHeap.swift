@@ -1,0 +1,51 @@
+/// Sources by where they are: the first one on top. Of several at one key those come first that are not loaded.
+struct SourceHeap {
+    private var sources: [any MergeSource] = []
+
+    var top: (any MergeSource)? { sources.first }
+
+    mutating func add(_ source: any MergeSource) {
+        sources.append(source)
+        var child = sources.count - 1
+        while child > 0, Self.isBefore(sources[child], sources[(child - 1) / 2]) {
+            sources.swapAt(child, (child - 1) / 2)
+            child = (child - 1) / 2
+        }
+    }
+
+    /// To be called when the top has moved.
+    mutating func fix() {
+        guard let top = sources.first else { return }
+        if top.isAtEnd {
+            sources[0] = sources[sources.count - 1]
+            sources.removeLast()
+        }
+        var parent = 0
+        while true {
+            var first = parent
+            for child in [2 * parent + 1, 2 * parent + 2] where child < sources.count {
+                if Self.isBefore(sources[child], sources[first]) { first = child }
+            }
+            if first == parent { return }
+            sources.swapAt(first, parent)
+            parent = first
+        }
+    }
+
+    /// All that are at this key, which is the top's: they are at the top, without others in between.
+    func forEachAtTop(_ key: UnsafeRawBufferPointer, _ body: (any MergeSource) -> Void) {
+        visit(0, key, body)
+    }
+
+    private func visit(_ index: Int, _ key: UnsafeRawBufferPointer, _ body: (any MergeSource) -> Void) {
+        guard index < sources.count, compare(sources[index].position, key) == 0 else { return }
+        body(sources[index])
+        visit(2 * index + 1, key, body)
+        visit(2 * index + 2, key, body)
+    }
+
+    private static func isBefore(_ left: any MergeSource, _ right: any MergeSource) -> Bool {
+        let order = compare(left.position, right.position)
+        return order != 0 ? order < 0 : !left.isLoaded && right.isLoaded
+    }
+}

@@ -1,0 +1,234 @@
+/// Tables that do not overlap, one after the other, block by block. A block is read when the merge has come to it.
+final class TableRun: MergeSource {
+    private let files: SalvageFiles
+    private let options: SalvageOptions
+    private let tables: [TableReference]
+    private unowned let sink: any SalvageSink
+
+    private var tableIndex = 0
+    /// Of the table at `tableIndex`, once it is open.
+    private var open: Open?
+    /// Of the block that is being gone over.
+    private var block: BlockCursor?
+    /// The user's part of the key at which the source is.
+    private let place: Memory
+
+    private(set) var sequence: UInt64 = 0
+    private(set) var isLoaded = false
+    private var isRemoval = false
+
+    private struct Open {
+        let file: TableFile
+        /// At the entry of the block that is next or is gone over.
+        var index: BlockCursor
+        /// The internal key behind which that block begins; nil for the first.
+        var former: [UInt8]?
+    }
+
+    init(_ tables: [TableReference], files: SalvageFiles, options: SalvageOptions, sink: any SalvageSink)
+        throws(SalvageError)
+    {
+        self.tables = tables
+        self.files = files
+        self.options = options
+        self.sink = sink
+        place = try Memory(count: 0, path: files.path)
+        try enter()
+    }
+
+    var isAtEnd: Bool { tableIndex == tables.count }
+    var position: UnsafeRawBufferPointer { place.bytes }
+    var origin: Origin { isAtEnd ? .log(number: 0) : tables[tableIndex].origin }
+    var value: UnsafeRawBufferPointer? { isRemoval ? nil : block?.value }
+
+    func step() throws(SalvageError) {
+        guard !isAtEnd else { return }
+        if block != nil {
+            try nextEntry()
+        } else if open != nil {
+            try readBlock()
+        } else {
+            try openTable()
+        }
+    }
+
+    // MARK: Tables
+
+    /// Stands before the table at `tableIndex`, if there is one.
+    private func enter() throws(SalvageError) {
+        block = nil
+        open = nil
+        isLoaded = false
+        guard !isAtEnd else { return }
+        try move(to: tables[tableIndex].range.lower)
+    }
+
+    private func leaveTable() throws(SalvageError) {
+        tableIndex += 1
+        try enter()
+    }
+
+    private func move(to userKey: [UInt8]) throws(SalvageError) {
+        place.truncate(to: 0)
+        // withUnsafeBytes does not pass the type of the error on.
+        let outcome = userKey.withUnsafeBytes { bytes in
+            Result { () throws(SalvageError) in try place.append(bytes, path: files.path) }
+        }
+        try outcome.get()
+    }
+
+    private func openTable() throws(SalvageError) {
+        let table = tables[tableIndex]
+        switch try TableFile.open(table, files: files, options: options) {
+        case .bad(let part, let offset, let byteCount, let reason):
+            try loseTable(part, offset: offset, byteCount: byteCount, reason)
+        case .table(let file):
+            if let damage = file.filterDamage { sink.lost(damage, nil) }
+            // Another table under this one's name.
+            if let largest = table.largest, !Self.reaches(file.last, largest) {
+                return try loseTable(.table, offset: 0, byteCount: table.byteCount, "it is another table")
+            }
+            guard let index = try BlockCursor(file.index, path: files.path) else { return try leaveTable() }
+            open = Open(file: file, index: index, former: nil)
+            try nextBlock()
+        }
+    }
+
+    private static func reaches(_ last: [UInt8]?, _ largest: [UInt8]) -> Bool {
+        guard let last else { return false }
+        return last.withUnsafeBytes { last in
+            largest.withUnsafeBytes { largest in
+                guard let last = InternalKey(last), let largest = InternalKey(largest) else { return false }
+                return !InternalKey.isLess(last, largest)
+            }
+        }
+    }
+
+    private func loseTable(_ part: SalvageDamage.Part, offset: Int, byteCount: Int, _ reason: String)
+        throws(SalvageError)
+    {
+        let table = tables[tableIndex]
+        let range = table.range.trimmed(without: options.ignoredFirstBytes)
+        let damage = SalvageDamage(
+            part: part, file: table.name, offset: offset, byteCount: byteCount, reason: reason, range: range)
+        sink.lost(damage, range.map { gap($0, lowerSequence: smallestSequence(table)) })
+        try leaveTable()
+    }
+
+    private func smallestSequence(_ table: TableReference) -> UInt64? {
+        table.smallest?.withUnsafeBytes { InternalKey($0)?.sequence }
+    }
+
+    private func gap(_ range: KeyRange, lowerSequence: UInt64?) -> Gap {
+        let table = tables[tableIndex]
+        // Only where the range still begins with that key.
+        let isLower = range.lower == table.range.lower
+        return Gap(
+            range: range, hidden: .table(number: table.number, level: table.level),
+            lowerSequence: isLower ? lowerSequence : nil)
+    }
+
+    // MARK: Blocks
+
+    /// Goes to the next block's entry in the index. The source stands behind the former block's keys.
+    private func nextBlock() throws(SalvageError) {
+        block = nil
+        isLoaded = false
+        guard open != nil else { return }
+        // The index was gone over before: it has no malformed entries.
+        guard case .entry? = try open?.index.next(path: files.path) else { return try leaveTable() }
+    }
+
+    private func leaveBlock() throws(SalvageError) {
+        guard let key = open?.index.key else { return }
+        let former = Array(key.bytes)
+        open?.former = former
+        try move(to: Array(former.dropLast(8)))
+        try nextBlock()
+    }
+
+    private func readBlock() throws(SalvageError) {
+        guard let open else { return }
+        var scanner = Scanner(open.index.value)
+        guard let handle = BlockHandle(&scanner) else { return try leaveBlock() }
+        if isIgnored(open) { return try leaveBlock() }
+        switch try open.file.blocks.read(handle) {
+        case .bad(let reason): try loseBlock(handle, reason)
+        case .block(let memory):
+            guard let cursor = try BlockCursor(memory, path: files.path) else {
+                return try loseBlock(handle, "it is no block")
+            }
+            block = cursor
+            try nextEntry()
+        }
+    }
+
+    /// Whether all keys of the block begin with a byte that is ignored.
+    private func isIgnored(_ open: Open) -> Bool {
+        guard let first = (open.former ?? tables[tableIndex].smallest)?.dropLast(8).first else { return false }
+        return options.ignoredFirstBytes.contains(first) && open.index.key.bytes.dropLast(8).first == first
+    }
+
+    /// The keys that the current block may have, behind `key` if that was read.
+    private func loseBlock(_ handle: BlockHandle, _ reason: String, behind key: [UInt8]? = nil) throws(SalvageError) {
+        guard let open else { return }
+        let table = tables[tableIndex]
+        var range = table.range
+        if let former = key ?? open.former.map({ Array($0.dropLast(8)) }) { range.lower = KeyRange.successor(former) }
+        let upper = KeyRange.successor(Array(open.index.key.bytes.dropLast(8)))
+        // The last block's entry in the index may be beyond the table's last key.
+        if range.upper.map({ KeyRange.isLess(upper, $0) }) ?? true { range.upper = upper }
+        let trimmed = range.trimmed(without: options.ignoredFirstBytes)
+        let damage = SalvageDamage(
+            part: .dataBlock, file: table.name, offset: handle.offset,
+            byteCount: handle.byteCount + BlockHandle.trailerBytes, reason: reason, range: trimmed)
+        sink.lost(damage, trimmed.map { gap($0, lowerSequence: key == nil ? smallestSequence(table) : nil) })
+        try leaveBlock()
+    }
+
+    // MARK: Entries
+
+    private func nextEntry() throws(SalvageError) {
+        guard let open, var cursor = block else { return }
+        let step = try cursor.next(path: files.path)
+        block = cursor
+        let isFirst = !isLoaded
+        if case .end = step { return try leaveBlock() }
+        guard case .entry = step, let key = InternalKey(cursor.key.bytes), key.kind <= InternalKey.value,
+            isInOrder(key, open, isFirst: isFirst)
+        else {
+            var scanner = Scanner(open.index.value)
+            guard let handle = BlockHandle(&scanner) else { return try leaveBlock() }
+            if isFirst, open.former == nil, let smallest = tables[tableIndex].smallest, case .entry = step,
+                smallest != Array(cursor.key.bytes)
+            {
+                let byteCount = tables[tableIndex].byteCount
+                return try loseTable(.table, offset: 0, byteCount: byteCount, "it is another table")
+            }
+            return try loseBlock(handle, "its keys are out of order", behind: isFirst ? nil : Array(place.bytes))
+        }
+        place.truncate(to: 0)
+        try place.append(key.userKey, path: files.path)
+        sequence = key.sequence
+        isRemoval = key.kind == InternalKey.removal
+        isLoaded = true
+    }
+
+    /// Whether the key is behind the one before it, within what the index says of the block, and the first of the
+    /// table what the manifest says.
+    private func isInOrder(_ key: InternalKey, _ open: Open, isFirst: Bool) -> Bool {
+        guard let last = InternalKey(open.index.key.bytes), !InternalKey.isLess(last, key) else { return false }
+        if !isFirst {
+            let order = compare(place.bytes, key.userKey)
+            return order < 0 || order == 0 && key.sequence < sequence
+        }
+        guard let former = open.former else {
+            guard let smallest = tables[tableIndex].smallest else { return true }
+            return smallest.withUnsafeBytes {
+                InternalKey($0).map { !InternalKey.isLess(key, $0) && !InternalKey.isLess($0, key) }
+            }
+                ?? false
+        }
+        return former.withUnsafeBytes { InternalKey($0).map { InternalKey.isLess($0, key) } } ?? false
+    }
+}

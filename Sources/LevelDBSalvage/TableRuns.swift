@@ -1,0 +1,41 @@
+/// Deals tables out into runs in which no two overlap, as few as can be: each run has one block in memory.
+enum TableRuns {
+    static func make(of tables: [TableReference], files: SalvageFiles, options: SalvageOptions)
+        throws(SalvageError) -> [[TableReference]]
+    {
+        var known: [TableReference] = []
+        for table in tables { known.append(try probed(table, files, options)) }
+        known.sort { left, right in
+            let (first, second) = (left.range.lower, right.range.lower)
+            return first != second ? KeyRange.isLess(first, second) : left.number < right.number
+        }
+        var runs: [[TableReference]] = []
+        for table in known {
+            let place = runs.firstIndex { run in
+                guard let upper = run.last?.range.upper else { return false }
+                return !KeyRange.isLess(table.range.lower, upper)
+            }
+            if let place { runs[place].append(table) } else { runs.append([table]) }
+        }
+        return runs
+    }
+
+    /// With its range, where no manifest tells: the last key is the index's, the first one that of the first block.
+    private static func probed(_ table: TableReference, _ files: SalvageFiles, _ options: SalvageOptions)
+        throws(SalvageError) -> TableReference
+    {
+        guard table.level == nil, case .table(let file) = try TableFile.open(table, files: files, options: options),
+            let last = file.last, var index = try BlockCursor(file.index, path: files.path),
+            case .entry = try index.next(path: files.path)
+        else { return table }
+        var probed = table
+        probed.largest = last
+        var scanner = Scanner(index.value)
+        guard let handle = BlockHandle(&scanner), case .block(let block) = try file.blocks.read(handle),
+            var cursor = try BlockCursor(block, path: files.path), case .entry = try cursor.next(path: files.path),
+            InternalKey(cursor.key.bytes) != nil
+        else { return probed }
+        probed.smallest = Array(cursor.key.bytes)
+        return probed
+    }
+}
