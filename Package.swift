@@ -52,7 +52,7 @@ let package = Package(
         .target(name: "LarderVocabulary", swiftSettings: settings),
         .target(name: "Threading", swiftSettings: settings),
         .target(
-            name: "LevelDB", dependencies: ["CLevelDB", "Threading"],
+            name: "LevelDB", dependencies: ["CCRC32C", "CLevelDB", "Threading"],
             swiftSettings: settings, linkerSettings: homebrewLink),
         .target(
             name: "LevelDBSalvage", dependencies: ["CCRC32C", "CSnappy"],

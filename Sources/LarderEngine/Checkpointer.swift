@@ -173,6 +173,7 @@ final class Checkpointer: @unchecked Sendable {
                 try keeper.sync(behind: cut)
                 for pass in passes { try pass.noteNewest() }
             }
+            try noteSynced()
             if !metBusy, !isAnyBusy { hasEnded = try keeper.finish(cut) }
         } catch {
             for pass in passes { pass.abandon() }
@@ -185,6 +186,20 @@ final class Checkpointer: @unchecked Sendable {
         }
         for pass in passes { pass.finish() }
         return true
+    }
+
+    /// Notes how much of each LevelDB is synced: with the segments goes what could take its place.
+    private func noteSynced() throws(LarderError) {
+        for database in table.all {
+            guard let store = database.durableState.store else { continue }
+            do throws(LarderError) {
+                try store.noteSynced()
+            } catch {
+                // Purged or deleted meanwhile: nobody needs it any more.
+                guard store.ending == .none else { continue }
+                throw error
+            }
+        }
     }
 
     /// Opens the databases that nobody has used since a start with a journal, once: with its segments goes the knowledge of
@@ -255,6 +270,13 @@ final class Checkpointer: @unchecked Sendable {
             // What is decided may end with a change of a whole database, which the journal does not have.
             let sequence = min(pipeline.lastDecided, keeper.lastAppended)
             guard let pass = try pass(database, upTo: sequence) else { return metBusy ? nil : PurgeReport() }
+            do throws(LarderError) {
+                // What is clean need not be in the journal nor in memory: it must be where nobody takes it for torn.
+                try pass.store.noteSynced()
+            } catch {
+                pass.abandon()
+                throw error
+            }
             pass.finish()
             return pass.expired
         }

@@ -287,9 +287,9 @@ extension Database {
         batch.put(Metadata.formatKey, [Metadata.formatVersion])
         do throws(LarderError) {
             try store.write(batch, sync: true)
+            // Syncs the directory too: LevelDB does not sync the name CURRENT, without which the epoch would count as damaged.
+            try store.noteSynced()
             try wrapFileErrors("create") { () throws(FileError) in
-                // LevelDB does not sync the name CURRENT, without which the epoch would count as damaged.
-                try FileSystem.syncDirectory(path)
                 try FileSystem.syncDirectory(parent)
             }
         } catch {

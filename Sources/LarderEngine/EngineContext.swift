@@ -54,7 +54,8 @@ final class EngineContext: Sendable {
         var result = LevelDB.Options()
         result.createIfMissing = create
         result.errorIfExists = create
-        result.paranoidChecks = options.paranoidChecks
+        // Without it LevelDB passes over whatever is wrong with its log, and merges tables without looking at checksums.
+        result.paranoidChecks = true
         result.compression = options.compression ? .snappy : .none
         result.bloomBitsPerKey = options.bloomBitsPerKey
         result.blockCache = blockCache

@@ -55,8 +55,6 @@ package struct EngineOptions: Sendable {
     package var blockBytes = 4096
     /// Files kept open, per database.
     package var openFilesMax = 1000
-    /// Whether LevelDB checks everything it reads at open and compaction, and stops at the first fault.
-    package var paranoidChecks = false
 
     /// Told of what an operator wants to know, from any thread.
     package var onEvent: @Sendable (EngineEvent) -> Void = { _ in }

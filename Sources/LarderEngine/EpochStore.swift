@@ -18,8 +18,8 @@ protocol StoreChild: AnyObject, Sendable {
 /// - Children (snapshots, cursors) are invalidated before the LevelDB beneath them goes away.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: `handle` is guarded by `gate`; `children`, `failure`, `damage` and
-/// `lastCount` by `stateLock`; the rest is constant or atomic. Lock order: `writeLock`, `gate`,
-/// `stateLock`.
+/// `lastCount` by `stateLock`; the rest is constant or atomic. Lock order: `noteLock`,
+/// `writeLock`, `gate`, `stateLock`.
 final class EpochStore: @unchecked Sendable {
     /// Why a store is no longer the database's current one.
     enum Ending: UInt8 { case none, purged, deleted, setAside, closed }
@@ -42,6 +42,9 @@ final class EpochStore: @unchecked Sendable {
     private let failed = Atomic<Bool>(false)
     private let writes = Atomic<UInt64>(0)
     private var lastCount: (generation: UInt64, count: Int)?
+    private let noteLock = Lock()
+    /// The write generation at the last ``noteSynced(isReopened:)``; nil before the first. Guarded by `noteLock`.
+    private var noted: UInt64?
     /// Told when LevelDB reports corruption for the first time.
     let onDamage: @Sendable (EpochStore, LarderError) -> Void
 
@@ -55,10 +58,26 @@ final class EpochStore: @unchecked Sendable {
         self.databaseName = databaseName
         self.context = context
         self.onDamage = onDamage
-        do throws(LevelDBError) {
-            handle = try LevelDB.Database(path: path, options: context.levelDBOptions(create: create))
+        handle = try openHandle(create: create, "open")
+        do throws(LarderError) {
+            try noteSynced()
         } catch {
-            throw Self.convert(error, operation: "open", database: databaseName, key: nil)
+            try? handle?.close()
+            throw error
+        }
+    }
+
+    /// Lets LevelDB at the files, after looking at what it would pass over.
+    private func openHandle(create: Bool, _ operation: String) throws(LarderError) -> LevelDB.Database {
+        do {
+            if !create { try EpochInspection.prepare(path) }
+            return try LevelDB.Database(path: path, options: context.levelDBOptions(create: create))
+        } catch let error as FilesDamage {
+            throw LarderError(.damaged, error.message, operation: operation, database: databaseName, underlying: error)
+        } catch let error as LevelDBError {
+            throw Self.convert(error, operation: operation, database: databaseName, key: nil)
+        } catch {
+            throw LarderError(.io, "\(error)", operation: operation, database: databaseName, underlying: error)
         }
     }
 
@@ -210,6 +229,7 @@ final class EpochStore: @unchecked Sendable {
         }
         do throws(LarderError) {
             try gate.withWriteLock { () throws(LarderError) in try reopen() }
+            try noteSynced(isReopened: true)
         } catch {
             note(error)
             throw error
@@ -224,11 +244,56 @@ final class EpochStore: @unchecked Sendable {
         invalidateChildren()
         do throws(LevelDBError) {
             try handle?.close()
-            handle = nil
-            handle = try LevelDB.Database(path: path, options: context.levelDBOptions(create: false))
         } catch {
             throw Self.convert(error, operation: "reopen", database: databaseName, key: nil)
         }
+        handle = nil
+        handle = try openHandle(create: false, "reopen")
+    }
+
+    // MARK: What is synced
+
+    /// Syncs what LevelDB's log and manifest have, and notes how much that is: before segments of the journal go that had it,
+    /// and before entries count as clean. Does nothing if nothing was written since the last time. See ``SyncedFiles``.
+    /// - Parameter isReopened: whatever was noted, and although the store still counts as suspended.
+    func noteSynced(isReopened: Bool = false) throws(LarderError) {
+        do {
+            try noteLock.withLock { try noteSyncedLocked(isReopened) }
+        } catch {
+            throw (error as? LarderError)
+                ?? LarderError(
+                    .io, "what is synced cannot be noted: \(error)", operation: "sync", database: databaseName,
+                    underlying: error)
+        }
+    }
+
+    private func noteSyncedLocked(_ isReopened: Bool) throws {
+        let generation = writeGeneration
+        guard isReopened || noted != generation else { return }
+        // No write is under way meanwhile, so that no log ends within a record.
+        let logs = try writeLock.withLock {
+            if !isReopened, let error = suspension("sync") { throw error }
+            return try FileSystem.list(path).filter { FileNames.logNumber($0) != nil }.map {
+                ($0, FileSystem.size(path + "/" + $0))
+            }
+        }
+        var synced: [UInt64: Int] = [:]
+        for (name, byteCount) in logs {
+            var length = 0
+            // One that is gone meanwhile is in a table, as the manifest says, which LevelDB has synced.
+            guard try FileSystem.sync(path + "/" + name, byteCount: &length) else { continue }
+            if let number = FileNames.logNumber(name) { synced[number] = byteCount }
+        }
+        guard let manifest = try ManifestScan.scan(directory: path) else {
+            throw LarderError(.damaged, "CURRENT is gone", operation: "sync", database: databaseName)
+        }
+        var length = 0
+        _ = try FileSystem.sync(path + "/MANIFEST-" + EpochInspection.padded(manifest.number), byteCount: &length)
+        let files = SyncedFiles(manifest: (manifest.number, manifest.log.goodBytes), logs: synced)
+        // Syncs the directory too: LevelDB does not when it begins a log.
+        let unsynced = try FileSystem.replace(path + "/" + SyncedFiles.name, with: Array(files.text.utf8))
+        if let unsynced { throw unsynced }
+        noted = generation
     }
 
     // MARK: The end

@@ -168,6 +168,34 @@ package enum FileSystem {
         guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: path, number: errno) }
     }
 
+    /// Cuts a file off, durably.
+    package static func truncate(_ path: String, to byteCount: Int) throws(FileError) {
+        let file = open(path, O_WRONLY | O_CLOEXEC)
+        guard file >= 0 else { throw FileError(operation: "open", path: path, number: errno) }
+        defer { close(file) }
+        guard ftruncate(file, off_t(byteCount)) == 0 else {
+            throw FileError(operation: "truncate", path: path, number: errno)
+        }
+        guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: path, number: errno) }
+    }
+
+    /// Syncs a file, whoever has written it.
+    /// - Parameter byteCount: set to its length before that; so much is on the disk then.
+    /// - Returns: false when there is no such file.
+    package static func sync(_ path: String, byteCount: inout Int) throws(FileError) -> Bool {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else {
+            if errno == ENOENT { return false }
+            throw FileError(operation: "open", path: path, number: errno)
+        }
+        defer { close(file) }
+        var status = stat()
+        guard fstat(file, &status) == 0 else { throw FileError(operation: "stat", path: path, number: errno) }
+        byteCount = Int(status.st_size)
+        guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: path, number: errno) }
+        return true
+    }
+
     package static func parent(_ path: String) -> String {
         guard let slash = path.lastIndex(of: "/") else { return "." }
         return slash == path.startIndex ? "/" : String(path[..<slash])

@@ -40,8 +40,11 @@ package struct PointerFile: Hashable, Sendable {
             unindexed \(isUnindexed ? 1 : 0)
 
             """
-        return body + "crc32c \(Self.hex(CRC32C.checksum(body.utf8)))\n"
+        return body + Self.checksumLine(of: body)
     }
+
+    /// The last line, for the lines before it.
+    static func checksumLine(of body: String) -> String { "crc32c \(hex(CRC32C.checksum(body.utf8)))\n" }
 
     package enum Defect: Error, Equatable {
         case newerFormat(Int)
