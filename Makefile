@@ -10,7 +10,7 @@
 #   make format       format the sources and check their style
 #   make docs         write the generated documentation anew
 #   make tsan asan    the tests under the thread and the address sanitizer
-#   make fuzz         the protocol codec under libFuzzer (FUZZ_SECONDS each)
+#   make fuzz         the protocol codec and the reader of damaged databases under libFuzzer (FUZZ_SECONDS each)
 #   make hostile      hostile clients at full size: ten thousand connections, values of 512 MiB, a million words
 #   make kill         hundreds of rounds of kill -9 under load (ROUNDS), the model test over many seeds (ROUNDS)
 
@@ -147,16 +147,23 @@ hostile: test-deps
 	$(SWIFT) build --build-tests
 	ulimit -n "$$(ulimit -Hn)"; LARDER_HOSTILE=1 $(SWIFT) test --skip-build --disable-xctest --filter Hostile
 
-# libFuzzer's inputs under AddressSanitizer, FUZZ_SECONDS for each of the two parsers.
-fuzz:
+# libFuzzer's inputs under AddressSanitizer, FUZZ_SECONDS for each of the parsers of the protocol and for the reader of damaged files.
+FUZZ_RUN = SWIFT_BACKTRACE=enable=no .build/fuzz/$$name -max_total_time=$(FUZZ_SECONDS) \
+  -artifact_prefix=.build/fuzz/$$name- -verbosity=0 -print_final_stats=1
+FUZZ_BUILD = swiftc -O -parse-as-library -swift-version 6 -package-name larder -sanitize=fuzzer,address -use-ld=lld
+
+fuzz: deps
 	@for name in Request Reply; do \
 	  mkdir -p .build/fuzz/$$name.corpus && \
-	  swiftc -O -parse-as-library -swift-version 6 -package-name larder -sanitize=fuzzer,address -use-ld=lld \
-	    Sources/RESP/*.swift Tests/Fuzz/$${name}Fuzz.swift -o .build/fuzz/$$name && \
-	  SWIFT_BACKTRACE=enable=no .build/fuzz/$$name -max_total_time=$(FUZZ_SECONDS) -max_len=4096 \
-	    -dict=Tests/Fuzz/resp.dict -artifact_prefix=.build/fuzz/$$name- -verbosity=0 -print_final_stats=1 \
-	    .build/fuzz/$$name.corpus || exit 1; \
+	  $(FUZZ_BUILD) Sources/RESP/*.swift Tests/Fuzz/$${name}Fuzz.swift -o .build/fuzz/$$name && \
+	  $(FUZZ_RUN) -max_len=4096 -dict=Tests/Fuzz/resp.dict .build/fuzz/$$name.corpus || exit 1; \
 	done
+	@name=Salvage; mkdir -p .build/fuzz/$$name.corpus && \
+	  clang -c -O2 -ISources/CCRC32C/include Sources/CCRC32C/crc32c.c -o .build/fuzz/crc32c.o && \
+	  echo 'module CCRC32C { header "$(CURDIR)/Sources/CCRC32C/include/ccrc32c.h" }' >.build/fuzz/module.modulemap && \
+	  $(FUZZ_BUILD) -I.build/fuzz -ISources/CSnappy Sources/LevelDBSalvage/*.swift Tests/Fuzz/SalvageFuzz.swift \
+	    .build/fuzz/crc32c.o -o .build/fuzz/$$name && \
+	  $(FUZZ_RUN) -max_len=16384 .build/fuzz/$$name.corpus
 
 clean:
 	rm -rf .build

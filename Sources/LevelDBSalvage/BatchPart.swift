@@ -42,6 +42,8 @@ struct BatchPart {
     /// end of a record.
     var claimsToBeAlone: Bool {
         guard let last = record.holes.last else { return false }
+        // The missing part is within one entry, as that entry's length says.
+        if record.hasEnd, let offset = exactTailOffset, offset >= 0 { return true }
         let inner = record.hasEnd ? record.holes[...] : record.holes.dropLast()
         return inner.allSatisfy { $0.hole.claim == .middle } && (record.hasEnd || last.hole.claim == .last)
     }
@@ -86,7 +88,8 @@ struct BatchPart {
 
     /// Where the incomplete entry ends in the tail, if its length and that of the missing part are known.
     private var exactTailOffset: Int? {
-        guard let cut, record.holes.count == 1, let hole = record.holes.first?.hole, let missing = hole.payloadCount
+        guard let cut, record.holes.count == 1, record.mended.isEmpty, let hole = record.holes.first?.hole,
+            let missing = hole.payloadCount
         else { return nil }
         let offset = cut.end - record.front.count - missing
         return offset >= 0 && offset < record.tail.count ? offset : nil

@@ -14,6 +14,10 @@ struct BlockHandle {
         self.byteCount = byteCount
     }
 
+    func ends(at limit: Int) -> Bool {
+        fits(before: limit) && offset + byteCount + Self.trailerBytes == limit
+    }
+
     /// Whether it ends, with its trailer, before `limit`.
     func fits(before limit: Int) -> Bool {
         offset <= limit && byteCount <= limit - offset && Self.trailerBytes <= limit - offset - byteCount
@@ -30,6 +34,8 @@ struct BlockReader {
 
     enum Outcome {
         case block(Memory)
+        /// One bit was flipped back. Only for what proves itself otherwise.
+        case mended(Memory)
         case bad(String)
     }
 
@@ -37,17 +43,29 @@ struct BlockReader {
     private static let plain: UInt8 = 0
     private static let snappy: UInt8 = 1
 
-    func read(_ handle: BlockHandle) throws(SalvageError) -> Outcome {
+    /// - Parameter mends: whether a flipped bit is to be flipped back.
+    func read(_ handle: BlockHandle, mends: Bool = false) throws(SalvageError) -> Outcome {
         guard handle.fits(before: byteCount) else { return .bad("it is beyond the file's end") }
         guard handle.byteCount <= blockBytesMax else { return .bad("it is longer than any block") }
         let stored = try Memory(count: handle.byteCount + BlockHandle.trailerBytes, path: files.path)
         let target = UnsafeMutableRawBufferPointer(start: stored.start, count: stored.count)
         if case .unreadable(let reason) = try files.read(name, at: handle.offset, into: target) { return .bad(reason) }
         var trailer = Scanner(stored.bytes, from: handle.byteCount)
-        guard let kind = trailer.byte(), let checksum = trailer.fixed32() else { return .bad("it has no trailer") }
+        guard trailer.byte() != nil, let checksum = trailer.fixed32() else { return .bad("it has no trailer") }
         let checked = UnsafeRawBufferPointer(rebasing: stored.bytes[..<(handle.byteCount + 1)])
-        guard MaskedChecksum.matches(checksum, checked) else { return .bad("checksum mismatch") }
+        let isGood = MaskedChecksum.matches(checksum, checked)
+        if !isGood {
+            guard mends, let place = BitFlip.place(stored: checksum, checked) else { return .bad("checksum mismatch") }
+            if case .bytes(let offset, let mask) = place { stored.flip(mask, at: offset) }
+        }
+        let kind = stored.bytes[handle.byteCount]
         stored.truncate(to: handle.byteCount)
+        let outcome = try uncompress(stored, kind)
+        if !isGood, case .block(let memory) = outcome { return .mended(memory) }
+        return outcome
+    }
+
+    private func uncompress(_ stored: Memory, _ kind: UInt8) throws(SalvageError) -> Outcome {
         switch kind {
         case Self.plain: return .block(stored)
         case Self.snappy: return try uncompress(stored)

@@ -34,6 +34,12 @@ final class Memory {
         count += bytes.count
     }
 
+    /// Flips bits of the byte at `offset`, which must be one of `count`.
+    func flip(_ mask: UInt8, at offset: Int) {
+        guard offset >= 0, offset < count else { return }
+        start.storeBytes(of: bytes[offset] ^ mask, toByteOffset: offset, as: UInt8.self)
+    }
+
     /// Drops what is behind, and keeps its memory.
     func truncate(to count: Int) { self.count = min(self.count, count) }
 

@@ -23,6 +23,17 @@ package struct KeyRange: Hashable, Sendable {
         !Self.isLess(key, lower) && upper.map { Self.isLess(key, $0) } ?? true
     }
 
+    /// From the first key of both to the last.
+    func joined(with other: KeyRange) -> KeyRange {
+        var joined = Self.isLess(other.lower, lower) ? other : self
+        guard let upper, let otherUpper = other.upper else {
+            joined.upper = nil
+            return joined
+        }
+        joined.upper = Self.isLess(upper, otherUpper) ? otherUpper : upper
+        return joined
+    }
+
     static func isLess(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         left.withUnsafeBytes { left in right.withUnsafeBytes { compare(left, $0) < 0 } }
     }

@@ -53,6 +53,9 @@ struct LogPieces {
         /// The payload is valid during the call.
         case fragment(LogFragmentKind, UnsafeRawBufferPointer, offset: Int)
         case bad(LogHole)
+        /// A fragment that is good but for one bit: its payload, and where in it that bit is to be flipped back. nil:
+        /// not in the payload.
+        case mended(LogFragmentKind, UnsafeRawBufferPointer, flip: (offset: Int, mask: UInt8)?, LogHole)
     }
 
     /// Calls `body` with all pieces in the order of the file.
@@ -129,7 +132,7 @@ struct LogBlock {
         }
         let end = position + LogPieces.headerBytes + header.length
         guard end <= bytes.count else {
-            return bad(position, bytes.count, "a length beyond the block", isTorn: !isWhole)
+            return mended(header, position) ?? bad(position, bytes.count, "a length beyond the block", isTorn: !isWhole)
         }
         if header.kind == 0, header.length == 0 {
             let isZero = bytes[position...].allSatisfy { $0 == 0 }
@@ -139,8 +142,47 @@ struct LogBlock {
             let payload = UnsafeRawBufferPointer(rebasing: bytes[(position + LogPieces.headerBytes)..<end])
             return (.fragment(kind, payload, offset: offset + position), end)
         }
+        if let mended = mended(header, position) { return mended }
         guard leadsOn(end) else { return bad(position, bytes.count, "checksum mismatch", isTorn: false) }
         return badFragment(header, position, end)
+    }
+
+    /// The fragment, if only one bit of it is wrong and it leads to something good.
+    private func mended(_ header: Header, _ position: Int) -> (LogPieces.Piece, next: Int)? {
+        let start = position + LogPieces.headerBytes
+        for bit in 0..<16 {
+            let length = header.length ^ 1 << bit
+            guard start + length <= bytes.count, let kind = LogFragmentKind(rawValue: header.kind) else { continue }
+            let other = Header(checksum: header.checksum, length: length, kind: header.kind)
+            if isGood(other, at: position), leadsOn(start + length) {
+                return mended(kind, position, start + length, nil)
+            }
+        }
+        let end = start + header.length
+        guard end <= bytes.count, leadsOn(end) else { return nil }
+        let checked = UnsafeRawBufferPointer(rebasing: bytes[(start - 1)..<end])
+        switch BitFlip.place(stored: header.checksum, checked) {
+        case nil: return nil
+        case .checksum: return LogFragmentKind(rawValue: header.kind).flatMap { mended($0, position, end, nil) }
+        case .bytes(0, let mask):
+            return LogFragmentKind(rawValue: header.kind ^ mask).flatMap { mended($0, position, end, nil) }
+        case .bytes(let offset, let mask):
+            return LogFragmentKind(rawValue: header.kind).flatMap {
+                mended($0, position, end, (offset: offset - 1, mask: mask))
+            }
+        }
+    }
+
+    private func mended(
+        _ kind: LogFragmentKind, _ position: Int, _ end: Int, _ flip: (offset: Int, mask: UInt8)?
+    ) -> (LogPieces.Piece, next: Int)? {
+        // A middle fragment fills its block.
+        if kind == .middle, position != 0 || end != bytes.count || !isWhole { return nil }
+        let start = position + LogPieces.headerBytes
+        let hole = LogHole(
+            offset: offset + position, byteCount: end - position, reason: "a flipped bit", claim: kind,
+            payloadCount: end - start, isTorn: false)
+        return (.mended(kind, UnsafeRawBufferPointer(rebasing: bytes[start..<end]), flip: flip, hole), end)
     }
 
     private func isGood(_ header: Header, at position: Int) -> Bool {

@@ -6,6 +6,9 @@ struct LogRecord {
     let offset: Int
     /// Where the missing parts belong in `memory`.
     var holes: [(position: Int, hole: LogHole)] = []
+    /// Parts of `memory` in which one bit was flipped back: where they are, and where they were in the file. What
+    /// they say of keys counts, their values do not.
+    var mended: [(range: Range<Int>, hole: LogHole)] = []
     /// False where the beginning is missing.
     let hasHead: Bool
     /// False where the end is missing.
@@ -13,16 +16,19 @@ struct LogRecord {
 
     var isWhole: Bool { hasHead && hasEnd && holes.isEmpty }
 
-    /// From the beginning up to the first missing part; empty where the beginning is missing.
+    /// From the beginning up to the first missing part; empty where the beginning is missing. Where parts are
+    /// missing, those that were mended count as missing too.
     var front: UnsafeRawBufferPointer {
-        let count = hasHead ? holes.first?.position ?? memory.count : 0
+        guard hasHead else { return UnsafeRawBufferPointer(rebasing: memory.bytes[..<0]) }
+        if holes.isEmpty, hasEnd { return memory.bytes }
+        let count = min(holes.first?.position ?? memory.count, mended.first?.range.lowerBound ?? memory.count)
         return UnsafeRawBufferPointer(rebasing: memory.bytes[..<count])
     }
 
     /// What is behind the last missing part.
     var tail: UnsafeRawBufferPointer {
         guard let last = holes.last, hasEnd else { return UnsafeRawBufferPointer(rebasing: memory.bytes[..<0]) }
-        return UnsafeRawBufferPointer(rebasing: memory.bytes[last.position...])
+        return UnsafeRawBufferPointer(rebasing: memory.bytes[max(last.position, mended.last?.range.upperBound ?? 0)...])
     }
 }
 
@@ -60,6 +66,18 @@ struct LogAssembler {
     private mutating func add(_ piece: LogPieces.Piece) throws(SalvageError) {
         switch piece {
         case .bad(let hole): add(hole)
+        case .mended(let kind, let payload, let flip, let hole):
+            guard isExpected(kind) else { return add(hole) }
+            try add(.fragment(kind, payload, offset: hole.offset))
+            // It is the end of the record that it went into, which is over if this was its last.
+            if kind == .full || kind == .last {
+                guard case .record(var record)? = units.popLast() else { return }
+                Self.mend(&record, payload.count, flip, hole)
+                units.append(.record(record))
+            } else if var record = current {
+                Self.mend(&record, payload.count, flip, hole)
+                current = record
+            }
         case .fragment(.full, let payload, let offset):
             endUnfinished(offset)
             try begin(payload, offset, hasHead: true)
@@ -72,6 +90,19 @@ struct LogAssembler {
             try goOn(payload, offset)
             complete()
         }
+    }
+
+    /// Whether such a fragment can follow: what was mended is no reason to doubt what was not.
+    private func isExpected(_ kind: LogFragmentKind) -> Bool {
+        (current == nil) == (kind == .full || kind == .first)
+    }
+
+    private static func mend(
+        _ record: inout LogRecord, _ count: Int, _ flip: (offset: Int, mask: UInt8)?, _ hole: LogHole
+    ) {
+        let start = record.memory.count - count
+        if let flip { record.memory.flip(flip.mask, at: start + flip.offset) }
+        record.mended.append((start..<record.memory.count, hole))
     }
 
     private mutating func begin(_ payload: UnsafeRawBufferPointer, _ offset: Int, hasHead: Bool) throws(SalvageError) {

@@ -73,8 +73,46 @@ struct LogSalvage {
             return lose(Self.hole(of: record, "the record is no batch"), at: index, &report)
         }
         scanner = BatchScanner(record.front, from: BatchScanner.headerBytes)
-        add(entries: scanner, from: header.sequence, record, at: index)
+        if record.mended.isEmpty {
+            add(entries: scanner, from: header.sequence, record, at: index)
+        } else {
+            addMended(entries: scanner, from: header.sequence, record, at: index, &report)
+        }
         expected = header.next
+    }
+
+    /// Of a record in which bits were flipped back: entries that have no part there are given, the keys of the others
+    /// are lost.
+    private func addMended(
+        entries scanner: BatchScanner, from sequence: UInt64, _ record: LogRecord, at index: Int,
+        _ report: inout SalvageReport
+    ) {
+        var scanner = scanner
+        var sequence = sequence
+        var lost: [KeyRange?] = Array(repeating: nil, count: record.mended.count)
+        var part = 0
+        contents.keep(record.memory)
+        while true {
+            let start = scanner.offset
+            guard let entry = scanner.next() else { break }
+            defer { sequence += 1 }
+            if isIgnored(entry.key) { continue }
+            while part < record.mended.count, record.mended[part].range.upperBound <= start { part += 1 }
+            guard part < record.mended.count, record.mended[part].range.lowerBound < scanner.offset else {
+                contents.add(entry, sequence: sequence, log: items[index].log)
+                continue
+            }
+            let key = Array(entry.key)
+            let range = KeyRange(lower: key, upper: KeyRange.successor(key))
+            contents.add(Gap(range: range, hidden: .sequences(upTo: sequence)))
+            lost[part] = lost[part].map { $0.joined(with: range) } ?? range
+        }
+        for (part, range) in zip(record.mended, lost) {
+            report.add(
+                SalvageDamage(
+                    part: .logRecord, file: items[index].name, offset: part.hole.offset, byteCount: part.hole.byteCount,
+                    reason: part.hole.reason, range: range))
+        }
     }
 
     private func add(entries scanner: BatchScanner, from sequence: UInt64, _ record: LogRecord, at index: Int) {
@@ -117,7 +155,7 @@ struct LogSalvage {
                     at: index)
             }
         }
-        let upTo = isAlone ? header.next - 1 : next.map { $0 - 1 } ?? UInt64.max
+        let upTo = isAlone ? header.next - 1 : next.map { $0 &- 1 } ?? UInt64.max
         note(Self.hole(of: record, nil), at: index, range: range, upTo: upTo, &report)
         expected = max(header.next, isAlone ? 0 : next ?? 0)
     }

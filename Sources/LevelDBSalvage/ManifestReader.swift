@@ -18,6 +18,8 @@ struct ManifestContents {
     var comparator: String?
     /// How many edits count.
     var edits = 0
+    /// Edits in which one bit was flipped back. They count: each was an edit afterwards.
+    var mended: [LogHole] = []
     /// Where reading ended too early.
     var damage: LogHole?
     /// Whether the file ends within its last edit, which no program has acted upon.
@@ -72,6 +74,7 @@ struct ManifestReader {
                     return contents
                 }
                 contents.edits += 1
+                contents.mended += record.mended.map(\.hole)
             }
         }
         return contents

@@ -90,7 +90,13 @@ struct SalvagePlan {
         let log = manifest.logNumber ?? 0
         logs = names.logs.keys.filter { $0 >= log || $0 == manifest.previousLogNumber && $0 != 0 }.sorted()
         requiredLog = log == 0 ? nil : log
-        let missing = try missingTables(manifest)
+        let missing = missingTables(manifest)
+        for hole in manifest.mended {
+            report.add(
+                SalvageDamage(
+                    part: .manifest, file: name, offset: hole.offset, byteCount: hole.byteCount, reason: hole.reason,
+                    range: nil))
+        }
         let isThere = missing.isEmpty && (log == 0 || names.logs[log] != nil)
         if let hole = manifest.damage, !(hole.isTorn && manifest.isTorn && isThere) {
             report.add(
@@ -108,7 +114,7 @@ struct SalvagePlan {
         }
         report.isComplete = false
         report.notes.append(
-            "\(name) is damaged, and files that it names are gone: all tables are read, removed entries may have come back"
+            "\(name) is damaged, and files that it names are gone: all tables are read, removed keys may come back"
         )
         requiredLog = logs.isEmpty ? 0 : nil
         let unnamed = names.tables.keys.filter { manifest.tables[$0] == nil }
@@ -119,7 +125,7 @@ struct SalvagePlan {
     }
 
     /// Tables that the manifest names and that are not there, not even by name.
-    private func missingTables(_ manifest: ManifestContents) throws(SalvageError) -> Set<UInt64> {
+    private func missingTables(_ manifest: ManifestContents) -> Set<UInt64> {
         Set(manifest.tables.keys.filter { names.tables[$0] == nil })
     }
 

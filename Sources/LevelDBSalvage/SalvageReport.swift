@@ -60,7 +60,9 @@ package struct SalvageReport: Sendable {
 
     mutating func add(_ damage: SalvageDamage) {
         damageCount += 1
-        bytesLost += damage.byteCount
+        // A manifest may claim any length.
+        bytesLost = bytesLost.addingReportingOverflow(max(0, damage.byteCount)).partialValue
+        if bytesLost < 0 { bytesLost = Int.max }
         if damages.count < Self.damagesMax { damages.append(damage) }
     }
 }

@@ -30,8 +30,8 @@ struct TableFile {
     let index: Memory
     /// The last key of the index; nil where it has no blocks.
     let last: [UInt8]?
-    /// What is wrong with its filter; nothing is lost by that.
-    let filterDamage: SalvageDamage?
+    /// What is wrong, and nothing is lost by it: its filter, or one bit that could be flipped back.
+    let harmless: [SalvageDamage]
 
     enum Outcome {
         case table(TableFile)
@@ -58,44 +58,102 @@ struct TableFile {
         if case .unreadable(let reason) = try files.read(reference.name, at: place, into: target) {
             return .bad(.footer, offset: place, byteCount: footerBytes, reason: reason)
         }
-        var end = Scanner(footer.bytes, from: footerBytes - 8)
-        var scanner = Scanner(footer.bytes)
-        guard end.fixed64() == magic, let meta = BlockHandle(&scanner), let handle = BlockHandle(&scanner) else {
+        guard let found = try index(by: footer, at: place, blocks) else {
             return .bad(.footer, offset: place, byteCount: footerBytes, reason: "it is no table")
         }
-        switch try blocks.read(handle) {
+        switch found.block {
         case .bad(let reason):
-            return .bad(.index, offset: handle.offset, byteCount: handle.byteCount, reason: reason)
-        case .block(let index):
-            guard let last = try lastKey(of: index, blocks) else {
-                return .bad(.index, offset: handle.offset, byteCount: handle.byteCount, reason: "it is no index")
+            return .bad(.index, offset: found.handle.offset, byteCount: found.handle.byteCount, reason: reason)
+        case .block(let index), .mended(let index):
+            var harmless = found.harmless.map { part, offset, byteCount in
+                SalvageDamage(
+                    part: part, file: reference.name, offset: offset, byteCount: byteCount, reason: "a flipped bit",
+                    range: nil)
             }
-            let damage = try filterDamage(meta, blocks, reference)
-            return .table(TableFile(blocks: blocks, index: index, last: last.key, filterDamage: damage))
+            guard let last = try lastKey(of: index, blocks, isGapless: !harmless.isEmpty) else {
+                return .bad(
+                    .index, offset: found.handle.offset, byteCount: found.handle.byteCount, reason: "it is no index")
+            }
+            if let damage = try filterDamage(found.meta, blocks, reference) { harmless.append(damage) }
+            return .table(TableFile(blocks: blocks, index: index, last: last.key, harmless: harmless))
         }
     }
 
+    /// What the footer leads to.
+    private struct Found {
+        let meta: BlockHandle
+        let handle: BlockHandle
+        let block: BlockReader.Outcome
+        /// Where bits were flipped back.
+        let harmless: [(SalvageDamage.Part, offset: Int, byteCount: Int)]
+    }
+
+    /// The index, also if one bit of the footer or of the index itself is wrong. nil if the footer is none.
+    private static func index(by footer: Memory, at place: Int, _ blocks: BlockReader) throws(SalvageError) -> Found? {
+        if let (meta, handle) = handles(footer) {
+            let block = try blocks.read(handle, mends: true)
+            switch block {
+            case .block: return Found(meta: meta, handle: handle, block: block, harmless: [])
+            case .mended:
+                let place = (SalvageDamage.Part.index, offset: handle.offset, byteCount: handle.byteCount)
+                return Found(meta: meta, handle: handle, block: block, harmless: [place])
+            // The footer may be wrong after all.
+            case .bad where handle.ends(at: blocks.byteCount):
+                return Found(meta: meta, handle: handle, block: block, harmless: [])
+            case .bad: break
+            }
+        }
+        for bit in 0..<(footerBytes * 8) {
+            footer.flip(1 << UInt8(bit % 8), at: bit / 8)
+            defer { footer.flip(1 << UInt8(bit % 8), at: bit / 8) }
+            // The index is the last block; and only its checksum proves that it was found.
+            guard let (meta, handle) = handles(footer), handle.ends(at: blocks.byteCount),
+                case .block(let block) = try blocks.read(handle)
+            else { continue }
+            return Found(
+                meta: meta, handle: handle, block: .block(block),
+                harmless: [(.footer, offset: place, byteCount: footerBytes)])
+        }
+        return nil
+    }
+
+    private static func handles(_ footer: Memory) -> (meta: BlockHandle, index: BlockHandle)? {
+        var end = Scanner(footer.bytes, from: footerBytes - 8)
+        var scanner = Scanner(footer.bytes)
+        guard end.fixed64() == magic, let meta = BlockHandle(&scanner), let index = BlockHandle(&scanner) else {
+            return nil
+        }
+        return (meta, index)
+    }
+
     /// Goes over the whole index; nil if it is none.
-    private static func lastKey(of index: Memory, _ blocks: BlockReader) throws(SalvageError) -> (key: [UInt8]?, ())? {
+    /// - Parameter isGapless: whether its blocks must follow each other from the beginning of the file, as they are
+    ///   written.
+    private static func lastKey(of index: Memory, _ blocks: BlockReader, isGapless: Bool) throws(SalvageError) -> (
+        key: [UInt8]?, blocks: Int
+    )? {
         guard var cursor = try BlockCursor(index, path: blocks.files.path) else { return nil }
         var last: [UInt8]?
+        var end = 0
+        var count = 0
         while true {
             switch try cursor.next(path: blocks.files.path) {
-            case .end: return (last, ())
+            case .end: return (last, count)
             case .malformed: return nil
             case .entry:
                 var scanner = Scanner(cursor.value)
                 guard let key = InternalKey(cursor.key.bytes), let handle = BlockHandle(&scanner),
-                    handle.fits(before: blocks.byteCount)
+                    handle.fits(before: blocks.byteCount), isBehind(last, key), !isGapless || handle.offset == end
                 else { return nil }
-                if let last,
-                    !last.withUnsafeBytes({ bytes in InternalKey(bytes).map { InternalKey.isLess($0, key) } ?? false })
-                {
-                    return nil
-                }
                 last = Array(cursor.key.bytes)
+                end = handle.offset + handle.byteCount + BlockHandle.trailerBytes
+                count += 1
             }
         }
+    }
+
+    private static func isBehind(_ last: [UInt8]?, _ key: InternalKey) -> Bool {
+        last?.withUnsafeBytes { bytes in InternalKey(bytes).map { InternalKey.isLess($0, key) } ?? false } ?? true
     }
 
     /// Looks at the filter and what leads to it, which nobody needs here.

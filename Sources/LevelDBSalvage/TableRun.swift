@@ -83,7 +83,7 @@ final class TableRun: MergeSource {
         case .bad(let part, let offset, let byteCount, let reason):
             try loseTable(part, offset: offset, byteCount: byteCount, reason)
         case .table(let file):
-            if let damage = file.filterDamage { sink.lost(damage, nil) }
+            for damage in file.harmless { sink.lost(damage, nil) }
             // Another table under this one's name.
             if let largest = table.largest, !Self.reaches(file.last, largest) {
                 return try loseTable(.table, offset: 0, byteCount: table.byteCount, "it is another table")
@@ -154,7 +154,7 @@ final class TableRun: MergeSource {
         if isIgnored(open) { return try leaveBlock() }
         switch try open.file.blocks.read(handle) {
         case .bad(let reason): try loseBlock(handle, reason)
-        case .block(let memory):
+        case .block(let memory), .mended(let memory):
             guard let cursor = try BlockCursor(memory, path: files.path) else {
                 return try loseBlock(handle, "it is no block")
             }

@@ -18,7 +18,7 @@ import Testing
     }
 
     /// How many damaged states are read. LARDER_ROUNDS multiplies it.
-    static var rounds: Int { 300 * (environment("LARDER_ROUNDS") ?? 1) }
+    static var rounds: Int { 100 * (environment("LARDER_ROUNDS") ?? 1) }
 
     static func environment(_ name: String) -> Int? { getenv(name).flatMap { Int(String(cString: $0)) } }
 

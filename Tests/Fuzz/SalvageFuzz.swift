@@ -1,0 +1,108 @@
+// Fuzzing of what reads damaged LevelDB files with libFuzzer. Not a part of the package: `make fuzz` builds and runs
+// it.
+//
+// The first byte of an input chooses what it is: a log, a manifest, a table, a block, a batch with a part missing.
+// Whatever it is, nothing may be read beyond its end, nothing may trap, and keys come in order.
+
+import CCRC32C
+
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
+/// A directory in memory if there is one, made once.
+private let directory: String = {
+    var template = Array("/dev/shm/larder-fuzz-XXXXXX".utf8CString)
+    return template.withUnsafeMutableBufferPointer { buffer in
+        buffer.baseAddress.flatMap { mkdtemp($0) }.map { String(cString: $0) } ?? "."
+    }
+}()
+
+private func store(_ name: String, _ bytes: UnsafeRawBufferPointer) {
+    let file = open("\(directory)/\(name)", O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+    precondition(file >= 0 && write(file, bytes.baseAddress, bytes.count) == bytes.count)
+    close(file)
+}
+
+/// Every fragment whose checksum is all that is wrong gets a right one, so that what is behind the checksums is
+/// reached too.
+private func sign(_ bytes: inout [UInt8]) {
+    var offset = 0
+    while offset + 7 <= bytes.count {
+        let count = Int(bytes[offset + 4]) | Int(bytes[offset + 5]) << 8
+        guard offset + 7 + count <= bytes.count else { return }
+        let checksum = bytes[(offset + 6)..<(offset + 7 + count)].withUnsafeBytes {
+            larder_crc32c_extend(0, $0.baseAddress, $0.count)
+        }
+        let masked = (checksum >> 15 | checksum << 17) &+ 0xA282_EAD8
+        withUnsafeBytes(of: masked.littleEndian) { for index in 0..<4 { bytes[offset + index] = $0[index] } }
+        offset += 7 + count
+    }
+}
+
+private func readAll(_ sorted: Bool) {
+    var options = SalvageOptions()
+    options.batchesAreSorted = sorted
+    options.ignoredFirstBytes = [2]
+    guard let reader = try? SalvageReader(path: directory, options: options) else { return }
+    var previous: [UInt8]?
+    while (try? reader.next()) == true {
+        let key = Array(reader.key)
+        if let previous { precondition(previous.lexicographicallyPrecedes(key), "keys do not ascend") }
+        if let value = reader.value { precondition(value.reduce(0) { $0 &+ Int($1) } >= 0) }
+        previous = key
+    }
+    let report = reader.report
+    for (left, right) in zip(report.lost, report.lost.dropFirst()) { precondition(left.upper ?? [] < right.lower) }
+}
+
+private func < (left: [UInt8], right: [UInt8]) -> Bool { left.lexicographicallyPrecedes(right) }
+
+private func scan(_ input: UnsafeRawBufferPointer) {
+    guard let memory = try? Memory(count: 0, path: ""), (try? memory.append(input, path: "")) != nil else { return }
+    if var cursor = try? BlockCursor(memory, path: "") {
+        while case .entry? = try? cursor.next(path: "") {}
+    }
+    var contents = ManifestContents()
+    _ = ManifestReader.apply(input, to: &contents)
+    guard input.count > 13, let header = BatchScanner.header(of: input) else { return }
+    // A part of the batch is missing in the middle.
+    var record = LogRecord(memory: memory, offset: 0, hasHead: true)
+    record.hasEnd = true
+    let position = 12 + Int(input[12]) % (input.count - 12)
+    record.holes = [
+        (position, LogHole(offset: 0, byteCount: 9, reason: "", claim: .middle, payloadCount: 9, isTorn: false))
+    ]
+    var part = BatchPart(record, header, ignored: [2])
+    guard part.readFront() else { return }
+    part.readTail()
+    _ = part.lostRange
+}
+
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzSalvage(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+    guard let start, count > 1 else { return 0 }
+    let input = UnsafeRawBufferPointer(start: start + 1, count: count - 1)
+    var signed = Array(input)
+    if start[0] & 0x10 != 0 { sign(&signed) }
+    signed.withUnsafeBytes { bytes in
+        switch start[0] % 4 {
+        case 0:
+            store("000003.log", bytes)
+            readAll(start[0] & 0x20 != 0)
+            unlink("\(directory)/000003.log")
+        case 1:
+            store("MANIFEST-000002", bytes)
+            readAll(false)
+            unlink("\(directory)/MANIFEST-000002")
+        case 2:
+            store("000005.ldb", bytes)
+            readAll(false)
+            unlink("\(directory)/000005.ldb")
+        default: scan(bytes)
+        }
+    }
+    return 0
+}
