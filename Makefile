@@ -31,12 +31,16 @@ CLIENT_PACKAGES = libhiredis-dev nodejs node-redis php-cli php-redis ruby ruby-r
 BENCH_PACKAGES = redis-server redis-tools memcached libsqlite3-0 python3-venv
 
 SUDO = $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+# Runs apt-get when no other one does, waiting up to ten minutes for it: apt itself waits for some of its locks only.
+APT = apt_in_turn() { for try in $$(seq 120); do \
+  text=$$($(SUDO) env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -o DPkg::Lock::Timeout=600 "$$@" 2>&1 >/dev/null) && return; \
+  case "$$text" in *"Could not get lock"*|*"Unable to lock"*) [ $$try != 1 ] || echo "waiting for another apt"; sleep 5;; \
+    *) echo "$$text"; return 1;; esac; done; echo "$$text"; return 1; };
 # Installs what is missing of the packages named after it, and nothing where all are there.
-INSTALL = install_missing() { missing=""; for p in "$$@"; do \
+INSTALL = $(APT) install_missing() { missing=""; for p in "$$@"; do \
   dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; done; \
-  if [ -n "$$missing" ]; then echo "installing:$$missing"; $(SUDO) apt-get update -qq && \
-  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi; }; \
-  install_missing
+  if [ -n "$$missing" ]; then echo "installing:$$missing"; \
+  apt_in_turn update -qq && apt_in_turn install -y -qq --no-install-recommends $$missing; fi; }; install_missing
 
 .PHONY: deps build release run serve stop test bench bench-quick bench-page install format lint docs tsan asan fuzz kill hostile clean
 

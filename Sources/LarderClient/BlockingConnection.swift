@@ -31,9 +31,9 @@ final class BlockingConnection {
     /// Connects to the socket at `path`, which must not be longer than ``StreamSocket/pathBytesMax``.
     /// - Parameter timeoutMilliseconds: the longest that anything here waits while nothing moves in either direction;
     ///   0 for no limit.
-    init(path: String, timeoutMilliseconds: Int) throws(WireFailure) {
+    init(path: String, timeoutMilliseconds: Int, trust: PeerTrust = PeerTrust()) throws(WireFailure) {
         self.timeoutMilliseconds = timeoutMilliseconds
-        socket = try StreamSocket(blocking: path, timeoutMilliseconds: timeoutMilliseconds)
+        socket = try StreamSocket(blocking: path, timeoutMilliseconds: timeoutMilliseconds, trust: trust)
     }
 
     /// Sends `request` and waits for `count` replies to it. Messages that the server pushes unasked are dropped.

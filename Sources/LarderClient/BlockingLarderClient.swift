@@ -28,17 +28,20 @@ public final class BlockingLarderClient: Sendable {
     ///     ``LarderClient/timeoutMillisecondsMax``; 0 for no limit. A long answer that keeps coming is not cut off.
     ///   - codec: how models become bytes. The default is JSON. Reading follows what the entry says of itself; only what a
     ///     custom codec wrote needs that codec again.
-    /// - Throws: `noDaemon` when nothing answers there, `invalidArgument` for a path that is empty or too long, or a
+    ///   - trustedUsers: whose daemons are talked to besides those that always are: see
+    ///     ``LarderClient/Options/trustedUsers``.
+    /// - Throws: `noDaemon` when nothing answers there, `untrusted` when a stranger's process does, `invalidArgument` for a path that is empty or too long, or a
     ///   time limit out of range, `server` when the daemon does not accept the connection or the database's name,
     ///   `io` when the system refuses (no permission to use the socket).
     public init(
         socketPath: String? = nil, database: String? = nil, password: String? = nil, timeoutMilliseconds: Int = 5_000,
-        codec: ModelCodec = .json
+        codec: ModelCodec = .json, trustedUsers: Set<UInt32> = []
     ) throws(LarderClientError) {
         let path = try LarderClient.checkedPath(socketPath, timeoutMilliseconds)
         self.codec = codec
         session = try BlockingSession(
-            socketPath: path, password: password, database: database, timeoutMilliseconds: timeoutMilliseconds)
+            socketPath: path, password: password, database: database, timeoutMilliseconds: timeoutMilliseconds,
+            trust: PeerTrust(trustedUsers: trustedUsers))
     }
 
     /// The socket that this client is connected to.

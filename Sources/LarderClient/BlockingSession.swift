@@ -12,6 +12,7 @@ final class BlockingSession: @unchecked Sendable {
     let socketPath: String
     let timeoutMilliseconds: Int
     private let password: String?
+    private let trust: PeerTrust
 
     private let lock = Lock()
     private var connection: BlockingConnection?
@@ -29,9 +30,11 @@ final class BlockingSession: @unchecked Sendable {
         "WATCH",
     ]
 
-    init(socketPath: String, password: String? = nil, database: String?, timeoutMilliseconds: Int)
-        throws(LarderClientError)
-    {
+    init(
+        socketPath: String, password: String? = nil, database: String?, timeoutMilliseconds: Int,
+        trust: PeerTrust = PeerTrust()
+    ) throws(LarderClientError) {
+        self.trust = trust
         self.socketPath = socketPath
         self.password = password
         self.database = database
@@ -119,7 +122,8 @@ final class BlockingSession: @unchecked Sendable {
         let connection: BlockingConnection
         let replies: [RESPValue]
         do throws(WireFailure) {
-            connection = try BlockingConnection(path: socketPath, timeoutMilliseconds: timeoutMilliseconds)
+            connection = try BlockingConnection(
+                path: socketPath, timeoutMilliseconds: timeoutMilliseconds, trust: trust)
             replies = try connection.exchange(handshake.bytes, replies: handshake.replyCount)
         } catch {
             throw describe(error, operation: "connect")

@@ -82,7 +82,8 @@ final class DatabaseStore: LinkEvents {
         turnMilliseconds = options.timeoutMilliseconds == 0 ? 5_000 : options.timeoutMilliseconds
         near = options.nearCache.map { NearCache($0) }
         var settings = LinkSettings(
-            socketPath: socketPath, password: options.password, database: database,
+            socketPath: socketPath, trust: PeerTrust(trustedUsers: options.trustedUsers), password: options.password,
+            database: database,
             timeoutMilliseconds: options.timeoutMilliseconds,
             patienceMilliseconds: options.reconnectPatienceMilliseconds)
         ownConnections = ConnectionPool(settings, max: options.ownConnectionsMax)

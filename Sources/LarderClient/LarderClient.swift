@@ -52,12 +52,20 @@ public final class LarderClient: Sendable {
         /// Keeps what was read in this process: see ``NearCacheOptions``. Nil, the default, for no near cache. With a
         /// redis-server in larderd's place it may be wrong after a `SWAPDB`, of which Redis does not tell.
         public var nearCache: NearCacheOptions?
+        /// Numbers of users whose daemons are talked to wherever their sockets are. Empty by default.
+        ///
+        /// Always talked to are those of root, of this process' own user, and of a user to whom root or the own user has
+        /// given the socket's place, such as `/run/larder`: a directory, or the socket, that belongs to the daemon's user,
+        /// below directories to which only root or the own user can write. To anybody else's, such as one who was first
+        /// at a path in `/tmp`, nothing is sent.
+        public var trustedUsers: Set<UInt32>
 
         /// Every option is described at the property of its name.
         public init(
             database: String? = nil, password: String? = nil, timeoutMilliseconds: Int = 5_000,
             reconnectPatienceMilliseconds: Int = 1_000,
-            connections: Int = 1, ownConnectionsMax: Int = 8, nearCache: NearCacheOptions? = nil
+            connections: Int = 1, ownConnectionsMax: Int = 8, nearCache: NearCacheOptions? = nil,
+            trustedUsers: Set<UInt32> = []
         ) {
             self.database = database
             self.password = password
@@ -66,12 +74,14 @@ public final class LarderClient: Sendable {
             self.connections = connections
             self.ownConnectionsMax = ownConnectionsMax
             self.nearCache = nearCache
+            self.trustedUsers = trustedUsers
         }
     }
 
     /// Connects to the daemon.
     /// - Parameter socketPath: the daemon's socket; nil for ``defaultSocketPath``.
-    /// - Throws: `noDaemon` when nothing answers there, `invalidArgument` for a path or an option that is not possible,
+    /// - Throws: `noDaemon` when nothing answers there, `untrusted` when a stranger's process does
+    ///   (``Options/trustedUsers``), `invalidArgument` for a path or an option that is not possible,
     ///   `server` when the daemon does not accept the connection or the database's name, or does not know CLIENT TRACKING
     ///   and a near cache was asked for, `io` when the system refuses (no permission to use the socket).
     public static func connect(socketPath: String? = nil, options: Options = Options())

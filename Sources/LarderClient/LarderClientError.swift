@@ -10,6 +10,8 @@ public struct LarderClientError: Error, Sendable {
 
         /// Nothing answers at the socket's path.
         public static let noDaemon = Code("noDaemon")
+        /// Who listens at the socket's path is a stranger: see ``LarderClient/Options/trustedUsers``. Nothing was sent.
+        public static let untrusted = Code("untrusted")
         /// The daemon did not take the request, or did not answer, within the client's time limit. Whether a request
         /// that writes was carried out is not known.
         public static let timeout = Code("timeout")

@@ -216,7 +216,7 @@ extension Link {
 
     private func connect(_ now: Int64, _ resolved: inout Resolved) {
         do throws(WireFailure) {
-            let fresh = try StreamSocket(nonblocking: settings.socketPath)
+            let fresh = try StreamSocket(nonblocking: settings.socketPath, trust: settings.trust)
             let handshake = Handshake(
                 password: settings.password, database: settings.database, asksForKind: true, tracking: settings.tracks)
             socket = fresh

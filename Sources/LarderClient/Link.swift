@@ -26,6 +26,8 @@ protocol LinkEvents: AnyObject, Sendable {
 /// What a link is to do. A value.
 struct LinkSettings: Sendable {
     var socketPath: String
+    /// Whose daemon is talked to.
+    var trust = PeerTrust()
     var password: String?
     var database: String?
     /// How long an exchange may take, in milliseconds; 0 for no limit.

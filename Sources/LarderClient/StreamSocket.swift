@@ -15,6 +15,8 @@ struct WireFailure: Error {
         case noDaemon
         /// What stands there is not a socket.
         case notASocket
+        /// Who listens there is not to be trusted; why.
+        case untrusted(String)
         /// Nothing moved for as long as was allowed.
         case timeout
         /// The other side ended the connection.
@@ -48,6 +50,7 @@ struct WireFailure: Error {
         case .notASocket:
             code = .noDaemon
             message = "\(socketPath) is not a socket: no daemon can answer there"
+        case .untrusted(let text): (code, message) = (.untrusted, text)
         case .timeout:
             code = .timeout
             message = "the daemon at \(socketPath) did not answer within \(limit) ms"
@@ -107,7 +110,8 @@ final class StreamSocket: Sendable {
 
     /// Connects, and waits until the daemon has taken the connection.
     /// - Parameter timeoutMilliseconds: bounds that wait, and every later one inside ``receive(into:)``; 0 for no limit.
-    init(blocking path: String, timeoutMilliseconds: Int) throws(WireFailure) {
+    /// - Throws: `untrusted` for a peer that `trust` objects to.
+    init(blocking path: String, timeoutMilliseconds: Int, trust: PeerTrust) throws(WireFailure) {
         descriptor = try Self.makeSocket()
         // The limit for sending is also what bounds connect() while the daemon's backlog is full.
         try Self.limit(descriptor, SO_SNDTIMEO, timeoutMilliseconds)
@@ -115,7 +119,7 @@ final class StreamSocket: Sendable {
         let start = Self.monotonicMilliseconds()
         while true {
             switch Self.connect(descriptor, path) {
-            case 0, EISCONN: return
+            case 0, EISCONN: return try trust.check(descriptor, path)
             case EINTR:
                 guard timeoutMilliseconds == 0 || Self.monotonicMilliseconds() - start < Int64(timeoutMilliseconds)
                 else { throw WireFailure(.timeout) }
@@ -126,8 +130,9 @@ final class StreamSocket: Sendable {
     }
 
     /// Connects without ever waiting.
-    /// - Throws: `system` with EAGAIN while as many connections wait for the daemon as can.
-    init(nonblocking path: String) throws(WireFailure) {
+    /// - Throws: `system` with EAGAIN while as many connections wait for the daemon as can; `untrusted` for a peer that
+    ///   `trust` objects to.
+    init(nonblocking path: String, trust: PeerTrust) throws(WireFailure) {
         descriptor = try Self.makeSocket()
         let flags = fcntl(descriptor, F_GETFL)
         guard flags >= 0, fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) == 0 else {
@@ -135,7 +140,7 @@ final class StreamSocket: Sendable {
         }
         while true {
             switch Self.connect(descriptor, path) {
-            case 0, EISCONN: return
+            case 0, EISCONN: return try trust.check(descriptor, path)
             case EINTR: continue
             case let code: throw Self.connectFailure(code, path)
             }

@@ -50,7 +50,8 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
 
     init(_ socketPath: String, _ options: LarderClient.Options) {
         settings = LinkSettings(
-            socketPath: socketPath, password: options.password, database: nil,
+            socketPath: socketPath, trust: PeerTrust(trustedUsers: options.trustedUsers), password: options.password,
+            database: nil,
             timeoutMilliseconds: options.timeoutMilliseconds,
             patienceMilliseconds: options.reconnectPatienceMilliseconds, staysConnected: true)
     }

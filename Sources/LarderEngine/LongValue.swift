@@ -50,11 +50,7 @@ extension Database {
         _ payload: UnsafeRawBufferPointer, _ key: Key, rule: DeadlineRule, durability: Durability? = nil
     ) throws(LarderError) -> LongValue {
         try ForkGuard.check("update")
-        if checkpointer.isFullForLong {
-            pipeline.drain()
-            // One that began after this has whatever long value there was before. If it fails, that is seen next.
-            _ = checkpointer.assistForLong()
-        }
+        waitForRoomForLong()
         if let refusal = pipeline.refusal("update") { throw refusal }
         let headerCount = RecordHeader(storedAt: 0, rule: rule, codec: .raw, generation: 0).byteCount
         let ahead = try pipeline.writeAhead(
@@ -63,5 +59,13 @@ extension Database {
                 database: name, keyCount: key.bytes.count, headerCount: headerCount),
             isSynced: (durability ?? context.options.durability) == .always)
         return LongValue(key, headerCount: headerCount, payload, ahead)
+    }
+
+    /// Waits until LevelDB has the long values that were stored before, so that their memory can go. May block.
+    package func waitForRoomForLong() {
+        guard checkpointer.isFullForLong else { return }
+        pipeline.drain()
+        // One that began after this has whatever long value there was before. If it fails, that is seen next.
+        _ = checkpointer.assistForLong()
     }
 }

@@ -21,6 +21,8 @@ package struct Update {
     package var origin = WriteOrigin()
     /// Where in a transaction they stand.
     var step = 0
+    /// Bytes of the values that were built here, rather than brought.
+    package private(set) var builtBytes = 0
 
     /// Takes what is stored, in the order of `keys`; nothing for a command that does not load.
     /// - Parameter slots: from ``slotsOfRepeatedKeys(_:)``.
@@ -135,8 +137,12 @@ package struct Update {
         let header = RecordHeader(
             storedAt: now, rule: former?.header.rule ?? .governed, codec: former?.header.codec ?? .raw,
             generation: generation)
+        builtBytes += count
         put(index, Record(header, count: count, former: former, edit))
     }
+
+    /// Counts a value that was built for ``put(_:payload:rule:codec:)`` among ``builtBytes``.
+    package mutating func noteBuilt(_ count: Int) { builtBytes += count }
 
     /// Removes the key at `index`, whatever is stored there.
     package mutating func remove(_ index: Int) {

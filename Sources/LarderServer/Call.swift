@@ -107,6 +107,59 @@ struct Call {
         if !mayBlock, !isInTransaction, bytes > Limits.loopBytesMax { throw cold() }
     }
 
+    /// Has a command that is about to build a value of so many bytes run where long ones are built one after the other. What
+    /// it takes of memory is so bounded by one such value, however many clients ask for one with a few bytes each.
+    ///
+    /// In a transaction ``Call/admits(_:_:)`` tells.
+    mutating func mayBuild(bytes: Int) throws(CommandError) {
+        try mayTakeLong(bytes: bytes)
+        guard bytes >= Database.longValueBytesMin, !isInTransaction else { return }
+        guard session.mayBuildLong else {
+            session.needsLongThread = true
+            throw cold()
+        }
+    }
+
+    /// Whether a value of so many bytes may be built by an update.
+    func admits(_ bytes: Int, _ update: Update) -> Admission {
+        guard bytes <= server.limits.valueBytesMax - update.builtBytes else { return .tooMuch }
+        if bytes < Database.longValueBytesMin || session.mayBuildLong { return .granted }
+        return .elsewhere
+    }
+
+    /// Runs a change that builds a value; where it must do so elsewhere, nothing was changed.
+    mutating func build<Result>(
+        _ keys: [Key], _ body: (inout Update, Call) -> Built<Result>
+    ) throws(CommandError) -> Result {
+        let call = self
+        if session.mayBuildLong, !isInTransaction { database.waitForRoomForLong() }
+        switch try update(keys, loading: true, { body(&$0, call) }) {
+        case .value(let result): return result
+        case .failure(let error): throw error
+        case .refused(.tooMuch):
+            throw CommandError(
+                "ERR the values that one command or transaction builds may take \(server.limits.valueBytesMax) bytes")
+        case .refused:
+            session.needsLongThread = true
+            run?.leaveToLongThread()
+            throw cold()
+        }
+    }
+
+    /// What became of the wish to build a value.
+    enum Admission {
+        case granted
+        /// Only on the thread for long values.
+        case elsewhere
+        case tooMuch
+    }
+
+    enum Built<Result> {
+        case value(Result)
+        case failure(CommandError)
+        case refused(Admission)
+    }
+
     /// What is known of an entry without its payload.
     struct Facts {
         let header: RecordHeader

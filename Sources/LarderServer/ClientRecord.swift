@@ -38,6 +38,8 @@ final class ClientRecord: @unchecked Sendable {
     let isNoTouch = Atomic<Bool>(false)
     /// Whether the connection is to end as soon as its session looks.
     let isKilled = Atomic<Bool>(false)
+    /// Whether the connection is closed; set before its descriptor is.
+    let isClosed = Atomic<Bool>(false)
 
     private let lock = Lock()
     private var names = Names()
@@ -58,6 +60,14 @@ final class ClientRecord: @unchecked Sendable {
         self.closer = closer
         connectedAt = now
         lastActivity = Atomic(now)
+    }
+
+    /// Whether nobody is there any more who could read a reply. One who has only ended their own side still is.
+    ///
+    /// Callable from any thread: where the descriptor was closed meanwhile, and is another's, it is gone in any case.
+    var isGone: Bool {
+        let isHungUp = hasHungUp(descriptor)
+        return isClosed.load(ordering: .acquiring) || isHungUp
     }
 
     var known: Names { lock.withLock { names } }

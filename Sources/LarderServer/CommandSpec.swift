@@ -102,6 +102,10 @@ package struct CommandFlags: OptionSet, Sendable {
     package static let pubsub = CommandFlags(rawValue: 1 << 16)
     /// Runs on the connection's event loop, wherever the commands before it ran.
     package static let onLoop = CommandFlags(rawValue: 1 << 17)
+    /// Deferred to a thread of its own: takes little time whatever there is, and must not wait behind what takes long.
+    package static let status = CommandFlags(rawValue: 1 << 18)
+    /// Deferred: takes a bounded time.
+    package static let brief = CommandFlags(rawValue: 1 << 19)
 
     /// Redis' names, in the order in which Redis tells them.
     package var names: [String] {

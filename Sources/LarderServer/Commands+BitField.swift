@@ -73,15 +73,17 @@ enum BitFieldCommands {
     private static func change(_ call: inout Call, _ operations: [Operation], bytesNeeded: Int)
         throws(CommandError) -> [Int64?]
     {
-        try call.mayTakeLong(bytes: bytesNeeded)
-        return try call.update([try call.key(1)], loading: true) { update -> [Int64?] in
+        try call.mayBuild(bytes: bytesNeeded)
+        return try call.build([try call.key(1)]) { (update, call) -> Call.Built<[Int64?]> in
             let record = update.current(0)
             let count = max(record?.payloadCount ?? 0, bytesNeeded)
             if let record, record.payloadCount == count {
                 var unchanged: [Int64?]?
                 record.withPayload { unchanged = runUnchanging(operations, on: $0) }
-                if let unchanged { return unchanged }
+                if let unchanged { return .value(unchanged) }
             }
+            let admission = call.admits(count, update)
+            guard admission == .granted else { return .refused(admission) }
             var numbers: [Int64?] = []
             update.change(0, count: count) { payload in
                 numbers = operations.map { operation in
@@ -90,7 +92,7 @@ enum BitFieldCommands {
                     return reply
                 }
             }
-            return numbers
+            return .value(numbers)
         }
     }
 

@@ -59,23 +59,25 @@ enum BitCommands {
         guard let bit = parseInteger(call.bytes(3)), bit == 0 || bit == 1 else {
             throw CommandError("ERR bit is not an integer or out of range")
         }
-        try call.mayTakeLong(bytes: offset >> 3)
+        try call.mayBuild(bytes: offset >> 3)
         let mask = UInt8(0x80) >> UInt8(offset & 7)
-        let former = try call.update([try call.key(1)], loading: true) { update -> Bool in
+        let former = try call.build([try call.key(1)]) { (update, call) -> Call.Built<Bool> in
             var former = false
             let record = update.current(0)
             let count = max(record?.payloadCount ?? 0, offset >> 3 + 1)
             // As in Redis nothing is written where nothing changes.
             if let record, record.payloadCount == count {
                 record.withPayload { former = $0[offset >> 3] & mask != 0 }
-                if former == (bit == 1) { return former }
+                if former == (bit == 1) { return .value(former) }
             }
+            let admission = call.admits(count, update)
+            guard admission == .granted else { return .refused(admission) }
             update.change(0, count: count) { payload in
                 // The value was made long enough for this bit.
                 former = payload[offset >> 3] & mask != 0
                 if bit == 1 { payload[offset >> 3] |= mask } else { payload[offset >> 3] &= ~mask }
             }
-            return former
+            return .value(former)
         }
         call.session.replies.integer(former ? 1 : 0)
         return .done
@@ -203,16 +205,19 @@ enum BitCommands {
         }
         let keys = try call.keys(from: 2)
         try call.limitTotal(of: keys.dropFirst())
-        let length = try call.update(keys, loading: true) { update -> Int in
+        let length = try call.build(keys) { (update, call) -> Call.Built<Int> in
             let sources = keys.indices.dropFirst().map { update.current($0) }
             let length = sources.reduce(0) { max($0, $1?.payloadCount ?? 0) }
             guard length > 0 else {
                 if update.isStored(0) { update.remove(0) }
-                return 0
+                return .value(0)
             }
+            let admission = call.admits(length, update)
+            guard admission == .granted else { return .refused(admission) }
+            update.noteBuilt(length)
             let result = combine(sources, operation, length)
             result.withUnsafeBytes { update.put(0, payload: $0) }
-            return length
+            return .value(length)
         }
         call.session.replies.integer(length)
         return .done

@@ -27,7 +27,8 @@ extension CommandTable {
         _ run: @escaping CommandSpec.Handler
     ) -> CommandSpec {
         CommandSpec(
-            "config|\(name)", arity: arity, [.admin, .noScript, .loading, .stale], group: "server", since: since,
+            "config|\(name)", arity: arity, [.admin, .noScript, .loading, .stale, .status], group: "server",
+            since: since,
             complexity: "O(N) with N the settings", syntax: syntax, summary: summary, reply: "as said there", run: run)
     }
 }

@@ -21,7 +21,7 @@ extension CommandTable {
             summary: "Lists the keys of fresh entries that match a pattern, in the order of their bytes.",
             reply: "array of bulk", run: KeyCommands.keys),
         CommandSpec(
-            "scan", arity: -2, .readonly, group: "generic", since: "2.8.0",
+            "scan", arity: -2, [.readonly, .brief], group: "generic", since: "2.8.0",
             complexity: "O(COUNT) for each call, and O(M) with M the entries that LevelDB does not have yet",
             syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
             summary: "Lists keys step by step; begin with cursor 0 and go on with the cursor that came back, until it "

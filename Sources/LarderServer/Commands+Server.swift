@@ -4,8 +4,9 @@ import RESP
 extension CommandTable {
     static let serverCommands: [CommandSpec] = [
         CommandSpec(
-            "info", arity: -1, [.loading, .stale], group: "server", since: "1.0.0",
-            complexity: "O(1); counting entries may be O(N), at most once a minute", syntax: "[section ...]",
+            "info", arity: -1, [.loading, .stale, .status], group: "server", since: "1.0.0",
+            complexity: "O(1); entries are counted in the background, many of them at most once a minute",
+            syntax: "[section ...]",
             summary: "Tells about the daemon, in Redis' form.", reply: "text", run: ServerCommands.info),
         flush("flushdb", "Empties the current database at once; its policy stays."),
         flush("flushall", "Empties every database at once, one after the other; their policies stay."),
@@ -53,8 +54,9 @@ enum ServerCommands {
         var sections: [String] = []
         for index in 1..<max(1, call.count) { sections.append(call.text(index).lowercased()) }
         let server = call.server
+        let asked = nanoseconds()
         return .deferred { [sections] (reply) throws(CommandError) in
-            reply.verbatim(ServerInfo(server).text(sections))
+            reply.verbatim(ServerInfo(server, asked: asked).text(sections))
             return nil
         }
     }

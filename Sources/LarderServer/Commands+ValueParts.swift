@@ -34,14 +34,16 @@ enum ValuePartCommands {
     @Sendable static func append(_ call: inout Call) throws(CommandError) -> Outcome {
         let value = call.bytes(2)
         let most = call.server.limits.valueBytesMax
-        let length = try call.update([try call.key(1)], loading: true) { update -> Result<Int, CommandError> in
+        let length = try call.build([try call.key(1)]) { (update, call) -> Call.Built<Int> in
             let start = update.current(0)?.payloadCount ?? 0
             // Two lengths of things that are in memory: their sum cannot overflow.
             guard start + value.count <= most else { return .failure(tooLong) }
+            let admission = call.admits(start + value.count, update)
+            guard admission == .granted else { return .refused(admission) }
             update.change(0, count: start + value.count) { value.copy(into: $0, at: start) }
-            return .success(start + value.count)
+            return .value(start + value.count)
         }
-        call.session.replies.integer(try length.get())
+        call.session.replies.integer(length)
         return .done
     }
 
@@ -51,16 +53,18 @@ enum ValuePartCommands {
         guard offset >= 0 else { throw CommandError("ERR offset is out of range") }
         let most = call.server.limits.valueBytesMax
         let fits = offset <= Int64(most) && Int(offset) + value.count <= most
-        if fits, !value.isEmpty { try call.mayTakeLong(bytes: Int(offset) + value.count) }
-        let length = try call.update([try call.key(1)], loading: true) { update -> Result<Int, CommandError> in
+        if fits, !value.isEmpty { try call.mayBuild(bytes: Int(offset) + value.count) }
+        let length = try call.build([try call.key(1)]) { (update, call) -> Call.Built<Int> in
             let former = update.current(0)?.payloadCount ?? 0
-            guard !value.isEmpty else { return .success(former) }
+            guard !value.isEmpty else { return .value(former) }
             guard fits else { return .failure(tooLong) }
             let count = max(former, Int(offset) + value.count)
+            let admission = call.admits(count, update)
+            guard admission == .granted else { return .refused(admission) }
             update.change(0, count: count) { value.copy(into: $0, at: Int(offset)) }
-            return .success(count)
+            return .value(count)
         }
-        call.session.replies.integer(try length.get())
+        call.session.replies.integer(length)
         return .done
     }
 

@@ -40,6 +40,7 @@ final class Connection {
     var isListedAsHolding = false
     var isListedAsUnsent = false
     var isListedAsCongested = false
+    var isListedAsPaused = false
     private var isReading = false
     private var isWriting = false
     private var isClosed = false
@@ -119,6 +120,7 @@ final class Connection {
     func close(_ reason: String?) {
         guard !isClosed else { return }
         isClosed = true
+        session.record.isClosed.store(true, ordering: .releasing)
         if let reason { eventLoop.log.info("client \(session.id) disconnected: \(reason)") }
         if !isAway { session.end() }
         uv_close(asHandle(pipe)) { handle in
@@ -272,11 +274,14 @@ final class Connection {
         let limits = eventLoop.server.limits
         let outputMax = session.pendingOutput + Self.flushBytes
         let pools = eventLoop.pools
-        (session.isCommandLong ? pools.long : pools.cold).submit { [eventLoop, session] in
+        let isLong = session.isCommandLong
+        (isLong ? pools.long : pools.cold).submit { [eventLoop, session] in
             session.server.beforeColdSlice?()
             let until = session.server.engine.monotonic() + limits.coldSliceMilliseconds
             let pause = session.runBlocking(
-                outputBytesMax: outputMax, slice: Session.Slice(commandsMax: limits.coldSliceCommands, until: until))
+                outputBytesMax: outputMax,
+                slice: Session.Slice(
+                    commandsMax: limits.coldSliceCommands, until: until, mayBuildLong: isLong))
             eventLoop.send(.returned(session.id, pause))
         }
     }
@@ -295,13 +300,23 @@ final class Connection {
 
     private func submit(_ work: @escaping DeferredWork) {
         let version = session.replies.version
-        eventLoop.pools.slow.submit { [eventLoop, id = session.id] in
-            eventLoop.send(.finished(id, Session.WorkResult(work, version: version)))
-        }
+        let spec = session.pendingNote?.spec
+        let (id, record, server) = (session.id, session.record, session.server)
+        let isDroppable = session.mayDropWork
+        eventLoop.pools.pool(for: spec).submit(
+            unless: { isDroppable && record.isGone },
+            drop: { [eventLoop] in
+                server.commandsDropped.add(1)
+                eventLoop.send(.dropped(id))
+            },
+            { [eventLoop] in
+                server.beforeWork?(spec?.name ?? "")
+                eventLoop.send(.finished(id, Session.WorkResult(work, version: version)))
+            })
     }
 
     private func prepare(_ database: Database, _ forWriting: Bool) {
-        eventLoop.pools.slow.submit { [eventLoop, id = session.id] in
+        eventLoop.pools.brief.submit { [eventLoop, id = session.id] in
             var failure: LarderError?
             do throws(LarderError) { try database.prepare(forWriting: forWriting) } catch { failure = error }
             eventLoop.send(.prepared(id, failure))
@@ -463,6 +478,8 @@ final class Connection {
     ///   - monotonic: the engine's time for timers.
     func tick(_ time: Int64, monotonic: Int64) {
         guard !isAway else { return }
+        // Who is gone takes no place from others until its work has its turn.
+        if progress == .working, session.mayDropWork, session.record.isGone { return close(nil) }
         session.expireSnapshot(monotonic: monotonic)
         quietTicks += 1
         if quietTicks == Self.ticksUntilReclaim, progress == .idle { session.reclaim() }

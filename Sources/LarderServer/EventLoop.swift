@@ -16,6 +16,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         case close(Int64, String)
         case finished(Int64, Session.WorkResult)
         case prepared(Int64, LarderError?)
+        /// Deferred work was not done, because its connection is gone.
+        case dropped(Int64)
         case returned(Int64, Session.Pause)
         /// Commits were decided.
         case decided
@@ -178,6 +180,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             case .accept(let descriptor): accept(descriptor)
             case .close(let id, let reason): connections[id]?.close(reason)
             case .finished(let id, let result): connections[id]?.finish(result)
+            case .dropped(let id): connections[id]?.close(nil)
             case .prepared(let id, let error): connections[id]?.finishPreparing(error)
             case .returned(let id, let pause):
                 // Where the connection is gone, what it wrote is committed all the same.
@@ -309,7 +312,10 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         let id = connection.session.id
         guard connections.removeValue(forKey: id) != nil else { return }
         if connection.isListedAsCongested { congested.removeAll { $0 === connection } }
-        paused.removeAll { $0 === connection }
+        if connection.isListedAsPaused {
+            paused.removeAll { $0 === connection }
+            server.clientsPaused.add(-1)
+        }
         if connection.isListedAsHolding { holding.removeAll { $0 === connection } }
         server.clients.add(-1)
         if isStopping { endIfIdle() }
@@ -344,7 +350,10 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
 
     /// Has a connection's commands go on when CLIENT PAUSE is over.
     func notePaused(_ connection: Connection) {
-        if !paused.contains(where: { $0 === connection }) { paused.append(connection) }
+        guard !connection.isListedAsPaused else { return }
+        connection.isListedAsPaused = true
+        paused.append(connection)
+        server.clientsPaused.add(1)
     }
 
     private func resumePaused(_ now: Int64) {
@@ -352,6 +361,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         server.noteAttention()
         let waiting = paused
         paused = []
+        server.clientsPaused.add(-waiting.count)
+        for connection in waiting { connection.isListedAsPaused = false }
         for connection in waiting { connection.advance() }
     }
 

@@ -64,6 +64,8 @@ package struct Limits: Sendable {
     /// Bytes that a command may bring, build or go over many times on an event loop: 1 MiB. For more it goes to a thread that
     /// may block.
     static let loopBytesMax = 1 << 20
+    /// Bytes of replies, from which requests that follow each other take a new time: 64 KiB.
+    static let loopCopyBytesMax = 64 << 10
     /// Bytes that an event loop writes to the journal itself: 4 MiB. More is left to the pipeline's thread.
     static let loopCommitBytesMax = 4 << 20
     /// What a name that is listened to takes beside its bytes.

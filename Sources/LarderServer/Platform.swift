@@ -12,5 +12,11 @@ func posixWrite(_ descriptor: Int32, _ start: UnsafeRawPointer?, _ count: Int) -
     write(descriptor, start, count)
 }
 
+/// Whether the other end of a connected socket is closed altogether, not only for writing.
+func hasHungUp(_ descriptor: Int32) -> Bool {
+    var entry = pollfd(fd: descriptor, events: 0, revents: 0)
+    return poll(&entry, 1, 0) > 0 && Int32(entry.revents) & Int32(POLLHUP) != 0
+}
+
 /// close(2), for types that have a `close` of their own.
 func closeDescriptor(_ descriptor: Int32) { close(descriptor) }

@@ -10,33 +10,37 @@ package enum ProcessSettings {
     static func unblockStopSignals() {
         var signals = sigset_t()
         sigemptyset(&signals)
-        sigaddset(&signals, SIGTERM)
-        sigaddset(&signals, SIGINT)
+        for number in [SIGTERM, SIGINT, SIGHUP] { sigaddset(&signals, number) }
         pthread_sigmask(SIG_UNBLOCK, &signals, nil)
     }
 
-    /// Also raises the limit of open descriptors towards `descriptorsWanted`, as far as the system allows.
-    static func prepareToServe(descriptorsWanted: Int, log: Log) {
-        ignoreWriteSignals()
-        let allowed = raiseDescriptorLimit(to: descriptorsWanted)
-        guard allowed < descriptorsWanted else { return }
-        log.debug("the system allows \(allowed) open descriptors; \(descriptorsWanted) would serve the most clients")
+    /// Whether who started the process has it live on when its terminal goes.
+    static var ignoresHangUp: Bool {
+        var action = sigaction()
+        guard sigaction(SIGHUP, nil, &action) == 0 else { return false }
+        // As SIG_IGN, which Swift cannot compare: the address 1.
+        return withUnsafeBytes(of: &action) { $0.load(as: UInt.self) } == 1
     }
 
-    /// - Returns: how many descriptors the process may have open now.
-    private static func raiseDescriptorLimit(to wanted: Int) -> Int {
+    /// Raises the limit of open descriptors as far as the process may.
+    /// - Returns: how many it may have open now.
+    static func raiseDescriptorLimit() -> Int {
         #if canImport(Darwin) || canImport(Musl)
             let resource = RLIMIT_NOFILE
         #else
             let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
         #endif
         var limit = rlimit()
-        guard getrlimit(resource, &limit) == 0 else { return wanted }
-        if limit.rlim_cur < rlim_t(wanted), limit.rlim_cur < limit.rlim_max {
+        guard getrlimit(resource, &limit) == 0 else { return descriptorsMost }
+        // Some systems refuse what they call unlimited.
+        let most = min(limit.rlim_max, rlim_t(descriptorsMost))
+        if limit.rlim_cur < most {
             var raised = limit
-            raised.rlim_cur = min(rlim_t(wanted), limit.rlim_max)
+            raised.rlim_cur = most
             if setrlimit(resource, &raised) == 0 { limit = raised }
         }
         return Int(clamping: limit.rlim_cur)
     }
+
+    private static let descriptorsMost = 1 << 20
 }

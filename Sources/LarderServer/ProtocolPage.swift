@@ -62,7 +62,7 @@ package enum ProtocolPage {
         | `ERR commit …: the write was not committed: …` | the disk refused it, and it is taken back; every command that was waiting with it gets this reply |
         | `ERR update …: an earlier write failed …` | LevelDB refused what was committed before; this database takes no writes until it could be reopened, which is tried again and again |
         | `NOPROTO unsupported protocol version` | `HELLO` with something else than 2 or 3 |
-        | `WRONGPASS …` | `HELLO … AUTH` with another user than `default`: there are no passwords, the socket's mode protects it |
+        | `WRONGPASS …` | `AUTH` or `HELLO … AUTH` with a wrong password, or another user than `default`, the only one (`--password-file`) |
 
         """
 
@@ -292,6 +292,18 @@ package enum ProtocolPage {
         (
             "`CONFIG GET requirepass` is empty also where there is a password. `MONITOR` hides the words of every `AUTH`, in Redis not of one with too many.",
             "Passwords are not shown."
+        ),
+        (
+            "A command that works on whole databases and waits for its turn is dropped when its client closes the connection, and with it what the client sent behind it; in Redis all of it is done. Not so where the client has only ended its own side, or writes with `CLIENT REPLY OFF`.",
+            "What nobody waits for keeps nobody waiting."
+        ),
+        (
+            "The values that the commands of one transaction build (`SETRANGE`, `SETBIT`, `BITFIELD`, `APPEND`, `BITOP`) may take as much together as the longest value.",
+            "Memory is bounded."
+        ),
+        (
+            "Entries are counted for `INFO keyspace` in the background: where that takes more than 20 ms, the numbers are up to a minute old, or fifty times as old as the count took. A database that is not counted yet is left out.",
+            "`INFO` waits for nobody."
         ),
         (
             "A command has at most 1,048,576 words, as in Redis before 7.0.",

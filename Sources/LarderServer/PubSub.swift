@@ -19,8 +19,9 @@ final class PubSub: @unchecked Sendable {
     }
 
     private struct Pattern {
-        let bytes: [UInt8]
         let glob: GlobPattern
+        /// Patterns are told in the order in which they were first subscribed to.
+        let number: Int
         var audience = Audience()
     }
 
@@ -30,8 +31,9 @@ final class PubSub: @unchecked Sendable {
     private let channels = ChannelTable()
     private let shardChannels = ChannelTable()
     private let patternLock = Lock()
-    /// In the order in which they were first subscribed to.
-    private var patterns: [Pattern] = []
+    private var patterns: [[UInt8]: Pattern] = [:]
+    /// How many patterns were subscribed to for the first time.
+    private var patternsSeen = 0
     private let patternCountNow = Atomic<Int>(0)
 
     init(pendingBytesMax: Int) { self.pendingBytesMax = pendingBytesMax }
@@ -48,12 +50,12 @@ final class PubSub: @unchecked Sendable {
         case .shardChannel: shardChannels.add(name, subscriber)
         case .pattern:
             patternLock.withLock {
-                let found = patterns.firstIndex { $0.bytes == name }
-                if found == nil {
-                    patterns.append(Pattern(bytes: name, glob: GlobPattern(name)))
+                if patterns[name] == nil {
+                    patternsSeen += 1
+                    patterns[name] = Pattern(glob: GlobPattern(name), number: patternsSeen)
                     patternCountNow.store(patterns.count, ordering: .relaxed)
                 }
-                patterns[found ?? patterns.count - 1].audience.add(subscriber)
+                patterns[name]?.audience.add(subscriber)
             }
         }
     }
@@ -64,10 +66,9 @@ final class PubSub: @unchecked Sendable {
         case .shardChannel: shardChannels.remove(name, subscriber)
         case .pattern:
             patternLock.withLock {
-                guard let index = patterns.firstIndex(where: { $0.bytes == name }) else { return }
-                patterns[index].audience.remove(subscriber)
-                if patterns[index].audience.count == 0 {
-                    patterns.remove(at: index)
+                patterns[name]?.audience.remove(subscriber)
+                if patterns[name]?.audience.count == 0 {
+                    patterns[name] = nil
                     patternCountNow.store(patterns.count, ordering: .relaxed)
                 }
             }
@@ -87,10 +88,11 @@ final class PubSub: @unchecked Sendable {
         var count = channels.send(to: channel, from: from) { .message("message", channel: channel, payload) }
         guard patternCountNow.read() > 0 else { return count }
         // Matched without the lock, which publishers on all loops share.
-        for pattern in patternLock.withLock({ patterns }) where pattern.glob.matches(channel) {
-            let message = PushMessage.message(pattern: pattern.bytes, channel: channel, payload)
+        let matching = patternLock.withLock({ patterns }).filter { $0.value.glob.matches(channel) }
+        for (name, _) in matching.sorted(by: { $0.value.number < $1.value.number }) {
+            let message = PushMessage.message(pattern: name, channel: channel, payload)
             count += patternLock.withLock {
-                guard let audience = patterns.first(where: { $0.bytes == pattern.bytes })?.audience else { return 0 }
+                guard let audience = patterns[name]?.audience else { return 0 }
                 audience.send(message, from: from)
                 return audience.count
             }
@@ -101,7 +103,7 @@ final class PubSub: @unchecked Sendable {
     /// How many copies would be sent.
     func count(_ publication: Publication) -> Int {
         guard publication.kind == .channel else { return shardChannels.count(publication.channel) }
-        return patternLock.withLock { patterns }.filter { $0.glob.matches(publication.channel) }
+        return patternLock.withLock { patterns }.values.filter { $0.glob.matches(publication.channel) }
             .reduce(channels.count(publication.channel)) { $0 + $1.audience.count }
     }
 
@@ -113,7 +115,7 @@ final class PubSub: @unchecked Sendable {
             switch kind {
             case .channel: channels.channels
             case .shardChannel: shardChannels.channels
-            case .pattern: patternLock.withLock { patterns.map(\.bytes) }
+            case .pattern: patternLock.withLock { Array(patterns.keys) }
             }
         return pattern.map { pattern in all.filter { pattern.matches($0) } } ?? all
     }

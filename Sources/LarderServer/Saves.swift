@@ -6,6 +6,8 @@ final class Saves: Sendable {
     private let underWay = Atomic<Bool>(false)
     private let last: Atomic<Int64>
     private let hasFailed = Atomic<Bool>(false)
+    /// The entries that had been stored and removed when the last one began that succeeded.
+    private let changesAtLast = Atomic<Int>(0)
 
     init(now: Int64) { last = Atomic(now / 1000) }
 
@@ -21,6 +23,7 @@ final class Saves: Sendable {
 
     /// Writes what is committed into the databases and syncs it. May block.
     func save(_ engine: Engine) throws(LarderError) {
+        let changes = Self.changes(engine)
         do throws(LarderError) {
             try engine.save()
         } catch {
@@ -29,5 +32,14 @@ final class Saves: Sendable {
         }
         hasFailed.store(false, ordering: .relaxed)
         last.store(engine.now() / 1000, ordering: .relaxed)
+        changesAtLast.store(changes, ordering: .relaxed)
+    }
+
+    /// The entries that were stored and removed since the last one, or since the start.
+    func changesSince(_ engine: Engine) -> Int { max(0, Self.changes(engine) - changesAtLast.read()) }
+
+    private static func changes(_ engine: Engine) -> Int {
+        let statistics = engine.statistics
+        return statistics.writes.read() + statistics.removals.read()
     }
 }

@@ -13,15 +13,15 @@ package enum Server {
         package var keyspaceEvents = ""
         /// Event loops, 1 to 64; connections are spread over them.
         package var threads = 1
-        /// Whether SIGTERM and SIGINT stop the server.
+        /// Whether SIGTERM, SIGINT and SIGHUP stop the server.
         package var handlesSignals = true
         /// What AUTH has to give; nil for none.
         package var password: [UInt8]?
         /// Called before a thread that may block runs a connection's commands. For tests, which make it wait.
         package var beforeColdSlice: (@Sendable () -> Void)?
-
-        /// Descriptors for all clients, the files that the databases may keep open, and some for everything else.
-        var descriptorsWanted: Int { limits.clientsMax + engine.openFilesMax + 256 }
+        /// Called with the name of a deferred command before its work is done, on the thread that does it. For tests, which
+        /// make it wait.
+        package var beforeWork: (@Sendable (String) -> Void)?
 
         package init(directory: String, socketPath: String) {
             self.directory = directory
@@ -45,11 +45,13 @@ package enum Server {
         case socketTaken(String)
         /// The system refused to make the socket.
         case socket(String)
+        /// The process may not open as many descriptors as the larder needs.
+        case descriptors(String)
 
         package var description: String {
             switch self {
             case .larder(let error): error.description
-            case .socketPath(let text), .socketTaken(let text), .socket(let text): text
+            case .socketPath(let text), .socketTaken(let text), .socket(let text), .descriptors(let text): text
             }
         }
 
@@ -62,13 +64,15 @@ package enum Server {
         }
     }
 
-    /// Serves until SIGTERM, SIGINT, SHUTDOWN or `stopper`. Then accepts nothing more, finishes what was read, commits,
+    /// Serves until SIGTERM, SIGINT, SIGHUP, SHUTDOWN or `stopper`. Then accepts nothing more, finishes what was read, commits,
     /// syncs and returns. Blocks the calling thread.
     /// - Parameter onReady: called once connections are accepted, with a closure that stops the server from any thread.
     package static func run(
         _ configuration: Configuration, log: Log, onReady: (@escaping @Sendable (String) -> Void) -> Void = { _ in }
     ) throws(Failure) {
-        ProcessSettings.prepareToServe(descriptorsWanted: configuration.descriptorsWanted, log: log)
+        ProcessSettings.ignoreWriteSignals()
+        var configuration = configuration
+        let descriptors = try DescriptorBudget.take(for: &configuration, log: log)
         var options = configuration.engine
         options.onDamage = .setAside
         // For others to find, who work in other directories.
@@ -88,13 +92,13 @@ package enum Server {
             throw Failure(error)
         }
         defer { socket.remove() }
-        try serve(configuration, engine, socket.descriptor, log, onReady)
+        try serve(configuration, descriptors, engine, socket.descriptor, log, onReady)
         log.info("stopped")
     }
 
     private static func serve(
-        _ configuration: Configuration, _ engine: Engine, _ descriptor: Int32, _ log: Log,
-        _ onReady: (@escaping @Sendable (String) -> Void) -> Void
+        _ configuration: Configuration, _ descriptors: DescriptorBudget, _ engine: Engine, _ descriptor: Int32,
+        _ log: Log, _ onReady: (@escaping @Sendable (String) -> Void) -> Void
     ) throws(Failure) {
         let stopper = Stopper(log)
         let state: ServerState
@@ -102,8 +106,8 @@ package enum Server {
             state = try ServerState(
                 engine: engine, limits: configuration.limits, socketPath: configuration.socketPath,
                 threadCount: configuration.threads, password: configuration.password,
-                beforeColdSlice: configuration.beforeColdSlice,
-                onStopRequest: { stopper.stop($0) })
+                clientsPossible: descriptors.clientsPossible, beforeColdSlice: configuration.beforeColdSlice,
+                beforeWork: configuration.beforeWork, onStopRequest: { stopper.stop($0) })
         } catch {
             throw .larder(error)
         }
@@ -152,6 +156,7 @@ package enum Server {
         loops[0].run()
         for thread in threads { thread.join() }
         pools.stop()
+        state.counts.stop()
         withExtendedLifetime((listener, signals, loops)) {}
     }
 
@@ -194,7 +199,7 @@ package enum Server {
     }
 }
 
-/// SIGTERM and SIGINT, watched on a loop.
+/// SIGTERM, SIGINT and SIGHUP, watched on a loop: the last unless who started the daemon had it ignored, as nohup does.
 ///
 /// Confined to that loop.
 private final class SignalWatch {
@@ -203,8 +208,9 @@ private final class SignalWatch {
 
     init(_ eventLoop: EventLoop, _ onSignal: @escaping (String) -> Void) {
         self.onSignal = onSignal
-        handles = (0..<2).map { _ in .allocate(capacity: 1) }
-        for (handle, number) in zip(handles, [SIGTERM, SIGINT]) {
+        let numbers = [SIGTERM, SIGINT] + (ProcessSettings.ignoresHangUp ? [] : [SIGHUP])
+        handles = numbers.map { _ in .allocate(capacity: 1) }
+        for (handle, number) in zip(handles, numbers) {
             uv_signal_init(eventLoop.loop, handle)
             // The server keeps this object for as long as the loop runs: unretained is enough.
             handle.pointee.data = Unmanaged.passUnretained(self).toOpaque()
@@ -213,7 +219,7 @@ private final class SignalWatch {
                 { handle, number in
                     guard let data = handle?.pointee.data else { return }
                     Unmanaged<SignalWatch>.fromOpaque(data).takeUnretainedValue()
-                        .onSignal(number == SIGTERM ? "SIGTERM" : "SIGINT")
+                        .onSignal(number == SIGTERM ? "SIGTERM" : number == SIGINT ? "SIGINT" : "SIGHUP")
                 }, number)
         }
     }

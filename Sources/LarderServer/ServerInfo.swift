@@ -2,14 +2,19 @@ import LarderEngine
 
 /// The text of INFO: sections and fields that Redis' tools look for, and ours in the section `larder`.
 ///
-/// May block: counting entries reads them.
+/// May wait a little for counts of entries: see ``EntryCounts``.
 struct ServerInfo {
     /// The version of Redis whose replies ours follow; clients choose their features by it.
     static let redisVersion = "7.0.0"
 
     private let server: ServerState
+    private let asked: Int64
 
-    init(_ server: ServerState) { self.server = server }
+    /// - Parameter asked: when it was asked for, in nanoseconds of the monotonic clock.
+    init(_ server: ServerState, asked: Int64) {
+        self.server = server
+        self.asked = asked
+    }
 
     private typealias Fields = [(String, String)]
 
@@ -91,7 +96,8 @@ struct ServerInfo {
             ("maxclients", "\(server.settings.clientsMax.read())"),
             ("client_recent_max_input_buffer", "\(records.map { $0.inputBytes.read() }.max() ?? 0)"),
             ("client_recent_max_output_buffer", "\(records.map { $0.outputBytes.read() }.max() ?? 0)"),
-            ("blocked_clients", "0"), ("tracking_clients", "\(server.tracking.trackingClients)"),
+            ("blocked_clients", "\(server.clientsPaused.read())"),
+            ("tracking_clients", "\(server.tracking.trackingClients)"),
             ("clients_in_timeout_table", "0"),
         ]
     }
@@ -175,7 +181,7 @@ struct ServerInfo {
         let statistics = server.engine.statistics
         return [
             ("loading", "0"), ("async_loading", "0"),
-            ("rdb_changes_since_last_save", "\(server.engine.journalByteCount > 0 ? 1 : 0)"),
+            ("rdb_changes_since_last_save", "\(server.saves.changesSince(server.engine))"),
             ("rdb_bgsave_in_progress", server.saves.isUnderWay ? "1" : "0"),
             ("rdb_last_save_time", "\(server.saves.lastSeconds)"), ("rdb_last_bgsave_status", server.saves.status),
             ("rdb_last_bgsave_time_sec", "-1"), ("rdb_current_bgsave_time_sec", "-1"), ("aof_enabled", "1"),
@@ -206,7 +212,12 @@ struct ServerInfo {
             ("expired_stale_perc", "0.00"), ("evicted_keys", "0"), ("evicted_clients", "0"),
             ("keyspace_hits", "\(statistics.hits.read())"), ("keyspace_misses", "\(statistics.misses.read())"),
             ("pubsub_channels", "\(server.pubsub.names(.channel, matching: nil).count)"),
-            ("pubsub_patterns", "\(server.pubsub.patternCount)"), ("latest_fork_usec", "0"), ("total_forks", "0"),
+            ("pubsub_patterns", "\(server.pubsub.patternCount)"),
+            ("pubsubshard_channels", "\(server.pubsub.names(.shardChannel, matching: nil).count)"),
+            ("latest_fork_usec", "0"), ("total_forks", "0"),
+            ("tracking_total_keys", "\(server.tracking.trackedKeys)"),
+            ("tracking_total_items", "\(server.tracking.trackedItems)"),
+            ("tracking_total_prefixes", "\(server.tracking.prefixCount)"),
             ("unexpected_error_replies", "0"), ("total_error_replies", "\(server.errors.all.total)"),
         ]
     }
@@ -245,12 +256,11 @@ struct ServerInfo {
 
     /// `db0:keys=…` for the numbered databases, as Redis' tools expect, and `database_<name>` for the others.
     private var keyspaceFields: Fields {
-        server.engine.databases.compactMap { database in
-            let entries = server.counts.entries(of: database) { server.engine.monotonic() }
-            guard entries > 0 else { return nil }
+        let databases = server.engine.databases
+        return zip(databases, server.counts.counts(of: databases, asked: asked)).compactMap { database, count in
+            guard let count, count.entries > 0 else { return nil }
             let name = Int(database.name) == nil ? "database_\(database.name)" : "db\(database.name)"
-            let expiring = database.policy == .never ? 0 : entries
-            return (name, "keys=\(entries),expires=\(expiring),avg_ttl=0")
+            return (name, "keys=\(count.entries),expires=\(count.expiring),avg_ttl=\(count.averageLife)")
         }
     }
 
@@ -261,6 +271,7 @@ struct ServerInfo {
             ("databases", "\(server.engine.databases.count)"),
             ("clock_offset_milliseconds", "\(server.engine.clockOffsetMilliseconds)"),
             ("open_snapshots", "\(server.openSnapshots.read())"), ("purges", "\(statistics.purges.read())"),
+            ("dropped_commands", "\(server.commandsDropped.read())"),
             ("databases_set_aside", "\(statistics.setAside.read())"),
             ("index_records_swept", "\(statistics.indexSwept.read())"),
         ]

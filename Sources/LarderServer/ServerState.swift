@@ -26,11 +26,17 @@ package final class ServerState: Sendable {
     let runID: String
     /// What AUTH has to give; nil for none.
     let password: [UInt8]?
+    /// Connections for which the process may open descriptors beside what the larder needs.
+    let clientsPossible: Int
     /// Whether each command has to be looked at singly, for a pause, MONITOR or SLOWLOG.
     let hasAttention = Atomic<Bool>(false)
     package let clients = Atomic<Int>(0)
     let clientsSeen = Atomic<Int>(0)
     let clientsRefused = Atomic<Int>(0)
+    /// Connections whose next command waits for the end of CLIENT PAUSE.
+    let clientsPaused = Atomic<Int>(0)
+    /// Commands that were not done because their connections were gone before they had their turn.
+    let commandsDropped = Atomic<Int>(0)
     let counts = EntryCounts()
     let pubsub: PubSub
     let directory = ConnectionDirectory()
@@ -41,18 +47,23 @@ package final class ServerState: Sendable {
     private let stopHandler: @Sendable (String) -> Void
     /// Called on the thread that may block, before it runs a session. For tests, which make it wait.
     let beforeColdSlice: (@Sendable () -> Void)?
+    /// Called with the command's name on the thread that does deferred work, before it does. For tests, which make it wait.
+    let beforeWork: (@Sendable (String) -> Void)?
 
     package init(
         engine: Engine, limits: Limits = Limits(), socketPath: String = "", threadCount: Int = 1,
-        password: [UInt8]? = nil,
-        beforeColdSlice: (@Sendable () -> Void)? = nil, onStopRequest: @escaping @Sendable (String) -> Void = { _ in }
+        password: [UInt8]? = nil, clientsPossible: Int = .max,
+        beforeColdSlice: (@Sendable () -> Void)? = nil, beforeWork: (@Sendable (String) -> Void)? = nil,
+        onStopRequest: @escaping @Sendable (String) -> Void = { _ in }
     ) throws(LarderError) {
         self.engine = engine
         self.limits = limits
         self.socketPath = socketPath
         self.threadCount = threadCount
         self.beforeColdSlice = beforeColdSlice
+        self.beforeWork = beforeWork
         self.password = password
+        self.clientsPossible = clientsPossible
         settings = Settings(limits: limits)
         saves = Saves(now: engine.now())
         runID = String((0..<40).map { _ in "0123456789abcdef".randomElement() ?? "0" })
@@ -111,39 +122,6 @@ package final class ServerState: Sendable {
     }
 
     func requestStop(_ reason: String) { stopHandler(reason) }
-}
-
-/// How many entries databases had when they were last counted, for INFO, which must not read millions of entries each
-/// time somebody asks.
-///
-/// Thread-safe. The proof for `@unchecked Sendable`: the table is read and written with the lock held.
-final class EntryCounts: @unchecked Sendable {
-    /// A count that took longer than this is not repeated for INFO within ``staleMilliseconds``.
-    private static let cheapMilliseconds: Int64 = 20
-    private static let staleMilliseconds: Int64 = 60_000
-
-    private struct Count {
-        var entries: Int
-        var at: Int64
-        var cost: Int64
-    }
-
-    private let lock = Lock()
-    private var counts: [String: Count] = [:]
-
-    /// The number of entries: exact where counting is cheap, else as of at most a minute ago.
-    func entries(of database: Database, monotonic: () -> Int64) -> Int {
-        let start = monotonic()
-        if let known = lock.withLock({ counts[database.name] }), known.cost > Self.cheapMilliseconds,
-            start - known.at < Self.staleMilliseconds
-        {
-            return known.entries
-        }
-        guard let entries = try? database.count(includingExpired: true) else { return 0 }
-        let end = monotonic()
-        lock.withLock { counts[database.name] = Count(entries: entries, at: end, cost: end - start) }
-        return entries
-    }
 }
 
 /// Runs work on a thread that may block, once somebody said how; at once before.

@@ -64,24 +64,20 @@ extension Session {
     ]
 
     func subscribe(_ name: [UInt8], _ kind: PubSub.Kind) {
-        var own = subscriptions ?? Subscriptions()
-        if own.insert(name, kind) { server.pubsub.add(subscriber, to: name, kind) }
-        note(own)
+        // In place: a copy that is changed and put back would copy all names for each of them.
+        if subscriptions == nil { subscriptions = Subscriptions() }
+        if subscriptions?.insert(name, kind) == true { server.pubsub.add(subscriber, to: name, kind) }
+        noteMode()
     }
 
     /// - Parameter isInTransaction: whether a transaction has begun a reply that nothing may come into.
     func unsubscribe(_ name: [UInt8], _ kind: PubSub.Kind, isInTransaction: Bool) {
-        guard var own = subscriptions else { return }
-        if own.remove(name, kind) {
+        if subscriptions?.remove(name, kind) == true {
             server.pubsub.remove(subscriber, from: name, kind)
             // What was published before is delivered first.
             if isOnLoop, !isInTransaction { pushes.deliverAll() }
         }
-        note(own)
-    }
-
-    private func note(_ own: Subscriptions) {
-        subscriptions = own.isEmpty ? nil : own
+        if subscriptions?.isEmpty == true { subscriptions = nil }
         noteMode()
     }
 

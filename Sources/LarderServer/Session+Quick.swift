@@ -13,33 +13,43 @@ extension Session {
         let count = arguments.count
         let word = ShortWord(arguments[0])
         if word == .get {
+            let length = replyMemory.pointee.count
             guard count == 2, getQuickly(arguments, now) else { return false }
             quickMemory.pointee.get += 1
+            noteWork(bytes: replyMemory.pointee.count - length)
             return true
         }
         if word == .set {
             guard count >= 3, setQuickly(arguments, now) else { return false }
             quickMemory.pointee.set += 1
+            noteWork(bytes: arguments[2].count)
             return true
         }
         if word == .ping {
             guard count == 1 else { return false }
             replyMemory.pointee.raw("+PONG\r\n")
             quickMemory.pointee.ping += 1
+            noteWork(bytes: 0)
             return true
         }
         if word == .mget {
             guard count >= 2, mgetQuickly(arguments, now) else { return false }
             quickMemory.pointee.mget += 1
+            quickMemory.pointee.workLeft = 0
             return true
         }
         if word == .exists {
             guard count == 2, existsQuickly(arguments, now) else { return false }
             quickMemory.pointee.exists += 1
+            noteWork(bytes: 0)
             return true
         }
         return false
     }
+
+    /// Counts a quick command against what may run under one time.
+    @inline(__always)
+    private func noteWork(bytes: Int) { quickMemory.pointee.workLeft -= 1 + bytes >> 10 }
 
     /// Runs requests `GET key` that follow each other, as far as they need no disk: the processor fetches the memory of all
     /// of them while it waits for that of the first.

@@ -8,10 +8,16 @@ struct QuickCounts {
     var ping = 0
     var mget = 0
     var exists = 0
+    /// How much quick work may still be done under the time that was read last: a command counts as one, and each
+    /// KiB that it copies as one more.
+    var workLeft = 0
     /// What one of them takes, as far as is known.
     var nanosecondsEach: Int64 = 0
     /// Runs of the session, to choose those that are timed.
     var runs = 0
+
+    /// Takes some tens of microseconds.
+    static let workPerTime = 64
 }
 
 /// What CLIENT REPLY has set.
@@ -109,6 +115,13 @@ extension Session {
             word: { secrets.contains($0) ? Self.redacted : word($0) }, address: record.address, name: name)
     }
 
+    /// Whether deferred work may be left undone where the connection is gone: somebody would have read its reply, and no
+    /// transaction is halfway through.
+    var mayDropWork: Bool {
+        guard let spec = pendingNote?.spec, execution == nil else { return false }
+        return !isSilent || !spec.flags.contains(.write)
+    }
+
     /// Counts a deferred command whose work is done, and ends it.
     func notePending(_ result: WorkResult) {
         guard let pending = pendingNote else { return }
@@ -176,11 +189,22 @@ extension Session {
         server.monitors.show(line, except: replyMode == .on && !isClosing ? nil : id)
     }
 
-    /// Which words may be a name and its password.
+    /// Settings that Redis does not show either: passwords, and the names that go with them.
+    private static let secretSettings: [StaticString] = [
+        "REQUIREPASS", "MASTERAUTH", "MASTERUSER", "TLS-KEY-FILE-PASS", "TLS-CLIENT-KEY-FILE-PASS",
+    ]
+
+    /// Which words may be a name and its password. Where CONFIG SET names a secret, all behind it count as one.
     private static func secrets(
         _ spec: CommandSpec, _ count: Int, _ word: (Int) -> UnsafeRawBufferPointer
     ) -> Range<Int> {
         if spec.name == "auth" { return 1..<max(1, count) }
+        if spec.name == "config|set" {
+            let first = stride(from: 2, to: count, by: 2).first { index in
+                secretSettings.contains { equalsIgnoringCase(word(index), $0) }
+            }
+            return first.map { min($0 + 1, count)..<count } ?? 0..<0
+        }
         guard spec.name == "hello" else { return 0..<0 }
         var index = 2
         while index < count {

@@ -118,6 +118,7 @@ extension Session {
                 isWaiting = true
                 return .prepare(part.database, forWriting: part.needsWritableFiles)
             }
+            if mayBuildLong { database.waitForRoomForLong() }
             let startCount = replies.count
             let startDatabase = database
             let startSelf = (name: name, version: replies.version, replyMode: replyMode)
@@ -139,6 +140,7 @@ extension Session {
                     replies.version = startSelf.version
                     replyMode = startSelf.replyMode
                     execution.more += attempt.missing
+                    if attempt.needsLongThread { return .cold }
                 case .applied(let ticket):
                     execution.isBegun = true
                     execution.endWatches()
@@ -180,6 +182,7 @@ extension Session {
         /// Whether a watched key was changed.
         var isRefused = false
         var missing: [TransactionMissing] = []
+        var needsLongThread = false
         /// Where the replies of the commands stand, counted from the connection's beginning.
         var regions: [Range<Int>] = []
         /// The command behind the last one that ran.
@@ -204,7 +207,8 @@ extension Session {
             runQueued(commands, run, now, &attempt)
             attempt.missing = run.missing
             update = run.update
-            return run.missing.isEmpty
+            attempt.needsLongThread = run.needsLongThread
+            return run.missing.isEmpty && !run.needsLongThread
         }
         return attempt
     }
@@ -230,7 +234,7 @@ extension Session {
                 }
                 note(command.spec, call, nanoseconds: nanoseconds() - begin, failed: false)
             } catch {
-                if !run.missing.isEmpty { return }
+                if !run.missing.isEmpty || run.needsLongThread { return }
                 replies.error(error.bytes)
                 server.errors.count(error.bytes)
                 note(command.spec, call, nanoseconds: nanoseconds() - begin, failed: true)

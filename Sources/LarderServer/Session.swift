@@ -40,6 +40,8 @@ package final class Session: @unchecked Sendable {
         var commandsMax: Int
         /// No further command begins from this instant of the monotonic clock on.
         var until: Int64
+        /// Whether it runs where commands go that build long values.
+        var mayBuildLong = true
     }
 
     package let id: Int64
@@ -87,6 +89,10 @@ package final class Session: @unchecked Sendable {
     var caching: Bool?
     /// Whether commands run on the session's event loop just now.
     private(set) var isOnLoop = true
+    /// Whether they run where commands go that build long values.
+    private(set) var mayBuildLong = false
+    /// Whether the next command has to go there.
+    var needsLongThread = false
     /// What commands of a transaction publish once it is applied.
     var published: [Publication] = []
     /// Where messages for this connection wait for its loop.
@@ -180,20 +186,23 @@ package final class Session: @unchecked Sendable {
     func runBlocking(outputBytesMax: Int, slice: Slice) -> Pause { run(outputBytesMax, slice) }
 
     private func run(_ outputBytesMax: Int, _ slice: Slice?) -> Pause {
-        // The commands of one call share one time, taken after their bytes arrived. A thread that may block takes it anew
-        // for each, since the one before may have taken long.
+        // A command has its own time, but for quick ones that follow each other: those share one for so much work as takes
+        // far less than the millisecond that time is counted in.
         var now: Int64?
+        var lastNow: Int64?
         var count = 0
         isOnLoop = slice == nil
+        mayBuildLong = slice?.mayBuildLong ?? false
+        if mayBuildLong { needsLongThread = false }
         if record.isKilled.load(ordering: .relaxed) { isClosing = true }
         // Where each command is to be looked at singly, none takes its short way.
         let isQuick = allowsQuickCommands && takesShortWays && !server.hasAttention.load(ordering: .relaxed)
         let sample = isQuick ? beginSample() : 0
-        defer { if count > 0 { noteRun(count, now, sample) } }
+        defer { if count > 0 { noteRun(count, lastNow, sample) } }
         while !isClosing, !isWaiting {
             if let execution {
-                let time = now ?? clock.now()
-                now = slice == nil ? time : nil
+                let time = clock.now()
+                (now, lastNow) = (nil, time)
                 if let pause = runExecution(execution, now: time, mayBlock: slice != nil) { return pause }
                 continue
             }
@@ -205,12 +214,16 @@ package final class Session: @unchecked Sendable {
                 }
                 if pendingOutput > outputBytesMax { return .outputFull }
                 if slice == nil, isQuick, takesShortWays, seesCurrent {
-                    let time = now ?? clock.now()
-                    now = time
-                    let done = runGets(now: time, outputBytesMax: outputBytesMax)
+                    let time = now ?? readClock()
+                    (now, lastNow) = (time, time)
+                    let most = min(outputBytesMax, pendingOutput + Limits.loopCopyBytesMax)
+                    let done = runGets(now: time, outputBytesMax: most)
                     count += done
                     quickMemory.pointee.get += done
-                    if done > 0 { continue }
+                    if done > 0 {
+                        now = nil
+                        continue
+                    }
                 }
                 do throws(ProtocolError) {
                     guard try parserMemory.pointee.next() else { return .needsInput }
@@ -222,17 +235,28 @@ package final class Session: @unchecked Sendable {
                 }
                 hasCommand = true
             }
-            let time = now ?? clock.now()
-            now = slice == nil ? time : nil
+            let time = now ?? readClock()
+            (now, lastNow) = (time, time)
             if isQuick, takesShortWays, runQuickly(now: time) {
                 hasCommand = false
-            } else if let pause = runCommand(now: time, mayBlock: slice != nil) {
-                if case .work = pause { count += 1 }
-                return pause
+                if quickMemory.pointee.workLeft <= 0 { now = nil }
+            } else {
+                now = nil
+                if let pause = runCommand(now: time, mayBlock: slice != nil) {
+                    if case .work = pause { count += 1 }
+                    return pause
+                }
             }
             count += 1
         }
         return isClosing ? .closing : .needsInput
+    }
+
+    /// The time for the next command, and for the quick ones behind it as far as ``QuickCounts/workLeft`` goes.
+    @inline(__always)
+    private func readClock() -> Int64 {
+        quickMemory.pointee.workLeft = QuickCounts.workPerTime
+        return clock.now()
     }
 
     /// Runs the parsed command, or says what has to happen first.
@@ -379,7 +403,7 @@ package final class Session: @unchecked Sendable {
     }
 
     /// Whether the command that is to run next is so long that it may have to wait until the disk takes it.
-    var isCommandLong: Bool { hasCommand && commandBytes >= Database.longValueBytesMin }
+    var isCommandLong: Bool { needsLongThread || hasCommand && commandBytes >= Database.longValueBytesMin }
 
     /// Bytes of the current command from its first word to its last.
     private var commandBytes: Int {

@@ -61,13 +61,15 @@ struct Setting: Sendable {
     }
 
     /// A whole number within a range.
+    /// - Parameter check: why a number is refused all the same; nil where it is not.
     static func number(
         _ name: String, _ range: ClosedRange<Int64>, get: @escaping @Sendable (ServerState) -> Int64,
+        check: @escaping @Sendable (ServerState, Int64) -> String? = { _, _ in nil },
         set: @escaping @Sendable (ServerState, Int64) -> Void
     ) -> Setting {
         Setting(
             name,
-            .checked { _, text in
+            .checked { server, text in
                 guard let value = Int64(text) else {
                     return .failure(Problem(text: "argument couldn't be parsed into an integer"))
                 }
@@ -76,6 +78,7 @@ struct Setting: Sendable {
                         Problem(
                             text: "argument must be between \(range.lowerBound) and \(range.upperBound) inclusive"))
                 }
+                if let problem = check(server, value) { return .failure(Problem(text: problem)) }
                 return .success { set($0, value) }
             },
             { String(get($0)) })
@@ -97,17 +100,9 @@ struct Setting: Sendable {
             { _ in value ? "yes" : "no" })
     }
 
-    /// A number of bytes as Redis takes them: `100`, `64mb`, `1GB`, `2k`.
-    static func bytes(_ text: String) -> Int64? {
-        let lower = text.lowercased()
-        let digits = lower.prefix { $0.isASCII && $0.isNumber }
-        let factors: [Substring: Int64] = [
-            "": 1, "b": 1, "k": 1000, "kb": 1 << 10, "m": 1_000_000, "mb": 1 << 20, "g": 1_000_000_000, "gb": 1 << 30,
-        ]
-        guard let number = Int64(digits), let factor = factors[lower.dropFirst(digits.count)] else { return nil }
-        let (product, overflow) = number.multipliedReportingOverflow(by: factor)
-        return overflow ? nil : product
-    }
+    /// A number of bytes as Redis takes them: `100`, `64mb`, `1GB`, `2k`, which is 2000; and as our command line does where
+    /// Redis would refuse it.
+    static func bytes(_ text: String) -> Int64? { ByteCount.parse(text, letters: .decimal) }
 }
 
 /// All settings. Adding one is a row.
@@ -132,7 +127,11 @@ enum SettingsTable {
             set: { $0.settings.idleSeconds.store(Int(clamping: $1), ordering: .relaxed) }),
         .number(
             "maxclients", 1...4_294_967_295, get: { Int64($0.settings.clientsMax.read()) },
-            set: { $0.settings.clientsMax.store(Int(clamping: $1), ordering: .relaxed) }),
+            check: { server, number in
+                guard number > server.clientsPossible else { return nil }
+                return "The operating system is not able to handle the specified number of clients, try with "
+                    + "\(server.clientsPossible)"
+            }, set: { $0.settings.clientsMax.store(Int(clamping: $1), ordering: .relaxed) }),
         Setting("databases") { _ in "16" },
         .yesNo("appendonly", true),
         Setting("appendfsync", .onlyToItself) { state in

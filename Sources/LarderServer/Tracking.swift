@@ -64,6 +64,8 @@ final class Tracking: @unchecked Sendable {
     private let directory: ConnectionDirectory
     private let keysLimit: Atomic<Int>
     private let keyCount = Atomic<Int>(0)
+    /// For all keys together, how many clients have read them.
+    private let itemCount = Atomic<Int>(0)
     private let clientCount = Atomic<Int>(0)
     private let broadcastCount = Atomic<Int>(0)
     private let parts: [Part]
@@ -104,6 +106,12 @@ final class Tracking: @unchecked Sendable {
 
     /// How many keys are noted.
     var trackedKeys: Int { keyCount.read() }
+    /// For all keys that are noted, how many clients have read them, those included that are gone since.
+    var trackedItems: Int { itemCount.read() }
+    /// How many different beginnings of keys are tracked by somebody.
+    var prefixCount: Int {
+        Set(lock.withLock { Array(clients.values) }.filter(\.isBroadcast).flatMap(\.prefixes)).count
+    }
     var trackingClients: Int { clientCount.read() }
 
     // MARK: Clients
@@ -136,6 +144,7 @@ final class Tracking: @unchecked Sendable {
         for part in parts {
             part.lock.withLock {
                 keyCount.add(-part.readers.count)
+                itemCount.add(-part.readers.values.reduce(0) { $0 + $1.count })
                 part.readers = [:]
                 part.deadlines.removeAll()
             }
@@ -150,13 +159,15 @@ final class Tracking: @unchecked Sendable {
     func willRead(_ key: [UInt8], _ client: TrackingClient) {
         let part = part(key)
         let dropped = part.lock.withLock { () -> ([UInt8], [TrackingClient])? in
-            if var readers = part.readers[key] {
+            if let readers = part.readers[key] {
                 if readers.contains(where: { $0 === client }) { return nil }
-                readers.removeAll { !$0.isActive }
-                part.readers[key] = readers + [client]
+                let left = readers.filter(\.isActive) + [client]
+                part.readers[key] = left
+                itemCount.add(left.count - readers.count)
                 return nil
             }
             part.readers[key] = [client]
+            itemCount.add(1)
             let count = keyCount.wrappingAdd(1, ordering: .relaxed).newValue
             guard keysMax > 0, count > keysMax, let victim = part.readers.keys.first else { return nil }
             return take(victim, part).map { (victim, $0) }
@@ -178,6 +189,7 @@ final class Tracking: @unchecked Sendable {
         guard let readers = part.readers.removeValue(forKey: key) else { return nil }
         part.deadlines.set(key, nil)
         keyCount.add(-1)
+        itemCount.add(-readers.count)
         return readers
     }
 

@@ -134,6 +134,8 @@ final class TransactionRun {
     private let plan: TransactionPlan
     private(set) var update: TransactionUpdate
     private(set) var missing: [TransactionMissing] = []
+    /// Whether a command builds a value that is long, and may not here: nothing is applied then.
+    private(set) var needsLongThread = false
     private let parts: [ObjectIdentifier: (plan: Int, engine: Int)]
 
     init(_ plan: TransactionPlan, _ update: TransactionUpdate) {
@@ -146,6 +148,8 @@ final class TransactionRun {
         }
         self.parts = parts
     }
+
+    func leaveToLongThread() { needsLongThread = true }
 
     /// Where keys stand; nil where the plan lacks one, which is noted.
     private func find(

@@ -2,19 +2,30 @@ import Threading
 
 /// The server's threads for what may block. None of them waits behind the others.
 struct WorkerPools: Sendable {
-    /// For what may take long: scans, counting, purging, opening files.
+    /// For what may take long: counting, listing all keys, purging.
     let slow = WorkerPool(name: "larder-work", threads: 2)
+    /// For what takes a bounded time, and should not wait behind the former: opening files, a step of SCAN.
+    let brief = WorkerPool(name: "larder-brief", threads: 2)
+    /// For INFO, CONFIG and their like, which people need most where all else has to wait. They do nothing that takes long.
+    let status = WorkerPool(name: "larder-status", threads: 1)
     /// For commands that must read an entry from the disk, and what would hold up an event loop for some milliseconds.
     let cold: WorkerPool
-    /// For commands that are long themselves, which may wait for the disk to take what others stored before: one after the
-    /// other.
+    /// For commands that are long themselves or build long values, which take memory and may wait for the disk to take what
+    /// others stored before: one after the other.
     let long = WorkerPool(name: "larder-long", threads: 1)
 
     init(coldThreads: Int) { cold = WorkerPool(name: "larder-cold", threads: max(1, coldThreads)) }
 
+    /// Where the deferred work of a command is done.
+    func pool(for spec: CommandSpec?) -> WorkerPool {
+        guard let spec else { return slow }
+        if spec.flags.contains(.status) { return status }
+        return spec.flags.contains(.brief) ? brief : slow
+    }
+
     /// Finishes what is queued and ends the threads.
     func stop() {
-        for pool in [slow, cold, long] { pool.stop() }
+        for pool in [slow, brief, status, cold, long] { pool.stop() }
     }
 }
 
@@ -24,10 +35,20 @@ struct WorkerPools: Sendable {
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the state is read and written with the lock held.
 final class WorkerPool: @unchecked Sendable {
+    private struct Item {
+        let work: @Sendable () -> Void
+        /// Whether nobody waits for it any more; and what happens instead then.
+        let isUnwanted: (@Sendable () -> Bool)?
+        let drop: @Sendable () -> Void
+        /// Whether all threads had other work when it came.
+        let hasWaited: Bool
+    }
+
     private let lock = Lock()
     private let available = Condition()
-    private var queue: [@Sendable () -> Void] = []
+    private var queue: [Item?] = []
     private var first = 0
+    private var idleThreads = 0
     private var isStopping = false
     private var threads: [WorkThread] = []
 
@@ -37,9 +58,15 @@ final class WorkerPool: @unchecked Sendable {
         }
     }
 
-    func submit(_ work: @escaping @Sendable () -> Void) {
+    /// - Parameters:
+    ///   - isUnwanted: asked when work that had to wait for a thread has its turn: `drop` is called in its place then.
+    func submit(
+        unless isUnwanted: (@Sendable () -> Bool)? = nil, drop: @escaping @Sendable () -> Void = {},
+        _ work: @escaping @Sendable () -> Void
+    ) {
         lock.withLock {
-            queue.append(work)
+            let hasWaited = queue.count - first >= idleThreads
+            queue.append(Item(work: work, isUnwanted: isUnwanted, drop: drop, hasWaited: hasWaited))
             available.signal()
         }
     }
@@ -55,23 +82,36 @@ final class WorkerPool: @unchecked Sendable {
         for thread in threads { thread.join() }
     }
 
+    /// Called with the lock held.
+    private func takeNext() -> Item? {
+        guard first < queue.count else { return nil }
+        let item = queue[first]
+        // What is done holds on to nothing, however long others wait.
+        queue[first] = nil
+        first += 1
+        if first == queue.count {
+            queue.removeAll(keepingCapacity: true)
+            first = 0
+        } else if first >= 1024, first > queue.count / 2 {
+            queue.removeFirst(first)
+            first = 0
+        }
+        return item
+    }
+
     private func run() {
         lock.lock()
         while true {
-            if first < queue.count {
-                let work = queue[first]
-                first += 1
-                if first == queue.count {
-                    queue.removeAll(keepingCapacity: true)
-                    first = 0
-                }
+            if let item = takeNext() {
                 lock.unlock()
-                work()
+                if item.hasWaited, item.isUnwanted?() == true { item.drop() } else { item.work() }
                 lock.lock()
             } else if isStopping {
                 break
             } else {
+                idleThreads += 1
                 available.wait(lock)
+                idleThreads -= 1
             }
         }
         lock.unlock()

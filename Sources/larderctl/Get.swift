@@ -5,7 +5,8 @@ extension Verb {
         name: "get", synopsis: "KEY",
         summary: "write an entry's value",
         details: """
-            Writes the value's bytes as they are, and a line end behind them only if a terminal shows them.
+            Writes the value's bytes as they are. A terminal gets a line end behind them, and control characters as
+            \\x1b and the like, unless --raw is given.
             With --json: {"key":…,"found":true,"value":…}. A value that is not UTF-8 text is {"base64":"…"}.
             Ends with 1 and writes nothing if there is no fresh entry of that name.
             """,
@@ -19,8 +20,7 @@ extension Verb {
                     ("key", .bytes(key)), ("found", .bool(value != nil)), ("value", value.map { .bytes($0) } ?? .null),
                 ]))
         } else if let value {
-            context.output.bytes(value)
-            if Output.isTerminal { context.output.line("") }
+            context.output.value(value)
         }
         return value == nil ? .notFound : .done
     }

@@ -61,13 +61,16 @@ indirect enum JSONText {
     private static func writeString(_ bytes: [UInt8], to output: inout [UInt8]) {
         let digits = Array("0123456789abcdef".utf8)
         output.append(UInt8(ascii: "\""))
-        for byte in bytes {
+        for (index, byte) in bytes.enumerated() {
             switch byte {
             case UInt8(ascii: "\""), UInt8(ascii: "\\"): output += [UInt8(ascii: "\\"), byte]
             case 0x0A: output += "\\n".utf8
             case 0x0D: output += "\\r".utf8
             case 0x09: output += "\\t".utf8
             case 0..<0x20, 0x7F: output += "\\u00".utf8 + [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            // Of the control characters U+0080 to U+009F, which terminals obey as well: two bytes each.
+            case 0xC2 where bytes[index + 1] < 0xA0: output += "\\u00".utf8
+            case 0x80..<0xA0 where bytes[index - 1] == 0xC2: output += [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
             default: output.append(byte)
             }
         }

@@ -21,7 +21,7 @@ extension Verb {
                 separator = ","
                 output.jsonPart(.bytes(key))
             } else {
-                output.line(key)
+                output.oneLine(key)
             }
             try output.flushIfLarge()
             return true

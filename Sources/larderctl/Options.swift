@@ -2,6 +2,14 @@
 
 import LarderClient
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
 /// An option, `--name` or `--name VALUE`.
 struct OptionSpec: Sendable {
     let name: String
@@ -16,7 +24,11 @@ struct Options {
     var database: String?
     /// The daemon's; nil where it has none.
     var password: String?
+    /// Whose daemons are talked to besides those of root, one's own, and of whom root has given the socket's place.
+    var trustedUsers: Set<UInt32> = []
     var json = false
+    /// Whether keys and values go to a terminal as they are.
+    var isRaw = false
     var timeoutMilliseconds = 5_000
     var showsHelp = false
     var showsVersion = false
@@ -29,7 +41,15 @@ struct Options {
         OptionSpec(
             name: "--password-file", value: "PATH",
             summary: "a file whose first line is the daemon's password, as larderd has it"),
+        OptionSpec(
+            name: "--trust-user", value: "NAME",
+            summary:
+                "talk to the daemon of this user, a name or a number, too; otherwise only to that of root, your own, "
+                + "or one whose place only root or you can have given it (not one in /tmp)"),
         OptionSpec(name: "--json", value: nil, summary: "answer in JSON, one line for each answer"),
+        OptionSpec(
+            name: "--raw", value: nil,
+            summary: "write control characters in keys and values to a terminal as they are; elsewhere they always are"),
         OptionSpec(
             name: "--timeout", value: "MS", summary: "how long to wait for the daemon (default: 5000; 0: no limit)"),
         OptionSpec(name: "--help", value: nil, summary: "say how it is used"),
@@ -56,7 +76,9 @@ struct Options {
         case "--socket": socketPath = try option.text()
         case "--database": database = try option.text()
         case "--password-file": password = try Self.password(try option.text())
+        case "--trust-user": trustedUsers.insert(try Self.user(try option.text()))
         case "--json": json = true
+        case "--raw": isRaw = true
         case "--timeout":
             guard let text = try? option.text(), let number = Int(text),
                 (0...LarderClient.timeoutMillisecondsMax).contains(number)
@@ -69,6 +91,13 @@ struct Options {
         case "--version": showsVersion = true
         default: break
         }
+    }
+
+    /// The number of a user.
+    private static func user(_ name: String) throws -> UInt32 {
+        if let number = UInt32(name) { return number }
+        guard let entry = getpwnam(name) else { throw UsageError("--trust-user \(name): there is no such user") }
+        return entry.pointee.pw_uid
     }
 
     /// The first line of a file.

@@ -15,22 +15,40 @@ final class Output {
     private static let flushBytes = 65_536
 
     private var buffer: [UInt8] = []
-
     /// Whether a person is reading.
-    static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
+    let isTerminal = isatty(STDOUT_FILENO) == 1
+    /// Whether keys and values go to a terminal as they are, whatever they make it do.
+    var isRaw = false
 
+    private var escapes: Bool { isTerminal && !isRaw }
+
+    /// Text of our own, or a part of a document.
     func bytes(_ bytes: some Sequence<UInt8>) {
         buffer.append(contentsOf: bytes)
     }
 
-    func line(_ text: String) {
-        buffer.append(contentsOf: text.utf8)
+    /// A value, and where a person reads the end of a line.
+    func value(_ bytes: [UInt8]) {
+        append(bytes, keepsLines: true)
+        if isTerminal { buffer.append(UInt8(ascii: "\n")) }
+    }
+
+    func line(_ text: String) { line(Array(text.utf8)) }
+
+    /// A line, or several: line ends stay.
+    func line(_ bytes: [UInt8]) {
+        append(bytes, keepsLines: true)
         buffer.append(UInt8(ascii: "\n"))
     }
 
-    func line(_ bytes: [UInt8]) {
-        buffer.append(contentsOf: bytes)
+    /// A line that shows one thing: on a terminal a line end in it is escaped too.
+    func oneLine(_ bytes: [UInt8]) {
+        append(bytes, keepsLines: false)
         buffer.append(UInt8(ascii: "\n"))
+    }
+
+    private func append(_ bytes: [UInt8], keepsLines: Bool) {
+        buffer.append(contentsOf: escapes ? TerminalText.escaped(bytes, keepsLines: keepsLines) : bytes)
     }
 
     /// Writes a document and ends its line.
@@ -73,7 +91,8 @@ final class Output {
 
     /// Writes to standard error at once. A failure has nowhere to be told.
     static func standardError(_ text: String) {
-        let bytes = Array(text.utf8)
+        // What the daemon says of a request has the words of the request in it.
+        let bytes = TerminalText.escaped(Array(text.utf8), keepsLines: true)
         var start = 0
         while start < bytes.count {
             let count = bytes.withUnsafeBytes { bytes in

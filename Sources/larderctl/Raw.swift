@@ -68,7 +68,7 @@ enum Raw {
             output.line(margin + Array("-".utf8))
             write(element, indent: indent + 2, to: output)
         default:
-            output.line(margin + word(element))
+            output.oneLine(margin + word(element))
         }
     }
 
@@ -76,10 +76,10 @@ enum Raw {
         let name = Array(repeating: UInt8(ascii: " "), count: indent) + word(pair.key) + Array(":".utf8)
         switch pair.value {
         case .array, .set, .map, .push:
-            output.line(name)
+            output.oneLine(name)
             write(pair.value, indent: indent + 2, to: output)
         default:
-            output.line(name + Array(" ".utf8) + word(pair.value))
+            output.oneLine(name + Array(" ".utf8) + word(pair.value))
         }
     }
 

@@ -76,7 +76,7 @@ enum Tool {
     private static func text(of error: LarderClientError) -> String {
         switch error.code {
         case .server: error.serverText ?? error.message
-        case .noDaemon, .timeout, .io, .invalidArgument: error.message
+        case .noDaemon, .untrusted, .timeout, .io, .invalidArgument: error.message
         default: error.description
         }
     }
@@ -87,10 +87,16 @@ struct Context {
     let options: Options
     let output: Output
 
+    init(options: Options, output: Output) {
+        self.options = options
+        self.output = output
+        output.isRaw = options.isRaw
+    }
+
     /// Connects to the daemon that the options name.
     func connect() throws -> BlockingLarderClient {
         try BlockingLarderClient(
             socketPath: options.socketPath, database: options.database, password: options.password,
-            timeoutMilliseconds: options.timeoutMilliseconds)
+            timeoutMilliseconds: options.timeoutMilliseconds, trustedUsers: options.trustedUsers)
     }
 }

@@ -1,5 +1,7 @@
 // larderctl, the command line to a running larderd. `larderctl help` says what it can do.
 
+import LarderClient
+
 #if canImport(Glibc)
     import Glibc
 #elseif canImport(Musl)
@@ -8,4 +10,5 @@
     import Darwin
 #endif
 
+guard StandardDescriptors.fill() else { exit(ExitCode.inputOutput.rawValue) }
 exit(Tool.run(ProcessArguments.words).rawValue)

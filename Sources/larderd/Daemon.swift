@@ -5,6 +5,7 @@ import LarderServer
 enum Daemon {
     /// - Returns: the exit code.
     static func main(_ arguments: [String]) -> Int32 {
+        guard StandardDescriptors.fill() else { return ExitCode.failed }
         ProcessSettings.ignoreWriteSignals()
         let options: Options
         do throws(Options.Failure) {
@@ -61,7 +62,7 @@ enum ExitCode {
         case .larder(let error): error.code == .larderHeld ? held : failed
         case .socketPath: usage
         case .socketTaken: held
-        case .socket: failed
+        case .socket, .descriptors: failed
         }
     }
 }

@@ -27,7 +27,8 @@ enum Help {
           --checkpoint BYTES bytes of the journal from which entries are written to the databases, and the journal is cut;
                              less takes less disk and memory, and costs more time (default: 64M)
           --threads N        event loops, 1 to 64 (default: 1)
-          --max-clients N    connections at a time (default: 10000)
+          --max-clients N    connections at a time (default: 10000); fewer where the limit of open descriptors
+                             (ulimit -n) leaves too few for the larder's files, as the log then says
           --max-databases N  databases in the larder (default: 64)
           --notify-keyspace-events FLAGS
                              events of entries that are published, as in Redis: K, E or both, and A or some of
@@ -63,6 +64,11 @@ enum Help {
 
           --help             print this
           --version          print the version
+
+        BYTES: a number, or one with K, M, G or T behind it: 64M, 64mb and 64MiB are the same.
+
+        SIGTERM, SIGINT and SIGHUP end the daemon: what was read is finished, everything is committed and synced.
+        SIGHUP does nothing where it was ignored when the daemon was started, as by nohup.
 
         exit codes: 0 done; 1 the larder, the socket's directory or the disk refused; 2 wrong usage; 3 the larder or
         the socket belongs to another process; 4 there is no such database

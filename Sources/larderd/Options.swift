@@ -148,21 +148,14 @@ struct Options {
     private func byteCount(_ name: String, _ value: String) throws(Failure) -> Int {
         guard let bytes = Self.bytes(value) else {
             throw Failure(
-                description: "\(name) \(value): it is a number of bytes, or one with K, M or G behind it, up to 1T")
+                description: "\(name) \(value): it is \(ByteCount.rule), up to 1T")
         }
         return bytes
     }
 
-    /// A number of bytes: `67108864`, `64M`, `1g`.
+    /// A number of bytes, up to 1 TiB.
     static func bytes(_ text: String) -> Int? {
-        let factors: [Character: Int] = ["k": 1 << 10, "m": 1 << 20, "g": 1 << 30]
-        let factor = text.lowercased().last.flatMap { factors[$0] }
-        let digits = factor == nil ? text[...] : text.dropLast()
-        guard !digits.isEmpty, digits.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }), let number = Int(digits) else {
-            return nil
-        }
-        let (bytes, overflow) = number.multipliedReportingOverflow(by: factor ?? 1)
-        return overflow || bytes > 1 << 40 ? nil : bytes
+        ByteCount.parse(text, letters: .binary).flatMap { $0 <= 1 << 40 ? Int($0) : nil }
     }
 
     private func path(_ name: String, _ value: String) throws(Failure) -> String {

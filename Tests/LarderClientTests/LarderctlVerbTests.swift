@@ -83,6 +83,31 @@ import Testing
                 #expect(try larderctl.runOnTerminal(["get", "k"].map { Array($0.utf8) }) == Array("v\r\n".utf8))
             }
         }
+
+        /// A key or a value used to be able to write to the terminal what it liked.
+        @Test func aTerminalGetsNoControlCharacters() throws {
+            let evil = "\u{1B}]0;title\u{7} \u{9B}2J \r\u{8}\u{7F} é € 😀 a\\b"
+            let shown = "\\x1b]0;title\\x07 \\xc2\\x9b2J \\r\\x08\\x7f é € 😀 a\\b"
+            try withTool { larderctl, _ in
+                func terminal(_ words: String...) throws -> String {
+                    String(decoding: try larderctl.runOnTerminal(words.map { Array($0.utf8) }), as: UTF8.self)
+                }
+                _ = try larderctl("set", "k", evil)
+                #expect(try terminal("get", "k") == shown + "\r\n")
+                #expect(try terminal("GET", "k") == shown + "\r\n")
+                #expect(try terminal("get", "k", "--raw") == evil + "\r\n")
+                expect(try larderctl("get", "k"), evil)
+                _ = try larderctl("set", "k", "two\tlines\nof text")
+                #expect(try terminal("get", "k") == "two\tlines\r\nof text\r\n")
+                _ = try larderctl("del", "k")
+                _ = try larderctl("set", "\u{1B}[2J\nother", "v")
+                #expect(try terminal("keys") == "\\x1b[2J\\nother\r\n")
+                expect(try larderctl("keys"), "\u{1B}[2J\nother\n")
+                #expect(!(try larderctl("--json", "keys").output.contains(0x1B)))
+                let refused = try larderctl("SET", "k", "v", "\u{1B}[2J")
+                #expect(!refused.errors.utf8.contains(0x1B))
+            }
+        }
     #endif
 
     @Test func delAndTTL() throws {

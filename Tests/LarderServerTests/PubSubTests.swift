@@ -61,6 +61,39 @@ import Testing
         #expect(publisher("PUBSUB NUMSUB a") == Wire.array(Wire.bulk("a"), Wire.int(0)))
     }
 
+    /// The names of a connection used to be copied for each one that came or went: this took minutes, and held up the loop.
+    @Test(
+        .timeLimit(.minutes(1)),
+        arguments: [("SUBSCRIBE", "UNSUBSCRIBE"), ("PSUBSCRIBE", "PUNSUBSCRIBE"), ("SSUBSCRIBE", "SUNSUBSCRIBE")])
+    func subscribingToManyNamesIsNotQuadratic(_ begin: String, _ end: String) throws {
+        var limits = Limits()
+        limits.subscriptionBytesMax = 1 << 30
+        let server = try TestServer(limits: limits)
+        let client = server.connect()
+        let names = (0..<40_000).map { "name-\($0)" }
+        for start in stride(from: 0, to: names.count, by: 1000) {
+            client.feed(encodeRequest([begin] + names[start..<start + 1000]))
+            _ = client.takeSendable()
+        }
+        #expect(client.session.subscriptions?.byteCount ?? 0 > 40_000 * 100)
+        client.feed(encodeRequest([end]))
+        #expect(client.takeSendable().hasSuffix(Wire.int(0)))
+        #expect(client.session.subscriptions == nil)
+        #expect(server.connect()("PUBSUB NUMPAT") == Wire.int(0))
+        #expect(server.connect()("PUBSUB CHANNELS") == "*0\r\n")
+    }
+
+    /// Patterns are told in the order in which they came, however they are kept.
+    @Test func patternsAreToldInTheOrderInWhichTheyCame() throws {
+        let server = try TestServer()
+        let (client, publisher) = (server.connect(), server.connect())
+        let patterns = (1...20).map { "a" + String(repeating: "*", count: $0) }
+        _ = client((["PSUBSCRIBE"] + patterns).joined(separator: " "))
+        #expect(publisher("PUBLISH abc x") == Wire.int(20))
+        let told = client.takeSendable().split(separator: "\r\n").filter { $0.hasPrefix("a*") }
+        #expect(told.map(String.init) == patterns)
+    }
+
     /// What was published before the confirmation comes before it, and nothing comes after it.
     @Test func unsubscribingTakesWhatIsUnderWay() throws {
         let server = try TestServer()

@@ -28,7 +28,7 @@ final class RunningServer: @unchecked Sendable {
 
     init(
         threads: Int = 1, limits: Limits = Limits(), configure: (inout EngineOptions) -> Void = { _ in },
-        beforeColdSlice: (@Sendable () -> Void)? = nil
+        beforeColdSlice: (@Sendable () -> Void)? = nil, beforeWork: (@Sendable (String) -> Void)? = nil
     ) throws {
         directory = try TemporaryDirectory(inMemory: true)
         socketPath = directory.path + "/socket"
@@ -38,6 +38,7 @@ final class RunningServer: @unchecked Sendable {
         configuration.limits = limits
         configuration.handlesSignals = false
         configuration.beforeColdSlice = beforeColdSlice
+        configuration.beforeWork = beforeWork
         configure(&configuration.engine)
         let log = Log(least: .debug, descriptor: logLines.writeEnd)
         thread = WorkThread(name: "server") { [self, configuration] in run(configuration, log) }

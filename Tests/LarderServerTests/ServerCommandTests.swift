@@ -49,7 +49,7 @@ import Testing
         for field in [
             "redis_version:7.0.0", "larder_version:\(Version.text)", "unixsocket:/a/socket", "maxclients:10000",
             "loading:0", "durability:everysecond", "pending_bytes:0", "keyspace_hits:1", "keyspace_misses:1",
-            "db0:keys=2,expires=2,avg_ttl=0", "default_policy:lowest", "databases:1", "open_snapshots:0",
+            "db0:keys=2,expires=2,avg_ttl=604800000", "default_policy:lowest", "databases:1", "open_snapshots:0",
             "directory:\(server.engine.directory)",
         ] {
             #expect(all.contains("\(field)\r\n"), "\(field)")
@@ -60,14 +60,14 @@ import Testing
         #expect(all.contains("\r\ncheckpoints:0\r\n"))
         server.engine.maintain()
         #expect(call("INFO persistence").contains("\r\njournal_bytes:0\r\ncheckpoints:1\r\n"))
-        #expect(call("INFO keyspace") == Wire.bulk("# Keyspace\r\ndb0:keys=2,expires=2,avg_ttl=0\r\n"))
+        #expect(call("INFO keyspace") == Wire.bulk("# Keyspace\r\ndb0:keys=2,expires=2,avg_ttl=604800000\r\n"))
         #expect(call("INFO keyspace CLIENTS").hasPrefix("$"))
         #expect(call("INFO nosuch") == Wire.bulk(""))
         #expect(call("INFO everything").contains("# Larder"))
         _ = call("HELLO 3")
         #expect(
             call("INFO keyspace").hasPrefix(
-                "=\(4 + "# Keyspace\r\ndb0:keys=2,expires=2,avg_ttl=0\r\n".utf8.count)\r\ntxt:# Key"))
+                "=\(4 + "# Keyspace\r\ndb0:keys=2,expires=2,avg_ttl=604800000\r\n".utf8.count)\r\ntxt:# Key"))
     }
 
     @Test func flushing() throws {
@@ -139,5 +139,86 @@ import Testing
                 #expect(call(words) == Wire.arity(spec.name))
             }
         }
+    }
+
+    /// All of these used to be made up.
+    @Test func infoTellsOnlyWhatIsTrue() throws {
+        let server = try TestServer(policy: .never)
+        let call = server.connect()
+        _ = call("MSET a 1 b 2 c 3")
+        #expect(call("INFO keyspace").contains("db0:keys=3,expires=0,avg_ttl=0\r\n"))
+        _ = call("PEXPIRE a 1000")
+        _ = call("PEXPIRE b 3000")
+        #expect(call("INFO keyspace").contains("db0:keys=3,expires=2,avg_ttl=2000\r\n"))
+        server.time.advance(milliseconds: 2000)
+        #expect(call("INFO keyspace").contains("db0:keys=2,expires=1,avg_ttl=1000\r\n"))
+
+        #expect(call("INFO persistence").contains("rdb_changes_since_last_save:5\r\n"))
+        #expect(call("SAVE") == Wire.ok)
+        #expect(call("INFO persistence").contains("rdb_changes_since_last_save:0\r\n"))
+        _ = call("MSET d 1 e 2")
+        _ = call("DEL d")
+        #expect(call("INFO persistence").contains("rdb_changes_since_last_save:3\r\n"))
+    }
+
+    @Test func infoCountsWhatIsTracked() throws {
+        let server = try TestServer()
+        let (one, two, three, call) = (server.connect(), server.connect(), server.connect(), server.connect())
+        _ = call("MSET a 1 b 2")
+        for client in [one, two] {
+            _ = client("HELLO 3")
+            _ = client("CLIENT TRACKING on")
+        }
+        _ = one("MGET a b")
+        _ = two("GET a")
+        _ = three("HELLO 3")
+        _ = three("CLIENT TRACKING on BCAST PREFIX x PREFIX y")
+        let stats = call("INFO stats")
+        for line in ["tracking_total_keys:2", "tracking_total_items:3", "tracking_total_prefixes:2"] {
+            #expect(stats.contains("\r\n\(line)\r\n"), "\(line)")
+        }
+        #expect(call("INFO clients").contains("\r\ntracking_clients:3\r\n"))
+        _ = call("SET a 2")
+        #expect(call("INFO stats").contains("\r\ntracking_total_keys:1\r\ntracking_total_items:1\r\n"))
+        for client in [one, two, three] { client.session.end() }
+        #expect(call("INFO stats").contains("\r\ntracking_total_keys:0\r\ntracking_total_items:0\r\n"))
+    }
+
+    /// A password that CONFIG SET was tried with used to stand in SLOWLOG.
+    @Test(arguments: ["requirepass", "RequirePass", "masterauth"])
+    func slowlogAndMonitorShowNoPasswords(_ name: String) throws {
+        let server = try TestServer()
+        let (call, monitor) = (server.connect(), server.connect())
+        _ = call("CONFIG SET slowlog-log-slower-than 0")
+        _ = monitor("MONITOR")
+        _ = call("CONFIG SET \(name) topsecret")
+        _ = call("CONFIG SET maxmemory 64mb \(name) topsecret")
+        _ = call("AUTH topsecret")
+        _ = call("HELLO 3 AUTH default topsecret")
+        let log = call("SLOWLOG GET 128")
+        #expect(log.contains("(redacted)"))
+        #expect(!log.contains("topsecret"))
+        #expect(!monitor.takeSendable().contains("topsecret"))
+        #expect(!call("CLIENT LIST").contains("topsecret"))
+    }
+
+    /// One parser reads all of these; the letters alone mean in CONFIG SET what they mean in Redis.
+    @Test func sizesAreTakenAsPeopleWriteThem() throws {
+        for text in ["64M", "64m", "64mb", "64MB", "64MiB", "64mib", "65536k", "65536KiB", "67108864", "67108864b"] {
+            #expect(ByteCount.parse(text, letters: .binary) == 64 << 20, "\(text)")
+        }
+        #expect(ByteCount.parse("1gb", letters: .binary) == 1 << 30)
+        #expect(ByteCount.parse("1T", letters: .binary) == 1 << 40)
+        #expect(ByteCount.parse("64m", letters: .decimal) == 64_000_000)
+        #expect(ByteCount.parse("64mb", letters: .decimal) == 64 << 20)
+        for text in ["", "M", "mb", "1.5G", "-1", "+1", "64 M", "64x", "64mbb", "64bm", "64iB", "9999999999T", "٣"] {
+            #expect(ByteCount.parse(text, letters: .binary) == nil, "\(text)")
+        }
+        let call = try TestServer().connect()
+        for text in ["64mb", "64MiB", "67108864"] {
+            #expect(call("CONFIG SET maxmemory \(text)") == Wire.ok)
+            #expect(call("CONFIG GET maxmemory") == Wire.bulks("maxmemory", "67108864"))
+        }
+        #expect(call("CONFIG SET maxmemory 64xb").hasPrefix("-ERR CONFIG SET failed"))
     }
 }

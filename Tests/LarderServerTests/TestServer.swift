@@ -17,12 +17,14 @@ final class TestServer {
     let pushes: PushQueue
     private var clients: [TestClient] = []
 
-    /// - Parameter policy: of new databases.
+    /// - Parameters:
+    ///   - policy: of new databases.
+    ///   - time: instead of ``time``, which is moved by hand.
     convenience init(
         policy: UpdatePolicy = .lowest, limits: Limits = Limits(), password: String? = nil,
-        configure: (inout EngineOptions) -> Void = { _ in }
+        time: (any TimeSource)? = nil, configure: (inout EngineOptions) -> Void = { _ in }
     ) throws {
-        try self.init(try TemporaryDirectory(inMemory: true), policy, limits, configure, password)
+        try self.init(try TemporaryDirectory(inMemory: true), policy, limits, configure, password, time)
     }
 
     /// On the larder of a server that was shut down.
@@ -32,7 +34,7 @@ final class TestServer {
 
     private init(
         _ directory: TemporaryDirectory, _ policy: UpdatePolicy, _ limits: Limits,
-        _ configure: (inout EngineOptions) -> Void, _ password: String? = nil
+        _ configure: (inout EngineOptions) -> Void, _ password: String? = nil, _ time: (any TimeSource)? = nil
     ) throws {
         self.directory = directory
         var options = EngineOptions()
@@ -40,7 +42,7 @@ final class TestServer {
         options.defaultPolicy = policy
         options.onDamage = .setAside
         configure(&options)
-        engine = try Engine.open(directory.path + "/larder", options: options, time: time)
+        engine = try Engine.open(directory.path + "/larder", options: options, time: time ?? self.time)
         let stopReasons = stopReasons
         state = try ServerState(
             engine: engine, limits: limits, socketPath: "/a/socket", password: password.map { Array($0.utf8) },
@@ -53,7 +55,10 @@ final class TestServer {
         }
     }
 
-    deinit { engine.shutdown() }
+    deinit {
+        state.counts.stop()
+        engine.shutdown()
+    }
 
     func connect() -> TestClient {
         let client = TestClient(Session(id: state.newClientID(), server: state, pushes: pushes), self)

@@ -27,7 +27,8 @@ import Testing
           --checkpoint BYTES bytes of the journal from which entries are written to the databases, and the journal is cut;
                              less takes less disk and memory, and costs more time (default: 64M)
           --threads N        event loops, 1 to 64 (default: 1)
-          --max-clients N    connections at a time (default: 10000)
+          --max-clients N    connections at a time (default: 10000); fewer where the limit of open descriptors
+                             (ulimit -n) leaves too few for the larder's files, as the log then says
           --max-databases N  databases in the larder (default: 64)
           --notify-keyspace-events FLAGS
                              events of entries that are published, as in Redis: K, E or both, and A or some of
@@ -63,6 +64,11 @@ import Testing
 
           --help             print this
           --version          print the version
+
+        BYTES: a number, or one with K, M, G or T behind it: 64M, 64mb and 64MiB are the same.
+
+        SIGTERM, SIGINT and SIGHUP end the daemon: what was read is finished, everything is committed and synced.
+        SIGHUP does nothing where it was ignored when the daemon was started, as by nohup.
 
         exit codes: 0 done; 1 the larder, the socket's directory or the disk refused; 2 wrong usage; 3 the larder or
         the socket belongs to another process; 4 there is no such database
@@ -103,16 +109,19 @@ import Testing
         (["--max-clients", "x"], "--max-clients x: it is a number from 1 to 1000000"),
         (
             ["--checkpoint", "often"],
-            "--checkpoint often: it is a number of bytes, or one with K, M or G behind it, up to 1T"
+            "--checkpoint often: it is a number of bytes, or one with K, M, G or T behind it, such as 64M, 64mb or 64MiB, up to 1T"
         ),
-        (["--memory", "lots"], "--memory lots: it is a number of bytes, or one with K, M or G behind it, up to 1T"),
+        (
+            ["--memory", "lots"],
+            "--memory lots: it is a number of bytes, or one with K, M, G or T behind it, such as 64M, 64mb or 64MiB, up to 1T"
+        ),
         (
             ["--memory=8192G"],
-            "--memory 8192G: it is a number of bytes, or one with K, M or G behind it, up to 1T"
+            "--memory 8192G: it is a number of bytes, or one with K, M, G or T behind it, such as 64M, 64mb or 64MiB, up to 1T"
         ),
         (
             ["--max-reply", "1.5G"],
-            "--max-reply 1.5G: it is a number of bytes, or one with K, M or G behind it, up to 1T"
+            "--max-reply 1.5G: it is a number of bytes, or one with K, M, G or T behind it, such as 64M, 64mb or 64MiB, up to 1T"
         ),
         (["--max-databases", "0"], "--max-databases 0: it is a number from 1 to 10000"),
         (["--log-level", "loud"], "--log-level loud: it is one of debug, info, warning, error"),

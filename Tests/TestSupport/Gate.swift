@@ -29,7 +29,9 @@ package final class Gate: @unchecked Sendable {
         }
     }
 
-    package func waitUntilSomebodyWaits() {
-        lock.withLock { while waiting == 0 { changed.wait(lock) } }
+    package func waitUntilSomebodyWaits() { waitUntil(waiting: 1) }
+
+    package func waitUntil(waiting count: Int) {
+        lock.withLock { while waiting < count { changed.wait(lock) } }
     }
 }

@@ -1,0 +1,130 @@
+// Who may answer at a socket's path: looked at before a byte is sent, a password above all.
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// Whose daemon is talked to.
+///
+/// The system tells as which user the process runs that listens (`SO_PEERCRED`, `getpeereid`), and nobody can make that up.
+/// It is trusted if it is
+/// - root, or this process' own user;
+/// - one of ``trustedUsers``;
+/// - a user to whom root, or this process' own user, has given the place: on the way to the socket the directories belong to
+///   root or to us and only their owners can write to them, down to the first one, or to the socket, that belongs to that
+///   user. So is `/run/larder` of a system's daemon that runs as a user `larder`; so is nothing in `/tmp`, where everybody
+///   can make a directory.
+struct PeerTrust: Sendable {
+    /// Numbers of users who are trusted wherever the socket is.
+    var trustedUsers: Set<UInt32> = []
+
+    /// What a name in the file system stands for.
+    struct Entry {
+        var owner: UInt32
+        /// Whether others than its owner may write to it.
+        var isWritableByOthers = false
+        /// Where a symbolic link leads; nil where it is none.
+        var target: String?
+    }
+
+    private static let linksMax = 32
+
+    /// Why a peer is not trusted; nil where it is.
+    /// - Parameters:
+    ///   - peer: the user as whom the other process listens.
+    ///   - path: the socket's, absolute.
+    ///   - look: what a path stands for, symbolic links not followed; nil where that cannot be told.
+    func objection(to peer: UInt32, own: UInt32, path: String, look: (String) -> Entry?) -> String? {
+        if peer == 0 || peer == own || trustedUsers.contains(peer) { return nil }
+        guard let problem = problem(peer, own, path, look) else { return nil }
+        return
+            "the process that answers at \(path) runs as user \(peer), who is neither root nor the user of this process "
+            + "(\(own)), and \(problem): nothing was sent. If that user is to be trusted, name it "
+            + "(larderctl --trust-user, trustedUsers in Swift)"
+    }
+
+    /// What keeps a path from being one that only root or we can have given to the peer.
+    private func problem(_ peer: UInt32, _ own: UInt32, _ path: String, _ look: (String) -> Entry?) -> String? {
+        var rest = path.split(separator: "/").map(String.init)[...]
+        var directory = "/"
+        var links = 0
+        guard let root = look("/"), root.owner == 0 || root.owner == own else { return "/ belongs to others" }
+        if root.isWritableByOthers { return "others can write to /" }
+        while let name = rest.popFirst() {
+            if name == "." { continue }
+            if name == ".." {
+                directory = Self.parent(directory)
+                continue
+            }
+            let place = directory == "/" ? "/" + name : directory + "/" + name
+            guard let entry = look(place) else { return "what \(place) is cannot be told" }
+            if let target = entry.target {
+                links += 1
+                guard links <= Self.linksMax else { return "\(path) has too many symbolic links" }
+                rest = target.split(separator: "/").map(String.init) + rest
+                if target.hasPrefix("/") { directory = "/" }
+                continue
+            }
+            // Given by who owns what is above.
+            if entry.owner == peer { return nil }
+            guard entry.owner == 0 || entry.owner == own else { return "\(place) belongs to user \(entry.owner)" }
+            if rest.isEmpty { return "\(place) belongs to user \(entry.owner)" }
+            if entry.isWritableByOthers { return "others can write to \(place)" }
+            directory = place
+        }
+        return "\(path) is a directory"
+    }
+
+    private static func parent(_ path: String) -> String {
+        guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return "/" }
+        return String(path[..<slash])
+    }
+
+    // MARK: Asking the system
+
+    /// Checks who listens at the other end of a connected socket.
+    func check(_ descriptor: CInt, _ path: String) throws(WireFailure) {
+        guard let peer = Self.peer(descriptor) else { throw WireFailure(.system("SO_PEERCRED", errno)) }
+        let absolute = path.hasPrefix("/") ? path : Self.workingDirectory() + "/" + path
+        if let objection = objection(to: peer, own: geteuid(), path: absolute, look: Self.look) {
+            throw WireFailure(.untrusted(objection))
+        }
+    }
+
+    private static func peer(_ descriptor: CInt) -> UInt32? {
+        #if os(Linux)
+            var credentials = ucred()
+            var length = socklen_t(MemoryLayout<ucred>.size)
+            guard getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0 else { return nil }
+            return credentials.uid
+        #else
+            var (user, group) = (uid_t(), gid_t())
+            return getpeereid(descriptor, &user, &group) == 0 ? user : nil
+        #endif
+    }
+
+    private static func workingDirectory() -> String {
+        var path = [CChar](repeating: 0, count: Int(PATH_MAX))
+        guard getcwd(&path, path.count) != nil else { return "" }
+        return String(decoding: path.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    private static func look(_ path: String) -> Entry? {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { return nil }
+        var entry = Entry(owner: status.st_uid)
+        if status.st_mode & S_IFMT == S_IFLNK {
+            var target = [CChar](repeating: 0, count: Int(PATH_MAX))
+            let count = readlink(path, &target, target.count)
+            guard count > 0, count < target.count else { return nil }
+            entry.target = String(decoding: target[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        } else {
+            entry.isWritableByOthers = status.st_mode & (S_IWGRP | S_IWOTH) != 0
+        }
+        return entry
+    }
+}

@@ -1,0 +1,118 @@
+import LarderEngine
+import Synchronization
+import Threading
+
+/// How many entries databases have, for INFO, which must neither read millions of entries each time somebody asks nor wait
+/// for it: they are counted on a thread of their own, one database at a time.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the table is read and written with the lock held.
+final class EntryCounts: @unchecked Sendable {
+    /// What INFO says of a database.
+    struct Count: Equatable {
+        /// Fresh entries.
+        var entries = 0
+        /// Those of them that end by themselves.
+        var expiring = 0
+        /// How long these live on the average, in milliseconds.
+        var averageLife: Int64 = 0
+    }
+
+    private struct Known {
+        var count: Count?
+        /// When it was begun, in nanoseconds of the monotonic clock.
+        var begun: Int64
+        var cost: Int64
+    }
+
+    /// A count that takes longer than this is not repeated for a while.
+    private static let cheapNanoseconds: Int64 = 20_000_000
+    private static let staleNanoseconds: Int64 = 60_000_000_000
+    /// ... nor so often that counting takes more than one fiftieth of a processor.
+    private static let costFactor: Int64 = 50
+    /// How long INFO waits for a count at most.
+    private static let patienceMilliseconds: Int64 = 250
+
+    private let lock = Lock()
+    private let changed = Condition()
+    private var known: [String: Known] = [:]
+    private var isCounting: Set<String> = []
+    private let isStopping = Atomic<Bool>(false)
+    /// Made when something is counted for the first time.
+    private var pool: WorkerPool?
+
+    /// Ends the thread. What is asked for later is not known.
+    func stop() {
+        isStopping.store(true, ordering: .relaxed)
+        let pool = lock.withLock {
+            defer { self.pool = nil }
+            return self.pool
+        }
+        pool?.stop()
+    }
+
+    /// What is known of databases, as of now where counting is cheap, else as of a minute ago or a little more.
+    /// - Parameters:
+    ///   - asked: nanoseconds of the monotonic clock; a count that began later than this answers too.
+    /// - Returns: in the order of `databases`; nil for one that was not counted yet, which takes long.
+    func counts(of databases: [Database], asked: Int64) -> [Count?] {
+        let end = nanoseconds() + Self.patienceMilliseconds * 1_000_000
+        return lock.withLock {
+            for database in databases where !isCurrent(database.name, asked) { begin(database) }
+            for database in databases {
+                while !isCurrent(database.name, asked) {
+                    let left = (end - nanoseconds()) / 1_000_000
+                    guard left > 0, changed.wait(lock, milliseconds: left) else { break }
+                    // One that was under way had begun too early.
+                    if !isCounting.contains(database.name), !isCurrent(database.name, asked) { begin(database) }
+                }
+            }
+            return databases.map { known[$0.name]?.count }
+        }
+    }
+
+    /// Called with the lock held.
+    private func isCurrent(_ name: String, _ asked: Int64) -> Bool {
+        guard let last = known[name] else { return false }
+        if last.begun >= asked { return true }
+        return last.cost > Self.cheapNanoseconds
+            && asked - last.begun < max(Self.staleNanoseconds, Self.costFactor * last.cost)
+    }
+
+    /// Called with the lock held.
+    private func begin(_ database: Database) {
+        guard !isStopping.load(ordering: .relaxed), isCounting.insert(database.name).inserted else { return }
+        let pool = pool ?? WorkerPool(name: "larder-count", threads: 1)
+        self.pool = pool
+        pool.submit { [self] in
+            let begun = nanoseconds()
+            let count = count(database)
+            let cost = nanoseconds() - begun
+            lock.withLock {
+                known[database.name] = Known(count: count, begun: begun, cost: cost)
+                isCounting.remove(database.name)
+                changed.broadcast()
+            }
+        }
+    }
+
+    /// - Returns: nil where the database cannot be read, which its own commands say.
+    private func count(_ database: Database) -> Count? {
+        var count = Count()
+        var sum: Double = 0
+        do throws(LarderError) {
+            guard let cursor = try database.cursor() else { return count }
+            defer { cursor.close() }
+            while try cursor.next() {
+                count.entries += 1
+                if count.entries % 4096 == 0, isStopping.load(ordering: .relaxed) { return nil }
+                guard let deadline = database.rules.deadline(try cursor.header()) else { continue }
+                count.expiring += 1
+                sum += Double(max(0, deadline - database.now()))
+            }
+        } catch {
+            return nil
+        }
+        if count.expiring > 0 { count.averageLife = Int64(sum / Double(count.expiring)) }
+        return count
+    }
+}

@@ -1,0 +1,36 @@
+/// Numbers of bytes as people write them: `67108864`, `64M`, `64mb`, `64MiB`.
+package enum ByteCount {
+    /// What a letter without `b` behind it stands for.
+    package enum Letters {
+        /// `1k` is 1024 bytes, as on our command lines.
+        case binary
+        /// `1k` is 1000 bytes, as in Redis' settings.
+        case decimal
+    }
+
+    /// What error messages say of a text that is none.
+    package static let rule = "a number of bytes, or one with K, M, G or T behind it, such as 64M, 64mb or 64MiB"
+
+    /// Capitals or not; with `b` or `ib` a unit is a power of 1024.
+    /// - Returns: nil where the text is none, or the number is higher than an Int64.
+    package static func parse(_ text: String, letters: Letters) -> Int64? {
+        let lower = text.lowercased()
+        let digits = lower.utf8.prefix { $0 >= 0x30 && $0 <= 0x39 }
+        guard let number = Int64(String(decoding: digits, as: UTF8.self)) else { return nil }
+        let unit = lower.dropFirst(digits.count)
+        guard let factor = factor(unit, letters) else { return nil }
+        let (bytes, overflow) = number.multipliedReportingOverflow(by: factor)
+        return overflow ? nil : bytes
+    }
+
+    private static func factor(_ unit: Substring, _ letters: Letters) -> Int64? {
+        guard let letter = unit.first, unit != "b" else { return 1 }
+        guard let power = "kmgt".firstIndex(of: letter).map({ "kmgt".distance(from: "kmgt".startIndex, to: $0) + 1 })
+        else { return nil }
+        switch unit.dropFirst() {
+        case "": return letters == .binary ? 1 << (10 * power) : (0..<power).reduce(1) { value, _ in value * 1000 }
+        case "b", "ib": return 1 << (10 * power)
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,52 @@
+/// Bytes as a terminal may show them: what a key or a value has in it must not move the cursor, rename the window or type
+/// into the shell.
+enum TerminalText {
+    /// Control characters, and bytes that are not UTF-8, become `\n`, `\t`, `\r` or `\xHH`.
+    /// - Parameter keepsLines: whether line ends and tabs stay as they are.
+    static func escaped(_ bytes: [UInt8], keepsLines: Bool) -> [UInt8] {
+        var text: [UInt8] = []
+        text.reserveCapacity(bytes.count)
+        var index = 0
+        while index < bytes.count {
+            let byte = bytes[index]
+            let length = sequenceLength(bytes, index)
+            if length > 1 {
+                text.append(contentsOf: bytes[index..<index + length])
+            } else if byte >= 0x20, byte < 0x7F {
+                text.append(byte)
+            } else if keepsLines,
+                byte == 0x0A || byte == 0x09 || byte == 0x0D && bytes.dropFirst(index + 1).first == 0x0A
+            {
+                text.append(byte)
+            } else {
+                append(byte, to: &text)
+            }
+            index += max(1, length)
+        }
+        return text
+    }
+
+    /// How many bytes the character takes that begins at an index, if it is one that is not ASCII and no control character;
+    /// else 1.
+    private static func sequenceLength(_ bytes: [UInt8], _ index: Int) -> Int {
+        let byte = bytes[index]
+        let length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC2 ? 2 : 1
+        guard length > 1, index + length <= bytes.count,
+            let text = String(validating: bytes[index..<index + length], as: UTF8.self),
+            let scalar = text.unicodeScalars.first, scalar.value >= 0xA0
+        else { return 1 }
+        return length
+    }
+
+    private static func append(_ byte: UInt8, to text: inout [UInt8]) {
+        switch byte {
+        case 0x0A: text += "\\n".utf8
+        case 0x0D: text += "\\r".utf8
+        case 0x09: text += "\\t".utf8
+        default:
+            let digits = Array("0123456789abcdef".utf8)
+            text += "\\x".utf8
+            text += [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+        }
+    }
+}

@@ -1,0 +1,81 @@
+import LarderEngine
+import TestSupport
+import Testing
+import Threading
+
+@testable import LarderServer
+
+/// Each look at it finds it a millisecond later: so much time has passed while a command ran as it was looked at for
+/// others since.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: guarded by the lock.
+private final class TickingTimeSource: TimeSource, @unchecked Sendable {
+    private let lock = Lock()
+    private var ticks: Int64 = 0
+
+    func wallMilliseconds() -> Int64 {
+        lock.withLock {
+            ticks += 1
+            return 1_700_000_000_000 + ticks
+        }
+    }
+
+    func monotonicMilliseconds() -> Int64 { lock.withLock { 1_000_000 + ticks } }
+}
+
+@Suite struct CommandTimeTests {
+    private func requests(_ lines: [String]) -> [UInt8] {
+        lines.flatMap { encodeRequest($0.split(separator: " ").map(String.init)) }
+    }
+
+    /// A pipeline of slow commands used to run under the time at which its bytes had come.
+    @Test func anEntryIsNotServedAfterItsEndBehindSlowCommandsOfOnePipeline() throws {
+        let server = try TestServer(time: TickingTimeSource())
+        let client = server.connect()
+        _ = client("SET bits x")
+        client.feed(requests(["SET k v PX 60"] + Array(repeating: "BITCOUNT bits", count: 100) + ["GET k"]))
+        server.commit()
+        #expect(client.takeSendable().hasSuffix(Wire.int(4) + Wire.null))
+    }
+
+    /// The other way round: what is stored behind slow commands lives from then on.
+    @Test func anEntryLivesFromItsOwnCommandOnBehindSlowOnes() throws {
+        let server = try TestServer(time: TickingTimeSource())
+        let client = server.connect()
+        _ = client("SET bits x")
+        client.feed(
+            requests(Array(repeating: "BITCOUNT bits", count: 600) + ["SET k v PX 500", "BITCOUNT bits", "GET k"]))
+        server.commit()
+        #expect(client.takeSendable().hasSuffix(Wire.ok + Wire.int(4) + Wire.bulk("v")))
+        // The next pipeline begins now, not when the former began.
+        client.feed(requests(["GET k"]))
+        #expect(client.takeSendable() == Wire.bulk("v"))
+    }
+
+    /// Quick commands share a time, but not for long, and none outlasts one that is slow.
+    @Test(arguments: ["GET bits", "SET bits x", "EXISTS bits", "PING"])
+    func quickCommandsShareATimeForAShortWhile(_ line: String) throws {
+        let server = try TestServer(time: TickingTimeSource())
+        let client = server.connect()
+        _ = client("SET bits x")
+        client.feed(requests(["SET k v PX 20"] + Array(repeating: line, count: 64 * 30) + ["GET k"]))
+        server.commit()
+        #expect(client.takeSendable().hasSuffix(Wire.null))
+    }
+
+    /// Each of these copies much.
+    @Test func longValuesAndManyKeysTakeTheirOwnTime() throws {
+        let server = try TestServer(time: TickingTimeSource())
+        let client = server.connect()
+        let long = String(repeating: "x", count: 100_000)
+        client.feed(encodeRequest(["SET", "long", long]))
+        server.commit()
+        _ = client.takeSendable()
+        for words in [["GET", "long"], ["SET", "long", long], ["MGET", "long", "long"]] {
+            client.feed(requests(["SET k v PX 20"]))
+            client.feed(Array(repeating: encodeRequest(words), count: 40).flatMap { $0 } + requests(["GET k"]))
+            server.commit()
+            #expect(client.takeSendable().hasSuffix(Wire.null))
+        }
+    }
+}

@@ -1,0 +1,30 @@
+import Testing
+
+@testable import LarderServer
+
+@Suite struct DescriptorBudgetTests {
+    private func budget(_ limit: Int, databases: Int = 1, threads: Int = 1) -> DescriptorBudget? {
+        DescriptorBudget(limit: limit, databases: databases, databasesMax: 64, openFilesMax: 1000, threads: threads)
+    }
+
+    @Test func whereThereIsEnoughEverythingIsReserved() throws {
+        let ample = try #require(self.budget(20_000))
+        #expect(ample.reserve == 28 + 4 + 5 * 64 + 1000)
+        #expect(ample.clientsPossible == 20_000 - ample.reserve)
+    }
+
+    @Test func whereThereIsLittleTheLarderHasHalfAndWhatItNeeds() throws {
+        #expect(budget(1024)?.reserve == 512)
+        #expect(budget(64)?.reserve == 42)
+        #expect(budget(64)?.clientsPossible == 22)
+        // Every database that is there counts, whatever --max-databases says.
+        #expect(budget(1024, databases: 150)?.reserve == 28 + 4 + 5 * 151)
+    }
+
+    @Test func whereNotEvenThatIsThereNothingIsServed() {
+        #expect(budget(46) != nil)
+        #expect(budget(45) == nil)
+        #expect(budget(46, databases: 2) == nil)
+        #expect(budget(46, threads: 2) == nil)
+    }
+}

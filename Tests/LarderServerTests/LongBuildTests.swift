@@ -1,0 +1,102 @@
+import TestSupport
+import Testing
+import Threading
+
+@testable import LarderEngine
+@testable import LarderServer
+
+/// Commands of a few bytes that build long values.
+@Suite(.serialized) struct LongBuildTests {
+    private static let end = Database.longValueBytesMin
+
+    /// Four at once used to take four times the memory of one.
+    @Test func longValuesAreBuiltOneAfterTheOther() throws {
+        var limits = Limits()
+        limits.valueBytesMax = Self.end + 100
+        let server = try RunningServer(limits: limits)
+        defer { server.stop() }
+        let clients = try (0..<6).map { _ in try server.connect() }
+        let requests = [
+            "SETRANGE a \(Self.end) x", "SETBIT b \(8 * Self.end) 1", "BITFIELD c SET u8 \(8 * Self.end) 1",
+            "SETRANGE d \(Self.end) x", "SETRANGE e \(Self.end) x", "SETRANGE f \(Self.end) x",
+        ]
+        for (client, request) in zip(clients, requests) {
+            try client.send(request.split(separator: " ").map(String.init))
+        }
+        for client in clients { #expect(try client.receive().first != UInt8(ascii: "-")) }
+        let call = clients[0]
+        for key in ["a", "b", "c", "d", "e", "f"] {
+            #expect(try call.call("STRLEN \(key)") == ":\(Self.end + 1)\r\n")
+        }
+        // What grows where it is goes the same way.
+        #expect(try call.call("APPEND a y") == ":\(Self.end + 2)\r\n")
+        #expect(try call.call("BITOP NOT g a") == ":\(Self.end + 2)\r\n")
+        #expect(try call.call("GETRANGE a \(Self.end) -1") == Wire.bulk("xy"))
+        #expect(try call.call("GETBIT b \(8 * Self.end)") == ":1\r\n")
+    }
+
+    /// The thread for long values is the only one that builds them, whichever command asks.
+    @Test(arguments: [
+        "SETRANGE k \(end) x", "SETBIT k \(8 * end) 1", "BITFIELD k SET u8 \(8 * end) 1", "APPEND long x",
+        "BITOP NOT k long", "SETRANGE long 0 x", "SETBIT long 0 1",
+    ])
+    func noOtherThreadBuildsLongValues(_ line: String) throws {
+        let server = try TestServer()
+        let call = server.connect()
+        #expect(call("SETRANGE long \(Self.end) x") == Wire.int(Self.end + 1))
+        let session = Session(id: 77, server: server.state)
+        session.parser.append(encodeRequest(line))
+        guard case .cold = session.run(outputBytesMax: .max) else {
+            Issue.record("it ran on the loop")
+            return
+        }
+        let elsewhere = Session.Slice(commandsMax: 2, until: .max, mayBuildLong: false)
+        guard case .cold = session.runBlocking(outputBytesMax: .max, slice: elsewhere) else {
+            Issue.record("it ran on any thread")
+            return
+        }
+        #expect(session.isCommandLong)
+        guard
+            case .needsInput = session.runBlocking(
+                outputBytesMax: .max, slice: Session.Slice(commandsMax: 2, until: .max))
+        else {
+            Issue.record("it did not run at all")
+            return
+        }
+        server.commit()
+        session.settle()
+        #expect(session.replies.withBytes { $0.first } != UInt8(ascii: "-"))
+        session.end()
+    }
+
+    /// A transaction of tiny commands used to build as many values at a time as it named.
+    @Test func aTransactionBuildsNoMoreThanOneValueMayHave() throws {
+        var limits = Limits()
+        limits.valueBytesMax = Self.end + 1000
+        let server = try TestServer(limits: limits)
+        let call = server.connect()
+        _ = call("MULTI")
+        for key in ["a", "b", "c"] { _ = call("SETRANGE \(key) \(Self.end) x") }
+        _ = call("SET d v")
+        let reply = call("EXEC")
+        #expect(
+            reply.hasPrefix("*4\r\n:\(Self.end + 1)\r\n-ERR the values that one command or transaction builds may take")
+        )
+        #expect(reply.hasSuffix("\r\n+OK\r\n"))
+        #expect(call("MGET b c d") == Wire.array(Wire.null, Wire.null, Wire.bulk("v")))
+    }
+
+    /// EXEC goes to that thread as a whole, and does nothing before.
+    @Test func aTransactionThatBuildsALongValueRunsWhereThoseAreBuilt() throws {
+        let server = try RunningServer()
+        defer { server.stop() }
+        let client = try server.connect()
+        _ = try client.call("SET n 5")
+        _ = try client.call("MULTI")
+        _ = try client.call("INCR n")
+        _ = try client.call("SETRANGE k \(Self.end) x")
+        _ = try client.call("APPEND k y")
+        #expect(try client.call("EXEC") == "*3\r\n:6\r\n:\(Self.end + 1)\r\n:\(Self.end + 2)\r\n")
+        #expect(try client.call("GET n") == Wire.bulk("6"))
+    }
+}

@@ -1,0 +1,129 @@
+import LarderEngine
+import TestSupport
+import Testing
+
+@testable import LarderServer
+
+/// Work for threads that may block, while these have other work.
+@Suite(.serialized) struct QueuedWorkTests {
+    /// A server whose two threads for what takes long wait at a gate with a KEYS each.
+    private func occupied(_ gate: Gate) throws -> (RunningServer, [SocketClient]) {
+        let server = try RunningServer(beforeWork: { name in if name == "keys" { gate.pass() } })
+        let setUp = try server.connect()
+        #expect(try setUp.call("SET k v") == Wire.ok)
+        gate.close()
+        let holders = try (0..<2).map { _ in try server.connect() }
+        for holder in holders { try holder.send(["KEYS", "*"]) }
+        gate.waitUntil(waiting: 2)
+        return (server, holders)
+    }
+
+    /// A thousand connections that sent FLUSHDB and left used to keep everybody waiting, each for its fsyncs.
+    @Test func workOfConnectionsThatAreGoneIsDropped() throws {
+        let gate = Gate()
+        let (server, holders) = try occupied(gate)
+        defer {
+            gate.open()
+            server.stop()
+        }
+        for _ in 0..<200 {
+            let client = try server.connect()
+            try client.send(["FLUSHDB"])
+            client.close()
+        }
+        // One that is there still, and one that has only ended its side, are served.
+        let stays = try server.connect()
+        try stays.send(["DBSIZE"])
+        let ends = try server.connect()
+        try ends.send(["EXISTS", "k"])
+        try ends.send(["DBSIZE"])
+        ends.endSending()
+        gate.open()
+        for holder in holders { #expect(try holder.receive() == Array(Wire.array(Wire.bulk("k")).utf8)) }
+        #expect(try stays.receive() == Array(":1\r\n".utf8))
+        #expect(try ends.receiveToEnd() == Array(":1\r\n:1\r\n".utf8))
+        let info = try server.connect().call("INFO larder")
+        #expect(info.contains("dropped_commands:200\r\n"))
+        #expect(info.contains("purges:0\r\n"))
+    }
+
+    /// Those who have left give their places back before their work has its turn.
+    @Test func connectionsThatAreGoneKeepNoPlaces() throws {
+        let gate = Gate()
+        let (server, holders) = try occupied(gate)
+        defer {
+            gate.open()
+            server.stop()
+        }
+        for _ in 0..<50 {
+            let client = try server.connect()
+            try client.send(["FLUSHALL"])
+            client.close()
+        }
+        // Seen by the ticks of the loop; the one that asks is counted, and its predecessors may be for a moment.
+        while try server.connectedClients() > holders.count + 3 {}
+        gate.open()
+        for holder in holders { _ = try holder.receive() }
+    }
+
+    /// A transaction is not left halfway, and who wanted no reply is not taken to have lost interest.
+    @Test func whatNobodyWantedAReplyForIsDoneAllTheSame() throws {
+        let gate = Gate()
+        let (server, holders) = try occupied(gate)
+        defer {
+            gate.open()
+            server.stop()
+        }
+        let client = try server.connect()
+        try client.send(["CLIENT", "REPLY", "OFF"])
+        try client.send(["FLUSHDB"])
+        client.close()
+        gate.open()
+        for holder in holders { _ = try holder.receive() }
+        let call = try server.connect()
+        while try !call.call("INFO larder").contains("purges:1\r\n") {}
+        #expect(try call.call("GET k") == Wire.null)
+    }
+
+    /// INFO and CONFIG used to wait for a thread like everything else.
+    @Test func infoAndConfigAndScanDoNotQueueBehindOthersWork() throws {
+        let gate = Gate()
+        let (server, holders) = try occupied(gate)
+        defer {
+            gate.open()
+            server.stop()
+        }
+        let client = try server.connect()
+        #expect(try client.call("INFO").contains("db0:keys=1,expires=1,"))
+        #expect(try client.call("CONFIG GET maxclients").contains("10000"))
+        #expect(try client.call("CONFIG SET maxclients 9999") == Wire.ok)
+        #expect(try client.call("SCAN 0").hasSuffix(Wire.array(Wire.bulk("k"))))
+        // The files of a database that nobody has used yet are opened as well.
+        #expect(try client.call("SELECT other") == Wire.ok)
+        #expect(try client.call("SET k v") == Wire.ok)
+        gate.open()
+        for holder in holders { _ = try holder.receive() }
+    }
+
+    /// What a thread has finished is let go at once, though the queue is never empty.
+    @Test func finishedWorkIsLetGoWhileOthersWait() {
+        final class Held: Sendable {}
+        let gate = Gate()
+        let pool = WorkerPool(name: "test", threads: 1)
+        defer {
+            gate.open()
+            pool.stop()
+        }
+        weak var held: Held?
+        do {
+            let object = Held()
+            held = object
+            pool.submit { withExtendedLifetime(object) {} }
+        }
+        gate.close()
+        pool.submit { gate.pass() }
+        pool.submit {}
+        gate.waitUntilSomebodyWaits()
+        #expect(held == nil)
+    }
+}

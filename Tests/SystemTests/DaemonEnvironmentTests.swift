@@ -1,0 +1,123 @@
+import TestSupport
+import Testing
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// The daemon where its process is not as one expects it to be.
+@Suite(.serialized) struct DaemonEnvironmentTests {
+    /// Runs a shell's script with `$larderd` and what is needed to start one on a larder in `place`.
+    private func start(_ script: String, in place: TemporaryDirectory) throws -> ChildProcess {
+        let command = "'\(try DaemonProcess.program())' --dir '\(place.path)/larder' --socket '\(place.path)/socket'"
+        return try ChildProcess("sh", ["-c", script.replacing("$larderd", with: command)])
+    }
+
+    /// Connects as soon as somebody listens.
+    private func connect(_ place: TemporaryDirectory, _ child: ChildProcess) throws -> SocketClient {
+        while true {
+            if let client = try? SocketClient(place.path + "/socket") { return client }
+            guard kill(child.pid, 0) == 0 else { throw ChildProcess.Failure(description: "it ended: \(child.errors)") }
+            sched_yield()
+        }
+    }
+
+    /// Lines of the log used to be written into LOCK, and SIGTERM ended in SIGABRT.
+    @Test(arguments: ["0<&-", "1>&-", "2>&-", "0<&- 1>&-", "0<&- 2>&-", "1>&- 2>&-", "0<&- 1>&- 2>&-"])
+    func standardDescriptorsMayBeClosed(_ closed: String) throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let child = try start("exec $larderd --log-level debug \(closed)", in: place)
+        let client = try connect(place, child)
+        #expect(try client.call("SET k v") == "+OK\r\n")
+        let lock = try #require(try? contents(place.path + "/larder/LOCK"))
+        #expect(!lock.contains(" info ") && !lock.contains(" debug "))
+        #expect(lock.contains("\(child.pid)"))
+        child.send(signal: SIGTERM)
+        #expect(try child.waitForExit() == .exited(0))
+    }
+
+    @Test func larderctlTakesClosedDescriptors() throws {
+        let daemon = try DaemonProcess()
+        let tool = "'\(try DaemonProcess.program("larderctl"))' --socket '\(daemon.socketPath)'"
+        let (end, _, _) = try ChildProcess.run("sh", ["-c", "\(tool) set k v 0<&- 1>&- 2>&-"])
+        #expect(end == .exited(0))
+        #expect(try daemon.connect().call("GET k") == "$1\r\nv\r\n")
+        #expect(try daemon.stop() == .exited(0))
+    }
+
+    private func contents(_ path: String) throws -> String {
+        guard let file = fopen(path, "r") else { throw ChildProcess.Failure(description: "no \(path)") }
+        defer { fclose(file) }
+        var bytes = [UInt8](repeating: 0, count: 4096)
+        let count = fread(&bytes, 1, bytes.count, file)
+        return String(decoding: bytes[..<count], as: UTF8.self)
+    }
+
+    /// Clients used to take every descriptor, and then commits and checkpoints failed.
+    @Test func clientsLeaveTheDescriptorsThatTheLarderNeeds() throws {
+        let daemon = try DaemonProcess(["--memory", "1M"], wrapper: ["prlimit", "--nofile=64:64"])
+        #expect(daemon.process.errors.contains("(--max-clients): the process may open 64 descriptors"))
+        let first = try daemon.connect()
+        let limit = try #require(
+            Int(
+                try first.call("INFO clients").split(separator: "\r\n")
+                    .first { $0.hasPrefix("maxclients:") }?.dropFirst("maxclients:".count) ?? ""))
+        #expect((4...40).contains(limit))
+        #expect(try first.call("CONFIG GET maxclients").contains("\(limit)\r\n"))
+        let refused = "-ERR max number of clients reached\r\n"
+        let clients = try (0..<100).map { _ in try daemon.connect() }
+        for (index, client) in clients.enumerated() {
+            if index < limit - 1 {
+                #expect(try client.call("PING") == "+PONG\r\n")
+            } else {
+                #expect(String(decoding: try client.receiveToEnd(), as: UTF8.self) == refused)
+            }
+        }
+        for round in 0..<3 {
+            for name in ["0", "1", "another"] {
+                #expect(try first.call("SELECT \(name)") == "+OK\r\n")
+                for key in 0..<50 { #expect(try first.call("SET key-\(key) \(round)") == "+OK\r\n") }
+                #expect(try first.call("SAVE") == "+OK\r\n")
+            }
+        }
+        #expect(!daemon.process.errors.contains(" error "))
+        let most = try first.call("CONFIG SET maxclients 10000")
+        #expect(most.contains("is not able to handle the specified number of clients, try with \(limit)"))
+        #expect(try daemon.stop() == .exited(0))
+    }
+
+    @Test func withTooFewDescriptorsNothingIsServed() throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let child = try start("ulimit -n 30 && exec $larderd", in: place)
+        #expect(try child.waitForExit() == .exited(1))
+        #expect(
+            child.errors.contains("the process may open 30 descriptors; with 0 databases and 1 event loop(s) it needs"))
+        #expect(child.errors.contains("raise the limit (ulimit -n)"))
+    }
+
+    /// A daemon whose terminal goes used to be killed by that.
+    @Test func aHangUpEndsTheDaemonCleanly() throws {
+        let daemon = try DaemonProcess()
+        #expect(try daemon.connect().call("SET k v") == "+OK\r\n")
+        daemon.process.send(signal: SIGHUP)
+        #expect(try daemon.process.waitForExit() == .exited(0))
+        #expect(daemon.process.errors.contains("info stopping: SIGHUP"))
+        #expect(daemon.process.errors.contains("info stopped"))
+    }
+
+    /// As nohup starts it.
+    @Test func aHangUpThatIsIgnoredStaysIgnored() throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let child = try start("trap '' HUP; exec $larderd", in: place)
+        let client = try connect(place, child)
+        child.send(signal: SIGHUP)
+        #expect(try client.call("PING") == "+PONG\r\n")
+        child.send(signal: SIGTERM)
+        #expect(try child.waitForExit() == .exited(0))
+        #expect(!child.errors.contains("SIGHUP"))
+    }
+}
