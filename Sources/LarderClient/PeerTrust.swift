@@ -97,10 +97,11 @@ struct PeerTrust: Sendable {
 
     private static func peer(_ descriptor: CInt) -> UInt32? {
         #if os(Linux)
-            var credentials = ucred()
-            var length = socklen_t(MemoryLayout<ucred>.size)
+            // As `ucred`, which Glibc's module lacks: process, user and group.
+            var credentials: (pid_t, uid_t, gid_t) = (0, .max, .max)
+            var length = socklen_t(MemoryLayout.size(ofValue: credentials))
             guard getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0 else { return nil }
-            return credentials.uid
+            return credentials.1
         #else
             var (user, group) = (uid_t(), gid_t())
             return getpeereid(descriptor, &user, &group) == 0 ? user : nil

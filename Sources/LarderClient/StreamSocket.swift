@@ -119,7 +119,9 @@ final class StreamSocket: Sendable {
         let start = Self.monotonicMilliseconds()
         while true {
             switch Self.connect(descriptor, path) {
-            case 0, EISCONN: return try trust.check(descriptor, path)
+            case 0, EISCONN:
+                try trust.check(descriptor, path)
+                return
             case EINTR:
                 guard timeoutMilliseconds == 0 || Self.monotonicMilliseconds() - start < Int64(timeoutMilliseconds)
                 else { throw WireFailure(.timeout) }
@@ -140,7 +142,9 @@ final class StreamSocket: Sendable {
         }
         while true {
             switch Self.connect(descriptor, path) {
-            case 0, EISCONN: return try trust.check(descriptor, path)
+            case 0, EISCONN:
+                try trust.check(descriptor, path)
+                return
             case EINTR: continue
             case let code: throw Self.connectFailure(code, path)
             }

@@ -44,8 +44,7 @@ struct Options {
         OptionSpec(
             name: "--trust-user", value: "NAME",
             summary:
-                "talk to the daemon of this user, a name or a number, too; otherwise only to that of root, your own, "
-                + "or one whose place only root or you can have given it (not one in /tmp)"),
+                "talk to this user's daemon too (name or number), not only to root's, yours and system ones"),
         OptionSpec(name: "--json", value: nil, summary: "answer in JSON, one line for each answer"),
         OptionSpec(
             name: "--raw", value: nil,

@@ -113,7 +113,7 @@ import Testing
 
             let client = try await LarderClient.connect(socketPath: socket, options: .init(trustedUsers: [4321]))
             try await client.ping()
-            await client.close()
+            client.close()
             for user in ["4321", "nobody"] {
                 let (end, output, _) = try ChildProcess.run(
                     tool, ["--socket", socket, "--trust-user", user, "ping"])
