@@ -167,6 +167,10 @@ fuzz: deps
 	  echo 'module CCRC32C { header "$(CURDIR)/Sources/CCRC32C/include/ccrc32c.h" }' >.build/fuzz/module.modulemap && \
 	  $(FUZZ_BUILD) -I.build/fuzz -ISources/CSnappy Sources/LevelDBSalvage/*.swift Tests/Fuzz/SalvageFuzz.swift \
 	    .build/fuzz/crc32c.o -o .build/fuzz/$$name && \
+	  n=0; for file in $$(find Tests/LarderEngineTests/Golden -name '*.ldb' -o -name '00*.log' -o -name 'MANIFEST-*'); do \
+	    case $$file in *.log) kinds='0 20 60';; *.ldb) kinds='2';; *) kinds='1 21';; esac; \
+	    for kind in $$kinds; do n=$$((n + 1)); \
+	      { printf "\\$$kind"; cat $$file; } >.build/fuzz/$$name.corpus/seed-$$n; done; done; \
 	  $(FUZZ_RUN) -max_len=16384 .build/fuzz/$$name.corpus
 
 clean:

@@ -42,6 +42,28 @@ private func sign(_ bytes: inout [UInt8]) {
     }
 }
 
+/// A table of one block and an index, both of the input's bytes under right checksums.
+private func table(_ input: [UInt8]) -> [UInt8] {
+    guard let first = input.first else { return [] }
+    let middle = 1 + Int(first) * (input.count - 1) / 256
+    var table: [UInt8] = []
+    var handles: [UInt8] = []
+    for (index, block) in [Array(input[1..<middle]), [0, 0, 0, 0, 0, 0, 0, 0], Array(input[middle...])].enumerated() {
+        if index > 0 { for number in [table.count, block.count] { handles += varint(number) } }
+        let checked = block + [index == 0 ? first & 1 : 0]
+        let checksum = checked.withUnsafeBytes { larder_crc32c_extend(0, $0.baseAddress, $0.count) }
+        table += checked
+        withUnsafeBytes(of: ((checksum >> 15 | checksum << 17) &+ 0xA282_EAD8).littleEndian) { table += Array($0) }
+    }
+    table += handles + [UInt8](repeating: 0, count: 40 - handles.count)
+    withUnsafeBytes(of: UInt64(0xDB47_7524_8B80_FB57).littleEndian) { table += Array($0) }
+    return table
+}
+
+private func varint(_ number: Int) -> [UInt8] {
+    number < 128 ? [UInt8(number)] : [UInt8(number & 127) | 128] + varint(number >> 7)
+}
+
 private func readAll(_ sorted: Bool) {
     var options = SalvageOptions()
     options.batchesAreSorted = sorted
@@ -86,7 +108,9 @@ public func fuzzSalvage(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     guard let start, count > 1 else { return 0 }
     let input = UnsafeRawBufferPointer(start: start + 1, count: count - 1)
     var signed = Array(input)
-    if start[0] & 0x10 != 0 { sign(&signed) }
+    if start[0] & 0x10 != 0 {
+        if start[0] % 4 == 2 { signed = table(signed) } else { sign(&signed) }
+    }
     signed.withUnsafeBytes { bytes in
         switch start[0] % 4 {
         case 0:
