@@ -42,7 +42,12 @@ final class SalvageHistory {
             }
             try history.reopen()
         }
-        for _ in 0..<12 { try history.writeSome(30, removing: 4, valueBytes: 200...600) }
+        for _ in 0..<6 { try history.writeSome(30, removing: 4, valueBytes: 200...600) }
+        // Keeps two versions of a key in the tables.
+        let snapshot = try history.workspace.database.snapshot()
+        for _ in 0..<6 { try history.writeSome(30, removing: 4, valueBytes: 200...600) }
+        try history.workspace.database.compact(from: key(100), to: key(400))
+        snapshot.close()
         try history.reopen()
         for _ in 0..<20 { try history.writeSome(30, removing: 4, valueBytes: 200...600) }
         try history.reopen()
