@@ -89,6 +89,11 @@ final class Checkpointer: @unchecked Sendable {
     /// As ``isFull``, for those who are about to store a long record.
     var isFullForLong: Bool { keeper.isFullForLong }
 
+    var isFullForBuilding: Bool { keeper.isFullForBuilding }
+
+    /// As ``assist()``, for those who are about to build a long value.
+    func assistForBuilding() -> Bool { attempt { keeper.isFullForBuilding } }
+
     /// As ``assist()``, for those who are about to store a long record.
     func assistForLong() -> Bool { attempt { keeper.isFullForLong } }
 

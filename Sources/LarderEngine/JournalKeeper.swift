@@ -112,6 +112,10 @@ final class JournalKeeper: @unchecked Sendable {
     }
     /// Whether so much waits for LevelDB that those should wait who store long records.
     var isFullForLong: Bool { liveBytes.load(ordering: .relaxed) > bytesMax || isFull }
+    /// Whether so much waits for LevelDB that those should wait who build values in memory beside it.
+    var isFullForBuilding: Bool {
+        liveBytes.load(ordering: .relaxed) > context.options.checkpointBytes / 2 || isFullForLong
+    }
     private var bytesMax: Int { max(1 << 20, 2 * context.options.checkpointBytes) }
     /// Whether a checkpoint is due.
     var isDue: Bool { isTooMuch || isWanted }

@@ -61,8 +61,18 @@ extension Database {
         return LongValue(key, headerCount: headerCount, payload, ahead)
     }
 
-    /// Waits until LevelDB has the long values that were stored before, so that their memory can go. May block.
-    package func waitForRoomForLong() {
+    /// Waits until LevelDB has the long values that were stored before, so that their memory can go. To be called before one
+    /// is built. May block.
+    /// - Returns: whether there were any.
+    package func waitForRoomToBuild() -> Bool {
+        guard checkpointer.isFullForBuilding else { return false }
+        pipeline.drain()
+        _ = checkpointer.assistForBuilding()
+        return true
+    }
+
+    /// Waits until there is room for another long value in the journal. May block.
+    private func waitForRoomForLong() {
         guard checkpointer.isFullForLong else { return }
         pipeline.drain()
         // One that began after this has whatever long value there was before. If it fails, that is seen next.

@@ -132,7 +132,7 @@ struct Call {
         _ keys: [Key], _ body: (inout Update, Call) -> Built<Result>
     ) throws(CommandError) -> Result {
         let call = self
-        if session.mayBuildLong, !isInTransaction { database.waitForRoomForLong() }
+        if !isInTransaction { session.waitForRoomToBuild() }
         switch try update(keys, loading: true, { body(&$0, call) }) {
         case .value(let result): return result
         case .failure(let error): throw error

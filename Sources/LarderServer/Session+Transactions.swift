@@ -118,7 +118,7 @@ extension Session {
                 isWaiting = true
                 return .prepare(part.database, forWriting: part.needsWritableFiles)
             }
-            if mayBuildLong { database.waitForRoomForLong() }
+            waitForRoomToBuild()
             let startCount = replies.count
             let startDatabase = database
             let startSelf = (name: name, version: replies.version, replyMode: replyMode)

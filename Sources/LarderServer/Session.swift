@@ -216,12 +216,14 @@ package final class Session: @unchecked Sendable {
                 if slice == nil, isQuick, takesShortWays, seesCurrent {
                     let time = now ?? readClock()
                     (now, lastNow) = (time, time)
-                    let most = min(outputBytesMax, pendingOutput + Limits.loopCopyBytesMax)
+                    let before = pendingOutput
+                    let most = min(outputBytesMax, before + Limits.loopCopyBytesMax)
                     let done = runGets(now: time, outputBytesMax: most)
                     count += done
                     quickMemory.pointee.get += done
                     if done > 0 {
-                        now = nil
+                        quickMemory.pointee.workLeft -= done + (pendingOutput - before) >> 10
+                        if quickMemory.pointee.workLeft <= 0 { now = nil }
                         continue
                     }
                 }
@@ -404,6 +406,11 @@ package final class Session: @unchecked Sendable {
 
     /// Whether the command that is to run next is so long that it may have to wait until the disk takes it.
     var isCommandLong: Bool { needsLongThread || hasCommand && commandBytes >= Database.longValueBytesMin }
+
+    /// Where long values are built one waits until the former ones are in LevelDB, and gives back what they took.
+    func waitForRoomToBuild() {
+        if mayBuildLong, database.waitForRoomToBuild() { Allocator.giveBack() }
+    }
 
     /// Bytes of the current command from its first word to its last.
     private var commandBytes: Int {
