@@ -88,6 +88,14 @@ let package = Package(
         .target(
             name: "TestSupport", dependencies: ["CFaultLibrary", "Threading"], path: "Tests/TestSupport",
             swiftSettings: settings),
+        // Makes accidents of recorded runs of larderd, and judges what an engine makes of them.
+        .target(
+            name: "CrashMachine", dependencies: ["LarderEngine", "TestSupport", "Threading"],
+            path: "Tests/CrashMachine",
+            swiftSettings: settings),
+        .executableTarget(
+            name: "larderaccidents", dependencies: ["CrashMachine", "larderd", "TestSupport"],
+            path: "Tests/larderaccidents", swiftSettings: settings),
         .testTarget(
             name: "LevelDBTests", dependencies: ["CCRC32C", "LevelDB", "LevelDBSalvage", "Threading", "TestSupport"],
             swiftSettings: settings),
@@ -114,7 +122,9 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "SystemTests",
-            dependencies: ["Larder", "LarderClient", "LarderServer", "larderd", "larderctl", "RESP", "TestSupport"],
+            dependencies: [
+                "CrashMachine", "Larder", "LarderClient", "LarderServer", "larderd", "larderctl", "RESP", "TestSupport",
+            ],
             exclude: ["Clients"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
