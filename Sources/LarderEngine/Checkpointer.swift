@@ -178,6 +178,7 @@ final class Checkpointer: @unchecked Sendable {
                 try keeper.sync(behind: cut)
                 for pass in passes { try pass.noteNewest() }
             }
+            for pass in passes { try syncNames(pass.store) }
             try noteSynced()
             if !metBusy, !isAnyBusy { hasEnded = try keeper.finish(cut) }
         } catch {
@@ -204,6 +205,19 @@ final class Checkpointer: @unchecked Sendable {
                 guard store.ending == .none else { continue }
                 throw error
             }
+        }
+    }
+
+    /// Has the disk know the names of LevelDB's files too: LevelDB syncs what it writes to a new log, and never the name of
+    /// that. Before segments go, and before entries count as clean.
+    private func syncNames(_ store: EpochStore) throws(LarderError) {
+        guard store.ending == .none else { return }
+        do throws(LarderError) {
+            try keeper.syncDirectory(store.path)
+        } catch {
+            // Purged or deleted meanwhile: nothing is needed any more.
+            guard store.ending == .none else { return }
+            throw error
         }
     }
 
@@ -259,23 +273,25 @@ final class Checkpointer: @unchecked Sendable {
     func flush(_ database: Database) throws(LarderError) -> PurgeReport {
         if !database.isReady(forWriting: true) { try database.prepare(forWriting: false) }
         pipeline.drain()
-        // What LevelDB gets must not be ahead of a journal that a failing machine has lost the end of.
+        // What LevelDB gets must not be ahead of a journal that a failing machine has lost the end of: first what is to be
+        // written, then the sync, which says nothing of what is appended after it began. What is decided may end with a
+        // change of a whole database, which the journal does not have.
+        let sequence = min(pipeline.lastDecided, keeper.lastAppended)
         try keeper.sync()
         while true {
-            if let report = try flushInTurn(database) { return report }
+            if let report = try flushInTurn(database, upTo: sequence) { return report }
             // Waits for who is opening, purging or deleting it.
             try database.prepare(forWriting: false)
         }
     }
 
     /// - Returns: nil when another thread is about to do something with the files.
-    private func flushInTurn(_ database: Database) throws(LarderError) -> PurgeReport? {
+    private func flushInTurn(_ database: Database, upTo sequence: UInt64) throws(LarderError) -> PurgeReport? {
         try turn.withLock { () throws(LarderError) -> PurgeReport? in
             metBusy = false
-            // What is decided may end with a change of a whole database, which the journal does not have.
-            let sequence = min(pipeline.lastDecided, keeper.lastAppended)
             guard let pass = try pass(database, upTo: sequence) else { return metBusy ? nil : PurgeReport() }
             do throws(LarderError) {
+                try syncNames(pass.store)
                 // What is clean need not be in the journal nor in memory: it must be where nobody takes it for torn.
                 try pass.store.noteSynced()
             } catch {

@@ -167,17 +167,18 @@ extension Database {
     /// this process note, the journal has.
     private func checkJournal(_ store: EpochStore) throws(LarderError) {
         let end = context.journalEnd.load(ordering: .relaxed)
-        guard end != .max, !hasCheckedJournal else { return }
+        guard !hasCheckedJournal, end != .max || context.sequences.origin == .unknown else { return }
         let value = try store.access("open") { (database) throws(LevelDBError) in
             try database.get(Metadata.journalKey)
         }
         let needed = value.flatMap { $0.withUnsafeBytes { BigEndian.read($0, at: 0) } } ?? 0
-        guard needed > end else {
-            hasCheckedJournal = true
-            return
+        if context.sequences.isLossProven(needed: needed, end: end) {
+            needsMoreJournal = true
+            throw damaged("it needs the journal up to \(needed), which is lost behind \(end)")
         }
-        needsMoreJournal = true
-        throw damaged("it needs the journal up to \(needed), which is lost behind \(end)")
+        hasCheckedJournal = true
+        // Of before the larder kept count. What comes is to be above it.
+        if needed > context.sequences.base { pipeline.goOn(behind: needed) }
     }
 
     private func damaged(_ why: String) -> LarderError {

@@ -63,6 +63,7 @@ package final class Engine: @unchecked Sendable {
         maintenance = Maintenance(
             context: context, table: table, damage: damage, keeper: keeper, checkpointer: checkpointer)
         do throws(LarderError) {
+            try context.sequences.load()
             try readDirectory()
             pipeline.begin(behind: try keeper.recover(table))
         } catch {
@@ -95,6 +96,7 @@ package final class Engine: @unchecked Sendable {
         for name in names {
             let path = directory + "/" + name
             if name.hasPrefix(".creating-") || name.hasPrefix(".deleted-") {
+                if let epoch = name.split(separator: "-").last.flatMap({ UInt64($0) }) { context.noteEpoch(epoch) }
                 try? FileSystem.removeTree(path)
             } else if DatabaseName.isValid(name) {
                 switch DatabaseDirectory(path) {

@@ -1,6 +1,5 @@
 import LevelDB
 import Synchronization
-import Threading
 
 /// What all parts of one larder share. Thread-safe.
 final class EngineContext: Sendable {
@@ -14,12 +13,15 @@ final class EngineContext: Sendable {
     private let blockCache: BlockCache
     /// The last commit unit that the journal had at the start; `max` where nobody knows.
     let journalEnd = Atomic<UInt64>(.max)
-    private let lastEpoch = Atomic<UInt64>(0)
+    let sequences: Sequences
 
     init(directory: String, options: EngineOptions, time: EngineTime) {
         self.directory = directory
         self.options = options
         self.time = time
+        sequences = Sequences(directory: directory) { [onEvent = options.onEvent] level, message in
+            onEvent(EngineEvent(level: level, message: message))
+        }
         memory = MemoryBudget(limitBytes: options.memoryBytes)
         blockCache = BlockCache(bytes: options.blockCacheBytes)
     }
@@ -28,27 +30,12 @@ final class EngineContext: Sendable {
         options.onEvent(EngineEvent(level: level, message: message))
     }
 
-    /// A number no epoch of this larder has had: at least the current time in milliseconds. Never reused, so that a
-    /// LevelDB that is still being closed can never write into the directory of its successor.
-    func nextEpoch(after previous: UInt64) -> UInt64 {
-        while true {
-            let last = lastEpoch.load(ordering: .relaxed)
-            let next = max(last, min(previous, 1 << 62), UInt64(max(0, time.now()))) + 1
-            if lastEpoch.compareExchange(expected: last, desired: next, ordering: .relaxed).exchanged { return next }
-        }
-    }
+    /// A number no epoch of this larder has had. Never reused, so that a LevelDB that is still being closed can never write
+    /// into the directory of its successor, and that the journal's operations never count for another epoch than theirs.
+    func nextEpoch(after previous: UInt64) -> UInt64 { sequences.nextEpoch(after: previous) }
 
-    /// An epoch that was found on the disk: where the clock was set back since, the time does not keep from its number.
-    func noteEpoch(_ epoch: UInt64) {
-        // No clock has shown such a time: nobody gets near it by counting.
-        guard epoch < 1 << 62 else { return }
-        var last = lastEpoch.load(ordering: .relaxed)
-        while last < epoch {
-            let result = lastEpoch.compareExchange(expected: last, desired: epoch, ordering: .relaxed)
-            if result.exchanged { return }
-            last = result.original
-        }
-    }
+    /// An epoch, or something else named by such a number, that was found on the disk.
+    func noteEpoch(_ epoch: UInt64) { sequences.noteEpoch(epoch) }
 
     func levelDBOptions(create: Bool) -> LevelDB.Options {
         var result = LevelDB.Options()

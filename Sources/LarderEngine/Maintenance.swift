@@ -119,6 +119,7 @@ final class Maintenance: @unchecked Sendable {
     }
 
     private func syncIfDue() {
+        keeper.reserveSequencesIfNeeded()
         let now = context.time.monotonic()
         let isDue = syncLock.withLock {
             if let lastSync, now - lastSync < Self.syncMilliseconds { return false }

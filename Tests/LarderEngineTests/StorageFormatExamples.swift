@@ -21,6 +21,7 @@ enum StorageFormatExamples {
         RecordHeader(storedAt: storedAt, rule: .own(storedAt + 3_600_000)), payload: Array("hello".utf8))
     static let ownNever = Record(RecordHeader(storedAt: storedAt, rule: .ownNever, generation: 7), payload: [])
 
+    static let sequences = SequencesFile(commitUnits: 4_723_097_222_722_355_200, epochs: 1_700_000_001_025)
     static let pointer = PointerFile(
         epoch: 1_700_000_000_001, rules: FreshnessRules(policy: .low, deadBefore: 1_699_999_940_000))
 

@@ -35,6 +35,13 @@ import Testing
         #expect(try PointerFile(parsing: Array(text.utf8)) == StorageFormatExamples.pointer)
     }
 
+    @Test func thePageShowsASequencesFile() throws {
+        let lines = try #require(try Self.blocks(ofKind: "text")["sequences"])
+        let text = lines.map { $0 + "\n" }.joined()
+        #expect(text == StorageFormatExamples.sequences.text)
+        #expect(try SequencesFile(parsing: Array(text.utf8)) == StorageFormatExamples.sequences)
+    }
+
     /// Every constant that the page names has the value that the page gives.
     @Test func thePageKnowsTheConstants() throws {
         let page = try Self.page().joined(separator: "\n")
@@ -46,6 +53,8 @@ import Testing
             "`\(DamagedFiles.directoryName)/", "| 0 | raw |", "| 1 | json |", "| 2 | plist |", "| 255 | custom |",
             "`\(JournalFormat.directoryName)/`", "`\(JournalFormat.fileName(1))`",
             "payload of at most \(JournalFormat.payloadBytesMax)",
+            "`larder-sequences \(SequencesFile.formatVersion)`", "`\(SequencesFile.name)`",
+            "\(Sequences.unitsStep) sequences", "\(Sequences.epochsStep)\nnumbers of epochs",
             "header is \(JournalFormat.segmentHeaderBytes) bytes", "header of \(JournalFormat.frameHeaderBytes) bytes",
             "Keys are at most \(JournalFormat.keyBytesMax) bytes, records at most \(JournalFormat.recordBytesMax)",
             "more than \(FreshnessRules.futureToleranceMilliseconds) ms",
@@ -94,7 +103,7 @@ import Testing
         let larder = try TestLarder()
         try larder.database(policy: .middle).put("a", "1")
         let journal = larder.path + "/" + JournalFormat.directoryName
-        #expect(try FileSystem.list(larder.path) == ["JOURNAL", "LOCK", "books"])
+        #expect(try FileSystem.list(larder.path) == ["JOURNAL", "LOCK", "SEQUENCES", "books"])
         #expect(try FileSystem.list(journal) == [JournalFormat.fileName(1)])
         larder.close()
         #expect(try FileSystem.list(journal) == [])
