@@ -63,7 +63,9 @@ extension CacheReading {
         let source = source
         let now = source.database.now()
         guard let record = try source.record(try source.key(key, "entry"), now: now) else { return nil }
-        return EntryInfo(record.header, byteCount: record.payloadCount, rules: source.database.rules, now: now)
+        return EntryInfo(
+            record.header, byteCount: record.payloadCount, rules: source.database.rules, now: now,
+            ahead: source.database.timeAhead)
     }
 
     // MARK: Many entries

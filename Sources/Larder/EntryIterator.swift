@@ -81,7 +81,8 @@ public final class EntryIterator<Value: Decodable> {
     func info(at position: Int, _ key: Key) throws(LarderError) -> EntryInfo {
         let cursor = try run(at: position, key).cursor
         return EntryInfo(
-            try cursor.header(), byteCount: try cursor.payloadCount(), rules: database.rules, now: database.now())
+            try cursor.header(), byteCount: try cursor.payloadCount(), rules: database.rules, now: database.now(),
+            ahead: database.timeAhead)
     }
 
     func value(at position: Int, _ key: Key) throws(LarderError) -> Value {

@@ -50,11 +50,12 @@ extension EntryPolicy {
         case until(Int64)
 
         /// The rule of an entry that is stored at `now`.
-        func rule(now: Int64) -> DeadlineRule {
+        /// - Parameter ahead: how far the larder's time is ahead of the clock, by which instants are meant.
+        func rule(now: Int64, ahead: @autoclosure () -> Int64) -> DeadlineRule {
             switch self {
             case .governed: .governed
             case .policy(let policy): .policy(policy, now: now)
-            case .until(let instant): .own(instant)
+            case .until(let instant): .own(instant + ahead())
             }
         }
     }

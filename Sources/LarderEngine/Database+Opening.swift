@@ -73,7 +73,7 @@ extension Database {
     /// Opens the epoch that POINTER names. Called with `openLock` held, when none is open.
     func openCurrentEpoch() throws(LarderError) {
         let written = try readPointer()
-        let pointer = Self.withoutFuture(written, now: now())
+        let pointer = withoutFuture(written)
         let path = epochPath(pointer.epoch)
         // LevelDB, told to create, would empty a directory whose CURRENT is missing; so it is never told to here, and
         // such a directory is damage.
@@ -107,18 +107,30 @@ extension Database {
             onDamage: onDamage)
     }
 
-    /// A clock that was ahead when the policy changed must not make what is written from now on dead on arrival.
-    private static func withoutFuture(_ pointer: PointerFile, now: Int64) -> PointerFile {
+    /// A policy that was changed at a time that the larder does not know of must not make what is written from now on dead
+    /// on arrival. Time had come so far: it goes on from there if that is a moment. Otherwise what is known of the time is
+    /// lost, or an older version has written the file when the clock was ahead.
+    private func withoutFuture(_ pointer: PointerFile) -> PointerFile {
+        let now = now()
+        if pointer.rules.deadBefore < now { return pointer }
+        if pointer.rules.deadBefore - now < Self.momentMilliseconds {
+            context.time.goOn(from: pointer.rules.deadBefore + 1)
+            return pointer
+        }
         var pointer = pointer
-        pointer.rules.deadBefore = min(pointer.rules.deadBefore, max(0, now - 1))
+        pointer.rules.deadBefore = max(0, now - 1)
         return pointer
     }
+
+    /// How much of the engine's time a crash may cost, and more.
+    private static let momentMilliseconds: Int64 = 60_000
 
     /// Writes what was corrected, so that the next start does not correct it to its own, later time.
     private func correct(_ pointer: PointerFile) {
         context.report(
             .warning,
-            "the policy of database '\(name)' was changed when the clock was ahead; entries of that time are gone")
+            "the policy of database '\(name)' was changed when the clock was ahead, and nothing is known of that time any "
+                + "more: governed entries stored until now, \(pointer.rules.deadBefore), are expired")
         do throws(FileError) {
             _ = try FileSystem.replace(directory + "/" + PointerFile.name, with: Array(pointer.text.utf8))
         } catch {

@@ -206,6 +206,10 @@ package final class Database: @unchecked Sendable {
 
     /// The engine's time, for one command or call.
     package func now() -> Int64 { time.now() }
+    /// How far ``now()`` is ahead of the wall clock, which was set back, in milliseconds.
+    package var timeAhead: Int64 { time.offsetMilliseconds }
+    /// As ``now()``, for work in the background, which nobody notices.
+    func unnoticedNow() -> Int64 { time.unnoticed() }
 
     /// Whether there are files that were not opened, or could not be.
     var isUnopened: Bool {

@@ -63,6 +63,7 @@ package final class Engine: @unchecked Sendable {
         maintenance = Maintenance(
             context: context, table: table, damage: damage, keeper: keeper, checkpointer: checkpointer)
         do throws(LarderError) {
+            try context.timeKeeper.begin()
             try context.sequences.load()
             try readDirectory()
             pipeline.begin(behind: try keeper.recover(table))
@@ -172,7 +173,8 @@ package final class Engine: @unchecked Sendable {
 
     /// The engine's time, for one command or call, in milliseconds since 1970.
     package func now() -> Int64 { context.time.now() }
-    /// How far the engine's time is ahead of a wall clock that was set back, in milliseconds.
+    /// How far the engine's time is ahead of a wall clock that was set back, in milliseconds. Instants that come from outside
+    /// are that much later by the engine's time, and its own that much earlier by the wall clock.
     package var clockOffsetMilliseconds: Int64 { context.time.offsetMilliseconds }
     package var statistics: Statistics {
         for shard in context.memory.all { shard.lock.withLock { context.statistics.take(&shard.counters) } }
@@ -236,6 +238,7 @@ package final class Engine: @unchecked Sendable {
         pipeline.drain()
         keeper.close()
         context.graveyard.clear(report: context.report)
+        context.timeKeeper.end()
         // Databases and the reports of damage hold on to what holds on to them.
         _ = damage.take()
         table.removeAll()

@@ -14,14 +14,17 @@ final class EngineContext: Sendable {
     /// The last commit unit that the journal had at the start; `max` where nobody knows.
     let journalEnd = Atomic<UInt64>(.max)
     let sequences: Sequences
+    let timeKeeper: TimeKeeper
 
     init(directory: String, options: EngineOptions, time: EngineTime) {
         self.directory = directory
         self.options = options
         self.time = time
-        sequences = Sequences(directory: directory) { [onEvent = options.onEvent] level, message in
+        let report: @Sendable (EngineEvent.Level, String) -> Void = { [onEvent = options.onEvent] level, message in
             onEvent(EngineEvent(level: level, message: message))
         }
+        sequences = Sequences(directory: directory, report: report)
+        timeKeeper = TimeKeeper(directory: directory, time: time, report: report)
         memory = MemoryBudget(limitBytes: options.memoryBytes)
         blockCache = BlockCache(bytes: options.blockCacheBytes)
     }

@@ -30,6 +30,8 @@ package enum FileSystem {
             try makeDirectories(String(path[..<slash]), mode: mode)
         }
         try makeDirectory(path, mode: mode)
+        // Where what is above may not be read, its names are not ours to sync.
+        try? syncDirectory(parent(path))
     }
 
     /// The names in a directory, without `.` and `..`, sorted.

@@ -2,9 +2,6 @@
 package enum Freshness: Hashable, Sendable {
     case fresh
     case expired
-    /// Stored more than a minute ahead of the engine's time: a clock was wrong. Neither served nor swept until time has
-    /// caught up.
-    case fromTheFuture
 }
 
 /// What a database's policy says of its entries, at one moment.
@@ -18,12 +15,8 @@ package struct FreshnessRules: Hashable, Sendable {
         self.deadBefore = deadBefore
     }
 
-    /// How far ahead of the engine's time an entry may be stamped, in milliseconds.
-    package static let futureToleranceMilliseconds: Int64 = 60_000
-
     /// **The boundary rule, stated once**: an entry is expired if and only if `now >= deadline`.
     package func freshness(_ header: RecordHeader, now: Int64) -> Freshness {
-        if header.storedAt > now + Self.futureToleranceMilliseconds { return .fromTheFuture }
         guard let deadline = deadline(header) else { return .fresh }
         return now >= deadline ? .expired : .fresh
     }

@@ -21,6 +21,8 @@ final class JournalApplier: @unchecked Sendable {
     private var database: Database?
     private var databaseName: [UInt8] = []
     private var epoch: UInt64 = 0
+    /// When the latest record was stored: the engine's time had come so far.
+    private(set) var latestStored: Int64 = 0
     /// Why operations could not be told from those that do not count: a database's POINTER could not be read.
     private(set) var failure: LarderError?
 
@@ -71,6 +73,9 @@ final class JournalApplier: @unchecked Sendable {
 
     private func add(_ key: UnsafeRawBufferPointer, _ record: UnsafeRawBufferPointer?, _ sequence: UInt64) {
         guard let database else { return }
+        if let record, let header = try? RecordHeader(parsing: record) {
+            latestStored = max(latestStored, header.storedAt)
+        }
         let hash = Key.hash(key)
         let portion = portions[hash & 1][filled % Self.portionCount]
         portion.add(database, hash, key, record, sequence)

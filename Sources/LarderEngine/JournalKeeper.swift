@@ -254,6 +254,7 @@ final class JournalKeeper: @unchecked Sendable {
         }
         // Without POINTER nobody knows which of the operations count, and the next checkpoint would remove them all.
         if let failure = applier.failure { throw failure }
+        context.timeKeeper.goOn(fromStamp: applier.latestStored)
         context.sequences.wasCut = report.damage != nil || report.cut != nil
         // An empty journal does not tell how far an earlier process came.
         context.sequences.begin(behind: report.lastSequence, now: context.time.now())

@@ -120,6 +120,7 @@ final class Maintenance: @unchecked Sendable {
 
     private func syncIfDue() {
         keeper.reserveSequencesIfNeeded()
+        context.timeKeeper.note()
         let now = context.time.monotonic()
         let isDue = syncLock.withLock {
             if let lastSync, now - lastSync < Self.syncMilliseconds { return false }
@@ -135,6 +136,7 @@ final class Maintenance: @unchecked Sendable {
                 "fsync of the journal failed; writes of the last second may not survive a failure of the machine: \(error)"
             )
         }
+        context.timeKeeper.sync()
     }
 
     private func sweep(_ databases: [Database]) -> Bool {

@@ -30,7 +30,7 @@ struct RecordScan {
             let batch = LevelDB.WriteBatch()
             let rules = ExpiryIndex.Rules(state.rules.policy)
             let removalRules = database.removalRules
-            let now = database.now()
+            let now = database.unnoticedNow()
             for candidate in found {
                 guard let header = candidate.header else { continue }
                 if removalRules.isExpired(header, now: now) {

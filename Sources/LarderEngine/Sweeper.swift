@@ -55,7 +55,7 @@ struct Sweeper {
             restart(monotonic)
         }
         if monotonic - restartedAt > Self.restartMilliseconds { restart(monotonic) }
-        let now = database.now()
+        let now = database.unnoticedNow()
         let interval = state.rules.policy.intervalMilliseconds
         let governedBefore = max(state.rules.deadBefore, interval.map { now - $0 } ?? 0)
         var more = try sweep(KeyKind.ownDeadline, upTo: now, database, store)
@@ -172,7 +172,9 @@ struct Sweeper {
         switch database.known(key) {
         case .newer(let header, let rules):
             // The checkpoint sees to what is beneath.
-            guard let header, rules.freshness(header, now: database.now()) != .expired else { return .dropIndex }
+            guard let header, rules.freshness(header, now: database.unnoticedNow()) != .expired else {
+                return .dropIndex
+            }
             return mayBeOwn(index, bucket, header, ExpiryIndex.key(for: key, header, policy: rules.policy))
                 ? .keep : .dropIndex
         case .unreadable: return .keep
@@ -181,7 +183,7 @@ struct Sweeper {
         guard let (parsed, count) = try store.header(of: key) else { return .dropIndex }
         guard let header = try? parsed.get() else { return .keep }
         let rules = database.rules
-        if database.removalRules.isExpired(header, now: database.now()) {
+        if database.removalRules.isExpired(header, now: database.unnoticedNow()) {
             guard database.letGo(key) else { return .dropIndex }
             return .remove(
                 byteCount: key.stored.count + count, database.sweptChange(Array(key.bytes), header, rules))
@@ -196,7 +198,7 @@ struct Sweeper {
         database.context.report(.debug, "swept \(removal.entries) entries of database '\(database.name)'")
     }
 
-    /// Whether `index` may be the one index key of an entry that is not expired: one from the future, or one that a
+    /// Whether `index` may be the one index key of an entry that is not expired: one that a
     /// policy of which the sweep did not know yet let live on. Governed entries may have been indexed under an earlier
     /// policy, so that only the time can tell.
     private static func mayBeOwn(_ index: [UInt8], _ bucket: Int64, _ header: RecordHeader, _ key: [UInt8]?) -> Bool {

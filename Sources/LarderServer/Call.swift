@@ -10,6 +10,9 @@ struct Call {
     let server: ServerState
     /// The command's one time, in milliseconds since 1970.
     let now: Int64
+    /// How far ``now`` is ahead of the wall clock, by which clients mean instants; 0 unless that was set back. Asks the
+    /// clocks: for commands that take or tell an instant.
+    var timeAhead: Int64 { server.engine.clockOffsetMilliseconds }
     /// Whether the command may wait for the disk: it does not run on an event loop.
     let mayBlock: Bool
     /// What the reply has to wait for.

@@ -45,14 +45,15 @@ enum LarderCommands {
         let header = facts.header
         let rules = call.rules
         let deadline = rules.deadline(header)
+        let ahead = call.timeAhead
         let session = call.session
         session.replies.map(count: 9)
         session.replies.bulk("stored-at")
-        session.replies.integer(header.storedAt)
+        session.replies.integer(max(0, header.storedAt - ahead))
         session.replies.bulk("age")
         session.replies.integer(max(0, call.now - header.storedAt))
         session.replies.bulk("deadline")
-        session.replies.integer(deadline ?? -1)
+        session.replies.integer(deadline.map { max(0, $0 - ahead) } ?? -1)
         session.replies.bulk("ttl")
         session.replies.integer(deadline.map { $0 - call.now } ?? -1)
         session.replies.bulk("rule")

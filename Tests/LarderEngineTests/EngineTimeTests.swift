@@ -65,8 +65,12 @@ import Testing
         #expect(time.now() == 0)
         source.stepWall(milliseconds: EngineTime.latestMilliseconds + 100)
         #expect(time.now() == EngineTime.latestMilliseconds)
+        // Does not stand still there.
         source.advance(milliseconds: 1000)
-        #expect(time.now() == EngineTime.latestMilliseconds)
+        #expect(time.now() == EngineTime.latestMilliseconds + 1000)
+        time.goOn(from: .max)
+        source.advance(milliseconds: 1000)
+        #expect(time.now() == EngineTime.endMilliseconds)
     }
 
     @Test func neverRunsBackWhateverTheClocksDo() {

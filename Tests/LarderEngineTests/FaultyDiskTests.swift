@@ -242,7 +242,10 @@ import Testing
             for key in acknowledged { #expect(try database.value(key) == value) }
             // A second database is created only where there is room.
             #expect(errorCode { _ = try engine.openDatabase("third") } == .io)
-            #expect(try FileSystem.list(disk.path + "/larder") == ["JOURNAL", "LOCK", "SEQUENCES", "books", "other"])
+            #expect(
+                try FileSystem.list(disk.path + "/larder") == [
+                    "JOURNAL", "LOCK", "SEQUENCES", "TIME", "books", "other",
+                ])
             try Files.remove(disk.filler)
             engine.maintain()
             for key in acknowledged { #expect(try database.value(key) == value) }

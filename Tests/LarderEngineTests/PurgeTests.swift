@@ -155,7 +155,7 @@ import Testing
         #expect(!database.exists)
         #expect(database.condition == "deleted")
         #expect(engine.databases.isEmpty)
-        #expect(try FileSystem.list(larder.path) == ["JOURNAL", "LOCK", "SEQUENCES"])
+        #expect(try FileSystem.list(larder.path) == ["JOURNAL", "LOCK", "SEQUENCES", "TIME"])
         let again = try larder.database()
         #expect(again !== database)
         #expect(try again.contents() == [:])

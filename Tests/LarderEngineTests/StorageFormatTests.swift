@@ -53,17 +53,18 @@ import Testing
             "`\(DamagedFiles.directoryName)/", "| 0 | raw |", "| 1 | json |", "| 2 | plist |", "| 255 | custom |",
             "`\(JournalFormat.directoryName)/`", "`\(JournalFormat.fileName(1))`",
             "payload of at most \(JournalFormat.payloadBytesMax)",
+            "`\(TimeKeeper.fileName)`", "offsets 0 and \(TimeKeeper.secondOffset)", "\(TimeKeeper.restMilliseconds) ms",
             "`larder-sequences \(SequencesFile.formatVersion)`", "`\(SequencesFile.name)`",
             "\(Sequences.unitsStep) sequences", "\(Sequences.epochsStep)\nnumbers of epochs",
             "header is \(JournalFormat.segmentHeaderBytes) bytes", "header of \(JournalFormat.frameHeaderBytes) bytes",
             "Keys are at most \(JournalFormat.keyBytesMax) bytes, records at most \(JournalFormat.recordBytesMax)",
-            "more than \(FreshnessRules.futureToleranceMilliseconds) ms",
             "less than \(ExpiryIndex.unindexedMilliseconds) ms", "`\(DamagedFiles.directoryName)/<number>-journal/`",
         ] { #expect(page.contains(text), "the page lacks: \(text)") }
         #expect([KeyKind.metadata, KeyKind.record, KeyKind.ownDeadline, KeyKind.governed] == [0, 1, 2, 3])
         #expect([Codec.raw, .json, .propertyList, .custom].map(\.rawValue) == [0, 1, 2, 255])
         #expect([JournalFormat.Kind.database, JournalFormat.Kind.put, JournalFormat.Kind.remove] == [1, 2, 3])
         #expect(JournalFormat.version == 1)
+        #expect(TimeMark.version == 1 && StorageFormatExamples.timeMark.bytes.count == TimeMark.byteCount)
         #expect(RecordHeader.version == 1)
         #expect(Database.Metadata.formatVersion == 1)
     }
@@ -103,7 +104,7 @@ import Testing
         let larder = try TestLarder()
         try larder.database(policy: .middle).put("a", "1")
         let journal = larder.path + "/" + JournalFormat.directoryName
-        #expect(try FileSystem.list(larder.path) == ["JOURNAL", "LOCK", "SEQUENCES", "books"])
+        #expect(try FileSystem.list(larder.path) == ["JOURNAL", "LOCK", "SEQUENCES", "TIME", "books"])
         #expect(try FileSystem.list(journal) == [JournalFormat.fileName(1)])
         larder.close()
         #expect(try FileSystem.list(journal) == [])
