@@ -31,7 +31,7 @@ package final class EngineTime: Sendable {
         let wall = wallMilliseconds
         // Most calls come within the millisecond of another: that one has looked whether the wall clock keeps up. Where the
         // clock was set back to this very millisecond, the next one tells.
-        if wall == highWater.load(ordering: .relaxed) { return wall }
+        if wall == highWater.load(ordering: .relaxed), wall < Self.latestMilliseconds { return wall }
         return time(wall)
     }
 

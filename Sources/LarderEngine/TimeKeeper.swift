@@ -93,6 +93,8 @@ final class TimeKeeper: @unchecked Sendable {
             hadMark = true
         }
         let wall = time.sample().wall
+        // The clock is where time was, or further: it may have been set right, so that what it has gone on says nothing.
+        if wall >= mark.time { return }
         let rest = wall.subtractingReportingOverflow(mark.wall)
         let counted = !rest.overflow && (0...Self.restMilliseconds).contains(rest.partialValue) ? rest.partialValue : 0
         time.goOn(from: min(max(mark.time, 0), EngineTime.endMilliseconds) + counted)

@@ -9,7 +9,7 @@ import Testing
     enum Moment: CaseIterable { case running, cleanRestart, kill, powerLoss }
 
     private static let steps: [Int64] = [
-        1, 50, 1000, 30_000, 61_000, 3_600_000, 86_400_000, 8 * 86_400_000, 315_360_000_000,
+        2, 50, 1000, 30_000, 61_000, 3_600_000, 86_400_000, 8 * 86_400_000, 315_360_000_000,
     ].flatMap { [$0, -$0] }
     /// To 1970, and to 2106.
     private static let instants: [Int64] = [0, 4_294_967_296_000]

@@ -14,6 +14,8 @@ import Testing
 @Suite(.enabled(if: FaultLibrary.isAvailable)) final class ClockTests {
     private let place: TemporaryDirectory
     private let faults: FaultControl
+    /// Kept as long as the test lasts: one that nobody keeps is killed.
+    private var daemons: [DaemonProcess] = []
     private static let millisecond: Int64 = 1_000_000
 
     init() throws {
@@ -22,7 +24,9 @@ import Testing
     }
 
     private func daemon(_ options: [String] = []) throws -> DaemonProcess {
-        try DaemonProcess(options, in: place, faults: faults)
+        let daemon = try DaemonProcess(options, in: place, faults: faults)
+        daemons.append(daemon)
+        return daemon
     }
 
     /// The names in `DAMAGED`; empty where there is none.
