@@ -32,7 +32,13 @@ package struct Machine {
     /// Whether the wall clock is never set, neither while daemons run nor between them.
     package var hasSteadyClock = false
 
-    package init(_ mode: Mode) { self.mode = mode }
+    /// Which accidents are made.
+    package var accidents: [RecordedDisk.Accident]
+
+    package init(_ mode: Mode) {
+        self.mode = mode
+        accidents = mode == .crash ? [.kill] : [.orderedPowerCut, .strictPowerCut]
+    }
 
     /// What came of a number of runs.
     package struct Report {
@@ -97,7 +103,6 @@ package struct Machine {
         guard !records.isEmpty else { return }
         var disk = RecordedDisk(trace, records)
         var random = SeededGenerator(seed: driver.plan.seed &+ 2)
-        let accidents: [RecordedDisk.Accident] = mode == .crash ? [.kill] : [.orderedPowerCut, .strictPowerCut]
         let cuts = (0..<pointsPerRun).map { _ in Int.random(in: 1...records.count, using: &random) }.sorted()
         let place = try TemporaryDirectory(inMemory: true)
         var whole = disk

@@ -9,7 +9,8 @@ import TestSupport
     import Darwin
 #endif
 
-// `make crash` and `make power`: larderaccidents crash|power POINTS. LARDER_SEED, LARDER_POINT and LARDER_VERBOSE repeat one.
+// `make crash` and `make power`: larderaccidents crash|power POINTS. LARDER_SEED, LARDER_POINT and LARDER_VERBOSE repeat one,
+// LARDER_MODEL names one model of power cuts.
 
 func number(_ name: String) -> Int? { getenv(name).flatMap { Int(String(cString: $0)) } }
 
@@ -21,6 +22,9 @@ guard words.count == 3, let mode = Machine.Mode(rawValue: words[1]), let points 
 var machine = Machine(mode)
 machine.onlyPoint = number("LARDER_POINT")
 machine.hasFaults = number("LARDER_FAULTY").map { $0 != 0 }
+if let model = getenv("LARDER_MODEL").flatMap({ RecordedDisk.Accident(rawValue: String(cString: $0)) }) {
+    machine.accidents = [model]
+}
 machine.isVerbose = number("LARDER_VERBOSE") != nil
 machine.hasSteadyClock = number("LARDER_STEADY_CLOCK") != nil
 if let count = number("LARDER_POINTS_PER_RUN") { machine.pointsPerRun = count }
