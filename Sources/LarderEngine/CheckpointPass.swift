@@ -18,6 +18,9 @@ final class CheckpointPass: CheckpointWork {
     /// The newest state of an entry that was left to the next checkpoint; 0 when there is none.
     private(set) var newest: UInt64 = 0
     private var run: SortedRun
+    /// The keys of the long records.
+    private var longKeys: [Key] = []
+    private var hasWrittenLong = false
 
     /// LevelDB's batches, in bytes: each is one record of its log, synced.
     private static let batchBytes = 1 << 20
@@ -81,8 +84,10 @@ final class CheckpointPass: CheckpointWork {
             expired.bytes += entry.key.count + record.count - header.byteCount
             _ = entry.reserve(0)
             database.context.statistics.expiredSwept.add()
+            if !entry.head.pointee.isFoundExpired { database.context.statistics.expired.add() }
             return run.add(removal: entry)
         }
+        if record.count >= EpochStore.settledBytesMin { longKeys.append(Key(entry.key)) }
         run.add(entry, record, index: indexing.slot(header))
     }
 
@@ -100,6 +105,11 @@ final class CheckpointPass: CheckpointWork {
             while next < run.count, batch.byteCount < Self.batchBytes {
                 if let pinned = run.put(next, into: batch) { unpin(pinned) }
                 next += 1
+            }
+            // LevelDB has a copy of what it was given, and makes two more when it puts that into a table.
+            if batch.byteCount >= EpochStore.settledBytesMin {
+                if hasWrittenLong { store.settleMemory() }
+                hasWrittenLong = true
             }
             try store.write(batch, sync: true)
         }
@@ -122,6 +132,9 @@ final class CheckpointPass: CheckpointWork {
                 return shard.table.finishWritten(upTo: sequence, most: Database.sliceCount, keeps: shard.keeps)
             }
         }
+        // Now that memory has let go of them.
+        for key in longKeys { store.settle(key) }
+        longKeys = []
     }
 }
 

@@ -45,8 +45,9 @@ extension Database {
 
             let (state, otherState) = (applied, other.applied)
             var ticket = max(state.sequence, otherState.sequence)
-            let found = try gather(keys, .records, &cold, attempt: attempt, ticket: &ticket)
-            let otherFound = try other.gather(otherKeys, .records, &otherCold, attempt: attempt, ticket: &ticket)
+            let found = try gather(keys, .records, &cold, attempt: attempt, now: now, ticket: &ticket)
+            let otherFound = try other.gather(
+                otherKeys, .records, &otherCold, attempt: attempt, now: now, ticket: &ticket)
             guard let found, let otherFound else {
                 if onlyIfHot { return nil }
                 continue

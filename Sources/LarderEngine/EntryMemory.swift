@@ -49,6 +49,7 @@ struct EntryHead {
         static let wasMain = Flags(rawValue: 1)
         static let isAbsentBelow = Flags(rawValue: 2)
         static let isOrphan = Flags(rawValue: 4)
+        static let isFoundExpired = Flags(rawValue: 8)
     }
 
     init(hash: Int, keyCount: Int, capacity: Int) {
@@ -76,6 +77,12 @@ struct EntryHead {
     var isOrphan: Bool {
         get { flags.contains(.isOrphan) }
         set { set(.isOrphan, newValue) }
+    }
+
+    /// Whether a read found the record expired, and counted it.
+    var isFoundExpired: Bool {
+        get { flags.contains(.isFoundExpired) }
+        set { set(.isFoundExpired, newValue) }
     }
 
     private mutating func set(_ flag: Flags, _ isSet: Bool) {
@@ -237,6 +244,21 @@ struct EntryList {
         count -= 1
         byteCount -= entry.byteCount
         outsizeByteCount -= entry.outsizeByteCount
+    }
+
+    /// Puts an entry of this list at its end.
+    mutating func moveToOldest(_ entry: EntryPointer) {
+        guard let last = oldest, last != entry else { return }
+        let place = entry.head.pointee.place
+        unlink(entry)
+        entry.head.pointee.place = place
+        entry.head.pointee.newer = last
+        entry.head.pointee.older = nil
+        last.head.pointee.older = entry
+        oldest = entry
+        count += 1
+        byteCount += entry.byteCount
+        outsizeByteCount += entry.outsizeByteCount
     }
 
     /// An entry of this list takes more bytes than before.

@@ -217,6 +217,7 @@ final class EntryTable {
             return entry
         }
         detach(found)
+        found.head.pointee.isFoundExpired = false
         var entry = found
         if !found.fits(recordCount) {
             entry = EntryPointer.make(found.key, hash: hash, recordCount: recordCount)

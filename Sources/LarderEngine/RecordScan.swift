@@ -35,12 +35,13 @@ struct RecordScan {
                 guard let header = candidate.header else { continue }
                 if removalRules.isExpired(header, now: now) {
                     // A dirty entry is the checkpoint's matter, which removes what is beneath if that is to go.
-                    guard database.letGo(candidate.key) else { continue }
+                    guard let letGo = database.letGo(candidate.key) else { continue }
                     batch.delete(candidate.key.stored)
                     if let change = database.sweptChange(Array(candidate.key.bytes), header, state.rules) {
                         changes.append(change)
                     }
                     removal.entries += 1
+                    if !letGo.wasFound { removal.unfound += 1 }
                     removal.bytes += candidate.byteCount
                 } else if indexingFor != nil, header.rule == .governed {
                     let slot = rules.slot(header)

@@ -27,6 +27,7 @@ final class Shard: @unchecked Sendable {
         var misses = 0
         var writes = 0
         var removals = 0
+        var expired = 0
     }
 
     private struct ColdRead {
@@ -128,10 +129,20 @@ final class Shard: @unchecked Sendable {
         publish()
     }
 
-    /// Forgets a clean entry that was found to be expired. A dirty one is the checkpoint's matter.
+    /// Forgets a clean entry, because LevelDB is about to. A dirty one is the checkpoint's matter.
     func dropIfClean(_ entry: EntryPointer) {
         table.forget(entry)
         publish()
+    }
+
+    /// A read found that an entry is expired. Counts that once: the entry stays, marked, until it is removed from LevelDB or
+    /// memory is short, for which it comes first.
+    @inline(never)
+    func foundExpired(_ entry: EntryPointer) {
+        guard !entry.head.pointee.isFoundExpired else { return }
+        entry.head.pointee.isFoundExpired = true
+        counters.expired += 1
+        table.demote(entry)
     }
 
     // MARK: Attachments

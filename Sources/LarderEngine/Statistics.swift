@@ -12,6 +12,9 @@ package final class Statistics: Sendable {
     package let commitFailures = Atomic<Int>(0)
     package let reopens = Atomic<Int>(0)
     package let expiredSwept = Atomic<Int>(0)
+    /// Entries that were found expired: by a read that found them in memory, or else when they were removed. Each once, unless
+    /// memory ran short between a read and the removal.
+    package let expired = Atomic<Int>(0)
     package let indexSwept = Atomic<Int>(0)
     package let checkpoints = Atomic<Int>(0)
     package let journalRewrites = Atomic<Int>(0)
@@ -27,6 +30,7 @@ package final class Statistics: Sendable {
         misses.add(counters.misses)
         writes.add(counters.writes)
         removals.add(counters.removals)
+        expired.add(counters.expired)
         counters = Shard.Counters()
     }
 }

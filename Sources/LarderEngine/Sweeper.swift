@@ -30,6 +30,8 @@ struct Sweeper {
     struct Removal {
         var entries = 0
         var bytes = 0
+        /// How many of the entries no read had found expired.
+        var unfound = 0
     }
 
     /// The store, when so much was deleted from it that merging its tables is worth the while: at least half of what it
@@ -143,11 +145,12 @@ struct Sweeper {
                 switch try judge(index, bucket, key, database, store) {
                 case .keep: break
                 case .dropIndex: batch.delete(index)
-                case .remove(let byteCount, let change):
+                case .remove(let byteCount, let wasFound, let change):
                     if let change { changes.append(change) }
                     batch.delete(index)
                     batch.delete(key.stored)
                     removal.entries += 1
+                    if !wasFound { removal.unfound += 1 }
                     removal.bytes += byteCount + index.count
                 }
             }
@@ -162,7 +165,7 @@ struct Sweeper {
 
     private enum Judgement {
         case keep, dropIndex
-        case remove(byteCount: Int, EntryChange?)
+        case remove(byteCount: Int, wasFound: Bool, EntryChange?)
     }
 
     /// What is to become of an index record that is due.
@@ -184,9 +187,10 @@ struct Sweeper {
         guard let header = try? parsed.get() else { return .keep }
         let rules = database.rules
         if database.removalRules.isExpired(header, now: database.unnoticedNow()) {
-            guard database.letGo(key) else { return .dropIndex }
+            guard let letGo = database.letGo(key) else { return .dropIndex }
             return .remove(
-                byteCount: key.stored.count + count, database.sweptChange(Array(key.bytes), header, rules))
+                byteCount: key.stored.count + count, wasFound: letGo.wasFound,
+                database.sweptChange(Array(key.bytes), header, rules))
         }
         return mayBeOwn(index, bucket, header, ExpiryIndex.key(for: key, header, policy: rules.policy))
             ? .keep : .dropIndex
@@ -195,6 +199,7 @@ struct Sweeper {
     static func note(_ removal: Removal, _ database: Database) {
         guard removal.entries > 0 else { return }
         database.context.statistics.expiredSwept.add(removal.entries)
+        database.context.statistics.expired.add(removal.unfound)
         database.context.report(.debug, "swept \(removal.entries) entries of database '\(database.name)'")
     }
 
@@ -231,16 +236,23 @@ extension Database {
         }
     }
 
+    /// What was let go of a key.
+    struct LetGo {
+        /// Whether a read had found it expired.
+        let wasFound: Bool
+    }
+
     /// Forgets what memory has of a key that is about to be deleted from LevelDB.
-    /// - Returns: false when memory has a newer state.
-    func letGo(_ key: Key) -> Bool {
+    /// - Returns: nil when memory has a newer state.
+    func letGo(_ key: Key) -> LetGo? {
         let shard = shard(shardIndex(key))
         return shard.lock.withLock {
             shard.noteSwept(key.hash)
-            guard let entry = shard.find(key) else { return true }
-            guard !entry.isDirty else { return false }
+            guard let entry = shard.find(key) else { return LetGo(wasFound: false) }
+            guard !entry.isDirty else { return nil }
+            let wasFound = entry.head.pointee.isFoundExpired
             shard.dropIfClean(entry)
-            return true
+            return LetGo(wasFound: wasFound)
         }
     }
 }

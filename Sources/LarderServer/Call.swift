@@ -136,7 +136,8 @@ struct Call {
     ) throws(CommandError) -> Result {
         let call = self
         if !isInTransaction { session.waitForRoomToBuild() }
-        switch try update(keys, loading: true, { body(&$0, call) }) {
+        // What is read to be changed is not read from there again, and LevelDB's cache keeps a block that is longer than itself.
+        switch try update(keys, loading: true, fillCache: false, { body(&$0, call) }) {
         case .value(let result): return result
         case .failure(let error): throw error
         case .refused(.tooMuch):
@@ -335,7 +336,8 @@ struct Call {
     /// Runs one change of entries; the reply waits until it is committed.
     /// - Parameter headersOnly: whether the body looks at no payload, so that none need be loaded.
     mutating func update<Result>(
-        _ keys: [Key], loading: Bool, headersOnly: Bool = false, _ body: (inout Update) throws(LarderError) -> Result
+        _ keys: [Key], loading: Bool, headersOnly: Bool = false, fillCache: Bool = true,
+        _ body: (inout Update) throws(LarderError) -> Result
     ) throws(CommandError) -> Result {
         // The event of a new entry can be told only by who has looked.
         let loading = loading || server.notifier.needsFormer
@@ -350,7 +352,8 @@ struct Call {
         var result: Result?
         let ticket: CommitTicket?
         do throws(LarderError) {
-            ticket = try perform(keys, loading: loading, headersOnly: headersOnly) { (update) throws(LarderError) in
+            ticket = try perform(keys, loading: loading, headersOnly: headersOnly, fillCache: fillCache) {
+                (update) throws(LarderError) in
                 prepare(&update, hasLoaded: loading)
                 result = try body(&update)
             }
@@ -468,11 +471,12 @@ struct Call {
 
     /// - Returns: nil when it would have to block, and may not.
     private func perform(
-        _ keys: [Key], loading: Bool, headersOnly: Bool, _ body: (inout Update) throws(LarderError) -> Void
+        _ keys: [Key], loading: Bool, headersOnly: Bool, fillCache: Bool,
+        _ body: (inout Update) throws(LarderError) -> Void
     ) throws(LarderError) -> CommitTicket? {
         guard mayBlock else { return try database.performIfHot(keys, loading: loading, now: now, body) }
         if headersOnly { return try database.performOnHeaders(keys, now: now, body) }
-        return try database.perform(keys, loading: loading, now: now, body)
+        return try database.perform(keys, loading: loading, now: now, fillCache: fillCache, body)
     }
 }
 
