@@ -113,11 +113,11 @@ import Threading
                 try client.send(["SETRANGE", "huge \(index)", "\(length - 1)", letter])
             }
             for client in clients { #expect(try client.receive() == Array(":\(length)\r\n".utf8)) }
-            for (index, client) in clients.enumerated() {
-                #expect(
-                    try client.call(["GETRANGE", "huge \(index)", "-1", "-1"]) == Array("$1\r\n\(letter)\r\n".utf8))
-            }
             Hostility.expectPeak(of: daemon, atMost: before + most(length), "SETRANGE of four huge values, \(letter)")
+        }
+        // What reads them has LevelDB's cache keep them, which is not this test's matter.
+        for (index, client) in clients.enumerated() {
+            #expect(try client.call(["GETRANGE", "huge \(index)", "-1", "-1"]) == Array("$1\r\ny\r\n".utf8))
         }
         try bystander.stop("huge values from tiny requests")
     }
