@@ -5,6 +5,7 @@ import LevelDB
 /// Confined to the thread that writes the checkpoint.
 final class CheckpointPass: CheckpointWork {
     let store: EpochStore
+    var openStore: EpochStore? { store }
     let database: Database
     private let sequence: UInt64
     private let indexing: ExpiryIndex.Rules
@@ -113,6 +114,7 @@ final class CheckpointPass: CheckpointWork {
             }
             try store.write(batch, sync: true)
         }
+        store.noteRemovals(run.removalCount)
         run.removeAll(keepingCapacity: true)
     }
 
@@ -184,6 +186,8 @@ private struct SortedRun {
     }
 
     var count: Int { items.count }
+    /// How many removals there are of what LevelDB may have.
+    private(set) var removalCount = 0
     var byteCount: Int { bytes.count + items.count * Self.itemBytes }
 
     mutating func add(_ entry: EntryPointer, _ record: UnsafeRawBufferPointer, index: UInt64) {
@@ -193,6 +197,7 @@ private struct SortedRun {
     }
 
     mutating func add(removal entry: EntryPointer) {
+        if !entry.head.pointee.isAbsentBelow { removalCount += 1 }
         add(entry, UnsafeRawBufferPointer(start: nil, count: 0), 0)
         entry.head.pointee.indexed = 0
     }
@@ -272,5 +277,6 @@ private struct SortedRun {
     mutating func removeAll(keepingCapacity: Bool) {
         bytes.removeAll(keepingCapacity: keepingCapacity)
         items.removeAll(keepingCapacity: keepingCapacity)
+        removalCount = 0
     }
 }

@@ -3,7 +3,8 @@ import LevelDB
 /// One database's part of what makes segments of the journal superfluous: a ``CheckpointPass`` or a ``RewritePass``.
 protocol CheckpointWork: AnyObject {
     var database: Database { get }
-    var store: EpochStore { get }
+    /// The LevelDB that the entries belong to; nil where it is not open.
+    var openStore: EpochStore? { get }
     /// The newest commit unit that younger segments have instead of those that are to go; 0 when there is none.
     var newest: UInt64 { get }
 
@@ -14,7 +15,8 @@ protocol CheckpointWork: AnyObject {
 extension CheckpointWork {
     /// Notes how much of the journal has to be there: before older segments go, and after the younger ones are synced.
     func noteNewest() throws(LarderError) {
-        guard newest > 0, store.ending == .none else { return }
+        // One that takes no writes needs what it needed before.
+        guard newest > 0, let store = openStore, store.ending == .none, !store.isSuspended, store.isMade else { return }
         do throws(LarderError) {
             try store.note(journalNeeded: newest)
         } catch {

@@ -108,7 +108,6 @@ final class Checkpointer: @unchecked Sendable {
     /// Called with `turn` held.
     private func checkpointInTurn() throws(LarderError) {
         lastBegan = context.time.monotonic()
-        if isAnyBusy { return keeper.wantCheckpoint() }
         guard try checkUnopened() else { return keeper.wantCheckpoint() }
         guard let cut = keeper.cut(isRewrite: false) else { return }
         do throws(LarderError) {
@@ -119,22 +118,36 @@ final class Checkpointer: @unchecked Sendable {
             context.report(.debug, "before a checkpoint: \(error)")
         }
         metBusy = false
-        var passes: [CheckpointPass] = []
+        var passes: [any CheckpointWork] = []
         var failure: LarderError?
         for database in table.all {
             do throws(LarderError) {
                 if let pass = try pass(database, upTo: cut.sequence) { passes.append(pass) }
             } catch {
-                failure = error
+                if let pass = rewrite(database, cut, because: error) { passes.append(pass) } else { failure = error }
             }
         }
         if try end(cut, passes, failure) { context.statistics.checkpoints.add() }
     }
 
+    /// Where one database's LevelDB takes nothing for now, the journal goes on keeping what it has of it, and the segments
+    /// need not stay for it: nobody else notices. Called with `turn` held.
+    /// - Returns: nil where the disk has no room for that.
+    private func rewrite(_ database: Database, _ cut: JournalKeeper.Cut, because error: LarderError) -> RewritePass? {
+        let bytes = database.journalBytesOfDirty + database.withAllShards { database.unresolved.byteCount }
+        guard (try? FileSystem.probe(directory: context.directory + "/JOURNAL", bytes: bytes + (1 << 20))) != nil else {
+            return nil
+        }
+        context.report(.debug, "the journal keeps what it has of database '\(database.name)': \(error)")
+        let pass = RewritePass(database, upTo: cut.sequence)
+        pass.write()
+        return pass
+    }
+
     /// Whether a rewrite of the journal is worth more than a checkpoint: half of it is left afterwards, at the most. Called
     /// with `turn` held.
     private var isRewriteDue: Bool {
-        guard !keeper.isWanted, !context.memory.isCheckpointDue, !isOld, !isAnyBusy else { return false }
+        guard !keeper.isWanted, !context.memory.isCheckpointDue, !isOld else { return false }
         let dirty = table.all.filter { $0.dirtyCount > 0 }
         let bytes = dirty.reduce(0) { $0 + $1.journalBytesOfDirty }
         return bytes > 0 && bytes <= keeper.byteCount / 2 && dirty.allSatisfy { $0.isReady(forWriting: true) }
@@ -151,11 +164,8 @@ final class Checkpointer: @unchecked Sendable {
         metBusy = false
         var passes: [RewritePass] = []
         // Whatever is dirty: after the cut, so that nothing in the segments before it is left out.
-        for database in table.all where database.dirtyCount > 0 {
-            guard let pass = RewritePass(database, upTo: cut.sequence) else {
-                metBusy = true
-                continue
-            }
+        for database in table.all where database.needsJournal {
+            let pass = RewritePass(database, upTo: cut.sequence)
             pass.write()
             passes.append(pass)
         }
@@ -164,7 +174,7 @@ final class Checkpointer: @unchecked Sendable {
 
     /// Lets segments of the journal go, once what is still of use in them is elsewhere.
     /// - Returns: false when they have to stay for now.
-    private func end(_ cut: JournalKeeper.Cut, _ passes: [some CheckpointWork], _ failure: LarderError?)
+    private func end(_ cut: JournalKeeper.Cut, _ passes: [any CheckpointWork], _ failure: LarderError?)
         throws(LarderError) -> Bool
     {
         var hasEnded = false
@@ -180,7 +190,7 @@ final class Checkpointer: @unchecked Sendable {
             }
             for pass in passes { try syncNames(pass.store) }
             try noteSynced()
-            if !metBusy, !isAnyBusy { hasEnded = try keeper.finish(cut) }
+            if !metBusy { hasEnded = try keeper.finish(cut) }
         } catch {
             for pass in passes { pass.abandon() }
             throw error
@@ -197,7 +207,8 @@ final class Checkpointer: @unchecked Sendable {
     /// Notes how much of each LevelDB is synced: with the segments goes what could take its place.
     private func noteSynced() throws(LarderError) {
         for database in table.all {
-            guard let store = database.durableState.store else { continue }
+            // One that takes no writes got nothing that the journal does not keep.
+            guard let store = database.durableState.store, !store.isSuspended else { continue }
             do throws(LarderError) {
                 try store.noteSynced()
             } catch {
@@ -242,14 +253,6 @@ final class Checkpointer: @unchecked Sendable {
         return true
     }
 
-    /// Whether the files of a database are about to go: its entries are not in memory any more, and the journal has to stay
-    /// until the files are gone, for the case that they stay.
-    private var isAnyBusy: Bool { table.all.contains { $0.isLosingFiles.load(ordering: .acquiring) } }
-
-    /// Gives a database back what the journal has of it, after its files were to be removed and are still there. Called with
-    /// all its shard locks held.
-    func restore(_ database: Database) { keeper.takeBack([database]) }
-
     /// Opens the databases that the journal has entries of, or might have had, and nobody has used. Before the larder is
     /// closed, when they cannot be opened any more.
     func openWhatIsDirty() {
@@ -258,7 +261,7 @@ final class Checkpointer: @unchecked Sendable {
         } catch {
             context.report(.warning, "the journal stays: \(error)")
         }
-        for database in table.all where database.dirtyCount > 0 && !database.isReady(forWriting: true) {
+        for database in table.all where database.needsJournal && !database.isReady(forWriting: true) {
             do throws(LarderError) {
                 _ = try database.prepareUnlessBusy()
             } catch {
@@ -308,15 +311,15 @@ final class Checkpointer: @unchecked Sendable {
 
     /// - Returns: nil when there is nothing to write.
     private func pass(_ database: Database, upTo sequence: UInt64) throws(LarderError) -> CheckpointPass? {
-        guard database.dirtyCount > 0 else { return nil }
+        guard database.needsJournal else { return nil }
         // What the journal had for a database that was not opened since.
         if !database.isReady(forWriting: true), try !database.prepareUnlessBusy() {
             metBusy = true
             return nil
         }
         guard let pass = CheckpointPass(database, upTo: sequence) else {
-            // Purged or deleted meanwhile, or else the journal must stay.
-            guard database.dirtyCount > 0 else { return nil }
+            // Purged or deleted meanwhile, or else the journal has to keep it.
+            guard database.needsJournal else { return nil }
             throw LarderError(.io, "its files are not open", operation: "checkpoint", database: database.name)
         }
         do throws(LarderError) {

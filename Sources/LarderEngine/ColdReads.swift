@@ -52,7 +52,7 @@ struct ColdReads {
 extension Database {
     /// So often a command's keys are read without the locks. Then they are so hot that what changed meanwhile is read
     /// under the locks.
-    private static let coldAttempts = 2
+    static let coldAttempts = 2
 
     /// Reads what is not known in memory and not read yet. Called without any lock.
     func readCold(_ keys: [Key], _ loading: Loading, _ cold: inout ColdReads, attempt: Int) throws(LarderError) {

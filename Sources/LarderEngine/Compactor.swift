@@ -64,7 +64,7 @@ extension EpochStore {
     /// Merges one part of the keys.
     /// - Returns: whether there are more parts; false when the store is no longer current.
     func compact(part: Int) throws(LarderError) -> Bool {
-        guard ending == .none else { return false }
+        guard ending == .none, isMade else { return false }
         do throws(LarderError) {
             try access("compact") { (database) throws(LevelDBError) in
                 let (from, to) = Self.parts[part]

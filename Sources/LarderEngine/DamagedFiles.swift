@@ -17,25 +17,35 @@ enum DamagedFiles {
         return place
     }
 
-    /// Moves a database's directory aside and removes the oldest ones beyond the cap.
-    /// - Returns: where it is now.
-    static func setAside(_ directory: String, name: String, context: EngineContext) throws(LarderError) -> String {
+    /// Where a database goes that is set aside now.
+    static func place(of name: String, context: EngineContext) throws(LarderError) -> String {
         let parent = context.directory + "/" + directoryName
-        let place = parent + "/\(context.nextEpoch(after: 0))-\(name)"
         do throws(FileError) {
             try FileSystem.makeDirectory(parent)
-            try FileSystem.rename(directory, to: place)
-            try FileSystem.syncDirectory(parent)
-            try FileSystem.syncDirectory(context.directory)
         } catch {
             throw LarderError(.io, error.description, operation: "set aside", database: name, underlying: error)
         }
-        enforceCap(parent, context)
-        return place
+        return parent + "/\(context.nextEpoch(after: 0))-\(name)"
     }
 
-    /// Names begin with the time in milliseconds, so the oldest sort first.
-    private static func enforceCap(_ parent: String, _ context: EngineContext) {
+    /// Moves a database's directory aside.
+    static func move(_ directory: String, to place: String, name: String, context: EngineContext) throws(LarderError) {
+        do throws(FileError) {
+            try FileSystem.rename(directory, to: place)
+        } catch {
+            throw LarderError(.io, error.description, operation: "set aside", database: name, underlying: error)
+        }
+        do throws(FileError) {
+            try FileSystem.syncDirectory(FileSystem.parent(place))
+            try FileSystem.syncDirectory(context.directory)
+        } catch {
+            context.report(.error, "\(error); a failure of the machine now may bring damaged database '\(name)' back")
+        }
+    }
+
+    /// Removes the oldest beyond the cap. Names begin with the time in milliseconds, so the oldest sort first.
+    static func enforceCap(_ context: EngineContext) {
+        let parent = context.directory + "/" + directoryName
         let names = (try? FileSystem.list(parent)) ?? []
         var sizes = names.map { ($0, FileSystem.size(parent + "/" + $0)) }
         var total = sizes.reduce(0) { $0 + $1.1 }

@@ -64,7 +64,7 @@ extension Database {
     }
 
     /// Queues the operations of both as one unit and applies them. Called with the locks held of every shard they touch.
-    private func apply(
+    func apply(
         _ operations: [CommitOperation], _ state: State, and other: Database, _ otherOperations: [CommitOperation],
         _ otherState: State
     ) throws(LarderError) -> UInt64 {

@@ -38,22 +38,21 @@ extension Database {
     /// `openLock` held.
     func setAsideAndStartEmpty(_ damage: LarderError) throws(LarderError) {
         let policy = policyOnDisk
-        // Until there is a new store, whoever wants the database waits for `openLock` or gets this error.
-        let store: EpochStore?
-        do throws(LarderError) {
-            store = try retire(leaving: .failed(damage), .setAside)
-        } catch {
-            // Writes to the damaged store were under way and failed. It is suspended now, so that no more are.
-            store = try retire(leaving: .failed(damage), .setAside)
+        let place = try DamagedFiles.place(of: name, context: context)
+        let (store, ticket) = withAllShards { () -> (EpochStore?, CommitTicket) in
+            let store = applied.store
+            clearEntries()
+            applied.endFiles(leaving: .absent)
+            applied.rules = FreshnessRules(policy: policy)
+            let ticket = enqueueControl(
+                perform: { [self] () throws(LarderError) in
+                    try DamagedFiles.move(directory, to: place, name: name, context: context)
+                }, committed: { store?.end(.setAside) })
+            return (store, ticket)
         }
+        try pipeline.wait(for: ticket)
         store?.close()
-        let place = try DamagedFiles.setAside(directory, name: name, context: context)
-        withAllShards {
-            setBoth {
-                $0.presence = .absent
-                $0.startEmpty(FreshnessRules(policy: policy))
-            }
-        }
+        DamagedFiles.enforceCap(context)
         context.statistics.setAside.add()
         context.report(.error, "database '\(name)' was damaged and set aside at \(place); an empty one takes its place")
         try create(policy)

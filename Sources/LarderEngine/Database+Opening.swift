@@ -61,6 +61,14 @@ extension Database {
         do throws(LarderError) {
             try openCurrentEpoch()
         } catch {
+            // What could not be read at the start turns out to be something else.
+            if durableState.isEpochUnknown, case .foreign = DatabaseDirectory(directory) {
+                let error = LarderError(
+                    .io, "\(directory) is no database of this larder; what the journal has for it is kept",
+                    operation: "open", database: name)
+                withAllShards { setBoth { $0.presence = .failed(error) } }
+                throw error
+            }
             guard error.code == .damaged, context.options.onDamage == .setAside else {
                 withAllShards { setBoth { $0.presence = .failed(error) } }
                 throw error
@@ -74,22 +82,14 @@ extension Database {
     func openCurrentEpoch() throws(LarderError) {
         let written = try readPointer()
         let pointer = withoutFuture(written)
-        let path = epochPath(pointer.epoch)
-        // LevelDB, told to create, would empty a directory whose CURRENT is missing; so it is never told to here, and
-        // such a directory is damage.
-        switch LevelDB.Database.containsDatabaseFiles(path: path) {
-        case .database: break
-        case .absentOrEmpty: throw damaged("its files are gone from \(path)")
-        case .damaged: throw damaged("CURRENT is missing or cut short in \(path)")
+        if durableState.isEpochUnknown {
+            // Whatever becomes of the files: from here on it is known what of the journal counts.
+            withAllShards {
+                setBoth { $0.adopt(pointer) }
+                resolve()
+            }
         }
-        let store = try openStore(pointer.epoch)
-        do throws(LarderError) {
-            try checkFormat(store)
-            try checkJournal(store)
-        } catch {
-            store.close()
-            throw error
-        }
+        let store = try openStore(pointer)
         if pointer != written { correct(pointer) }
         withAllShards {
             setBoth {
@@ -98,13 +98,31 @@ extension Database {
             }
         }
         removeOtherEpochs(than: pointer.epoch)
+        Replacement.keepSpare(for: directory + "/" + PointerFile.name)
         context.report(.info, "opened database '\(name)', policy \(pointer.rules.policy)")
     }
 
-    private func openStore(_ epoch: UInt64) throws(LarderError) -> EpochStore {
-        try EpochStore(
-            path: epochPath(epoch), epoch: epoch, databaseName: name, create: false, context: context,
-            onDamage: onDamage)
+    private func openStore(_ pointer: PointerFile) throws(LarderError) -> EpochStore {
+        let path = epochPath(pointer.epoch)
+        // LevelDB, told to create, would empty a directory whose CURRENT is missing; so it is never told to here, and
+        // such a directory is damage.
+        switch LevelDB.Database.containsDatabaseFiles(path: path) {
+        case .database: break
+        case .absentOrEmpty:
+            guard pointer.isUnmade else { throw damaged("its files are gone from \(path)") }
+            return emptyStore(pointer.epoch)
+        case .damaged: throw damaged("CURRENT is missing or cut short in \(path)")
+        }
+        let store = try EpochStore(
+            path: path, epoch: pointer.epoch, databaseName: name, create: false, context: context, onDamage: onDamage)
+        do throws(LarderError) {
+            try checkFormat(store)
+            try checkJournal(store)
+        } catch {
+            store.close()
+            throw error
+        }
+        return store
     }
 
     /// A policy that was changed at a time that the larder does not know of must not make what is written from now on dead
@@ -138,21 +156,30 @@ extension Database {
         }
     }
 
-    /// Takes over the policy of files that are not opened yet, so that whoever asks hears the right one. What is wrong
-    /// with the file shows when the database is opened. Called before anybody else knows the database.
+    /// Takes over what POINTER says of files that are not opened yet: the policy, so that whoever asks hears the right one, and
+    /// the epoch, which tells what of the journal counts. Where it cannot be read, what the journal has is kept until it can;
+    /// what is wrong with the file shows when the database is opened. Called before anybody else knows the database.
     func adoptPointer() {
-        do throws(LarderError) {
-            let pointer = try readPointer()
-            context.noteEpoch(pointer.epoch)
-            withAllShards { setBoth { $0.adopt(pointer) } }
-        } catch {
-            if error.code == .io { pointerFailure = error }
+        let pointer = try? readPointer()
+        if let pointer { context.noteEpoch(pointer.epoch) }
+        withAllShards {
+            setBoth { state in
+                if let pointer { state.adopt(pointer) } else { state.isEpochUnknown = true }
+            }
         }
     }
 
     func readPointer() throws(LarderError) -> PointerFile {
         do {
-            guard let bytes = try FileSystem.read(directory + "/" + PointerFile.name) else {
+            let path = directory + "/" + PointerFile.name
+            if FileSystem.isNoFile(path) {
+                throw LarderError(
+                    .io,
+                    "\(path) is no file: nothing was changed, and the journal keeps what it has; move it away and put "
+                        + "\(PointerFile.name) back, or delete the database",
+                    operation: "open", database: name)
+            }
+            guard let bytes = try FileSystem.read(path) else {
                 throw damaged("\(PointerFile.name) is missing in \(directory)")
             }
             return try PointerFile(parsing: bytes)
@@ -208,8 +235,10 @@ extension Database {
     }
 
     /// What a crash between two epochs left behind.
-    private func removeOtherEpochs(than current: UInt64) {
-        for entry in (try? FileSystem.list(directory)) ?? [] where UInt64(entry) != nil && UInt64(entry) != current {
+    func removeOtherEpochs(than current: UInt64) {
+        for entry in (try? FileSystem.list(directory)) ?? [] {
+            let isEpoch = UInt64(entry).map { $0 != current } ?? entry.hasPrefix(EpochStore.makingPrefix)
+            guard isEpoch else { continue }
             context.graveyard.remove(directory + "/" + entry)
         }
     }
@@ -240,7 +269,12 @@ extension Database {
                     "the larder already holds \(present) databases, the most it may "
                         + "(--max-databases); delete one or raise the limit", operation: "create", database: name)
             }
-            guard case .absent = DatabaseDirectory(directory) else {
+            switch DatabaseDirectory(directory) {
+            case .absent: break
+            case .unreadable(let error):
+                throw LarderError(
+                    .io, error.description, operation: "create", database: name, underlying: error)
+            case .database, .foreign:
                 throw LarderError(
                     .io,
                     "\(directory) is there and is not this larder's: it is left alone, choose another name",
@@ -248,38 +282,51 @@ extension Database {
             }
             try makeFiles(epoch, FreshnessRules(policy: policy))
         }
-        try wrapFileErrors("create") { () throws(FileError) in try FileSystem.syncDirectory(context.directory) }
         do throws(LarderError) {
-            let store = try openStore(epoch)
+            let store = try openStore(appliedState.pointer)
             withAllShards { setBoth { $0.presence = .open(store) } }
         } catch {
+            // It is there all the same, and empty.
             withAllShards { setBoth { $0.presence = .failed(error) } }
             throw error
         }
         context.report(.info, "created database '\(name)', policy \(policy)")
     }
 
+    /// - Throws: when there is no database, nor a trace of it.
     private func makeFiles(_ epoch: UInt64, _ rules: FreshnessRules) throws(LarderError) {
         let temporary = context.directory + "/.creating-\(name)-\(epoch)"
+        let pointer = PointerFile(epoch: epoch, rules: rules)
         do throws(LarderError) {
             try wrapFileErrors("create") { () throws(FileError) in try FileSystem.makeDirectory(temporary) }
             try makeEpoch(epoch, in: temporary).close()
             try wrapFileErrors("create") { () throws(FileError) in
-                let pointer = PointerFile(epoch: epoch, rules: rules)
                 let unsynced = try FileSystem.replace(
                     temporary + "/" + PointerFile.name, with: Array(pointer.text.utf8))
                 if let unsynced { throw unsynced }
+                Replacement.keepSpare(for: temporary + "/" + PointerFile.name)
                 try FileSystem.rename(temporary, to: directory)
+                do throws(FileError) {
+                    try FileSystem.syncDirectory(context.directory)
+                } catch {
+                    try FileSystem.rename(directory, to: temporary)
+                    throw error
+                }
             }
         } catch {
             context.graveyard.remove(temporary)
+            // If it could not even be renamed back, it is there: empty, and to be opened.
+            if case .database = DatabaseDirectory(directory) { adoptCreated(pointer) }
             throw error
         }
-        // From here on there are files, whatever happens next.
+        adoptCreated(pointer)
+    }
+
+    private func adoptCreated(_ pointer: PointerFile) {
         withAllShards {
             setBoth {
                 $0.presence = .closed
-                $0.startEmpty(rules)
+                $0.adopt(pointer)
             }
         }
     }
@@ -336,14 +383,23 @@ extension Database {
     func closeForGood() {
         let error = LarderError(.closed, "the larder was closed", operation: "use", database: name)
         openLock.withLock {
-            let store = withAllShards {
+            let state = withAllShards {
                 defer {
                     clearEntries()
                     setBoth { $0.presence = .shut(error) }
                 }
-                return durable.store
+                return durable
             }
-            store?.close()
+            noteThatFilesAreMade(state)
+            state.store?.close()
         }
+    }
+
+    /// As ``settlePointer()``, when nobody uses the database any more. If it fails, the next start does without.
+    private func noteThatFilesAreMade(_ state: State) {
+        guard state.isUnmade, let store = state.store, store.isMade, store.ending == .none else { return }
+        var pointer = state.pointer
+        pointer.isUnmade = false
+        _ = try? FileSystem.replace(directory + "/" + PointerFile.name, with: Array(pointer.text.utf8))
     }
 }

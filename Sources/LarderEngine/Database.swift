@@ -38,8 +38,15 @@ package final class Database: @unchecked Sendable {
         var isUnindexed = false
         /// How often the policy was changed since the files were opened.
         var policyChanges = 0
-        /// The epoch that POINTER named when the larder was opened; 0 before.
-        var epochOnDisk: UInt64 = 0
+        /// The epoch that entries belong to; 0 where there is none, or nobody knows.
+        var epoch: UInt64 = 0
+        /// Operations of the journal count that name an epoch from this one to ``epoch``.
+        var journalFrom: UInt64 = 0
+        /// Whether there are files, and POINTER, which names the epoch, cannot be read. What the journal has of the database
+        /// is kept until it can.
+        var isEpochUnknown = false
+        /// Whether POINTER says that the epoch's directory need not be there.
+        var isUnmade = false
         /// The commit unit that made it so.
         var sequence: UInt64 = 0
 
@@ -51,17 +58,34 @@ package final class Database: @unchecked Sendable {
         /// Takes over what POINTER says.
         mutating func adopt(_ pointer: PointerFile) {
             rules = pointer.rules
-            epochOnDisk = pointer.epoch
+            epoch = pointer.epoch
+            journalFrom = pointer.journalFrom
+            isEpochUnknown = false
+            isUnmade = pointer.isUnmade
             generation = pointer.generation
             isUnindexed = pointer.isUnindexed
         }
 
-        /// As of files without entries.
-        mutating func startEmpty(_ rules: FreshnessRules) {
-            self.rules = rules
-            generation = 0
-            isUnindexed = false
+        /// As of files without entries, whose epoch need not be there.
+        mutating func startEmpty(_ epoch: UInt64, _ rules: FreshnessRules) {
+            adopt(PointerFile(epoch: epoch, rules: rules, isUnmade: true))
         }
+
+        /// As of no files.
+        mutating func endFiles(leaving presence: Presence) {
+            self.presence = presence
+            (epoch, journalFrom, isEpochUnknown, isUnmade) = (0, 0, false, false)
+        }
+
+        /// What POINTER has to say.
+        var pointer: PointerFile {
+            PointerFile(
+                epoch: epoch, rules: rules, generation: generation, isUnindexed: isUnindexed,
+                journalFrom: journalFrom, isUnmade: isUnmade)
+        }
+
+        /// Whether operations of the journal count that name an epoch.
+        func counts(_ epoch: UInt64) -> Bool { self.epoch != 0 && epoch >= journalFrom && epoch <= self.epoch }
     }
 
     package let name: String
@@ -77,15 +101,12 @@ package final class Database: @unchecked Sendable {
     let openLock = Lock()
     private let shards: [Shard]
     private let unmanagedShards: UnsafeMutablePointer<Unmanaged<Shard>>
-    /// Set while the files are about to be removed. See ``Checkpointer``.
-    let isLosingFiles = Atomic<Bool>(false)
     /// Whether the journal's lost end is needed. Set when the larder is opened.
     var needsMoreJournal = false
     /// Whether that is settled. Guarded by `openLock`.
     var hasCheckedJournal = false
-    /// Why POINTER could not be read when the larder was opened, for a reason that may pass. Set before anybody else knows
-    /// the database.
-    var pointerFailure: LarderError?
+    /// What the journal has of the database while its epoch is not known. Guarded by all shard locks.
+    var unresolved = UnresolvedOperations()
 
     // Looked at by every command; the shard locks see to it that no two accesses overlap.
     @exclusivity(unchecked) var applied: State
@@ -167,9 +188,11 @@ package final class Database: @unchecked Sendable {
         applied = durable
     }
 
-    /// The epoch whose operations in the journal count. Called with all shard locks held, or before anybody else knows the
-    /// database.
-    var epochOfJournal: UInt64? { durable.store?.epoch ?? durable.epochOnDisk }
+    /// The epoch that the entries in memory belong to; 0 where there is none, or nobody knows. Called with a shard lock held.
+    var epochOfEntries: UInt64 {
+        if case .shut = applied.presence { return durable.epoch }
+        return applied.epoch
+    }
 
     /// The store that the entries in memory belong to; nil when it is not open. Called with a shard lock held.
     var storeOfEntries: EpochStore? {
@@ -184,6 +207,8 @@ package final class Database: @unchecked Sendable {
 
     /// How many entries LevelDB does not have yet.
     var dirtyCount: Int { sum { $0.dirtyCount } }
+    /// Whether the journal has something of the database that nothing else on the disk has.
+    var needsJournal: Bool { dirtyCount > 0 || withAllShards { !unresolved.isEmpty } }
     /// The bytes in memory of entries that LevelDB does not have yet.
     var dirtyByteCount: Int { sum { $0.dirtyByteCount } }
 
@@ -194,6 +219,7 @@ package final class Database: @unchecked Sendable {
 
     /// Forgets all entries in memory and tells waiting readers that everything changed. Called with all shard locks held.
     func clearEntries() {
+        unresolved = UnresolvedOperations()
         for shard in shards { shard.clear() }
     }
 

@@ -104,6 +104,12 @@ package final class Engine: @unchecked Sendable {
                 case .database: try add(name, exists: true).adoptPointer()
                 case .absent: break
                 case .foreign: context.report(.warning, "\(path) is no database of this larder; it is left alone")
+                case .unreadable(let error):
+                    context.report(
+                        .error,
+                        "\(error): database '\(name)' cannot be used until that is mended; the journal keeps what it has of it"
+                    )
+                    try add(name, exists: true).adoptPointer()
                 }
             }
         }

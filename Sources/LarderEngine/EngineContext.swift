@@ -10,6 +10,8 @@ final class EngineContext: Sendable {
     let graveyard = Graveyard()
     let changes = ChangeFeed()
     let memory: MemoryBudget
+    /// Held while two databases are exchanged: one pair at a time. Before every other lock.
+    let exchanging = Lock()
     private let blockCache: BlockCache
     /// The last commit unit that the journal had at the start; `max` where nobody knows.
     let journalEnd = Atomic<UInt64>(.max)

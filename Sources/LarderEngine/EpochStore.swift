@@ -41,6 +41,8 @@ final class EpochStore: @unchecked Sendable {
     private let endingValue = Atomic<UInt8>(Ending.none.rawValue)
     private let failed = Atomic<Bool>(false)
     private let writes = Atomic<UInt64>(0)
+    private let made: Atomic<Bool>
+    private let removals = Atomic<Int>(0)
     private var lastCount: (generation: UInt64, count: Int)?
     private let noteLock = Lock()
     /// The write generation at the last ``noteSynced(isReopened:)``; nil before the first. Guarded by `noteLock`.
@@ -58,6 +60,7 @@ final class EpochStore: @unchecked Sendable {
         self.databaseName = databaseName
         self.context = context
         self.onDamage = onDamage
+        made = Atomic(true)
         handle = try openHandle(create: create, "open")
         do throws(LarderError) {
             try noteSynced()
@@ -81,6 +84,67 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
+    /// An empty epoch without files. The first write makes them.
+    init(
+        unmadeAt path: String, epoch: UInt64, databaseName: String, context: EngineContext,
+        onDamage: @escaping @Sendable (EpochStore, LarderError) -> Void
+    ) {
+        self.path = path
+        self.epoch = epoch
+        self.databaseName = databaseName
+        self.context = context
+        self.onDamage = onDamage
+        made = Atomic(false)
+    }
+
+    // MARK: Making the files
+
+    /// Whether there are files. An epoch without any is empty. One atomic load.
+    var isMade: Bool { made.load(ordering: .acquiring) }
+
+    /// Makes the LevelDB of an epoch that has none, with its format record: in a directory of its own, renamed into place
+    /// when it is complete and synced, so that a crash leaves all of it or nothing. Called with `writeLock` held.
+    private func make() throws(LarderError) {
+        guard !isMade, ending == .none else { return }
+        do {
+            let parent = FileSystem.parent(path)
+            // An earlier attempt may have come so far.
+            if !FileSystem.exists(path) { try makeFiles(in: parent + "/" + Self.makingPrefix + "\(epoch)") }
+            try FileSystem.syncDirectory(parent)
+            let opened = try openHandle(create: false, "create")
+            gate.withWriteLock {
+                if ending == .none { handle = opened } else { try? opened.close() }
+            }
+            made.store(true, ordering: .releasing)
+        } catch {
+            throw (error as? LarderError)
+                ?? LarderError(.io, "\(error)", operation: "create", database: databaseName, underlying: error)
+        }
+    }
+
+    /// Names of directories in which the files of an epoch are made begin so.
+    static let makingPrefix = ".making-"
+
+    private func makeFiles(in temporary: String) throws {
+        try FileSystem.removeTree(temporary)
+        do {
+            try FileSystem.makeDirectory(temporary)
+            let maker = try EpochStore(
+                path: temporary, epoch: epoch, databaseName: databaseName, create: true, context: context,
+                onDamage: { _, _ in })
+            defer { maker.close() }
+            let batch = LevelDB.WriteBatch()
+            batch.put(Database.Metadata.formatKey, [Database.Metadata.formatVersion])
+            try maker.write(batch, sync: true)
+            try maker.noteSynced()
+            maker.close()
+            try FileSystem.rename(temporary, to: path)
+        } catch {
+            try? FileSystem.removeTree(temporary)
+            throw error
+        }
+    }
+
     // MARK: Reading
 
     /// Runs `body`, which makes calls to LevelDB and nothing else, while the store can be neither closed nor reopened.
@@ -89,6 +153,14 @@ final class EpochStore: @unchecked Sendable {
         _ body: (LevelDB.Database) throws(LevelDBError) -> Result
     ) throws(LarderError) -> Result {
         try ForkGuard.check(operation)
+        if !isMade { try writeLock.withLock { () throws(LarderError) in try make() } }
+        return try accessMade(operation, key: key(), body)
+    }
+
+    private func accessMade<Result>(
+        _ operation: String, key: @autoclosure () -> Key?,
+        _ body: (LevelDB.Database) throws(LevelDBError) -> Result
+    ) throws(LarderError) -> Result {
         let error: LarderError
         do throws(LarderError) {
             return try gate.withReadLock { () throws(LarderError) in
@@ -121,6 +193,7 @@ final class EpochStore: @unchecked Sendable {
 
     /// The stored bytes of a key, checksums verified; nil when there are none.
     func get(_ key: Key, fillCache: Bool = true, snapshot: LevelDB.Snapshot? = nil) throws(LarderError) -> [UInt8]? {
+        guard isMade else { return nil }
         var options = ReadOptions()
         options.fillCache = fillCache
         options.snapshot = snapshot
@@ -132,7 +205,8 @@ final class EpochStore: @unchecked Sendable {
     /// LevelDB's own copy of the stored bytes of a key, checksums verified; nil when there are none. To be given to
     /// ``release(_:)``, whatever becomes of the store.
     func take(_ key: UnsafeRawBufferPointer, fillCache: Bool) throws(LarderError) -> UnsafeRawBufferPointer? {
-        try withUnsafeTemporaryAllocation(byteCount: key.count + 1, alignment: 1) { space in
+        guard isMade else { return nil }
+        return try withUnsafeTemporaryAllocation(byteCount: key.count + 1, alignment: 1) { space in
             space[0] = KeyKind.record
             UnsafeMutableRawBufferPointer(rebasing: space[1...]).copyMemory(from: key)
             return Result { () throws(LarderError) in
@@ -151,6 +225,7 @@ final class EpochStore: @unchecked Sendable {
     func header(
         of key: Key, snapshot: LevelDB.Snapshot? = nil
     ) throws(LarderError) -> (Result<RecordHeader, RecordHeader.Defect>, byteCount: Int)? {
+        guard isMade else { return nil }
         var options = ReadOptions()
         options.fillCache = false
         options.snapshot = snapshot
@@ -195,10 +270,12 @@ final class EpochStore: @unchecked Sendable {
     func write(_ batch: LevelDB.WriteBatch, sync: Bool) throws(LarderError) {
         try writeLock.withLock { () throws(LarderError) in
             if let error = suspension("write") { throw error }
+            // What throws here has written nothing: the store is as it was.
+            try make()
             // After the write, so that a count taken without it is not kept past it.
             defer { _ = writes.wrappingAdd(1, ordering: .acquiringAndReleasing) }
             do throws(LarderError) {
-                try access("write") { (database) throws(LevelDBError) in
+                try accessMade("write", key: nil) { (database) throws(LevelDBError) in
                     try database.write(batch, options: WriteOptions(sync: sync))
                 }
             } catch {
@@ -220,8 +297,8 @@ final class EpochStore: @unchecked Sendable {
         guard isSuspended, ending == .none else { return }
         do throws(FileError) {
             // While the disk takes no writes, reopening would fail too and take the reads with it. Reopening writes what
-            // stands in LevelDB's log, up to two write buffers of it, into a table.
-            try FileSystem.probe(directory: path, bytes: 3 * context.options.writeBufferBytes)
+            // stands in LevelDB's log into a table, and a manifest.
+            try FileSystem.probe(directory: path, bytes: FileSystem.size(ofLogsIn: path) + 65_536)
         } catch {
             throw LarderError(
                 .writesSuspended, "an earlier write failed, and the disk still takes no writes: \(error)",
@@ -268,6 +345,7 @@ final class EpochStore: @unchecked Sendable {
     }
 
     private func noteSyncedLocked(_ isReopened: Bool) throws {
+        guard isMade else { return }
         let generation = writeGeneration
         guard isReopened || noted != generation else { return }
         // No write is under way meanwhile, so that no log ends within a record.
@@ -366,7 +444,11 @@ final class EpochStore: @unchecked Sendable {
         for child in all.values { child.invalidate() }
     }
 
-    // MARK: The count of records
+    // MARK: What was counted
+
+    /// How many removals checkpoints have written since the store was opened.
+    var removalCount: Int { removals.load(ordering: .relaxed) }
+    func noteRemovals(_ count: Int) { removals.wrappingAdd(count, ordering: .relaxed) }
 
     /// Goes up with every write.
     var writeGeneration: UInt64 { writes.load(ordering: .acquiring) }

@@ -6,11 +6,22 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
     package let path: String
     package let number: Int32
 
+    /// Whether there is no room, or as little of it as the system gives.
+    package var isFullDisk: Bool { number == ENOSPC || number == EDQUOT }
+
     package var description: String { "\(operation) \(path): \(String(cString: strerror(number)))" }
 }
 
 package enum FileSystem {
     package static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+
+    /// Whether something is there that is no file, or a link that leads nowhere: a directory, a socket, a pipe. False where the
+    /// system does not say.
+    static func isNoFile(_ path: String) -> Bool {
+        var status = stat()
+        if stat(path, &status) == 0 { return status.st_mode & S_IFMT != S_IFREG }
+        return errno == ELOOP || (errno == ENOENT && lstat(path, &status) == 0)
+    }
 
     package static func isDirectory(_ path: String) -> Bool {
         var status = stat()
@@ -77,7 +88,8 @@ package enum FileSystem {
     /// Reads a small file whole.
     /// - Returns: nil when it does not exist.
     package static func read(_ path: String, bytesMax: Int = 65_536) throws(FileError) -> [UInt8]? {
-        let file = open(path, O_RDONLY | O_CLOEXEC)
+        // What is no file must not keep us waiting for a writer.
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else {
             if errno == ENOENT { return nil }
             throw FileError(operation: "open", path: path, number: errno)
@@ -128,24 +140,7 @@ package enum FileSystem {
     /// - Returns: nil, or why the directory could not be synced: then the new content is in place, and a failure of the
     ///   machine may bring the old one back.
     package static func replace(_ path: String, with bytes: [UInt8]) throws(FileError) -> FileError? {
-        // Opened before the rename, so that running out of descriptors cannot leave it half done.
-        let parent = parent(path)
-        let directory = open(parent, O_RDONLY | O_CLOEXEC)
-        guard directory >= 0 else { throw FileError(operation: "open", path: parent, number: errno) }
-        defer { close(directory) }
-        let temporary = path + ".new"
-        let file = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-        guard file >= 0 else { throw FileError(operation: "create", path: temporary, number: errno) }
-        do throws(FileError) {
-            defer { close(file) }
-            try writeAll(bytes, descriptor: file, path: temporary)
-            guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: temporary, number: errno) }
-            try rename(temporary, to: path)
-        } catch {
-            unlink(temporary)
-            throw error
-        }
-        return fsync(directory) == 0 ? nil : FileError(operation: "fsync", path: parent, number: errno)
+        try Replacement(of: path, with: bytes).putInPlace()
     }
 
     /// Makes a file of `bytes`, writes and syncs a little of it, and removes it again: whether the disk takes so much.
@@ -196,6 +191,25 @@ package enum FileSystem {
         byteCount = Int(status.st_size)
         guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: path, number: errno) }
         return true
+    }
+
+    /// The bytes of LevelDB's logs in a directory: what stands in them has to be written once more when it is opened.
+    static func size(ofLogsIn path: String) -> Int {
+        let logs = ((try? list(path)) ?? []).filter { $0.hasSuffix(".log") }
+        return logs.reduce(0) { $0 + size(path + "/" + $1) }
+    }
+
+    /// The bytes that the file system of a directory has room for; nil where it does not say.
+    static func room(directory: String) -> Int? {
+        var status = statvfs()
+        guard statvfs(directory, &status) == 0 else { return nil }
+        return Int(clamping: UInt64(status.f_bavail) &* UInt64(status.f_frsize))
+    }
+
+    /// Gives the room of a file back, if it is there, and leaves it empty.
+    static func empty(_ path: String) {
+        let file = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC)
+        if file >= 0 { close(file) }
     }
 
     package static func parent(_ path: String) -> String {

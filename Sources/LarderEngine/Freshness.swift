@@ -40,4 +40,21 @@ package struct FreshnessRules: Hashable, Sendable {
         }
         return FreshnessRules(policy: newPolicy, deadBefore: max(deadBefore, now - interval))
     }
+
+    /// The header that an entry gets which comes from another database, where it is fresh. Nothing but its age may make it
+    /// expire here: that governed entries of *this* database had expired before an instant says nothing about it.
+    ///
+    /// One that was stored after that instant stays as it is. An earlier one gets the deadline that this policy gives it, as
+    /// its own; where the policy knows no deadline it stays governed, as if stored right after the instant, so that a policy
+    /// that comes later still lets it expire.
+    package func taking(_ header: RecordHeader) -> RecordHeader {
+        guard header.rule == .governed, header.storedAt <= deadBefore else { return header }
+        var header = header
+        if let interval = policy.intervalMilliseconds {
+            header.rule = .own(header.storedAt + interval)
+        } else {
+            header.storedAt = deadBefore + 1
+        }
+        return header
+    }
 }

@@ -252,8 +252,13 @@ final class JournalKeeper: @unchecked Sendable {
             }
             report = try lock.withLock { () throws(LarderError) in try journal.replay(applier.add) }
         }
-        // Without POINTER nobody knows which of the operations count, and the next checkpoint would remove them all.
-        if let failure = applier.failure { throw failure }
+        for name in applier.unknownNames.sorted() {
+            let isForeign = if case .foreign = DatabaseDirectory(context.directory + "/" + name) { true } else { false }
+            context.report(
+                isForeign ? .error : .info,
+                "the journal has operations of database '\(name)', which is not there any more"
+                    + (isForeign ? ", but something else is; they are passed over" : ""))
+        }
         context.timeKeeper.goOn(fromStamp: applier.latestStored)
         context.sequences.wasCut = report.damage != nil || report.cut != nil
         // An empty journal does not tell how far an earlier process came.

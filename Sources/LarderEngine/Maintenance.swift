@@ -77,6 +77,7 @@ final class Maintenance: @unchecked Sendable {
             setDamageAside()
             let databases = table.all
             recover(databases)
+            settle(databases)
             let more = sweep(databases)
             context.graveyard.clear(report: context.report)
             return more
@@ -114,6 +115,16 @@ final class Maintenance: @unchecked Sendable {
                     .info, "database '\(database.name)' was reopened after a failed write and takes writes again")
             } catch {
                 context.report(.debug, "database '\(database.name)' cannot be reopened yet: \(error)")
+            }
+        }
+    }
+
+    private func settle(_ databases: [Database]) {
+        for database in databases {
+            do throws(LarderError) {
+                try database.settlePointer()
+            } catch {
+                context.report(.debug, "POINTER of database '\(database.name)' is to be written still: \(error)")
             }
         }
     }

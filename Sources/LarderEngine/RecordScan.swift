@@ -10,6 +10,9 @@ struct RecordScan {
     /// The policy that the scan indexes for, by the number of its change; nil when it indexes nothing.
     let indexingFor: Int?
 
+    /// What the scan met and left, so far.
+    private(set) var live = Sweeper.Removal()
+
     static let recordsPerStep = 512
 
     init(indexingFor policyChanges: Int? = nil) { indexingFor = policyChanges }
@@ -21,6 +24,7 @@ struct RecordScan {
     mutating func step(_ database: Database, _ store: EpochStore) throws(LarderError) -> Sweeper.Removal {
         guard let start = resume else { return Sweeper.Removal() }
         var next: [UInt8]?
+        var met = Sweeper.Removal()
         let removal = try store.indexLock.withLock { () throws(LarderError) in
             let state = database.appliedState
             let found = try Self.collect(from: start, store)
@@ -32,6 +36,8 @@ struct RecordScan {
             let removalRules = database.removalRules
             let now = database.unnoticedNow()
             for candidate in found {
+                met.entries += 1
+                met.bytes += candidate.byteCount
                 guard let header = candidate.header else { continue }
                 if removalRules.isExpired(header, now: now) {
                     // A dirty entry is the checkpoint's matter, which removes what is beneath if that is to go.
@@ -56,6 +62,8 @@ struct RecordScan {
             return removal
         }
         resume = next
+        live.entries += met.entries - removal.entries
+        live.bytes += met.bytes - removal.bytes
         Sweeper.note(removal, database)
         return removal
     }

@@ -12,6 +12,8 @@ final class Shard: @unchecked Sendable {
     private(set) var wholeChanges: UInt64 = 0
     /// The keys that are watched, and those of commands with many keys that are being read from LevelDB without the lock.
     private var coldReads: [Key: ColdRead] = [:]
+    /// The keys that were written since somebody who goes over all keys wants to know; nil while nobody does.
+    var notedKeys: Set<Key>?
     /// The keys that are being read one by one from LevelDB without the lock.
     @exclusivity(unchecked) private var reads = ReadsUnderWay()
     /// Bytes of the table that the budget knows of, see ``EntryTable/budgetedByteCount``.
@@ -111,6 +113,7 @@ final class Shard: @unchecked Sendable {
     private func tellReaders(_ key: UnsafeRawBufferPointer, _ hash: Int) {
         reads.changed(hash)
         if !coldReads.isEmpty { coldReads[Key(key)]?.changes += 1 }
+        if notedKeys != nil { notedKeys?.insert(Key(key)) }
     }
 
     /// Forgets everything, and tells whoever is reading that everything changed.

@@ -25,6 +25,16 @@ struct Sweeper {
     private var scanBegan: Int64?
     /// Bytes that were deleted since ``takeCompactable(_:)`` last said so. LevelDB gives them back when it merges tables.
     private var deletedBytes = 0
+    /// How many removals checkpoints had written when the last scan began.
+    private var removalsAtScan = 0
+    /// How many there were since, when the files were last found too small to matter.
+    private var removalsJudged = 0
+    /// What the last complete scan left; nil before there was one.
+    private var live: Removal?
+    /// Whether the files were compared with what the last scan left.
+    private var isCompared = true
+    /// Whether the scan under way is to come to its end soon.
+    private var isHurried = false
 
     /// What a part of a sweep deleted.
     struct Removal {
@@ -35,25 +45,44 @@ struct Sweeper {
     }
 
     /// The store, when so much was deleted from it that merging its tables is worth the while: at least half of what it
-    /// takes on the disk, so that no more is written than was deleted.
+    /// takes on the disk, so that no more is written than was deleted. What the sweep deletes it knows; what else was
+    /// deleted or overwritten a scan over all entries tells, which begins when the files are opened, and when checkpoints have
+    /// written many removals.
     mutating func takeCompactable(_ database: Database) -> EpochStore? {
-        guard let store, deletedBytes >= database.context.options.compactionBytesMin else { return nil }
-        guard deletedBytes >= FileSystem.size(store.path) / 2 else { return nil }
+        let least = database.context.options.compactionBytesMin
+        guard let store, deletedBytes >= least || !isCompared else { return nil }
+        let size = FileSystem.size(store.path)
+        let isHalfDeleted = deletedBytes >= least && deletedBytes >= size / 2
+        let isHalfDead = !isCompared && size >= least && live.map { $0.bytes <= size / 2 } ?? false
+        isCompared = true
+        guard isHalfDeleted || isHalfDead else { return nil }
         deletedBytes = 0
         return store
+    }
+
+    /// Whether checkpoints have written so many removals since the last scan that the next is worth the while: a fourth of what
+    /// it then left, so that it costs a few reads for each.
+    private mutating func hasManyRemovals(_ store: EpochStore, _ database: Database) -> Bool {
+        let removals = store.removalCount - removalsAtScan
+        guard removals > removalsJudged, removals >= (live?.entries ?? 0) / 4 else { return false }
+        removalsJudged = removals
+        return FileSystem.size(store.path) >= database.context.options.compactionBytesMin
     }
 
     /// One bounded step.
     /// - Returns: whether there may be more to do now.
     mutating func step(_ database: Database) throws(LarderError) -> Bool {
         let state = database.durableState
-        guard let store = state.store, !store.isSuspended else { return false }
+        guard let store = state.store, store.isMade, !store.isSuspended else { return false }
         let monotonic = database.context.time.monotonic()
         if self.store !== store {
             self.store = store
             scan = nil
             scanBegan = nil
             deletedBytes = 0
+            live = nil
+            removalsAtScan = store.removalCount
+            removalsJudged = 0
             restart(monotonic)
         }
         if monotonic - restartedAt > Self.restartMilliseconds { restart(monotonic) }
@@ -65,8 +94,8 @@ struct Sweeper {
             more = try sweep(KeyKind.governed, upTo: governedBefore, database, store) || more
         }
         try goOnScanning(database, store, state, monotonic)
-        // A scan for what lives long has time; one that indexes has not.
-        return more || scan?.indexingFor != nil
+        // A scan for what lives long has time; one that indexes has not, nor one after many removals.
+        return more || scan.map { $0.indexingFor != nil || isHurried } ?? false
     }
 
     /// One step of a scan over all entries, if one is due or under way.
@@ -78,13 +107,22 @@ struct Sweeper {
             // What was written under the former policy since may lie behind where a scan is.
             scan = RecordScan(indexingFor: state.policyChanges)
             scanBegan = monotonic
-        } else if scan == nil, scanBegan.map({ monotonic - $0 >= Self.scanMilliseconds }) ?? true {
-            scan = RecordScan()
-            scanBegan = monotonic
+        } else if scan == nil {
+            isHurried = hasManyRemovals(store, database)
+            if isHurried || scanBegan.map({ monotonic - $0 >= Self.scanMilliseconds }) ?? true {
+                scan = RecordScan()
+                scanBegan = monotonic
+                removalsAtScan = store.removalCount
+                removalsJudged = 0
+            }
         }
         guard var current = scan else { return }
         deletedBytes += try current.step(database, store).bytes
         scan = current.isOver ? nil : current
+        if current.isOver {
+            live = current.live
+            isCompared = false
+        }
         if current.isOver, let policyChanges = current.indexingFor {
             try database.finishIndexing(store, policyChanges: policyChanges)
         }

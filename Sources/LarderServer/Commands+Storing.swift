@@ -115,7 +115,7 @@ enum StoringCommands {
             return rule.map { rule in
                 if case .own(let deadline) = rule, deadline <= update.now {
                     update.remove(0)
-                } else if rule != .ownNever || update.rules.deadline(record.header) != nil {
+                } else if rule != .ownNever || record.header.rule != .ownNever {
                     update.put(0, record.with(rule: rule))
                 }
                 return record

@@ -230,7 +230,7 @@ import Testing
                 try store.rawPut(Database.Metadata.formatKey, [2])
                 larder.close()
             } else {
-                try Files.write(larder.directory(of: "books") + "/POINTER", Array("larder-database 2\nwhatever\n".utf8))
+                try Files.write(larder.directory(of: "books") + "/POINTER", Array("larder-database 3\nwhatever\n".utf8))
             }
             let before = try larder.tree()
             let database = try larder.engine().database("books")

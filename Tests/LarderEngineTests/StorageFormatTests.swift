@@ -81,7 +81,7 @@ import Testing
         #expect(entries.prefix(2).map(\.key) == [Database.Metadata.formatKey, Database.Metadata.journalKey])
         #expect(entries.allSatisfy { !$0.value.isEmpty })
         let names = try FileSystem.list(larder.path + "/books")
-        #expect(names == ["\(try #require(database.durableState.store).epoch)", "POINTER"])
+        #expect(names == ["\(try #require(database.durableState.store).epoch)", "POINTER", "POINTER.new"])
         #expect(try Files.read(larder.path + "/LOCK").starts(with: "pid ".utf8))
     }
 

@@ -4,6 +4,20 @@ import Testing
 @testable import LarderServer
 
 @Suite struct ExpiryCommandTests {
+    /// Redis' reply, and an entry that no policy of later concerns.
+    @Test(arguments: ["PERSIST k", "GETEX k PERSIST"]) func persistUnderNeverHolds(_ line: String) throws {
+        let server = try TestServer(policy: .never)
+        let call = server.connect()
+        for key in ["k", "other"] { #expect(call("SET \(key) v") == Wire.ok) }
+        #expect(call(line) == (line.hasPrefix("PERSIST") ? Wire.int(0) : Wire.bulk("v")))
+        #expect(call("POLICY low") == Wire.ok)
+        server.time.advance(milliseconds: 86_400_000)
+        #expect(call("GET k") == Wire.bulk("v"))
+        #expect(call("TTL k") == Wire.int(-1))
+        #expect(call("GET other") == Wire.null)
+        #expect(call("PERSIST k") == Wire.int(0))
+    }
+
     @Test func theBoundary() throws {
         let server = try TestServer(policy: .never)
         let call = server.connect()
