@@ -188,7 +188,7 @@ final class Checkpointer: @unchecked Sendable {
                 try keeper.sync(behind: cut)
                 for pass in passes { try pass.noteNewest() }
             }
-            for pass in passes { try syncNames(pass.store) }
+            for case let store? in passes.map(\.openStore) { try syncNames(store) }
             try noteSynced()
             if !metBusy { hasEnded = try keeper.finish(cut) }
         } catch {
@@ -222,7 +222,7 @@ final class Checkpointer: @unchecked Sendable {
     /// Has the disk know the names of LevelDB's files too: LevelDB syncs what it writes to a new log, and never the name of
     /// that. Before segments go, and before entries count as clean.
     private func syncNames(_ store: EpochStore) throws(LarderError) {
-        guard store.ending == .none else { return }
+        guard store.ending == .none, store.isMade, !store.isSuspended else { return }
         do throws(LarderError) {
             try keeper.syncDirectory(store.path)
         } catch {

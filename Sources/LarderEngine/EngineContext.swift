@@ -1,5 +1,6 @@
 import LevelDB
 import Synchronization
+import Threading
 
 /// What all parts of one larder share. Thread-safe.
 final class EngineContext: Sendable {

@@ -295,6 +295,7 @@ final class EpochStore: @unchecked Sendable {
     /// and cursors of before answer with an error. Does nothing when no write failed.
     func recover() throws(LarderError) {
         guard isSuspended, ending == .none else { return }
+        guard isMade else { return resume() }
         do throws(FileError) {
             // While the disk takes no writes, reopening would fail too and take the reads with it. Reopening writes what
             // stands in LevelDB's log into a table, and a manifest.
@@ -311,6 +312,10 @@ final class EpochStore: @unchecked Sendable {
             note(error)
             throw error
         }
+        resume()
+    }
+
+    private func resume() {
         stateLock.withLock { failure = nil }
         failed.store(false, ordering: .releasing)
         context.statistics.reopens.add()
