@@ -21,6 +21,7 @@ extension CheckpointWork {
             try store.note(journalNeeded: newest)
         } catch {
             // Purged or deleted meanwhile: nothing is needed any more.
+            database.pipeline.drain()
             guard store.ending == .none else { return }
             throw error
         }

@@ -213,7 +213,7 @@ final class Checkpointer: @unchecked Sendable {
                 try store.noteSynced()
             } catch {
                 // Purged or deleted meanwhile: nobody needs it any more.
-                guard store.ending == .none else { continue }
+                guard isCurrent(store) else { continue }
                 throw error
             }
         }
@@ -227,9 +227,16 @@ final class Checkpointer: @unchecked Sendable {
             try keeper.syncDirectory(store.path)
         } catch {
             // Purged or deleted meanwhile: nothing is needed any more.
-            guard store.ending == .none else { return }
+            guard isCurrent(store) else { return }
             throw error
         }
+    }
+
+    /// Whether a store is in use still that could not be written or looked at. A deletion moves the files before anybody is told
+    /// of it: one that is under way is waited for.
+    private func isCurrent(_ store: EpochStore) -> Bool {
+        pipeline.drain()
+        return store.ending == .none
     }
 
     /// Opens the databases that nobody has used since a start with a journal, once: with its segments goes the knowledge of
@@ -299,6 +306,7 @@ final class Checkpointer: @unchecked Sendable {
                 try pass.store.noteSynced()
             } catch {
                 pass.abandon()
+                guard isCurrent(pass.store) else { return PurgeReport() }
                 throw error
             }
             pass.finish()
@@ -327,7 +335,7 @@ final class Checkpointer: @unchecked Sendable {
         } catch {
             pass.abandon()
             // A database that was purged or deleted meanwhile has nothing to write any more.
-            guard pass.store.ending == .none else { return nil }
+            guard isCurrent(pass.store) else { return nil }
             throw error
         }
         return pass

@@ -263,6 +263,8 @@ final class ModelRun {
     /// As after a write that LevelDB refused.
     private func suspendAndRecover(_ name: String) throws {
         let database = try database(name)
+        // What has no files cannot have refused a write.
+        if let store = database.durableState.store, !store.isMade { return }
         note("suspend \(name)")
         try settle()
         database.durableState.store?.suspend(LarderError(.io, "pulled out", operation: "test"))
