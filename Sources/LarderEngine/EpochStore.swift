@@ -432,6 +432,10 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
+    /// As ``adopt(_:_:)``, for a child that holds nothing of LevelDB, because there is none yet: it is told all the same what
+    /// becomes of the store.
+    func adopt(empty child: some StoreChild) { stateLock.withLock { children[ObjectIdentifier(child)] = child } }
+
     /// Has a child let go, from any thread that is not within ``access(_:key:_:)``. Idempotent.
     func release(_ child: any StoreChild) {
         // In a forked child the locks may be held by threads that are not there.

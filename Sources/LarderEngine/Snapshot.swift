@@ -19,7 +19,11 @@ package final class Snapshot: Sendable {
 
     /// A snapshot of LevelDB, as a child of the store.
     static func hold(_ store: EpochStore) throws(LarderError) -> HeldSnapshot {
-        guard store.isMade else { return HeldSnapshot(nil) }
+        guard store.isMade else {
+            let empty = HeldSnapshot(nil)
+            store.adopt(empty: empty)
+            return empty
+        }
         return try store.adopt("snapshot") { (database) throws(LevelDBError) in HeldSnapshot(try database.snapshot()) }
     }
 
