@@ -18,6 +18,8 @@ package final class EngineTime: Sendable {
     private let source: any TimeSource
     /// How far the wall clock was ahead of the monotonic clock at most.
     private let lead = Atomic<Int64>(.min / 2)
+    /// The wall clock's time when it was looked at and kept up; -1 where it was behind.
+    private let followed = Atomic<Int64>(-1)
     /// The highest time that was handed out.
     private let highWater = Atomic<Int64>(0)
 
@@ -31,7 +33,7 @@ package final class EngineTime: Sendable {
         let wall = wallMilliseconds
         // Most calls come within the millisecond of another: that one has looked whether the wall clock keeps up. Where the
         // clock was set back to this very millisecond, the next one tells.
-        if wall == highWater.load(ordering: .relaxed), wall < Self.latestMilliseconds { return wall }
+        if wall == highWater.load(ordering: .relaxed), wall == followed.load(ordering: .relaxed) { return wall }
         return time(wall)
     }
 
@@ -45,7 +47,11 @@ package final class EngineTime: Sendable {
         // Where the highest time has got to at the monotonic rate. The two clocks tick at different moments: one
         // millisecond is no step back.
         let projected = min(monotonic + lead, Self.endMilliseconds)
-        return Self.raise(highWater, to: wall >= projected - 1 ? wall : projected)
+        let time = Self.raise(highWater, to: wall >= projected - 1 ? wall : projected)
+        // A clock that is behind must not pass for one that keeps up in the millisecond in which it shows that time again; nor
+        // one that shows the latest time, for that goes on.
+        followed.store(time == wall && wall < Self.latestMilliseconds ? wall : -1, ordering: .relaxed)
+        return time
     }
 
     // MARK: Over restarts
@@ -56,6 +62,7 @@ package final class EngineTime: Sendable {
         let time = min(time, Self.endMilliseconds)
         Self.raise(lead, to: time - monotonic)
         Self.raise(highWater, to: time)
+        followed.store(-1, ordering: .relaxed)
     }
 
     /// The highest time that was handed out.

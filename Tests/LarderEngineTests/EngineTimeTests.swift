@@ -59,6 +59,17 @@ import Testing
         #expect(time.now() == start + 11)
     }
 
+    /// Nobody asks until the clock shows the very time again at which it was set back.
+    @Test func aClockThatShowsAnEarlierTimeAgainIsBehind() {
+        let source = ManualTimeSource(wallMilliseconds: start)
+        let time = EngineTime(source)
+        source.stepWall(milliseconds: -1000)
+        #expect(time.now() == start)
+        source.advance(milliseconds: 1000)
+        #expect(time.unnoticed() == start + 1000)
+        #expect(time.now() == start + 1000)
+    }
+
     @Test func absurdClocksAreClamped() {
         let source = ManualTimeSource(wallMilliseconds: -7)
         let time = EngineTime(source)
