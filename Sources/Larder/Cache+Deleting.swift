@@ -1,3 +1,5 @@
+import LarderEngine
+
 extension Cache {
     // MARK: This database
 

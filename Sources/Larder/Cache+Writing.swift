@@ -1,3 +1,5 @@
+import LarderEngine
+
 extension Cache {
     // MARK: One entry
 
@@ -14,7 +16,8 @@ extension Cache {
         durability: Durability? = nil
     ) throws(LarderError) {
         let key = try source.key(key, "set")
-        try put(try source.encode(value, key), source.codec.codec, key, policy, durability)
+        let (payload, codec) = try source.encode(value, key)
+        try put(payload, codec, key, policy, durability)
     }
 
     /// Stores bytes as they are under a key, in place of what is there. Parameters and errors as for

@@ -1,3 +1,5 @@
+import LarderEngine
+
 /// How a ``Cache`` reads and writes, and how its larder is opened.
 ///
 /// The first group is each cache's own. The second belongs to the larder, that is, to the directory: it counts when the
@@ -6,8 +8,8 @@ public struct CacheOptions: Sendable {
     /// What acknowledged writes have survived, where a write does not say otherwise. Nil, the default, means what the
     /// larder was opened with, which is ``Durability/everysecond`` where nobody said otherwise.
     public var durability: Durability?
-    /// How models become bytes. The default is JSON.
-    public var codec: ModelCodec = .json
+    /// How models become bytes. The default is ``ModelCodec/standard``: JSON, and bytes as they are.
+    public var codec: ModelCodec = .standard
     /// What happens when a stored value is not the model that is asked for. The default is an error.
     public var onDecodingFailure: DecodingFailureAction = .throwError
     /// Whether the decoded models of hot entries are kept beside their bytes, within ``memoryBytes``, so that to read one
@@ -46,7 +48,7 @@ public struct CacheOptions: Sendable {
     public var onEvent: (@Sendable (CacheEvent) -> Void)?
 
     /// The defaults; change what you need.
-    public init(codec: ModelCodec = .json, durability: Durability? = nil) {
+    public init(codec: ModelCodec = .standard, durability: Durability? = nil) {
         self.codec = codec
         self.durability = durability
     }

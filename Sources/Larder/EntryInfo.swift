@@ -1,3 +1,5 @@
+import LarderEngine
+
 /// What is known of an entry besides its value, at the moment it was read.
 public struct EntryInfo: Hashable, Sendable {
     /// When the value was last written, in milliseconds since 1970.

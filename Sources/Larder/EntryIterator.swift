@@ -1,3 +1,5 @@
+import LarderEngine
+
 /// One run over an ``EntrySequence``.
 ///
 /// Keeps the larder open, and files on the disk, until it is at its end, closed or gone. Single owner: used by one

@@ -130,7 +130,7 @@ final class CheckpointPass: CheckpointWork {
     func finish() {
         database.forEachSlice { shard in
             shard.lock.withLock {
-                defer { shard.makeRoomAfterCheckpoint() }
+                defer { shard.makeRoomNow() }
                 return shard.table.finishWritten(upTo: sequence, most: Database.sliceCount, keeps: shard.keeps)
             }
         }

@@ -6,9 +6,11 @@
 extension EntryTable {
     /// Bytes of the entries that LevelDB does not have yet.
     var dirtyByteCount: Int { active.byteCount + written.byteCount }
-    /// Bytes of all entries but those that are outsize and wait for LevelDB: they would push everything else out for a few
-    /// seconds.
-    var budgetedByteCount: Int { byteCount - active.outsizeByteCount - written.outsizeByteCount }
+    /// Bytes of all entries, and of what is attached to them, but not of those that are outsize and wait for LevelDB: they
+    /// would push everything else out for a few seconds.
+    var budgetedByteCount: Int {
+        byteCount + attachedByteCount - active.outsizeByteCount - written.outsizeByteCount
+    }
     var dirtyCount: Int { active.count + written.count }
 
     /// Calls `body` with every dirty entry. It must not change the table.

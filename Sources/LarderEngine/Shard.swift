@@ -6,7 +6,7 @@ import Threading
 final class Shard: @unchecked Sendable {
     let lock = Lock()
     /// What is known of the keys without asking LevelDB. Where it knows nothing of a key, LevelDB is to be asked.
-    let table = EntryTable()
+    let table: EntryTable
     private let budget: MemoryBudget
     /// Goes up with every change of all keys at once: a purge, a failed commit.
     private(set) var wholeChanges: UInt64 = 0
@@ -19,6 +19,7 @@ final class Shard: @unchecked Sendable {
     /// Bytes of the table that the budget knows of, see ``EntryTable/budgetedByteCount``.
     @exclusivity(unchecked) private var publishedBytes = 0
     @exclusivity(unchecked) private var publishedDirtyBytes = 0
+    @exclusivity(unchecked) private var publishedAttachedBytes = 0
     /// What was counted here since the last look; under this lock it costs nothing. See ``Statistics``.
     /// Only ever changed in passing, so that looking for overlapping accesses at run time would find none.
     @exclusivity(unchecked) var counters = Counters()
@@ -44,9 +45,14 @@ final class Shard: @unchecked Sendable {
         let wholeChanges: UInt64
     }
 
-    init(budget: MemoryBudget) { self.budget = budget }
+    init(budget: MemoryBudget) {
+        self.budget = budget
+        table = EntryTable(released: budget.released)
+    }
 
-    deinit { budget.changed(by: -publishedBytes, dirty: -publishedDirtyBytes) }
+    deinit {
+        budget.changed(by: -publishedBytes, dirty: -publishedDirtyBytes, attached: -publishedAttachedBytes)
+    }
 
     // MARK: Entries
 
@@ -151,13 +157,14 @@ final class Shard: @unchecked Sendable {
     // MARK: Attachments
 
     /// Keeps an object beside an entry that is still in the state that `version` stands for.
-    /// - Parameter bytes: what the object takes, as far as anybody knows.
-    func attach(_ object: AnyObject, to entry: EntryPointer, version: UInt64, bytes: Int) {
+    func attach(_ object: Attachment, to entry: EntryPointer, version: UInt64) {
         guard budget.isOn, entry.head.pointee.stamp == version, entry.head.pointee.recordCount > 0,
-            bytes >= 0, budget.admits(bytes)
+            budget.admits(object.byteCount)
         else { return }
         table.attach(object, to: entry)
-        makeRoom()
+        publish()
+        budget.makeRoomForAttachments(self)
+        makeRoomNow()
     }
 
     // MARK: Memory
@@ -184,8 +191,9 @@ final class Shard: @unchecked Sendable {
         if change > 0 { budget.makeRoom(self) }
     }
 
-    /// Evicts what is too much after entries became clean.
-    func makeRoomAfterCheckpoint() {
+    /// Tells the budget everything, and evicts what is too much: after entries became clean, and for attachments, which
+    /// may be large.
+    func makeRoomNow() {
         publish()
         budget.makeRoom(self)
     }
@@ -194,9 +202,12 @@ final class Shard: @unchecked Sendable {
     func publish() {
         let dirty = table.dirtyByteCount
         let bytes = table.budgetedByteCount
-        budget.changed(by: bytes - publishedBytes, dirty: dirty - publishedDirtyBytes)
+        let attached = table.attachedByteCount
+        budget.changed(
+            by: bytes - publishedBytes, dirty: dirty - publishedDirtyBytes, attached: attached - publishedAttachedBytes)
         publishedBytes = bytes
         publishedDirtyBytes = dirty
+        publishedAttachedBytes = attached
     }
 
     // MARK: Cold reads
