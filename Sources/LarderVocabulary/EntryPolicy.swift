@@ -76,8 +76,9 @@ extension EntryPolicy {
         case .milliseconds(let milliseconds):
             guard let policy = UpdatePolicy.every(milliseconds: milliseconds) else {
                 throw Impossible(
-                    message: "an interval of \(milliseconds) milliseconds is not possible: it must be at least 1 and at "
-                        + "most \(UpdatePolicy.longestMilliseconds); use the policy 'never' for entries that do not expire")
+                    message: "an interval of \(milliseconds) milliseconds is not possible: it must be at least 1 and "
+                        + "at most \(UpdatePolicy.longestMilliseconds); use the policy 'never' for entries that do not "
+                        + "expire")
             }
             return .policy(policy)
         case .until(let instant):

@@ -118,11 +118,13 @@
         @Test func otherCodecs() async {
             await #expect(processExitsWith: .success) {
                 let before = try Self.resident()
-                let codec = ModelCodec.custom(encode: { _ in [1] }) { _, bytes in
-                    Packed(
-                        pixels: Array(repeating: bytes.first ?? 0, count: 50_000),
-                        names: Array(repeating: "x", count: 100))
-                }
+                let codec = ModelCodec.custom(
+                    encode: { _ in [1] },
+                    decode: { _, bytes in
+                        Packed(
+                            pixels: Array(repeating: bytes.first ?? 0, count: 50_000),
+                            names: Array(repeating: "x", count: 100))
+                    })
                 let work = try Workspace()
                 let cache = try work.cache {
                     $0.memoryBytes = Self.memoryBytes

@@ -57,10 +57,10 @@ private struct Witness: Codable, Sendable {
 
     /// Has a cache keep models, ends them by `end`, and expects that all of them were let go, or at least so many.
     private func check(
-        _ count: Int = 1, atLeast: Int? = nil, options: (inout CacheOptions) -> Void = { _ in },
+        _ count: Int = 1, atLeast: Int? = nil, memoryBytes: Int = 16 << 20,
         _ end: (Cache) throws -> Void
     ) throws {
-        let cache = try work.cache("witness", policy: .high, options)
+        let cache = try work.cache("witness", policy: .high) { $0.memoryBytes = memoryBytes }
         Witness.current.cache = cache
         for number in 0..<count {
             try cache.set(Witness(number), forKey: "k\(number)")
@@ -120,7 +120,7 @@ private struct Witness: Codable, Sendable {
     }
 
     @Test func eviction() throws {
-        try check(20, atLeast: 10, options: { $0.memoryBytes = 400_000 }) { cache in
+        try check(20, atLeast: 10, memoryBytes: 400_000) { cache in
             // More models than have room beside them.
             for number in 0..<2_000 {
                 try cache.set(number, forKey: "much \(number)")
