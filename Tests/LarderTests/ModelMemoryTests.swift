@@ -62,7 +62,7 @@
                 $0.codec = codec
             }
             let bytes = stored ?? Array(text.utf8)
-            let count = min(2_000, (4 << 20) / (bytes.count + 200) + 1)
+            let count = min(1_000, (2 << 20) / (bytes.count + 200) + 1)
             for number in 0..<count { try cache.setBytes(bytes, forKey: "k\(number)") }
             for round in 0..<2 {
                 for number in 0..<count {
