@@ -73,6 +73,7 @@ extension Database {
 extension EpochStore {
     /// Notes up to where the journal has to be there for LevelDB to be a consistent state.
     func note(journalNeeded sequence: UInt64) throws(LarderError) {
+        if isFrozen { return noteWhileFrozen(journalNeeded: sequence) }
         let batch = LevelDB.WriteBatch()
         batch.put(Database.Metadata.journalKey, Database.Metadata.journalValue(sequence))
         try write(batch, sync: true)

@@ -105,6 +105,14 @@ final class Checkpointer: @unchecked Sendable {
         try turn.withLock { () throws(LarderError) in try checkpointInTurn() }
     }
 
+    /// Runs `body` while no checkpoint is under way.
+    func withTurn<Result>(_ body: () throws(LarderError) -> Result) throws(LarderError) -> Result {
+        try turn.withLock(body)
+    }
+
+    /// Runs `body`, which does not fail, while no checkpoint is under way.
+    func holdingTurn(_ body: () -> Void) { turn.withLock(body) }
+
     /// Called with `turn` held.
     private func checkpointInTurn() throws(LarderError) {
         lastBegan = context.time.monotonic()
@@ -122,12 +130,27 @@ final class Checkpointer: @unchecked Sendable {
         var failure: LarderError?
         for database in table.all {
             do throws(LarderError) {
-                if let pass = try pass(database, upTo: cut.sequence) { passes.append(pass) }
+                if let pass = try anyPass(database, upTo: cut.sequence) { passes.append(pass) }
             } catch {
                 if let pass = rewrite(database, cut, because: error) { passes.append(pass) } else { failure = error }
             }
         }
         if try end(cut, passes, failure) { context.statistics.checkpoints.add() }
+        // Nothing that this can do makes room.
+        if keeper.isFull, let frozen = table.all.first(where: \.isBeingSalvaged) {
+            throw LarderError(
+                .writesSuspended, "the database is being salvaged, and keeps what was written meanwhile in memory",
+                operation: "checkpoint", database: frozen.name)
+        }
+    }
+
+    /// A pass into LevelDB, or into the journal where LevelDB takes nothing because it is being salvaged.
+    private func anyPass(_ database: Database, upTo sequence: UInt64) throws(LarderError) -> (any CheckpointWork)? {
+        guard database.isBeingSalvaged else { return try pass(database, upTo: sequence) }
+        guard database.needsJournal else { return nil }
+        let pass = RewritePass(database, upTo: sequence)
+        pass.write()
+        return pass
     }
 
     /// Where one database's LevelDB takes nothing for now, the journal goes on keeping what it has of it, and the segments
@@ -299,6 +322,10 @@ final class Checkpointer: @unchecked Sendable {
     private func flushInTurn(_ database: Database, upTo sequence: UInt64) throws(LarderError) -> PurgeReport? {
         try turn.withLock { () throws(LarderError) -> PurgeReport? in
             metBusy = false
+            if let store = database.durableState.store, store.isFrozen {
+                throw store.knownDamage
+                    ?? LarderError(.damaged, "it is being salvaged", operation: "checkpoint", database: database.name)
+            }
             guard let pass = try pass(database, upTo: sequence) else { return metBusy ? nil : PurgeReport() }
             do throws(LarderError) {
                 try syncNames(pass.store)

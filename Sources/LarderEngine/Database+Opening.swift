@@ -42,6 +42,7 @@ extension Database {
         switch state.presence {
         case .open(let store): if forWriting, store.isSuspended { try recover(store) }
         case .absent: if forWriting { try create(policy ?? state.rules.policy) }
+        case .failed(let error) where salvage.isUnderWay: throw error
         case .closed, .failed: try openFiles()
         case .deleted: throw deletedError("open")
         case .shut(let error): throw error
@@ -69,12 +70,26 @@ extension Database {
                 withAllShards { setBoth { $0.presence = .failed(error) } }
                 throw error
             }
-            guard error.code == .damaged, context.options.onDamage == .setAside else {
-                withAllShards { setBoth { $0.presence = .failed(error) } }
-                throw error
-            }
-            context.report(.error, "database '\(name)' is damaged: \(error.message)")
-            try setAsideAndStartEmpty(error)
+            var isNews = true
+            if case .failed(let former) = appliedState.presence { isNews = former.description != error.description }
+            withAllShards { setBoth { $0.presence = .failed(error) } }
+            guard error.code == .damaged, context.options.onDamage == .salvage else { throw error }
+            // Said once, not with every use.
+            context.report(isNews ? .error : .debug, "database '\(name)' is damaged: \(error.message)")
+            try mend(error)
+        }
+    }
+
+    /// Goes on after damage that keeps the files from being opened.
+    private func mend(_ damage: LarderError) throws(LarderError) {
+        // Readable, but not a state that ever was; and nobody knows of which keys.
+        if needsMoreJournal { return try setAsideAndStartEmpty(damage) }
+        let isSmall = FileSystem.size(directory) <= Self.salvagedAtOnceMax
+        if isSmall || !context.options.backgroundMaintenance {
+            try salvageUnopenedLocked(damage)
+        } else {
+            self.damage.add(name, damage)
+            throw damage
         }
     }
 
@@ -113,8 +128,7 @@ extension Database {
             return emptyStore(pointer.epoch)
         case .damaged: throw damaged("CURRENT is missing or cut short in \(path)")
         }
-        let store = try EpochStore(
-            path: path, epoch: pointer.epoch, databaseName: name, create: false, context: context, onDamage: onDamage)
+        let store = try openFiles(ofEpoch: pointer.epoch)
         do throws(LarderError) {
             try checkFormat(store)
             try checkJournal(store)
@@ -123,6 +137,13 @@ extension Database {
             throw error
         }
         return store
+    }
+
+    /// Opens the files of an epoch, which are there.
+    func openFiles(ofEpoch epoch: UInt64) throws(LarderError) -> EpochStore {
+        try EpochStore(
+            path: epochPath(epoch), epoch: epoch, databaseName: name, create: false, context: context,
+            onDamage: onDamage)
     }
 
     /// A policy that was changed at a time that the larder does not know of must not make what is written from now on dead
@@ -222,7 +243,7 @@ extension Database {
 
     private func damaged(_ why: String) -> LarderError {
         LarderError(
-            .damaged, "the database is damaged: \(why). Nothing was changed; set it aside to go on with an empty one",
+            .damaged, "the database is damaged: \(why). Nothing was changed; salvage it, or set it aside",
             operation: "open", database: name)
     }
 
@@ -237,8 +258,9 @@ extension Database {
     /// What a crash between two epochs left behind.
     func removeOtherEpochs(than current: UInt64) {
         for entry in (try? FileSystem.list(directory)) ?? [] {
-            let isEpoch = UInt64(entry).map { $0 != current } ?? entry.hasPrefix(EpochStore.makingPrefix)
-            guard isEpoch else { continue }
+            let isEpoch = UInt64(entry).map { $0 != current }
+            let isUnfinished = entry.hasPrefix(EpochStore.makingPrefix) || entry.hasPrefix(Self.salvagePrefix)
+            guard isEpoch ?? isUnfinished else { continue }
             context.graveyard.remove(directory + "/" + entry)
         }
     }

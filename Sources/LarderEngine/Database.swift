@@ -108,6 +108,9 @@ package final class Database: @unchecked Sendable {
     /// What the journal has of the database while its epoch is not known. Guarded by all shard locks.
     var unresolved = UnresolvedOperations()
 
+    /// What became of the last damage.
+    let salvage = SalvageStatus()
+
     // Looked at by every command; the shard locks see to it that no two accesses overlap.
     @exclusivity(unchecked) var applied: State
     @exclusivity(unchecked) var durable: State
@@ -250,7 +253,7 @@ package final class Database: @unchecked Sendable {
     package func isReady(forWriting: Bool) -> Bool {
         let state = appliedState
         switch state.presence {
-        case .open(let store): return !(forWriting && store.isSuspended)
+        case .open(let store): return !(forWriting && store.isSuspended && !store.isFrozen)
         case .absent: return !forWriting
         case .closed, .failed: return false
         case .deleted, .shut: return true
@@ -270,17 +273,24 @@ package final class Database: @unchecked Sendable {
         }
     }
 
-    /// `open`, `closed`, `absent`, `failed` or `deleted`.
+    /// `open`, `closed`, `absent`, `failed`, `damaged` or `deleted`.
     package var condition: String {
         switch appliedState.presence {
         case .absent: "absent"
         case .closed: "closed"
-        case .open(let store): store.isSuspended ? "failed" : "open"
-        case .failed: "failed"
+        case .open(let store):
+            store.isFrozen || store.knownDamage != nil ? "damaged" : store.isSuspended ? "failed" : "open"
+        case .failed(let error): error.code == .damaged ? "damaged" : "failed"
         case .deleted: "deleted"
         case .shut: "closed"
         }
     }
+
+    /// Whether nothing is written to the open LevelDB because what it has goes on in a new one.
+    var isBeingSalvaged: Bool { durableState.store?.isFrozen ?? false }
+
+    /// What became of the last damage since the larder was opened; nil where there was none.
+    package var lastSalvage: SalvageSummary? { salvage.last }
 
     func deletedError(_ operation: String) -> LarderError {
         LarderError(.deleted, "the database was deleted; open it again by name", operation: operation, database: name)

@@ -94,6 +94,7 @@ package final class Engine: @unchecked Sendable {
         } catch {
             throw LarderError(.io, error.description, operation: "open larder", underlying: error)
         }
+        DamagedFiles.clear(context)
         for name in names {
             let path = directory + "/" + name
             if name.hasPrefix(".creating-") || name.hasPrefix(".deleted-") {
@@ -163,6 +164,14 @@ package final class Engine: @unchecked Sendable {
     package func setAsideDamaged(_ name: String) throws(LarderError) {
         try DatabaseName.check(name, operation: "set aside")
         try existing(name, "set aside").setAsideIfDamaged()
+    }
+
+    /// Brings what can be read of a damaged database, and all that the journal and memory have of it, into a new epoch. Reads
+    /// all of the database first, to find the damage.
+    /// - Throws: ``LarderError/Code/invalidArgument`` when the database is not damaged.
+    package func salvageDamaged(_ name: String) throws(LarderError) -> SalvageSummary {
+        try DatabaseName.check(name, operation: "salvage")
+        return try existing(name, "salvage").salvageIfDamaged()
     }
 
     private func existing(_ name: String, _ operation: String) throws(LarderError) -> Database {

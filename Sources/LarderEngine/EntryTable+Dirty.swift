@@ -24,6 +24,20 @@ extension EntryTable {
         }
     }
 
+    /// Calls `body` with every clean entry. It must not change the table.
+    func forEachClean(_ body: (EntryPointer) -> Void) {
+        for list in [small, main] {
+            var next = list.oldest
+            while let entry = next {
+                body(entry)
+                next = entry.head.pointee.newer
+            }
+        }
+    }
+
+    /// Nobody knows any more which index keys LevelDB has of the dirty entries.
+    func forgetIndexed() { forEachDirty { $0.head.pointee.indexed = 0 } }
+
     /// Makes everything dirty the matter of the checkpoint that begins. Takes no time, unless one failed before.
     func freeze() {
         thaw()

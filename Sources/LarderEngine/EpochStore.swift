@@ -22,7 +22,7 @@ protocol StoreChild: AnyObject, Sendable {
 /// `writeLock`, `gate`, `stateLock`.
 final class EpochStore: @unchecked Sendable {
     /// Why a store is no longer the database's current one.
-    enum Ending: UInt8 { case none, purged, deleted, setAside, closed }
+    enum Ending: UInt8 { case none, purged, deleted, setAside, closed, salvaged }
 
     let path: String
     let epoch: UInt64
@@ -40,6 +40,8 @@ final class EpochStore: @unchecked Sendable {
     private var damage: LarderError?
     private let endingValue = Atomic<UInt8>(Ending.none.rawValue)
     private let failed = Atomic<Bool>(false)
+    private let frozen = Atomic<Bool>(false)
+    private let neededWhileFrozen = Atomic<UInt64>(0)
     private let writes = Atomic<UInt64>(0)
     private let made: Atomic<Bool>
     private let removals = Atomic<Int>(0)
@@ -188,6 +190,20 @@ final class EpochStore: @unchecked Sendable {
         if isFirst { onDamage(self, error) }
     }
 
+    /// Reads all of it, checksums verified.
+    /// - Throws: the first damage, which is remembered too.
+    func verify() throws(LarderError) {
+        if let damage = knownDamage { throw damage }
+        try access("verify") { (database) throws(LevelDBError) in
+            var options = ReadOptions()
+            options.fillCache = false
+            let cursor = try database.cursor(options)
+            defer { cursor.close() }
+            try cursor.seekToFirst()
+            while cursor.isValid { try cursor.next() }
+        }
+    }
+
     /// The damage that was met since the store was opened; nil if none was.
     var knownDamage: LarderError? { stateLock.withLock { damage } }
 
@@ -269,6 +285,10 @@ final class EpochStore: @unchecked Sendable {
     ///   - sync: whether fsync comes back first.
     func write(_ batch: LevelDB.WriteBatch, sync: Bool) throws(LarderError) {
         try writeLock.withLock { () throws(LarderError) in
+            if isFrozen {
+                throw LarderError(
+                    .writesSuspended, "the database is being salvaged", operation: "write", database: databaseName)
+            }
             if let error = suspension("write") { throw error }
             // What throws here has written nothing: the store is as it was.
             try make()
@@ -286,6 +306,33 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
+    /// Whether nothing more is written to it, because what it has goes on in a new epoch. Its entries that LevelDB does not
+    /// have stay in the journal meanwhile.
+    var isFrozen: Bool { frozen.load(ordering: .acquiring) }
+
+    /// Called with the checkpointer's turn and `indexLock` held.
+    func setFrozen(_ isFrozen: Bool) { frozen.store(isFrozen, ordering: .releasing) }
+
+    /// Up to where the journal has to be there since nothing is written any more; 0: nothing of it is known to be needed.
+    var journalNeededWhileFrozen: UInt64 { neededWhileFrozen.load(ordering: .acquiring) }
+
+    /// As ``note(journalNeeded:)``, for a store that takes no writes.
+    func noteWhileFrozen(journalNeeded sequence: UInt64) {
+        neededWhileFrozen.store(max(sequence, journalNeededWhileFrozen), ordering: .releasing)
+    }
+
+    /// Whether the LevelDB is not open.
+    var isClosed: Bool { gate.withReadLock { handle == nil } }
+
+    /// Closes the LevelDB for the time of a salvage, where its files cannot be read beside it.
+    func closeFrozen() {
+        gate.withWriteLock {
+            invalidateChildren()
+            try? handle?.close()
+            handle = nil
+        }
+    }
+
     func suspend(_ error: LarderError) {
         stateLock.withLock { failure = error }
         failed.store(true, ordering: .releasing)
@@ -294,7 +341,7 @@ final class EpochStore: @unchecked Sendable {
     /// Closes and reopens the LevelDB after a failed write, so that what is served is what is on the disk. Snapshots
     /// and cursors of before answer with an error. Does nothing when no write failed.
     func recover() throws(LarderError) {
-        guard isSuspended, ending == .none else { return }
+        guard isSuspended, !isFrozen, ending == .none else { return }
         guard isMade else { return resume() }
         do throws(FileError) {
             // While the disk takes no writes, reopening would fail too and take the reads with it. Reopening writes what
@@ -352,7 +399,7 @@ final class EpochStore: @unchecked Sendable {
     private func noteSyncedLocked(_ isReopened: Bool) throws {
         guard isMade else { return }
         let generation = writeGeneration
-        guard isReopened || noted != generation else { return }
+        guard isReopened || noted != generation, isReopened || !isFrozen else { return }
         // No write is under way meanwhile, so that no log ends within a record.
         let logs = try writeLock.withLock {
             if !isReopened, let error = suspension("sync") { throw error }
@@ -394,6 +441,10 @@ final class EpochStore: @unchecked Sendable {
         case .setAside:
             LarderError(
                 .deleted, "the database was damaged and set aside meanwhile", operation: operation,
+                database: databaseName)
+        case .salvaged:
+            LarderError(
+                .deleted, "the database was damaged and salvaged meanwhile", operation: operation,
                 database: databaseName)
         case .closed: LarderError(.closed, "the larder was closed", operation: operation, database: databaseName)
         }

@@ -165,6 +165,33 @@ package enum FileSystem {
         guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: path, number: errno) }
     }
 
+    /// Makes or replaces a file, and syncs it.
+    package static func writeFile(_ path: String, _ bytes: [UInt8]) throws(FileError) {
+        let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw FileError(operation: "create", path: path, number: errno) }
+        defer { close(file) }
+        try writeAll(bytes, descriptor: file, path: path)
+        guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: path, number: errno) }
+    }
+
+    /// Gives a file a second name.
+    package static func link(_ path: String, to other: String) throws(FileError) {
+        #if canImport(Darwin)
+            let status = Darwin.link(path, other)
+        #elseif canImport(Musl)
+            let status = Musl.link(path, other)
+        #else
+            let status = Glibc.link(path, other)
+        #endif
+        guard status == 0 else { throw FileError(operation: "link", path: path, number: errno) }
+    }
+
+    /// Removes a file. What is already gone is no error.
+    package static func removeFile(_ path: String) throws(FileError) {
+        if unlink(path) == 0 || errno == ENOENT { return }
+        throw FileError(operation: "unlink", path: path, number: errno)
+    }
+
     /// Cuts a file off, durably.
     package static func truncate(_ path: String, to byteCount: Int) throws(FileError) {
         let file = open(path, O_WRONLY | O_CLOEXEC)

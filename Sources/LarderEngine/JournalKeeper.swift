@@ -302,7 +302,7 @@ final class JournalKeeper: @unchecked Sendable {
     }
 
     private func setAside(_ damage: JournalDamage, _ report: JournalReport) throws(LarderError) {
-        guard context.options.onDamage == .setAside else {
+        guard context.options.onDamage == .salvage else {
             throw LarderError(
                 .damaged,
                 "the journal is damaged: \(damage). What stands before the damage can be used; nothing was changed. "

@@ -21,6 +21,10 @@ package final class Statistics: Sendable {
     package let compactions = Atomic<Int>(0)
     package let purges = Atomic<Int>(0)
     package let setAside = Atomic<Int>(0)
+    package let salvages = Atomic<Int>(0)
+    /// Parts of files that could not be read, and ranges of keys that may have lost entries.
+    package let salvagedPieces = Atomic<Int>(0)
+    package let salvagedRanges = Atomic<Int>(0)
 
     init() {}
 

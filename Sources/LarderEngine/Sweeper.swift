@@ -73,7 +73,7 @@ struct Sweeper {
     /// - Returns: whether there may be more to do now.
     mutating func step(_ database: Database) throws(LarderError) -> Bool {
         let state = database.durableState
-        guard let store = state.store, store.isMade, !store.isSuspended else { return false }
+        guard let store = state.store, store.isMade, !store.isSuspended, !store.isFrozen else { return false }
         let monotonic = database.context.time.monotonic()
         if self.store !== store {
             self.store = store
@@ -175,6 +175,7 @@ struct Sweeper {
             var removal = Removal()
             var changes: [EntryChange] = []
             let batch = LevelDB.WriteBatch()
+            var removed: [[UInt8]] = []
             for index in due {
                 guard let (bucket, key) = index.withUnsafeBytes({ ExpiryIndex.parse($0) }) else {
                     batch.delete(index)
@@ -186,11 +187,16 @@ struct Sweeper {
                 case .remove(let byteCount, let wasFound, let change):
                     if let change { changes.append(change) }
                     batch.delete(index)
-                    batch.delete(key.stored)
+                    removed.append(key.stored)
                     removal.entries += 1
                     if !wasFound { removal.unfound += 1 }
                     removal.bytes += byteCount + index.count
                 }
+            }
+            // In order and once: by that a salvage can tell what a damaged piece of a batch may have had.
+            removed.sort { $0.lexicographicallyPrecedes($1) }
+            for (position, key) in removed.enumerated() where position == 0 || removed[position - 1] != key {
+                batch.delete(key)
             }
             if !batch.isEmpty { try store.write(batch, sync: false) }
             database.context.changes.tell(changes)

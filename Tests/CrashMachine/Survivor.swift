@@ -36,7 +36,7 @@ struct Survivor {
         var options = EngineOptions()
         options.durability = durability
         options.defaultPolicy = policy
-        options.onDamage = .setAside
+        options.onDamage = .salvage
         options.backgroundMaintenance = false
         options.onEvent = { [events] in events.add($0) }
         self.options = options

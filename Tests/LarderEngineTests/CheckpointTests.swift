@@ -91,7 +91,7 @@ import Threading
         try larder.database("other").put("b", "1")
         try larder.database().put("a", "2")
         try larder.database().flush()
-        let survivor = try larder.survivor { $0.onDamage = setsAside ? .setAside : .fail }
+        let survivor = try larder.survivor { $0.onDamage = setsAside ? .salvage : .fail }
         try Files.truncate(survivor.journalSegments[0], to: JournalFormat.segmentHeaderBytes)
         for _ in 0..<2 {
             _ = try survivor.engine()
@@ -310,7 +310,7 @@ import Threading
         try database.flush()
         try database.put("b", "2")
         try larder.database("other").put("c", "3")
-        let survivor = try larder.survivor { $0.onDamage = .setAside }
+        let survivor = try larder.survivor { $0.onDamage = .salvage }
         // The payload of the first frame.
         try Files.flip(survivor.journalSegments[0], at: JournalFormat.segmentHeaderBytes + 60)
         _ = try survivor.engine()

@@ -103,7 +103,7 @@ import Testing
         let directory = try TemporaryDirectory()
         defer { directory.remove() }
         await #expect(processExitsWith: .success) { [path = directory.path as String] in
-            let larder = try TestLarder(below: path) { $0.onDamage = .setAside }
+            let larder = try TestLarder(below: path) { $0.onDamage = .salvage }
             try larder.database("books", policy: .high).put("a", "1")
             larder.close()
             let database = try larder.engine().database("books")
@@ -173,7 +173,7 @@ import Testing
         let directory = try TemporaryDirectory()
         defer { directory.remove() }
         await #expect(processExitsWith: .success) { [path = directory.path as String] in
-            let larder = try TestLarder(below: path) { $0.onDamage = .setAside }
+            let larder = try TestLarder(below: path) { $0.onDamage = .salvage }
             try larder.database("books", policy: .high).put("a", "1")
             larder.close()
             let database = try larder.engine().database("books")

@@ -12,7 +12,7 @@ import Testing
     @Test(arguments: [50, 30_000, 3_600_000, 315_360_000_000 as Int64])
     func aClockSetBackOverARestartDamagesNothing(milliseconds: Int64) throws {
         for setsAside in [false, true] {
-            let larder = try TestLarder { $0.onDamage = setsAside ? .setAside : .fail }
+            let larder = try TestLarder { $0.onDamage = setsAside ? .salvage : .fail }
             try larder.database(policy: .never).put("a", "1")
             try larder.database("idle", policy: .never).put("i", "1")
             larder.close()
@@ -22,6 +22,7 @@ import Testing
             #expect(try survivor.database().contents() == ["a": "1", "b": "2"])
             #expect(try survivor.database("idle").contents() == ["i": "1"])
             #expect(try survivor.engine().statistics.setAside.read() == 0)
+            #expect(try survivor.engine().statistics.salvages.read() == 0)
         }
     }
 
@@ -95,7 +96,7 @@ import Testing
 
     /// The file is lost or damaged: the larder says so and goes on.
     @Test(arguments: Loss.allCases) func aLostFileIsSaidAndHurtsNobody(_ loss: Loss) throws {
-        let larder = try TestLarder { $0.onDamage = .setAside }
+        let larder = try TestLarder { $0.onDamage = .salvage }
         try larder.database(policy: .never).put("a", "1")
         try larder.database("unused", policy: .never).put("u", "1")
         try larder.engine().save()
@@ -123,11 +124,12 @@ import Testing
         #expect(try next.database().contents() == ["a": "1", "b": "2", "c": "3"])
         #expect(try next.database("unused").contents() == ["u": "1"])
         #expect(try next.engine().statistics.setAside.read() == 0)
+        #expect(try next.engine().statistics.salvages.read() == 0)
     }
 
     /// The file is lost, the journal is empty, and the clock shows an hour ago.
     @Test func aLostFileOfALarderAtRestHurtsNobody() throws {
-        let larder = try TestLarder { $0.onDamage = .setAside }
+        let larder = try TestLarder { $0.onDamage = .salvage }
         try larder.database(policy: .never).put("a", "1")
         try larder.database("unused", policy: .never).put("u", "1")
         larder.close()
@@ -140,6 +142,7 @@ import Testing
         #expect(try next.database().contents() == ["a": "1", "b": "2", "c": "3"])
         #expect(try next.database("unused").contents() == ["u": "1"])
         #expect(try next.engine().statistics.setAside.read() == 0)
+        #expect(try next.engine().statistics.salvages.read() == 0)
     }
 
     @Test func aNewerFileIsRefused() throws {
@@ -250,11 +253,12 @@ import Testing
         try database.put("a", "1")
         state.with { $0.database = database }
         try database.checkpointer.flush(database)
-        let survivor = try larder.survivor { $0.onDamage = .setAside }
+        let survivor = try larder.survivor { $0.onDamage = .salvage }
         // The machine fails: what the sync did not cover is gone.
         try Files.truncate(survivor.journalSegments[0], to: try #require(state.current.synced))
         #expect(try survivor.database().contents() == ["a": "1"])
         #expect(try survivor.engine().statistics.setAside.read() == 0)
+        #expect(try survivor.engine().statistics.salvages.read() == 0)
     }
 
     /// LevelDB never syncs the name of a new log: the larder does, before the journal lets go of what is in it.
