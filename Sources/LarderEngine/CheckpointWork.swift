@@ -71,11 +71,12 @@ extension Database {
 }
 
 extension EpochStore {
-    /// Notes up to where the journal has to be there for LevelDB to be a consistent state.
-    func note(journalNeeded sequence: UInt64) throws(LarderError) {
+    /// Notes up to where the journal has to be there for LevelDB to be a consistent state; 0 where it needs nothing of it.
+    func note(journalNeeded sequence: UInt64, sync: Bool = true) throws(LarderError) {
         if isFrozen { return noteWhileFrozen(journalNeeded: sequence) }
         let batch = LevelDB.WriteBatch()
         batch.put(Database.Metadata.journalKey, Database.Metadata.journalValue(sequence))
-        try write(batch, sync: true)
+        try write(batch, sync: sync)
+        journalNeeded.store(sequence, ordering: .relaxed)
     }
 }

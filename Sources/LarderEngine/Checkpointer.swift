@@ -135,7 +135,8 @@ final class Checkpointer: @unchecked Sendable {
                 if let pass = rewrite(database, cut, because: error) { passes.append(pass) } else { failure = error }
             }
         }
-        if try end(cut, passes, failure) { context.statistics.checkpoints.add() }
+        let end = try end(cut, passes, failure) { () throws(LarderError) in try noteComplete(passes, cut) }
+        if end { context.statistics.checkpoints.add() }
         // Nothing that this can do makes room.
         if keeper.isFull, let frozen = table.all.first(where: \.isBeingSalvaged) {
             throw LarderError(
@@ -184,6 +185,9 @@ final class Checkpointer: @unchecked Sendable {
     /// Called with `turn` held.
     private func rewriteInTurn() throws(LarderError) {
         guard try checkUnopened(), let cut = keeper.cut(isRewrite: true) else { return }
+        // A power cut must not leave a hole before what is appended now: nothing behind one is used, and the segments in
+        // which it stood as well are about to go.
+        try keeper.sync()
         metBusy = false
         var passes: [RewritePass] = []
         // Whatever is dirty: after the cut, so that nothing in the segments before it is left out.
@@ -192,14 +196,15 @@ final class Checkpointer: @unchecked Sendable {
             pass.write()
             passes.append(pass)
         }
-        if try end(cut, passes, nil) { context.statistics.journalRewrites.add() }
+        if try end(cut, passes, nil, before: {}) { context.statistics.journalRewrites.add() }
     }
 
     /// Lets segments of the journal go, once what is still of use in them is elsewhere.
     /// - Returns: false when they have to stay for now.
-    private func end(_ cut: JournalKeeper.Cut, _ passes: [any CheckpointWork], _ failure: LarderError?)
-        throws(LarderError) -> Bool
-    {
+    private func end(
+        _ cut: JournalKeeper.Cut, _ passes: [any CheckpointWork], _ failure: LarderError?,
+        before: () throws(LarderError) -> Void
+    ) throws(LarderError) -> Bool {
         var hasEnded = false
         do throws(LarderError) {
             if let failure { throw failure }
@@ -211,6 +216,7 @@ final class Checkpointer: @unchecked Sendable {
                 try keeper.sync(behind: cut)
                 for pass in passes { try pass.noteNewest() }
             }
+            try before()
             for case let store? in passes.map(\.openStore) { try syncNames(store) }
             try noteSynced()
             if !metBusy { hasEnded = try keeper.finish(cut) }
@@ -225,6 +231,24 @@ final class Checkpointer: @unchecked Sendable {
         }
         for pass in passes { pass.finish() }
         return true
+    }
+
+    /// Notes of each LevelDB that has everything up to the cut that it needs nothing of the journal. The segments that say
+    /// how far that went are about to go, and a power cut may take the header of the next one. Synced by ``noteSynced()``.
+    private func noteComplete(_ passes: [any CheckpointWork], _ cut: JournalKeeper.Cut) throws(LarderError) {
+        guard !metBusy, keeper.isCurrent(cut) else { return }
+        for database in table.all where !passes.contains(where: { $0.database === database && $0.newest > 0 }) {
+            guard let store = database.durableState.store, store.journalNeeded.load(ordering: .relaxed) != 0,
+                store.isMade, !store.isFrozen, !store.isSuspended
+            else { continue }
+            do throws(LarderError) {
+                try store.note(journalNeeded: 0, sync: false)
+            } catch {
+                // Purged or deleted meanwhile: nothing is needed any more.
+                guard store.ending == .none else { continue }
+                throw error
+            }
+        }
     }
 
     /// Notes how much of each LevelDB is synced: with the segments goes what could take its place.

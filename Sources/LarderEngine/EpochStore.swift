@@ -49,6 +49,8 @@ final class EpochStore: @unchecked Sendable {
     private let noteLock = Lock()
     /// The write generation at the last ``noteSynced(isReopened:)``; nil before the first. Guarded by `noteLock`.
     private var noted: UInt64?
+    /// What this process noted last of how much of the journal has to be there; `.max` before the first time.
+    let journalNeeded = Atomic<UInt64>(.max)
     /// Told when LevelDB reports corruption for the first time.
     let onDamage: @Sendable (EpochStore, LarderError) -> Void
 

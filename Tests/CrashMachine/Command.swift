@@ -5,7 +5,8 @@ struct Command {
     enum Lifetime {
         case governed
         case keep
-        case until(Int64)
+        /// By the clock, which the larder's time may be ahead of by so much.
+        case until(Int64, lead: Int64)
         case milliseconds(Int64)
     }
 
@@ -50,7 +51,7 @@ struct Command {
         switch lifetime {
         case .governed: []
         case .keep: words("KEEPTTL")
-        case .until(let instant): words("PXAT", "\(instant)")
+        case .until(let instant, _): words("PXAT", "\(instant)")
         case .milliseconds(let span): words("PX", "\(span)")
         }
     }
@@ -69,6 +70,8 @@ struct CommandDice {
     static let databases = ["0", "1", "books"]
 
     var random: SeededGenerator
+    /// How far the larder's time may be ahead of the clock by which instants are told, in milliseconds.
+    var lead: Int64 = 0
     private var counter = 0
 
     init(_ random: SeededGenerator) { self.random = random }
@@ -91,7 +94,8 @@ struct CommandDice {
         case 0..<30: return .set(key, value(), random.oneIn(8) ? .keep : .governed)
         case 30..<36:
             return .set(key, value(), .milliseconds(Int64.random(in: 90_000_000...900_000_000, using: &random)))
-        case 36..<42: return .set(shortKey(prefix), value(), .until(now + Int64.random(in: 1...4000, using: &random)))
+        case 36..<42:
+            return .set(shortKey(prefix), value(), .until(now + Int64.random(in: 1...4000, using: &random), lead: lead))
         case 42..<45: return .set(shortKey(prefix), value(), .milliseconds(Int64.random(in: 1...4000, using: &random)))
         case 45..<48: return .setIfAbsent(key, value())
         case 48..<56:

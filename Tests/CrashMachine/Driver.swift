@@ -45,6 +45,7 @@ final class Driver {
         place = try TemporaryDirectory(inMemory: true)
         faults = try FaultControl(in: place, traceBytes: 256 << 20)
         dice = CommandDice(SeededGenerator(seed: plan.seed &+ 1))
+        if plan.movesClock { dice.lead = 2 * 600_000 }
     }
 
     private func note(_ text: String) { trail.append((faults.traceLength, text)) }

@@ -42,17 +42,18 @@ struct Judge {
             !$0.wholeDatabases.isEmpty && $0.sentAt <= cut && $0.answeredAt > cut
         }
         let affected = open.reduce(into: Set<String>()) { $0.formUnion($1.wholeDatabases) }.sorted()
-        var reasons: [String] = []
+        var best: (mismatches: Int, text: String) = (.max, "")
         for choice in (0..<(1 << affected.count)).reversed() {
             let whole = Set(affected.indices.filter { choice >> $0 & 1 == 1 }.map { affected[$0] })
             for count in windows[0].reversed() {
                 let trial = Trial(
                     history: history, found: found, cut: cut, windows: windows, controlCount: count, whole: whole)
                 if let counts = trial.counts() { return .promised(Explanation(counts: counts, whole: whole)) }
-                if reasons.count < 2 { reasons.append(trial.explanation()) }
+                let explanation = trial.explanation()
+                if explanation.mismatches < best.mismatches { best = explanation }
             }
         }
-        return .broken(reasons.joined(separator: "\nor "))
+        return .broken(best.text)
     }
 
     /// Of a connection's units at least and at most so many happened.
@@ -111,6 +112,8 @@ private struct Trial {
     let windows: [ClosedRange<Int>]
     let controlCount: Int
     let whole: Set<String>
+    /// By database, the order of its last change as a whole.
+    private let changed: [String: Int]
     /// By connection, for each number of its units in the window, whether its keys agree.
     private let fits: [[Bool]]
 
@@ -120,12 +123,21 @@ private struct Trial {
     ) {
         (self.history, self.found, self.cut) = (history, found, cut)
         (self.windows, self.controlCount, self.whole) = (windows, controlCount, whole)
+        var changed: [String: Int] = [:]
+        for unit in history.units[History.control] where unit.sentAt <= cut {
+            for database in unit.wholeDatabases {
+                let isAnswered = unit.answeredAt <= cut
+                let happened = isAnswered ? unit.outcome != .refused : whole.contains(database)
+                if happened { changed[database] = unit.order }
+            }
+        }
+        self.changed = changed
         var fits = windows.map { Array(repeating: true, count: $0.count) }
         for (place, events) in history.keys {
             guard let connection = Driver.connection(of: place.key) else { continue }
             let value = found.databases[place.database]?.entries[place.key]
             for (slot, count) in windows[connection].enumerated() where fits[connection][slot] {
-                let entry = Self.entry(place, events, count, controlCount, whole, cut)
+                let entry = Self.entry(events, count, controlCount, changed[place.database] ?? 0, cut)
                 fits[connection][slot] = Self.agrees(entry, value, found, place.database, history)
             }
         }
@@ -134,20 +146,17 @@ private struct Trial {
 
     /// What a key holds when so many units of its connection happened.
     private static func entry(
-        _ place: Keyspace.Place, _ events: [History.KeyEvent], _ count: Int, _ controlCount: Int, _ whole: Set<String>,
-        _ cut: Int
+        _ events: [History.KeyEvent], _ count: Int, _ controlCount: Int, _ changed: Int, _ cut: Int
     ) -> Keyspace.Entry? {
         for event in events.reversed() {
             let unit = event.unit
             guard unit.sentAt <= cut else { continue }
             let isAnswered = unit.answeredAt <= cut
             if unit.outcome == .refused, isAnswered { continue }
+            // What was there before the database was changed as a whole is gone, whatever the journal has lost.
+            if unit.order <= changed { return nil }
             if unit.connection == History.control {
-                // Of whole databases each for itself.
-                let happened =
-                    unit.wholeDatabases.isEmpty
-                    ? unit.index < controlCount : isAnswered || whole.contains(place.database)
-                if happened { return event.entry }
+                if unit.wholeDatabases.isEmpty, unit.index < controlCount { return event.entry }
                 continue
             }
             guard unit.index < count else { continue }
@@ -214,36 +223,41 @@ private struct Trial {
         return (least...most).reversed().first { fits[connection][$0 - window.lowerBound] }
     }
 
-    /// For messages: which keys do not agree.
-    func explanation() -> String {
+    /// For messages: which keys do not agree, and how many at least.
+    func explanation() -> (mismatches: Int, text: String) {
         var lines: [String] = []
+        var mismatches = 0
         for connection in windows.indices.dropFirst() {
             let window = windows[connection]
-            let counts = window.count > 2 ? [window.lowerBound, window.upperBound] : Array(window)
-            for count in counts {
+            var least = Int.max
+            for count in window {
                 let wrong = history.keys.sorted { $0.key < $1.key }.filter { place, events in
                     Driver.connection(of: place.key) == connection
                         && !Self.agrees(
-                            Self.entry(place, events, count, controlCount, whole, cut),
+                            Self.entry(events, count, controlCount, changed[place.database] ?? 0, cut),
                             found.databases[place.database]?.entries[place.key], found, place.database, history)
                 }
                 let shown = wrong.prefix(4).map { place, events in
                     let value = found.databases[place.database]?.entries[place.key]
-                    let entry = Self.entry(place, events, count, controlCount, whole, cut)
+                    let entry = Self.entry(events, count, controlCount, changed[place.database] ?? 0, cut)
                     return "\(place.database) \(place.key) is \(Judge.text(value)), not \(Judge.text(entry?.value))"
                         + (entry.map {
                             ", good until \(Self.deadline($0, found.databases[place.database]?.policy ?? .never))"
                         } ?? "")
                 }
+                guard wrong.count < least else { continue }
+                mismatches += wrong.count - (least == .max ? 0 : least)
+                least = wrong.count
                 lines.append(
                     "  connection \(connection), \(count) of \(window): \(wrong.count) keys: "
                         + shown.joined(separator: "; "))
             }
         }
         let policies = found.databases.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value.policy)" }
-        return "at \(found.now), before at most \(found.latest), \(policies), with \(controlCount) of \(windows[0])"
+        let head =
+            "at \(found.now), before at most \(found.latest), \(policies), with \(controlCount) of \(windows[0])"
             + " control units and changes of \(whole.sorted()):\n"
-            + lines.joined(separator: "\n")
+        return (mismatches, head + lines.joined(separator: "\n"))
     }
 }
 

@@ -99,8 +99,10 @@ struct Keyspace {
         switch rule {
         case .governed: Entry(value: value, storedAt: now)
         case .keep: Entry(value: value, storedAt: now, rule: entries[place]?.rule ?? .governed)
-        case .until(let instant):
-            Entry(value: value, storedAt: now, rule: .deadline(Instant(earliest: instant, latest: instant), 0))
+        case .until(let instant, let lead):
+            Entry(
+                value: value, storedAt: now,
+                rule: .deadline(Instant(earliest: instant, latest: instant + lead), 0))
         case .milliseconds(let span):
             Entry(value: value, storedAt: now, rule: .deadline(now, span))
         }

@@ -130,6 +130,7 @@ package struct Machine {
                     try FileSystem.removeTree(kept)
                     try disk.image(after: accident, using: &again).write(to: kept)
                     print("the disk is kept at \(kept)")
+                    for record in records[max(0, cut - 200)..<cut] { print("  \(record.end): \(record.event)") }
                 }
             }
             try FileSystem.removeTree(path)

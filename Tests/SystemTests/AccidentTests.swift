@@ -23,4 +23,15 @@ import Testing
         print("crash: \(report.text)")
         #expect(report.findings.isEmpty, "\(report.findings.joined(separator: "\n"))")
     }
+
+    /// A journal whose end was lost: holes in segments that a rewrite was about to remove, and the header of the first
+    /// segment that a checkpoint left, cost whole databases.
+    @Test func whatWasPromisedSurvivesAPowerCutWithOrderedMetadata() {
+        var machine = Machine(.power)
+        machine.accidents = [.orderedPowerCut]
+        machine.hasSteadyClock = true
+        let report = machine.run(points: Self.points, seed: testSeed())
+        print("power: \(report.text)")
+        #expect(report.findings.isEmpty, "\(report.findings.joined(separator: "\n"))")
+    }
 }
