@@ -174,7 +174,7 @@ package enum ProtocolPage {
             ),
             (
                 "values of 4 MiB and more that it has built (`SETRANGE`, `SETBIT`, `BITFIELD`, `APPEND`, `BITOP`)",
-                "5 times the longest of them, 8.5 times where values of that length are changed",
+                "8.5 times the longest of them",
                 "fixed, for all clients together: they are built one after the other"
             ),
             ("a connection at rest", "16 KiB", "`--max-clients`, \(limits.clientsMax)"),
