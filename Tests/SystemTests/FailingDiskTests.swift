@@ -150,20 +150,21 @@ import Testing
         try book.check(try SocketClient(disk.path + "/socket"))
     }
 
-    /// More connections than the process may have descriptors: those beyond wait, nothing is taken for damage.
+    /// More connections than the process may have descriptors: those beyond are refused, nothing is taken for damage.
     @Test func outOfDescriptors() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let daemon = try DaemonProcess(in: place, wrapper: ["prlimit", "--nofile=60:60"])
         let first = try daemon.connect()
         #expect(try first.call("SET k v") == "+OK\r\n")
         let clients = try (0..<100).map { _ in try daemon.connect() }
-        _ = try daemon.process.waitForErrorLine(containing: "cannot accept connections: Too many open files")
+        _ = try daemon.process.waitForErrorLine(containing: " clients instead of 10000")
         #expect(try first.call("GET k") == "$1\r\nv\r\n", "who is connected is served")
         #expect(try first.call("SELECT other") == "+OK\r\n")
         let reply = try first.call("SET k v")
         #expect(reply == "+OK\r\n" || reply.hasPrefix("-ERR "), "\(reply)")
         for client in clients { client.close() }
-        #expect(try daemon.connect().call("GET k") == "$1\r\nv\r\n")
+        // Refused until it is seen that the others have left.
+        while (try? daemon.connect().call("GET k")) != "$1\r\nv\r\n" {}
         #expect(try first.call("SET k v") == "+OK\r\n")
         #expect(try daemon.stop() == .exited(0))
         #expect(!daemon.process.errors.contains("damaged"))
