@@ -89,6 +89,7 @@ final class Checkpointer: @unchecked Sendable {
     /// As ``isFull``, for those who are about to store a long record.
     var isFullForLong: Bool { keeper.isFullForLong }
 
+    /// As ``isFull``, for those who are about to build a long value.
     var isFullForBuilding: Bool { keeper.isFullForBuilding }
 
     /// As ``assist()``, for those who are about to build a long value.

@@ -18,6 +18,15 @@ import Testing
         return (server, holders)
     }
 
+    /// So many clients send a command each, and are gone.
+    private func sendAndLeave(_ server: RunningServer, _ count: Int, _ command: String) throws {
+        for _ in 0..<count {
+            let client = try server.connect()
+            try client.send([command])
+            client.close()
+        }
+    }
+
     /// A thousand connections that sent FLUSHDB and left used to keep everybody waiting, each for its fsyncs.
     @Test func workOfConnectionsThatAreGoneIsDropped() throws {
         let gate = Gate()
@@ -26,11 +35,7 @@ import Testing
             gate.open()
             server.stop()
         }
-        for _ in 0..<200 {
-            let client = try server.connect()
-            try client.send(["FLUSHDB"])
-            client.close()
-        }
+        try sendAndLeave(server, 200, "FLUSHDB")
         // One that is there still, and one that has only ended its side, are served.
         let stays = try server.connect()
         try stays.send(["DBSIZE"])
@@ -57,11 +62,7 @@ import Testing
             gate.open()
             server.stop()
         }
-        for _ in 0..<50 {
-            let client = try server.connect()
-            try client.send(["FLUSHALL"])
-            client.close()
-        }
+        try sendAndLeave(server, 50, "FLUSHALL")
         // Seen by the ticks of the loop; the one that asks is counted, and its predecessors may be for a moment.
         while try server.connectedClients() > holders.count + 3 {}
         gate.open()
