@@ -12,6 +12,7 @@
 #   make tsan asan    the tests under the thread and the address sanitizer
 #   make fuzz         the protocol codec and the reader of damaged databases under libFuzzer (FUZZ_SECONDS each)
 #   make hostile      hostile clients at full size: ten thousand connections, values of 512 MiB, a million words
+#   make crash power  accidents of recorded daemons: SIGKILL and failing calls, power cuts; ROUNDS points of each
 #   make kill         hundreds of rounds of kill -9 under load (ROUNDS), the model test over many seeds (ROUNDS)
 
 SHELL = /bin/bash
@@ -146,6 +147,13 @@ asan: test-deps
 kill: test-deps
 	$(SWIFT) build --build-tests
 	LARDER_KILL_ROUNDS=$(ROUNDS) LARDER_ROUNDS=$(ROUNDS) $(SWIFT) test --skip-build --disable-xctest --filter 'Kill|Model'
+
+# A seed that found something is told with how to repeat it: LARDER_SEED=… LARDER_POINT=… make crash.
+.PHONY: crash power
+crash power: deps
+	@$(INSTALL) gcc libc6-dev
+	$(SWIFT) build -c release --product larderaccidents
+	.build/release/larderaccidents $@ $(ROUNDS)
 
 hostile: test-deps
 	$(SWIFT) build --build-tests

@@ -52,13 +52,13 @@ let package = Package(
         .target(name: "LarderVocabulary", swiftSettings: settings),
         .target(name: "Threading", swiftSettings: settings),
         .target(
-            name: "LevelDB", dependencies: ["CLevelDB", "Threading"],
+            name: "LevelDB", dependencies: ["CCRC32C", "CLevelDB", "Threading"],
             swiftSettings: settings, linkerSettings: homebrewLink),
         .target(
             name: "LevelDBSalvage", dependencies: ["CCRC32C", "CSnappy"],
             swiftSettings: settings, linkerSettings: homebrewLink),
         .target(
-            name: "LarderEngine", dependencies: ["CCRC32C", "CPrefetch", "LevelDB", "LarderVocabulary", "Threading"],
+            name: "LarderEngine", dependencies: ["CCRC32C", "CPrefetch", "LevelDB", "LevelDBSalvage", "LarderVocabulary", "Threading"],
             swiftSettings: settings),
         .target(name: "JSONCoding", swiftSettings: settings),
         .target(name: "ModelCoding", dependencies: ["JSONCoding", "LarderVocabulary"], swiftSettings: settings),
@@ -88,6 +88,14 @@ let package = Package(
         .target(
             name: "TestSupport", dependencies: ["CFaultLibrary", "Threading"], path: "Tests/TestSupport",
             swiftSettings: settings),
+        // Makes accidents of recorded runs of larderd, and judges what an engine makes of them.
+        .target(
+            name: "CrashMachine", dependencies: ["LarderEngine", "TestSupport", "Threading"],
+            path: "Tests/CrashMachine",
+            swiftSettings: settings),
+        .executableTarget(
+            name: "larderaccidents", dependencies: ["CrashMachine", "larderd", "TestSupport"],
+            path: "Tests/larderaccidents", swiftSettings: settings),
         .testTarget(
             name: "LevelDBTests", dependencies: ["CCRC32C", "LevelDB", "LevelDBSalvage", "Threading", "TestSupport"],
             swiftSettings: settings),
@@ -114,7 +122,9 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "SystemTests",
-            dependencies: ["Larder", "LarderClient", "LarderServer", "larderd", "larderctl", "RESP", "TestSupport"],
+            dependencies: [
+                "CrashMachine", "Larder", "LarderClient", "LarderServer", "larderd", "larderctl", "RESP", "TestSupport",
+            ],
             exclude: ["Clients"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]

@@ -17,6 +17,20 @@ struct DecodingCore {
     private(set) var nested: [NestedPlace] = []
     /// Keys and values of objects that cannot be searched in the text: see ``DocumentIndex/Keys``.
     private var dictionaries: [Int: [String: Int]] = [:]
+    /// How often objects with many fields were searched far.
+    private var longSearches: [Int: UInt32] = [:]
+    /// How many keys were compared with names that fields were asked for by, the first of each search left out.
+    private(set) var comparisonCount = 0
+    /// What was made for the model so far, in bytes, besides its own inline form: see ``Made``.
+    private(set) var madeBytes = 0
+
+    /// Counts what was made.
+    @inline(__always) mutating func note(made bytes: Int) { madeBytes &+= bytes }
+
+    /// Counts a field of an object that is about to be read.
+    @inline(__always) mutating func note(field bytes: Int, of object: Int) {
+        madeBytes &+= node(object).isCollection ? Made.growth &* bytes : bytes
+    }
 
     init() {
         steps = .allocate(capacity: stepCapacity)
@@ -31,6 +45,8 @@ struct DecodingCore {
 
     mutating func open(_ text: UnsafeRawBufferPointer) -> Bool {
         self.text = text
+        comparisonCount = 0
+        madeBytes = 0
         return index.build(text)
     }
 
@@ -41,6 +57,7 @@ struct DecodingCore {
         stepsUsed = 0
         if !nested.isEmpty { nested.removeAll(keepingCapacity: nested.count < 64) }
         if !dictionaries.isEmpty { dictionaries = [:] }
+        if !longSearches.isEmpty { longSearches = [:] }
     }
 
     // MARK: Nodes
@@ -134,11 +151,13 @@ struct DecodingCore {
             key = Int(index.nodes[key + 1].next)
         }
         dictionaries[object] = fields
+        longSearches[object] = nil
         index.nodes[object].keys = .indexed
     }
 
     /// The value of an object's field; nil when there is none. Fields asked for in the order of the text are found at the
-    /// first look.
+    /// first look. Where there are many, and they are asked for in another order, a dictionary is made of them: so all
+    /// searches together take a time that grows with the text and the number of searches, not with their product.
     mutating func field(_ name: String, of object: Int) -> Int? {
         let found = node(object)
         guard found.kind == .object, found.end > 0 else { return nil }
@@ -146,29 +165,64 @@ struct DecodingCore {
         var name = name
         let field = name.withUTF8 { scan($0, object, found) }
         if let field { return field > 0 ? field : nil }
-        // Not ASCII, and yet it may be equal to a key that is: "K" has a twin in the block of letterlike symbols.
         makeDictionary(object)
         return dictionaries[object]?[name]
     }
 
-    /// - Returns: the value's node; 0 when there is none; nil when bytes cannot tell.
-    @inline(__always) private func scan(
+    /// Objects with more fields are searched only so far.
+    private static let searchedFieldsMax: UInt32 = 32
+    /// After so many long searches of one object a dictionary is made of its fields.
+    private static let longSearchesMax: UInt32 = 2
+    /// How many steps a search takes that counts as a long one.
+    private static let longSearchSteps = 8
+
+    /// - Returns: the value's node; 0 when there is none; nil when a dictionary is to tell.
+    @inline(__always) private mutating func scan(
         _ name: UnsafeBufferPointer<UInt8>, _ object: Int, _ found: DocumentIndex.Node
+    ) -> Int? {
+        let nodes = index.nodes
+        let first = Int(found.start)
+        let next = Int(nodes[first &+ 1].next)
+        let after = next == Int(found.next) ? object &+ 1 : next
+        if Self.areEqual(bytes(nodes[first]), name) {
+            nodes[object].start = UInt32(truncatingIfNeeded: after)
+            return first &+ 1
+        }
+        return search(name, object, found, from: after)
+    }
+
+    /// As ``scan(_:_:_:)``, behind the first key that was looked at.
+    @inline(never) private mutating func search(
+        _ name: UnsafeBufferPointer<UInt8>, _ object: Int, _ found: DocumentIndex.Node, from start: Int
     ) -> Int? {
         let nodes = index.nodes
         let end = Int(found.next)
         let first = Int(found.start)
-        var key = first
-        repeat {
+        var key = start
+        var steps = 0
+        defer { comparisonCount &+= steps }
+        while key != first {
             let next = Int(nodes[key &+ 1].next)
             let after = next == end ? object &+ 1 : next
+            steps &+= 1
             if Self.areEqual(bytes(nodes[key]), name) {
                 nodes[object].start = UInt32(truncatingIfNeeded: after)
+                if steps > Self.longSearchSteps { noteLongSearch(object, found) }
                 return key &+ 1
             }
             key = after
-        } while key != first
+        }
+        if steps > Self.longSearchSteps { noteLongSearch(object, found) }
+        // Not ASCII, and yet it may be equal to a key that is: "K" has a twin in the block of letterlike symbols.
         return name.allSatisfy { $0 < 0x80 } ? 0 : nil
+    }
+
+    /// An object with many fields is not searched from end to end again and again.
+    private mutating func noteLongSearch(_ object: Int, _ found: DocumentIndex.Node) {
+        guard found.end > Self.searchedFieldsMax else { return }
+        let searches = longSearches[object, default: 0] + 1
+        longSearches[object] = searches
+        if searches >= Self.longSearchesMax { makeDictionary(object) }
     }
 
     @inline(__always) private static func areEqual(_ a: UnsafeBufferPointer<UInt8>, _ b: UnsafeBufferPointer<UInt8>)
@@ -187,6 +241,14 @@ struct DecodingCore {
             index &+= 1
         }
         return true
+    }
+
+    /// As ``names(of:)``, for a model that makes a collection of the fields.
+    mutating func namesToCollect(of object: Int) -> [String] {
+        let names = names(of: object)
+        if node(object).kind == .object { index.nodes[object].isCollection = true }
+        for name in names { note(made: Made.growth &* Made.simpleBytes &+ Made.text(name.utf8.count)) }
+        return names
     }
 
     /// The names of an object's fields in the order of the text, each once.

@@ -55,6 +55,7 @@ final class DecodingState {
             let inner = core.pointee.enter(place, step())
             let nested = core.pointee.nested.count
             defer { core.pointee.leave(nested) }
+            core.pointee.note(made: entry.objectBytes)
             return try Value(from: ValueReader(self, node, inner))
         case .direct:
             guard let direct = entry.direct else { throw corrupted("unreadable", place, step()) }
@@ -101,7 +102,9 @@ final class DecodingState {
 
     func string(_ node: Int, _ place: Place, _ step: @autoclosure () -> PathStep?) throws -> String {
         guard core.pointee.node(node).kind == .string else { throw mismatch(String.self, node, place, step()) }
-        return core.pointee.string(node)
+        let text = core.pointee.string(node)
+        core.pointee.note(made: Made.text(text.utf8.count))
+        return text
     }
 
     func double(_ node: Int, _ type: Double.Type, _ place: Place, _ step: @autoclosure () -> PathStep?) throws -> Double

@@ -9,6 +9,7 @@ extension Array: DirectlyDecodable where Element: Decodable {
         let found = state.core.pointee.node(node)
         guard found.kind == .array else { throw state.mismatch([Any].self, node, place, step) }
         let inner = state.core.pointee.enter(place, step)
+        state.core.pointee.note(made: Made.array(Int(found.end), stride: MemoryLayout<Element>.stride))
         var elements: [Element] = []
         elements.reserveCapacity(Int(found.end))
         var element = node &+ 1
@@ -25,11 +26,14 @@ extension Dictionary: DirectlyDecodable where Key == String, Value: Decodable {
         let found = state.core.pointee.node(node)
         guard found.kind == .object else { throw state.mismatch([String: Any].self, node, place, step) }
         let inner = state.core.pointee.enter(place, step)
+        let stride = MemoryLayout<String>.stride + MemoryLayout<Value>.stride
+        state.core.pointee.note(made: Made.dictionary(Int(found.end), stride: stride))
         var fields: [String: Value] = [:]
         fields.reserveCapacity(Int(found.end))
         var key = node &+ 1
         for _ in 0..<Int(found.end) {
             let name = state.core.pointee.string(key)
+            state.core.pointee.note(made: Made.text(name.utf8.count))
             // The first of several fields of one name counts; the others are not even read.
             if fields.index(forKey: name) == nil {
                 fields[name] = try state.value(key &+ 1, Value.self, inner, PathStep(PlainKey(stringValue: name)))

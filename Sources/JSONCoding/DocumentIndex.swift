@@ -32,6 +32,13 @@ struct DocumentIndex {
         var hasEscapes = false
         /// Of an object: what is known of its keys.
         var keys = Keys.unknown
+
+        /// Of an object, which has no text: whether a model has asked for the names of all its fields, so that it makes a
+        /// collection of them.
+        var isCollection: Bool {
+            get { hasEscapes }
+            set { hasEscapes = newValue }
+        }
     }
 
     /// What is known of an object's keys.

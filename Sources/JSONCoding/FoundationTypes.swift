@@ -77,6 +77,8 @@ extension DecodingState {
         guard let data = Data(base64Encoded: try string(node, place, step())) else {
             throw corrupted("base64 was expected", place, step())
         }
+        // An object, and the bytes, for which Foundation may take a power of two.
+        if data.count > 14 { core.pointee.note(made: 4 &* Made.objectBytes &+ 2 &* data.count) }
         return unsafeBitCast(data, to: type)
     }
 
@@ -84,9 +86,12 @@ extension DecodingState {
         -> Value
     {
         if isNull(node) { throw nullFound(type, place, step()) }
-        guard let url = URL(string: try string(node, place, step())) else {
+        let text = try string(node, place, step())
+        guard let url = URL(string: text) else {
             throw corrupted("a URL was expected", place, step())
         }
+        // Objects that hold the text in several forms, and where its parts are.
+        core.pointee.note(made: 1_024 &+ 3 &* text.utf8.count)
         return unsafeBitCast(url, to: type)
     }
 

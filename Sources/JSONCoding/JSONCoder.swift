@@ -43,6 +43,17 @@ package struct JSONCoder: Sendable {
     /// The value in a JSON text.
     /// - Throws: `DecodingError` for a text that is no JSON or not such a value, and whatever the model throws.
     package func decode<Value: Decodable>(_ type: Value.Type, from text: UnsafeRawBufferPointer) throws -> Value {
+        var madeBytes: Int?
+        return try decode(type, from: text, madeBytes: &madeBytes)
+    }
+
+    /// As ``decode(_:from:)-(_,UnsafeRawBufferPointer)``.
+    /// - Parameter madeBytes: gets an upper bound of the memory that the value takes besides its own inline form, as far as
+    ///   it was read from the text; nil where Foundation read it.
+    package func decode<Value: Decodable>(
+        _ type: Value.Type, from text: UnsafeRawBufferPointer, madeBytes: inout Int?
+    ) throws -> Value {
+        madeBytes = nil
         var state = Self.decodingStates.take() ?? DecodingState()
         defer {
             state.close()
@@ -50,7 +61,9 @@ package struct JSONCoder: Sendable {
             if isKnownUniquelyReferenced(&state) { Self.decodingStates.put(state) }
         }
         guard state.open(text, userInfo) else { return try foundationDecode(type, text, userInfo: userInfo) }
-        return try state.value(DocumentIndex.root, type, Place(depth: 0), nil)
+        let value = try state.value(DocumentIndex.root, type, Place(depth: 0), nil)
+        madeBytes = state.core.pointee.madeBytes
+        return value
     }
 
     /// As ``decode(_:from:)-(_,UnsafeRawBufferPointer)``.

@@ -15,10 +15,12 @@ struct KeyedReader<Key: CodingKey>: KeyedDecodingContainerProtocol {
         object = node
         self.place = step.map { state.core.pointee.enterNested(place, $0) } ?? place
         state.core.pointee.prepare(node)
+        // The places of simple fields, should they be those of an object.
+        state.core.pointee.note(made: Made.simpleBytes &* Int(state.core.pointee.node(node).end))
     }
 
     var codingPath: [any CodingKey] { state.core.pointee.path(place) }
-    var allKeys: [Key] { state.core.pointee.names(of: object).compactMap { Key(stringValue: $0) } }
+    var allKeys: [Key] { state.core.pointee.namesToCollect(of: object).compactMap { Key(stringValue: $0) } }
     func contains(_ key: Key) -> Bool { state.core.pointee.field(key.stringValue, of: object) != nil }
 
     /// The node of a field's value.
@@ -29,7 +31,10 @@ struct KeyedReader<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
     /// The node of a field's value, if there is one and it is not null.
     @inline(__always) private func findPresent(_ key: Key) -> Int? {
-        guard let node = state.core.pointee.field(key.stringValue, of: object), !state.isNull(node) else { return nil }
+        guard let node = state.core.pointee.field(key.stringValue, of: object), !state.isNull(node) else {
+            state.core.pointee.note(made: Made.simpleBytes)
+            return nil
+        }
         return node
     }
 
@@ -40,10 +45,12 @@ struct KeyedReader<Key: CodingKey>: KeyedDecodingContainerProtocol {
     func decodeNil(forKey key: Key) throws -> Bool { state.isNull(try find(key)) }
 
     func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value {
-        try state.value(try find(key), type, place, PathStep(key))
+        state.core.pointee.note(field: MemoryLayout<Value>.stride, of: object)
+        return try state.value(try find(key), type, place, PathStep(key))
     }
 
     func decodeIfPresent<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value? {
+        state.core.pointee.note(field: MemoryLayout<Value?>.stride, of: object)
         guard let node = findPresent(key) else { return nil }
         return try state.value(node, type, place, PathStep(key))
     }

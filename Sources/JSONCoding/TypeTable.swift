@@ -32,6 +32,8 @@ struct TypeTable<Direct> {
     struct Entry {
         var type: ObjectIdentifier?
         var kind = TypeKind.model
+        /// What an object of the type takes, in bytes; for values only what an indirect case takes for its box.
+        var objectBytes = 0
         /// The metatype that codes it, where the kind is `direct`.
         var direct: Direct?
     }
@@ -60,6 +62,7 @@ struct TypeTable<Direct> {
 
     @inline(never) private func find(_ type: Any.Type, _ place: Int, _ direct: (Any.Type) -> Direct?) -> Entry {
         var entry = Entry(type: ObjectIdentifier(type), kind: TypeKind(type), direct: nil)
+        if entry.kind == .model { entry.objectBytes = Made.objectBytes }
         if entry.kind == .model, let found = direct(type) {
             entry.kind = .direct
             entry.direct = found

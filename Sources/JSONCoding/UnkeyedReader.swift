@@ -16,6 +16,9 @@ struct UnkeyedReader: UnkeyedDecodingContainer {
         array = UInt32(truncatingIfNeeded: node)
         next = array + 1
         self.place = step.map { state.core.pointee.enterNested(place, $0) } ?? place
+        // The places of simple elements, in a collection that grows.
+        let count = Int(state.core.pointee.node(node).end)
+        state.core.pointee.note(made: Made.array(Made.growth &* count, stride: Made.simpleBytes))
     }
 
     var codingPath: [any CodingKey] { state.core.pointee.path(place) }
@@ -53,7 +56,15 @@ struct UnkeyedReader: UnkeyedDecodingContainer {
 
     mutating func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
         let (state, place, step) = (state, place, step)
+        state.core.pointee.note(made: Made.growth &* MemoryLayout<Value>.stride)
         return try take(type) { node in try state.value(node, type, place, step) }
+    }
+
+    mutating func decodeIfPresent<Value: Decodable>(_ type: Value.Type) throws -> Value? {
+        // Null takes as much room as a value does.
+        state.core.pointee.note(made: Made.growth &* MemoryLayout<Value?>.stride)
+        guard !isAtEnd, try !decodeNil() else { return nil }
+        return try decode(type)
     }
 
     // MARK: Nested

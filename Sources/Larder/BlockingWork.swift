@@ -1,3 +1,4 @@
+import LarderEngine
 import Threading
 
 /// Threads for work that may block, so that asynchronous callers do not block Swift's cooperative pool.

@@ -1,3 +1,5 @@
+import LarderEngine
+
 // The calls that may take long, for asynchronous code. Each runs on a thread of its own kind and never occupies Swift's
 // cooperative pool. They do what their synchronous namesakes do, throw what those throw, and cannot be cancelled: what
 // was begun is finished.

@@ -1,3 +1,5 @@
+import LarderEngine
+
 extension Cache {
     // MARK: This database
 
@@ -66,7 +68,7 @@ extension Cache {
     }
 
     /// Moves a damaged database aside, below `DAMAGED` in its larder, and starts an empty one under the same policy, if
-    /// that can still be read. The way to go on after ``LarderError/Code/damaged``; nothing does this by itself. Where the
+    /// that can still be read. A way to go on after ``LarderError/Code/damaged``; ``salvage(named:directory:)`` loses less. Where the
     /// damage is in the larder's journal, this fails like every use of the larder: `larderd --dir` on it, once, sets that aside.
     /// - Throws: ``LarderError/Code/invalidArgument`` when the database is not damaged,
     ///   ``LarderError/Code/noSuchDatabase`` when there is none.
@@ -79,6 +81,24 @@ extension Cache {
         }
         defer { withExtendedLifetime(engine) {} }
         try engine.setAsideDamaged(name)
+    }
+
+    /// Brings what can still be read of a damaged database into new files, with everything that was written since, and keeps
+    /// the damaged ones below `DAMAGED` in its larder. No entry comes back as it was earlier: where only an older state can be
+    /// read, the entry is gone. Reads all of the database first, to find the damage; takes as long as that and writing what is
+    /// left. Policy and entries stay in use meanwhile where they can be read; snapshots and iterations of before end.
+    /// - Returns: what goes on and what may be lost.
+    /// - Throws: ``LarderError/Code/invalidArgument`` when no damage is found, ``LarderError/Code/noSuchDatabase`` when there is
+    ///   no such database, ``LarderError/Code/io`` when the disk refuses, a full one too: nothing has changed then.
+    public static func salvage(named name: String, directory: String? = nil) throws(LarderError) -> SalvageReport {
+        try DatabaseName.check(name, operation: "salvage")
+        guard let engine = try existingLarder(directory) else {
+            throw LarderError(
+                .noSuchDatabase, "there is no larder at \(directory ?? defaultDirectory)", operation: "salvage",
+                database: name)
+        }
+        defer { withExtendedLifetime(engine) {} }
+        return SalvageReport(try engine.salvageDamaged(name))
     }
 
     /// The larder's engine; nil where there is no such directory, which is not to be made only to find nothing in it.

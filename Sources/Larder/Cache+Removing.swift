@@ -1,3 +1,5 @@
+import LarderEngine
+
 extension Cache {
     /// Removes an entry. Nothing to remove is no error.
     /// - Returns: whether there was a fresh entry.

@@ -1,3 +1,5 @@
+import LarderEngine
+
 extension Cache {
     // MARK: One entry
 
@@ -14,7 +16,8 @@ extension Cache {
         durability: Durability? = nil
     ) throws(LarderError) {
         let key = try source.key(key, "set")
-        try put(try source.encode(value, key), source.codec.codec, key, policy, durability)
+        let (payload, codec) = try source.encode(value, key)
+        try put(payload, codec, key, policy, durability)
     }
 
     /// Stores bytes as they are under a key, in place of what is there. Parameters and errors as for
@@ -36,7 +39,7 @@ extension Cache {
         try source.whileOpen("set") { (_) throws(LarderError) in
             let long = try writeAhead(payload, key, policy, durability)
             try source.database.commit([key], loading: false, durability: durability) { update in
-                let rule = policy.rule(now: update.now)
+                let rule = policy.rule(now: update.now, ahead: source.database.timeAhead)
                 payload.withBytes { update.put(0, payload: $0, long: long, rule: rule, codec: codec) }
             }
         }
@@ -47,7 +50,7 @@ extension Cache {
         _ payload: Payload, _ key: Key, _ policy: EntryPolicy.Checked, _ durability: Durability?
     ) throws(LarderError) -> LongValue? {
         guard payload.count >= Database.longValueBytesMin else { return nil }
-        let rule = policy.rule(now: source.database.now())
+        let rule = policy.rule(now: source.database.now(), ahead: source.database.timeAhead)
         var long: Result<LongValue, LarderError>?
         payload.withBytes { bytes in
             long = Result { () throws(LarderError) in
@@ -72,7 +75,7 @@ extension Cache {
             return try source.database.commit([key], loading: true, durability: durability ?? self.durability) {
                 update in
                 guard let record = update.current(0) else { return false }
-                update.put(0, record.with(rule: policy.rule(now: update.now)))
+                update.put(0, record.with(rule: policy.rule(now: update.now, ahead: source.database.timeAhead)))
                 return true
             }
         }
@@ -126,7 +129,7 @@ extension Cache {
                     switch change.action {
                     case .remove: update.remove(index)
                     case .put(let payload, let codec, let policy):
-                        let rule = policy.rule(now: update.now)
+                        let rule = policy.rule(now: update.now, ahead: source.database.timeAhead)
                         payload.withBytes { update.put(index, payload: $0, rule: rule, codec: codec) }
                     }
                 }

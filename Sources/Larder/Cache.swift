@@ -1,3 +1,5 @@
+import LarderEngine
+
 /// A database of models: what is stored in it stays fresh for as long as its policy says, and is never handed out
 /// afterwards.
 ///

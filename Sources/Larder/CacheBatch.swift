@@ -1,3 +1,4 @@
+import LarderEngine
 import Threading
 
 /// Writes that happen all or not at all: collected here, done by ``Cache/apply(_:durability:)``.
@@ -27,7 +28,7 @@ public final class CacheBatch: @unchecked Sendable {
 
     /// An empty batch.
     /// - Parameter codec: how models become bytes. ``Cache/makeBatch()`` takes the cache's.
-    public init(codec: ModelCodec = .json) { self.codec = codec }
+    public init(codec: ModelCodec = .standard) { self.codec = codec }
 
     /// Adds the storing of a model under a key.
     /// - Throws: ``LarderError/Code/encoding``, naming key and type; ``LarderError/Code/invalidArgument`` for a key or
@@ -36,7 +37,8 @@ public final class CacheBatch: @unchecked Sendable {
         throws(LarderError)
     {
         let key = try Key(checking: key, "batch", nil)
-        try add(try codec.payload(of: value, key, nil), codec.codec, key, policy)
+        let (payload, codec) = try codec.payload(of: value, key, nil)
+        try add(payload, codec, key, policy)
     }
 
     /// Adds the storing of bytes as they are under a key. Errors as for ``set(_:forKey:policy:)``.

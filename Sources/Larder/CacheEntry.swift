@@ -1,3 +1,5 @@
+import LarderEngine
+
 /// An entry met while going over an ``EntrySequence``.
 ///
 /// Its key can be kept; its value and its other properties can be asked for until the enumeration takes its next step,

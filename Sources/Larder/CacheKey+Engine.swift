@@ -1,3 +1,5 @@
+import LarderEngine
+
 // Keys as the engine has them.
 
 extension Key {

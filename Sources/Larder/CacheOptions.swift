@@ -1,3 +1,5 @@
+import LarderEngine
+
 /// How a ``Cache`` reads and writes, and how its larder is opened.
 ///
 /// The first group is each cache's own. The second belongs to the larder, that is, to the directory: it counts when the
@@ -6,8 +8,19 @@ public struct CacheOptions: Sendable {
     /// What acknowledged writes have survived, where a write does not say otherwise. Nil, the default, means what the
     /// larder was opened with, which is ``Durability/everysecond`` where nobody said otherwise.
     public var durability: Durability?
-    /// How models become bytes. The default is JSON.
-    public var codec: ModelCodec = .json
+    /// How models become bytes. The default is ``ModelCodec/standard``: JSON, and bytes as they are.
+    public var codec: ModelCodec = .standard
+    /// What happens when the files of a database turn out to be damaged: bits that flipped, files that were cut short or are gone.
+    public enum DamageAction: Sendable, Hashable {
+        /// Reads that meet the damage throw ``LarderError/Code/damaged``, and nothing is changed until
+        /// ``Cache/salvage(named:directory:)`` or ``Cache/setAsideDamaged(named:directory:)`` is called.
+        case throwError
+        /// What ``Cache/salvage(named:directory:)`` does is done by itself: at once where the damage keeps a database from being
+        /// opened, else by the background thread, and reads that meet the damage throw until it is through. Told of through
+        /// ``CacheOptions/onEvent``.
+        case salvage
+    }
+
     /// What happens when a stored value is not the model that is asked for. The default is an error.
     public var onDecodingFailure: DecodingFailureAction = .throwError
     /// Whether the decoded models of hot entries are kept beside their bytes, within ``memoryBytes``, so that to read one
@@ -39,6 +52,8 @@ public struct CacheOptions: Sendable {
     /// expired entries and retry after failed writes. The default is true; false is for tests that move time by hand and
     /// call ``Cache/sweep()``, which does all of that.
     public var backgroundMaintenance = true
+    /// What happens when the files of a database turn out to be damaged. The default is an error.
+    public var onDamage: DamageAction = .throwError
     /// Where time comes from. The default is the clocks of the system; tests use a ``ManualTimeSource``.
     public var timeSource: any TimeSource = SystemTimeSource()
     /// Told of what an operator wants to know, such as an fsync in the background that failed. Called from any thread,
@@ -46,7 +61,7 @@ public struct CacheOptions: Sendable {
     public var onEvent: (@Sendable (CacheEvent) -> Void)?
 
     /// The defaults; change what you need.
-    public init(codec: ModelCodec = .json, durability: Durability? = nil) {
+    public init(codec: ModelCodec = .standard, durability: Durability? = nil) {
         self.codec = codec
         self.durability = durability
     }
@@ -111,6 +126,7 @@ extension CacheOptions {
         options.compression = compression
         options.writeBufferBytes = writeBufferBytes
         options.openFilesMax = openFilesMax
+        options.onDamage = onDamage == .salvage ? .salvage : .fail
         options.databasesMax = databasesMax
         options.backgroundMaintenance = backgroundMaintenance
         if let onEvent {

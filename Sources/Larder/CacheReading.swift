@@ -1,3 +1,5 @@
+import LarderEngine
+
 /// Everything that can be read, from a ``Cache`` as from a ``CacheSnapshot``.
 ///
 /// - Expired entries are never handed out: entry and value are nil from the deadline on.
@@ -24,8 +26,10 @@ extension CacheReading {
 
     /// The model stored under a key; nil when there is none or it expired.
     ///
-    /// Of a hot entry the decoded model is kept, and another read of it costs a lookup: see
-    /// ``CacheOptions/decodedModels``.
+    /// Decoded anew with every read: the model is the caller's own. Of a model that is `Sendable`, which the compiler
+    /// sees, another form of this call is used: it keeps the decoded model of a hot entry, and another read of it costs a
+    /// lookup (see ``CacheOptions/decodedModels``). A public type is `Sendable` only if it says so, and generic code only
+    /// uses that form for a type parameter of which it says so.
     /// - Parameters:
     ///   - type: what to decode. May be left out where the context says it.
     ///   - fillCache: whether what is read from the disk stays in the block cache. Off for data that is read once.
@@ -36,12 +40,25 @@ extension CacheReading {
     @inlinable public func value<Value: Decodable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, fillCache: Bool = true
     ) throws(LarderError) -> Value? {
-        try source.model(type, key, fillCache: fillCache)
+        try source.ownModel(type, key, fillCache: fillCache)
+    }
+
+    /// As ``value(_:forKey:fillCache:)-(_,CacheKey,_)``, for models that may be shared: of a hot entry the decoded model
+    /// is kept, handed out again, and another read of it costs a lookup.
+    @inlinable public func value<Value: Decodable & Sendable>(
+        _ type: Value.Type = Value.self, forKey key: some CacheKey, fillCache: Bool = true
+    ) throws(LarderError) -> Value? {
+        try source.sharedModel(type, key, fillCache: fillCache)
     }
 
     /// As ``value(_:forKey:fillCache:)``: `try cache["reader", as: Reader.self]`. There is no setter: in Swift it could
     /// not throw, and a failed write must not pass in silence.
     public subscript<Value: Decodable>(key: some CacheKey, as type: Value.Type) -> Value? {
+        @inlinable get throws(LarderError) { try value(type, forKey: key) }
+    }
+
+    /// As the subscript above, for models that may be shared.
+    public subscript<Value: Decodable & Sendable>(key: some CacheKey, as type: Value.Type) -> Value? {
         @inlinable get throws(LarderError) { try value(type, forKey: key) }
     }
 
@@ -63,7 +80,9 @@ extension CacheReading {
         let source = source
         let now = source.database.now()
         guard let record = try source.record(try source.key(key, "entry"), now: now) else { return nil }
-        return EntryInfo(record.header, byteCount: record.payloadCount, rules: source.database.rules, now: now)
+        return EntryInfo(
+            record.header, byteCount: record.payloadCount, rules: source.database.rules, now: now,
+            ahead: source.database.timeAhead)
     }
 
     // MARK: Many entries
@@ -73,8 +92,20 @@ extension CacheReading {
     public func values<Value: Decodable>(
         _ type: Value.Type = Value.self, forKeys keys: [String], fillCache: Bool = true
     ) throws(LarderError) -> [String: Value] {
+        Self.dictionary(keys, try source.ownModels(type, keys, fillCache: fillCache))
+    }
+
+    /// As the call above, for models that may be shared: those of hot entries cost a lookup each.
+    public func values<Value: Decodable & Sendable>(
+        _ type: Value.Type = Value.self, forKeys keys: [String], fillCache: Bool = true
+    ) throws(LarderError) -> [String: Value] {
+        Self.dictionary(keys, try source.sharedModels(type, keys, fillCache: fillCache))
+    }
+
+    private static func dictionary<Value>(_ keys: [String], _ values: [Value?]) -> [String: Value] {
         var found: [String: Value] = [:]
-        for (key, value) in zip(keys, try optionalValues(type, keys, fillCache)) {
+        found.reserveCapacity(keys.count)
+        for (key, value) in zip(keys, values) {
             if let value { found[key] = value }
         }
         return found
@@ -85,26 +116,14 @@ extension CacheReading {
     public func values<Value: Decodable>(
         _ type: Value.Type = Value.self, forKeys keys: [some CacheKey], notFound: Value, fillCache: Bool = true
     ) throws(LarderError) -> [Value] {
-        try optionalValues(type, keys, fillCache).map { $0 ?? notFound }
+        try source.ownModels(type, keys, fillCache: fillCache).map { $0 ?? notFound }
     }
 
-    private func optionalValues<Value: Decodable>(_ type: Value.Type, _ keys: [some CacheKey], _ fillCache: Bool)
-        throws(LarderError) -> [Value?]
-    {
-        let source = source
-        var checked: [Key] = []
-        checked.reserveCapacity(keys.count)
-        for key in keys { checked.append(try source.key(key, "get")) }
-        var values: [Value?] = []
-        values.reserveCapacity(keys.count)
-        for (key, record) in zip(checked, try source.records(checked, fillCache: fillCache)) {
-            guard let record else {
-                values.append(nil)
-                continue
-            }
-            values.append(try source.decode(type, record, key))
-        }
-        return values
+    /// As the call above, for models that may be shared: those of hot entries cost a lookup each.
+    public func values<Value: Decodable & Sendable>(
+        _ type: Value.Type = Value.self, forKeys keys: [some CacheKey], notFound: Value, fillCache: Bool = true
+    ) throws(LarderError) -> [Value] {
+        try source.sharedModels(type, keys, fillCache: fillCache).map { $0 ?? notFound }
     }
 
     /// How many entries there are. Reads the headers of all of them.

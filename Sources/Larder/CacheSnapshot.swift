@@ -1,3 +1,5 @@
+import LarderEngine
+
 /// A read-only view of a database as it was at one instant, with every reading call that ``Cache`` has.
 ///
 /// - It freezes data, not time: an entry that expires meanwhile is not served from it. Policy changes count.

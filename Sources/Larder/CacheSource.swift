@@ -1,3 +1,4 @@
+import LarderEngine
 import Synchronization
 import Threading
 
@@ -52,6 +53,8 @@ public final class CacheSource: @unchecked Sendable {
         -> Result
     {
         let lease = try hold(operation)
+        // What entries let go meanwhile: here no lock is held.
+        defer { database.releaseDetached() }
         defer { withExtendedLifetime(lease) {} }
         return try body(lease.engine)
     }
@@ -60,11 +63,14 @@ public final class CacheSource: @unchecked Sendable {
         closed.store(true, ordering: .releasing)
         snapshot?.close()
         // Released outside the lock: the last release shuts the larder down, which takes its time.
-        let last = lock.withLock {
+        var last = lock.withLock {
             defer { lease = nil }
             return lease
         }
         withExtendedLifetime(last) {}
+        last = nil
+        // What was kept beside entries: it may well hold this cache.
+        database.releaseDetached()
     }
 
     // MARK: Entries
@@ -161,8 +167,23 @@ public final class CacheSource: @unchecked Sendable {
 
     /// The model in a record, or nil where a failure to decode counts as a miss.
     func decode<Value: Decodable>(_ type: Value.Type, _ record: Record, _ key: Key) throws(LarderError) -> Value? {
+        try decode(type, record, key) { (payload, codec) in try self.codec.decode(type, payload, storedAs: codec) }
+    }
+
+    /// As ``decode(_:_:_:)``, and tells how much memory the model takes.
+    func decode<Value: Decodable>(_ type: Value.Type, _ record: Record, _ key: Key, _ size: inout ModelSize)
+        throws(LarderError) -> Value?
+    {
+        try decode(type, record, key) { (payload, codec) in
+            try self.codec.decode(type, payload, storedAs: codec, &size)
+        }
+    }
+
+    private func decode<Value: Decodable>(
+        _ type: Value.Type, _ record: Record, _ key: Key, _ decoder: (UnsafeRawBufferPointer, Codec) throws -> Value
+    ) throws(LarderError) -> Value? {
         do throws(LarderError) {
-            return try decodeOrThrow(type, record, key)
+            return try decodeOrThrow(type, record, key, decoder)
         } catch {
             switch onDecodingFailure {
             case .throwError: throw error
@@ -176,17 +197,25 @@ public final class CacheSource: @unchecked Sendable {
 
     func decodeOrThrow<Value: Decodable>(_ type: Value.Type, _ record: Record, _ key: Key) throws(LarderError) -> Value
     {
+        try decodeOrThrow(type, record, key) { (payload, codec) in
+            try self.codec.decode(type, payload, storedAs: codec)
+        }
+    }
+
+    private func decodeOrThrow<Value: Decodable>(
+        _ type: Value.Type, _ record: Record, _ key: Key, _ decoder: (UnsafeRawBufferPointer, Codec) throws -> Value
+    ) throws(LarderError) -> Value {
         do {
             return try record.stored.withUnsafeBytes { stored in
                 let payload = UnsafeRawBufferPointer(rebasing: stored.dropFirst(record.header.byteCount))
-                return try codec.decode(type, payload, storedAs: record.header.codec)
+                return try decoder(payload, record.header.codec)
             }
         } catch {
             throw .decodingFailed(type, record.header.codec, key, database.name, error)
         }
     }
 
-    func encode<Value: Encodable>(_ value: Value, _ key: Key) throws(LarderError) -> Payload {
+    func encode<Value: Encodable>(_ value: Value, _ key: Key) throws(LarderError) -> (Payload, Codec) {
         try codec.payload(of: value, key, database.name)
     }
 
@@ -202,15 +231,17 @@ public final class CacheSource: @unchecked Sendable {
 
 extension ModelCodec {
     /// The bytes of a value, with an error that names key and type, their length checked.
-    func payload<Value: Encodable>(of value: Value, _ key: Key, _ database: String?) throws(LarderError) -> Payload {
-        let payload: Payload
+    func payload<Value: Encodable>(of value: Value, _ key: Key, _ database: String?) throws(LarderError)
+        -> (Payload, Codec)
+    {
+        let (payload, used): (Payload, Codec)
         do {
-            payload = try encode(value)
+            (payload, used) = try encode(value)
         } catch {
             throw .encodingFailed(Value.self, codec, key, database, error)
         }
         try payload.check(key, database)
-        return payload
+        return (payload, used)
     }
 }
 

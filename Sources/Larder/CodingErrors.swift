@@ -1,3 +1,4 @@
+import LarderEngine
 import ModelCoding
 
 extension LarderError {

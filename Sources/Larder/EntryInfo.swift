@@ -1,3 +1,5 @@
+import LarderEngine
+
 /// What is known of an entry besides its value, at the moment it was read.
 public struct EntryInfo: Hashable, Sendable {
     /// When the value was last written, in milliseconds since 1970.
@@ -10,16 +12,17 @@ public struct EntryInfo: Hashable, Sendable {
     public let codec: Codec
     /// The length of the value as stored, in bytes.
     public let byteCount: Int
-    /// When this was read, by the larder's clock, in milliseconds since 1970.
+    /// When this was read, in milliseconds since 1970.
     public let readAtMilliseconds: Int64
 
-    init(_ header: RecordHeader, byteCount: Int, rules: FreshnessRules, now: Int64) {
-        storedAtMilliseconds = header.storedAt
-        deadlineMilliseconds = rules.deadline(header)
+    /// - Parameter ahead: how far the larder's time is ahead of the clock, which was set back.
+    init(_ header: RecordHeader, byteCount: Int, rules: FreshnessRules, now: Int64, ahead: Int64) {
+        storedAtMilliseconds = header.storedAt - ahead
+        deadlineMilliseconds = rules.deadline(header).map { $0 - ahead }
         rule = header.rule
         codec = header.codec
         self.byteCount = byteCount
-        readAtMilliseconds = now
+        readAtMilliseconds = now - ahead
     }
 
     /// How long ago the value was written; never negative.

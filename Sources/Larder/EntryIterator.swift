@@ -1,3 +1,5 @@
+import LarderEngine
+
 /// One run over an ``EntrySequence``.
 ///
 /// Keeps the larder open, and files on the disk, until it is at its end, closed or gone. Single owner: used by one
@@ -81,7 +83,8 @@ public final class EntryIterator<Value: Decodable> {
     func info(at position: Int, _ key: Key) throws(LarderError) -> EntryInfo {
         let cursor = try run(at: position, key).cursor
         return EntryInfo(
-            try cursor.header(), byteCount: try cursor.payloadCount(), rules: database.rules, now: database.now())
+            try cursor.header(), byteCount: try cursor.payloadCount(), rules: database.rules, now: database.now(),
+            ahead: database.timeAhead)
     }
 
     func value(at position: Int, _ key: Key) throws(LarderError) -> Value {

@@ -1,3 +1,5 @@
+import LarderEngine
+
 /// Which entries an enumeration goes over, and how.
 public struct EntryOptions: Sendable {
     /// Only keys that begin with these bytes. The default is empty: all keys.

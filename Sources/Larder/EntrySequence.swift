@@ -1,3 +1,5 @@
+import LarderEngine
+
 /// Entries of a ``Cache`` or a ``CacheSnapshot`` in the order of their keys' bytes, read lazily.
 ///
 /// ```swift

@@ -1,3 +1,5 @@
+import LarderEngine
+
 #if canImport(FoundationEssentials)
     import FoundationEssentials
 #else

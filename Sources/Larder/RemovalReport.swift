@@ -1,3 +1,5 @@
+import LarderEngine
+
 /// What a removal of many entries did.
 public struct RemovalReport: Hashable, Sendable, CustomStringConvertible {
     /// How many entries were removed, expired ones that were not yet swept among them; nil where they were not counted.

@@ -13,18 +13,21 @@ extension BlockingLarderClient {
         init(codec: ModelCodec) { self.codec = codec }
 
         /// Adds a model, as the client's codec writes it. Of two values for one key the later one holds.
-        /// - Parameter policy: how long this entry stays fresh; nil leaves it to the database's policy.
-        public mutating func set(_ value: some Encodable, forKey key: String, policy: UpdatePolicy? = nil)
+        /// - Parameter policy: how long this entry stays fresh. The default leaves it to the database's policy.
+        public mutating func set(_ value: some Encodable, forKey key: String, policy: EntryPolicy = .database)
             throws(LarderClientError)
         {
             let key = Array(key.utf8)
-            let bytes = try RemoteCoding.encode(value, codec, key: key)
-            changes.append(BatchChange(key: key, action: .set(bytes, policy, codec.codec)))
+            let (bytes, codec) = try RemoteCoding.encode(value, codec, key: key)
+            changes.append(BatchChange(key: key, action: .set(bytes, try policy.checked("SET", key: key), codec)))
         }
 
         /// Adds bytes. Of two values for one key the later one holds.
-        public mutating func setBytes(_ bytes: [UInt8], forKey key: String, policy: UpdatePolicy? = nil) {
-            changes.append(BatchChange(key: Array(key.utf8), action: .set(bytes, policy, .raw)))
+        public mutating func setBytes(_ bytes: [UInt8], forKey key: String, policy: EntryPolicy = .database)
+            throws(LarderClientError)
+        {
+            let key = Array(key.utf8)
+            changes.append(BatchChange(key: key, action: .set(bytes, try policy.checked("SET", key: key), .raw)))
         }
 
         /// Adds keys to remove.
@@ -44,8 +47,8 @@ extension BlockingLarderClient {
     }
 
     /// Stores models, all in one step. Of two values for one key the later one holds.
-    /// - Parameter policy: how long the entries stay fresh; nil leaves it to the database's policy.
-    public func setMany(_ models: some Sequence<(key: String, value: some Encodable)>, policy: UpdatePolicy? = nil)
+    /// - Parameter policy: how long the entries stay fresh. The default leaves it to the database's policy.
+    public func setMany(_ models: some Sequence<(key: String, value: some Encodable)>, policy: EntryPolicy = .database)
         throws(LarderClientError)
     {
         var batch = Batch(codec: codec)

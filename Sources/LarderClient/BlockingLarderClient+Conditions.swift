@@ -2,15 +2,16 @@
 
 extension BlockingLarderClient {
     /// Stores a model under a key that has no fresh entry. Of several that do so at once, one succeeds.
-    /// - Parameter policy: how long this entry stays fresh; nil leaves it to the database's policy.
+    /// - Parameter policy: how long this entry stays fresh. The default leaves it to the database's policy.
     /// - Returns: whether it was stored.
-    public func setIfAbsent(_ value: some Encodable, forKey key: String, policy: UpdatePolicy? = nil)
+    public func setIfAbsent(_ value: some Encodable, forKey key: String, policy: EntryPolicy = .database)
         throws(LarderClientError) -> Bool
     {
         let key = Array(key.utf8)
-        let bytes = try RemoteCoding.encode(value, codec, key: key)
+        let policy = try policy.checked("SET", key: key)
+        let (bytes, codec) = try RemoteCoding.encode(value, codec, key: key)
         return try perform {
-            .set(bytes, forKey: key, policy: policy, codec: codec.codec, server: $0, if: wordList("NX"))
+            .set(bytes, forKey: key, policy: policy, codec: codec, server: $0, if: wordList("NX"))
         }
     }
 

@@ -4,8 +4,8 @@ extension BlockingLarderClient {
     /// Stores bytes.
     /// - Parameters:
     ///   - key: the entry's name; an entry of that name is replaced, with its deadline.
-    ///   - policy: how long this entry stays fresh; nil leaves it to the database's policy.
-    public func setBytes(_ bytes: [UInt8], forKey key: String, policy: UpdatePolicy? = nil)
+    ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy.
+    public func setBytes(_ bytes: [UInt8], forKey key: String, policy: EntryPolicy = .database)
         throws(LarderClientError)
     {
         try store(bytes, forKey: Array(key.utf8), policy: policy, codec: nil)
@@ -82,8 +82,9 @@ extension BlockingLarderClient {
 // Keys as bytes, for larderctl: what a shell passes need not be UTF-8.
 extension BlockingLarderClient {
     package func store(
-        _ value: [UInt8], forKey key: [UInt8], policy: UpdatePolicy?, codec: Codec?
+        _ value: [UInt8], forKey key: [UInt8], policy: EntryPolicy, codec: Codec?
     ) throws(LarderClientError) {
+        let policy = try policy.checked("SET", key: key)
         try perform { .set(value, forKey: key, policy: policy, codec: codec, server: $0) }
     }
 

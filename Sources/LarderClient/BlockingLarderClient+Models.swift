@@ -5,13 +5,14 @@ extension BlockingLarderClient {
     /// which other programs can read.
     /// - Parameters:
     ///   - key: the entry's name; an entry of that name is replaced, with its deadline.
-    ///   - policy: how long this entry stays fresh; nil leaves it to the database's policy.
+    ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy.
     /// - Throws: `encode` when the codec cannot write the model.
-    public func set(_ value: some Encodable, forKey key: String, policy: UpdatePolicy? = nil)
+    public func set(_ value: some Encodable, forKey key: String, policy: EntryPolicy = .database)
         throws(LarderClientError)
     {
         let key = Array(key.utf8)
-        try store(try RemoteCoding.encode(value, codec, key: key), forKey: key, policy: policy, codec: codec.codec)
+        let (bytes, codec) = try RemoteCoding.encode(value, codec, key: key)
+        try store(bytes, forKey: key, policy: policy, codec: codec)
     }
 
     /// The model of a fresh entry; nil when there is none.

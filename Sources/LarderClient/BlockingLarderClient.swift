@@ -35,7 +35,7 @@ public final class BlockingLarderClient: Sendable {
     ///   `io` when the system refuses (no permission to use the socket).
     public init(
         socketPath: String? = nil, database: String? = nil, password: String? = nil, timeoutMilliseconds: Int = 5_000,
-        codec: ModelCodec = .json, trustedUsers: Set<UInt32> = []
+        codec: ModelCodec = .standard, trustedUsers: Set<UInt32> = []
     ) throws(LarderClientError) {
         let path = try LarderClient.checkedPath(socketPath, timeoutMilliseconds)
         self.codec = codec

@@ -17,11 +17,12 @@ final class ClientCore: @unchecked Sendable {
     private var stores: [String: DatabaseStore]
     private var subscriptions: SubscriptionHub?
     private var isClosed = false
+    private let gate = SubscriptionGate()
 
     init(socketPath: String, options: LarderClient.Options) {
         self.socketPath = socketPath
         self.options = options
-        own = DatabaseStore(socketPath, options.database, options)
+        own = DatabaseStore(socketPath, options.database, options, gate)
         stores = [Self.name(options.database): own]
     }
 
@@ -33,7 +34,7 @@ final class ClientCore: @unchecked Sendable {
         lock.withLock {
             let name = Self.name(database)
             if let store = stores[name] { return store }
-            let store = DatabaseStore(socketPath, database, options)
+            let store = DatabaseStore(socketPath, database, options, gate)
             if isClosed { store.close() }
             stores[name] = store
             return store
@@ -43,7 +44,7 @@ final class ClientCore: @unchecked Sendable {
     var hub: SubscriptionHub {
         lock.withLock {
             if let subscriptions { return subscriptions }
-            let hub = SubscriptionHub(socketPath, options)
+            let hub = SubscriptionHub(socketPath, options, gate)
             if isClosed { hub.close() }
             subscriptions = hub
             return hub
@@ -77,7 +78,7 @@ final class DatabaseStore: LinkEvents {
     /// Whether the server was seen to know MULTI.
     private let knowsTransactions = Atomic(false)
 
-    init(_ socketPath: String, _ database: String?, _ options: LarderClient.Options) {
+    init(_ socketPath: String, _ database: String?, _ options: LarderClient.Options, _ gate: SubscriptionGate) {
         self.database = database
         turnMilliseconds = options.timeoutMilliseconds == 0 ? 5_000 : options.timeoutMilliseconds
         near = options.nearCache.map { NearCache($0) }
@@ -85,7 +86,7 @@ final class DatabaseStore: LinkEvents {
             socketPath: socketPath, trust: PeerTrust(trustedUsers: options.trustedUsers), password: options.password,
             database: database,
             timeoutMilliseconds: options.timeoutMilliseconds,
-            patienceMilliseconds: options.reconnectPatienceMilliseconds)
+            patienceMilliseconds: options.reconnectPatienceMilliseconds, gate: gate)
         ownConnections = ConnectionPool(settings, max: options.ownConnectionsMax)
         links = (0..<options.connections).map { index in
             settings.tracks = options.nearCache != nil && index == 0

@@ -15,7 +15,7 @@ extension LarderClient {
         public let entries: Int64?
         /// Its size on disk, roughly.
         public let bytes: Int64
-        /// `open`, `closed` or `failed`.
+        /// `open`, `closed`, `failed` or `damaged`.
         public let state: String
 
         package init(reply: RESPValue) throws(LarderClientError) {

@@ -109,7 +109,7 @@ public final class LarderClient: Sendable {
     ///   - name: nil for the client's own database.
     ///   - codec: how models become bytes. The default is JSON.
     public func cache<Value: Codable & Sendable>(
-        _ name: String? = nil, of type: Value.Type = Value.self, codec: ModelCodec = .json
+        _ name: String? = nil, of type: Value.Type = Value.self, codec: ModelCodec = .standard
     ) -> RemoteCache<Value> {
         RemoteCache(core: core, store: core.store(name ?? core.options.database), codec: codec)
     }

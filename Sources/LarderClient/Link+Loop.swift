@@ -48,6 +48,7 @@ extension Link {
     func prepare(now: Int64) -> Interest {
         var resolved = Resolved()
         var wasLost = false
+        var isNewlyReady = false
         lock.lock()
         if let failure = sendFailure {
             // A server that turns a client away says why before it ends the connection: what came is read first.
@@ -63,6 +64,11 @@ extension Link {
             lose(WireFailure(.timeout), now, &resolved)
         }
         if case .resting(let until) = state, now >= until { state = .idle }
+        if case .held(let until) = state, now >= until {
+            isNewlyReady = true
+            handOverWaiting(&resolved)
+            _ = send()
+        }
         // Before looking who has waited for too long: one without patience gets an attempt of its own all the same.
         if case .idle = state, settings.staysConnected || !waiting.isEmpty { connect(now, &resolved) }
         if now >= nextCheck, expire(now, &resolved) {
@@ -70,6 +76,7 @@ extension Link {
         }
         let interest = interest(now, &resolved, &wasLost)
         lock.unlock()
+        if isNewlyReady, !wasLost { tellReady() }
         if wasLost { tellLost() }
         resolved.resume()
         return interest
@@ -80,6 +87,7 @@ extension Link {
         switch state {
         case .idle, .ready: break
         case .greeting: interest.due = min(interest.due, greetingEnd)
+        case .held(let until): interest.due = min(interest.due, until)
         case .resting(let until):
             if settings.staysConnected || !waiting.isEmpty { interest.due = min(interest.due, until) }
         case .closed:
@@ -100,6 +108,7 @@ extension Link {
         var failure: WireFailure?
         var told: [[RESPValue]] = []
         var isNewlyReady = false
+        var isHeld = false
         var wasLost = false
         if mayRead { failure = receive(socket) }
         let now = StreamSocket.monotonicMilliseconds()
@@ -127,13 +136,20 @@ extension Link {
                 isNewlyReady = false
                 wasLost = lose(fatal, now, &resolved)
             } else {
-                if isNewlyReady { handOverWaiting(&resolved) }
+                if isNewlyReady, settings.gate?.isClosed == true {
+                    isNewlyReady = false
+                    isHeld = true
+                    state = .held(until: now + SubscriptionGate.patienceMilliseconds)
+                } else if isNewlyReady {
+                    handOverWaiting(&resolved)
+                }
                 isFull = false
                 if send() { WireLoop.shared.wake() }
             }
         }
         lock.unlock()
         if isNewlyReady { tellReady() }
+        if isHeld { settings.gate?.hold(self) }
         if wasLost { tellLost() }
         resolved.resume()
         if receivedBytes > Self.keptBytesMax {
@@ -313,7 +329,11 @@ extension Link {
         let limit = Int64(settings.timeoutMilliseconds)
         var next = Int64.max
         var isSilent = false
-        let isConnecting = if case .greeting = state { true } else { false }
+        let isConnecting =
+            switch state {
+            case .greeting, .held: true
+            case .idle, .ready, .resting, .closed: false
+            }
         for exchange in pending.elements {
             if now >= exchange.deadline {
                 resolved.add(exchange, .failure(error(WireFailure(.timeout), exchange)))

@@ -38,6 +38,8 @@ struct LinkSettings: Sendable {
     var tracks = false
     /// Whether a lost connection is made again while nobody asks for it.
     var staysConnected = false
+    /// What a connection that was just made waits for; nil for nothing.
+    var gate: SubscriptionGate?
 }
 
 /// Thread-safe. The proof for `@unchecked Sendable`: `parser` belongs to the loop's thread; every other mutable property
@@ -48,6 +50,8 @@ final class Link: @unchecked Sendable {
         case idle
         /// Connected, the replies to the handshake are awaited.
         case greeting
+        /// Connected and greeted; what is to be sent waits for the ``LinkSettings/gate``, until that instant at the most.
+        case held(until: Int64)
         case ready
         /// No connection before that instant, in monotonic milliseconds.
         case resting(until: Int64)
@@ -163,6 +167,26 @@ final class Link: @unchecked Sendable {
     func open() {
         serveIfNeeded()
         WireLoop.shared.wake()
+    }
+
+    /// Ends the rest before the next attempt to connect.
+    func retryNow() {
+        let wasResting = lock.withLock {
+            guard case .resting = state else { return false }
+            state = .resting(until: 0)
+            return true
+        }
+        if wasResting { WireLoop.shared.wake() }
+    }
+
+    /// Ends the wait for the gate.
+    func release() {
+        let wasHeld = lock.withLock {
+            guard case .held = state else { return false }
+            state = .held(until: 0)
+            return true
+        }
+        if wasHeld { WireLoop.shared.wake() }
     }
 
     private func serveIfNeeded() {

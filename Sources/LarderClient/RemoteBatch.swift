@@ -5,7 +5,7 @@ import RESP
 /// One write of a batch.
 struct BatchChange: Sendable {
     enum Action: Sendable {
-        case set([UInt8], UpdatePolicy?, Codec)
+        case set([UInt8], EntryPolicy.Checked, Codec)
         case remove
     }
 
@@ -16,7 +16,7 @@ struct BatchChange: Sendable {
         switch action {
         case .set(let value, let policy, let codec):
             Request<Void>.set(
-                value, forKey: key, policy: policy, codec: codec == .raw ? nil : codec, server: server
+                value, forKey: key, policy: policy, codec: codec, server: server
             ).words
         case .remove: [Array("DEL".utf8), key]
         }
@@ -42,7 +42,7 @@ enum BatchPlan {
     private static func sets(_ changes: [BatchChange], _ server: Handshake.Server) -> Request<Void>? {
         guard case .set(_, let policy, let codec) = changes[0].action else { return nil }
         if changes.count == 1 { return .expectingOK(changes[0].words(for: server), key: changes[0].key) }
-        guard server.isLarder || policy?.intervalMilliseconds == nil else { return nil }
+        guard server.isLarder || policy.words(for: server).isEmpty else { return nil }
         var entries: [(key: [UInt8], value: [UInt8])] = []
         entries.reserveCapacity(changes.count)
         for change in changes {
@@ -79,7 +79,7 @@ public struct RemoteBatch<Value: Encodable & Sendable>: Sendable {
 
     /// An empty batch.
     /// - Parameter codec: how models become bytes. ``RemoteCache/makeBatch()`` takes the cache's.
-    public init(codec: ModelCodec = .json) { self.codec = codec }
+    public init(codec: ModelCodec = .standard) { self.codec = codec }
 
     /// How many changes were added.
     public var count: Int { changes.count }
@@ -87,18 +87,23 @@ public struct RemoteBatch<Value: Encodable & Sendable>: Sendable {
     public var isEmpty: Bool { changes.isEmpty }
 
     /// Adds the storing of a model under a key.
-    /// - Throws: `encode`, naming key and type, when the codec cannot write the model. The batch is unchanged then.
-    public mutating func set(_ value: Value, forKey key: some CacheKey, policy: UpdatePolicy? = nil)
+    /// - Throws: `encode`, naming key and type, when the codec cannot write the model; `invalidArgument` for a lifetime
+    ///   that is not possible. The batch is unchanged then.
+    public mutating func set(_ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database)
         throws(LarderClientError)
     {
         let bytes = key.keyBytes
-        let encoded = try RemoteCoding.encode(value, codec, key: bytes)
-        changes.append(BatchChange(key: bytes, action: .set(encoded, policy, codec.codec)))
+        let (encoded, codec) = try RemoteCoding.encode(value, codec, key: bytes)
+        changes.append(BatchChange(key: bytes, action: .set(encoded, try policy.checked("SET", key: bytes), codec)))
     }
 
     /// Adds the storing of bytes as they are under a key.
-    public mutating func setBytes(_ value: [UInt8], forKey key: some CacheKey, policy: UpdatePolicy? = nil) {
-        changes.append(BatchChange(key: key.keyBytes, action: .set(value, policy, .raw)))
+    /// - Throws: `invalidArgument` for a lifetime that is not possible. The batch is unchanged then.
+    public mutating func setBytes(_ value: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database)
+        throws(LarderClientError)
+    {
+        let bytes = key.keyBytes
+        changes.append(BatchChange(key: bytes, action: .set(value, try policy.checked("SET", key: bytes), .raw)))
     }
 
     /// Adds the removal of a key, whether or not there is such an entry.

@@ -4,18 +4,18 @@ extension RemoteCache {
     // MARK: Conditions
 
     /// Stores a model under a key that has no fresh entry. Of several that do so at once, one succeeds.
-    /// - Parameter policy: how long this entry stays fresh; nil leaves it to the database's policy.
+    /// - Parameter policy: how long this entry stays fresh. The default leaves it to the database's policy.
     /// - Returns: whether it was stored.
-    public func setIfAbsent(_ value: Value, forKey key: some CacheKey, policy: UpdatePolicy? = nil)
+    public func setIfAbsent(_ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database)
         async throws(LarderClientError) -> Bool
     {
         try await put(value, key.keyBytes, policy, if: wordList("NX"))
     }
 
     /// Stores a model in place of a fresh entry, whatever that holds.
-    /// - Parameter policy: how long this entry stays fresh; nil leaves it to the database's policy.
+    /// - Parameter policy: how long this entry stays fresh. The default leaves it to the database's policy.
     /// - Returns: whether there was one; otherwise nothing was stored.
-    public func setIfPresent(_ value: Value, forKey key: some CacheKey, policy: UpdatePolicy? = nil)
+    public func setIfPresent(_ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database)
         async throws(LarderClientError) -> Bool
     {
         try await put(value, key.keyBytes, policy, if: wordList("XX"))
@@ -25,14 +25,14 @@ extension RemoteCache {
     ///
     /// What is compared are the bytes that the cache's codec makes of `former`. That fits models whose encoding is always
     /// the same; a dictionary's is not. The server is larderd, or Redis from 8.4 on.
-    /// - Parameter policy: how long this entry stays fresh; nil leaves it to the database's policy.
+    /// - Parameter policy: how long this entry stays fresh. The default leaves it to the database's policy.
     /// - Returns: whether it was stored.
-    public func replace(_ former: Value, with value: Value, forKey key: some CacheKey, policy: UpdatePolicy? = nil)
+    public func replace(_ former: Value, with value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database)
         async throws(LarderClientError) -> Bool
     {
         let key = key.keyBytes
         return try await put(
-            value, key, policy, if: wordList("IFEQ") + [try RemoteCoding.encode(former, codec, key: key)])
+            value, key, policy, if: wordList("IFEQ") + [try RemoteCoding.encode(former, codec, key: key).bytes])
     }
 
     /// Removes a fresh entry that holds `value`, compared as by ``replace(_:with:forKey:policy:)``: what somebody else stored
@@ -41,20 +41,21 @@ extension RemoteCache {
     @discardableResult
     public func remove(_ key: some CacheKey, ifEqual value: Value) async throws(LarderClientError) -> Bool {
         let key = key.keyBytes
-        let encoded = try RemoteCoding.encode(value, codec, key: key)
+        let encoded = try RemoteCoding.encode(value, codec, key: key).bytes
         return try await changing([key]) { () async throws(LarderClientError) in
             try await store.perform(.remove(key, ifEqual: encoded))
         }
     }
 
-    private func put(_ value: Value, _ key: [UInt8], _ policy: UpdatePolicy?, if condition: [[UInt8]])
+    private func put(_ value: Value, _ key: [UInt8], _ policy: EntryPolicy, if condition: [[UInt8]])
         async throws(LarderClientError) -> Bool
     {
-        let encoded = try RemoteCoding.encode(value, codec, key: key)
+        let policy = try policy.checked("SET", key: key)
+        let (encoded, codec) = try RemoteCoding.encode(value, codec, key: key)
         let server = try await store.server()
         return try await changing([key]) { () async throws(LarderClientError) in
             try await store.perform(
-                .set(encoded, forKey: key, policy: policy, codec: codec.codec, server: server, if: condition))
+                .set(encoded, forKey: key, policy: policy, codec: codec, server: server, if: condition))
         }
     }
 

@@ -11,14 +11,14 @@ extension RemoteCache {
         var missing: [String] = []
         var seen: Set<String> = []
         for key in keys where seen.insert(key).inserted {
-            switch store.near.map({ find($0, key) }) ?? .unknown {
+            switch near.map({ find($0, key) }) ?? .unknown {
             case .value(let value): models[key] = value
             case .absent: break
             case .unknown: missing.append(key)
             }
         }
         guard !missing.isEmpty else { return models }
-        if let near = store.near, let tokens = near.begin(missing.map(\.keyBytes)) {
+        if let near, let tokens = near.begin(missing.map(\.keyBytes)) {
             return models.merging(try await valuesToKeep(missing, near, tokens)) { $1 }
         }
         let found = try await store.perform(.getAll(missing.map(\.keyBytes)))
@@ -70,7 +70,7 @@ extension RemoteCache {
     ///
     /// Takes a dictionary, or pairs in the manner of `["a": 1, "b": 2] as KeyValuePairs`. Of two values for one key the
     /// later one holds.
-    public func set<Key: CacheKey>(_ pairs: some Sequence<(key: Key, value: Value)>, policy: UpdatePolicy? = nil)
+    public func set<Key: CacheKey>(_ pairs: some Sequence<(key: Key, value: Value)>, policy: EntryPolicy = .database)
         async throws(LarderClientError)
     {
         var batch = makeBatch()

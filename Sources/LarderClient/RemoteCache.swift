@@ -16,7 +16,9 @@ import RESP
 /// - With ``LarderClient/Options/nearCache``, ``value(forKey:)`` and ``values(forKeys:)`` answer from this process where
 ///   they can, without a round trip and without decoding. Such an answer is never older than the last change that this
 ///   process was told of; a change that another process was acknowledged may not have been told yet, by the time that a
-///   message takes. What this client writes through a cache, it reads back.
+///   message takes. What this client writes through a cache, it reads back. It hands one decoded value out to all readers:
+///   models are `Sendable`, and of a value nobody sees that. Classes, collections of them, and models that are
+///   ``DecodedEachTime`` are not kept.
 /// - All calls throw ``LarderClientError``: `server` with the daemon's own words, `noDaemon`, `closed`, `timeout`,
 ///   `cancelled`, `io`, `protocolViolation`; and those that are named where they occur.
 /// - Each call costs one round trip unless it says otherwise.
@@ -27,12 +29,15 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     let store: DatabaseStore
     let codec: ModelCodec
     private let nearIdentity: NearIdentity
+    /// The near cache, if it may keep such models: it hands one decoded value out to several readers.
+    let near: NearCache?
 
     init(core: ClientCore, store: DatabaseStore, codec: ModelCodec) {
         self.core = core
         self.store = store
         self.codec = codec
         nearIdentity = NearIdentity(Value.self, codec)
+        near = DecodedSharing.isAllowed(Value.self) ? store.near : nil
     }
 
     /// The database's name; nil for the server's default, `0`.
@@ -46,7 +51,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     /// keeps.
     /// - Throws: `decode`, naming type and key, when something else is stored there.
     public func value(forKey key: some CacheKey) async throws(LarderClientError) -> Value? {
-        guard let near = store.near else {
+        guard let near else {
             let bytes = key.keyBytes
             return try await decoded(try await store.perform(.get(bytes)), bytes)
         }
@@ -116,25 +121,28 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     }
 
     /// Stores a model under a key, in place of what is there.
-    /// - Parameter policy: how long this entry stays fresh; nil, the default, leaves it to the database's policy.
-    /// - Throws: `encode`, naming key and type, when the codec cannot write the model.
-    public func set(_ value: Value, forKey key: some CacheKey, policy: UpdatePolicy? = nil)
+    /// - Parameter policy: how long this entry stays fresh. The default leaves it to the database's policy.
+    /// - Throws: `encode`, naming key and type, when the codec cannot write the model; `invalidArgument` for a lifetime that
+    ///   is not possible, before anything is sent.
+    public func set(_ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database)
         async throws(LarderClientError)
     {
         let bytes = key.keyBytes
-        try await put(try RemoteCoding.encode(value, codec, key: bytes), bytes, policy, codec.codec)
+        let (encoded, codec) = try RemoteCoding.encode(value, codec, key: bytes)
+        try await put(encoded, bytes, policy, codec)
     }
 
     /// Stores bytes as they are under a key, in place of what is there.
-    public func setBytes(_ value: [UInt8], forKey key: some CacheKey, policy: UpdatePolicy? = nil)
+    public func setBytes(_ value: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database)
         async throws(LarderClientError)
     {
         try await put(value, key.keyBytes, policy, nil)
     }
 
     private func put(
-        _ value: [UInt8], _ key: [UInt8], _ policy: UpdatePolicy?, _ codec: Codec?
+        _ value: [UInt8], _ key: [UInt8], _ policy: EntryPolicy, _ codec: Codec?
     ) async throws(LarderClientError) {
+        let policy = try policy.checked("SET", key: key)
         let server = try await store.server()
         try await changing([key]) { () async throws(LarderClientError) in
             try await store.perform(.set(value, forKey: key, policy: policy, codec: codec, server: server))

@@ -4,13 +4,14 @@ import RESP
 
 /// What a codec does in a process that does not see the headers of entries. The daemon tells how an entry was encoded
 /// only when it is asked (`META`), so that is guessed: a cache's own codec, save that binary property lists are known by
-/// their first bytes. Only when that fails is the daemon asked, and the value read as it says.
+/// their first bytes, and that bytes are stored as they are. Only when that fails is the daemon asked, and the value read as it says.
 enum RemoteCoding {
     static func encode(_ model: some Encodable, _ codec: ModelCodec, key: [UInt8]) throws(LarderClientError)
-        -> [UInt8]
+        -> (bytes: [UInt8], codec: Codec)
     {
         do {
-            return try codec.encode(model).bytes
+            let (payload, used) = try codec.encode(model)
+            return (payload.bytes, used)
         } catch {
             throw LarderClientError(
                 .encode,
@@ -25,7 +26,9 @@ enum RemoteCoding {
         _ type: Model.Type, from bytes: [UInt8], _ codec: ModelCodec, key: [UInt8],
         storedAs ask: () async throws(LarderClientError) -> Codec?
     ) async throws(LarderClientError) -> Model {
-        let guess = guess(bytes, codec)
+        guard let guess = guess(type, bytes, codec) else {
+            return try decode(type, from: bytes, codec, storedAs: try await ask() ?? .raw, key: key)
+        }
         do throws(LarderClientError) {
             return try decode(type, from: bytes, codec, storedAs: guess, key: key)
         } catch {
@@ -39,7 +42,9 @@ enum RemoteCoding {
         _ type: Model.Type, from bytes: [UInt8], _ codec: ModelCodec, key: [UInt8],
         storedAs ask: () throws(LarderClientError) -> Codec?
     ) throws(LarderClientError) -> Model {
-        let guess = guess(bytes, codec)
+        guard let guess = guess(type, bytes, codec) else {
+            return try decode(type, from: bytes, codec, storedAs: try ask() ?? .raw, key: key)
+        }
         do throws(LarderClientError) {
             return try decode(type, from: bytes, codec, storedAs: guess, key: key)
         } catch {
@@ -48,8 +53,16 @@ enum RemoteCoding {
         }
     }
 
-    private static func guess(_ bytes: [UInt8], _ codec: ModelCodec) -> Codec {
+    /// - Returns: nil where only the daemon can tell: bytes that look like what bytes become as JSON.
+    private static func guess(_ type: Any.Type, _ bytes: [UInt8], _ codec: ModelCodec) -> Codec? {
         if codec.codec == .custom { return .custom }
+        if RawBytes.isHeld(by: type) {
+            let (first, last) = (bytes.first, bytes.last)
+            let looksLikeJSON =
+                first == UInt8(ascii: "\"") && last == UInt8(ascii: "\"")
+                || first == UInt8(ascii: "[") && last == UInt8(ascii: "]") || bytes == Array("null".utf8)
+            return looksLikeJSON || bytes.starts(with: "bplist".utf8) ? nil : .raw
+        }
         return bytes.starts(with: "bplist".utf8) ? .propertyList : .json
     }
 

@@ -51,15 +51,17 @@ public final class RemoteTransaction<Value: Codable & Sendable>: @unchecked Send
     }
 
     /// Adds the storing of a model. Errors as for ``RemoteBatch/set(_:forKey:policy:)``.
-    public func set(_ value: Value, forKey key: some CacheKey, policy: UpdatePolicy? = nil)
+    public func set(_ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database)
         throws(LarderClientError)
     {
         try lock.withLock { () throws(LarderClientError) in try batch.set(value, forKey: key, policy: policy) }
     }
 
     /// Adds the storing of bytes.
-    public func setBytes(_ value: [UInt8], forKey key: some CacheKey, policy: UpdatePolicy? = nil) {
-        lock.withLock { batch.setBytes(value, forKey: key, policy: policy) }
+    public func setBytes(_ value: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database)
+        throws(LarderClientError)
+    {
+        try lock.withLock { () throws(LarderClientError) in try batch.setBytes(value, forKey: key, policy: policy) }
     }
 
     /// Adds the removal of a key.

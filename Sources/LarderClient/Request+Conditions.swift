@@ -6,7 +6,7 @@ extension Request where Result == Bool {
     /// Stores an entry if a condition holds.
     /// - Parameter condition: words that SET takes, such as NX, or IFEQ and a value.
     static func set(
-        _ value: [UInt8], forKey key: [UInt8], policy: UpdatePolicy?, codec: Codec?, server: Handshake.Server,
+        _ value: [UInt8], forKey key: [UInt8], policy: EntryPolicy.Checked, codec: Codec?, server: Handshake.Server,
         if condition: [[UInt8]]
     ) -> Request {
         let words = Request<Void>.set(value, forKey: key, policy: policy, codec: codec, server: server).words

@@ -50,25 +50,24 @@ extension Request where Result == Void {
     }
 
     /// Stores an entry.
+    /// - Parameter codec: nil, as ``Codec/raw``, for bytes of which nothing is said.
     /// - Parameter server: Redis takes neither `CODEC` nor `POLICY`; a policy is told to it as milliseconds.
     static func set(
-        _ value: [UInt8], forKey key: [UInt8], policy: UpdatePolicy?, codec: Codec?,
+        _ value: [UInt8], forKey key: [UInt8], policy: EntryPolicy.Checked, codec: Codec?,
         server: Handshake.Server = Handshake.Server()
     ) -> Request {
         var list = [Array("SET".utf8), key, value]
-        if server.isLarder {
-            if let policy { list += wordList("POLICY", policy.description) }
-            if let codec { list += wordList("CODEC", codec.description) }
-        } else if let interval = policy?.intervalMilliseconds {
-            list += wordList("PX", String(interval))
-        }
+        list += policy.words(for: server)
+        if server.isLarder, let codec, codec != .raw { list += wordList("CODEC", codec.description) }
         return expectingOK(list, key: key)
     }
 
     /// Stores entries that all have the same policy and codec, as one command of larderd.
-    static func setAll(_ entries: [(key: [UInt8], value: [UInt8])], policy: UpdatePolicy?, codec: Codec) -> Request {
+    static func setAll(_ entries: [(key: [UInt8], value: [UInt8])], policy: EntryPolicy.Checked, codec: Codec)
+        -> Request
+    {
         var list = wordList("MSETEX", String(entries.count)) + entries.flatMap { [$0.key, $0.value] }
-        if let policy { list += wordList("POLICY", policy.description) }
+        list += policy.words(for: Handshake.Server())
         list += wordList("CODEC", codec.description)
         return Request(list, expects: "1") { $0 == .integer(1) ? () : nil }
     }

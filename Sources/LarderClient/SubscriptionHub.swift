@@ -47,8 +47,10 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
     private var wasLost = false
     private var fences = 0
     private var isClosed = false
+    private let gate: SubscriptionGate
 
-    init(_ socketPath: String, _ options: LarderClient.Options) {
+    init(_ socketPath: String, _ options: LarderClient.Options, _ gate: SubscriptionGate) {
+        self.gate = gate
         settings = LinkSettings(
             socketPath: socketPath, trust: PeerTrust(trustedUsers: options.trustedUsers), password: options.password,
             database: nil,
@@ -124,7 +126,9 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
             link.post(request("UNSUBSCRIBE", left))
             return nil
         }
-        unused?.close()
+        guard let unused else { return }
+        unused.close()
+        gate.open()
     }
 
     func close() {
@@ -137,6 +141,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
             return (self.link, Array(listeners.values.joined()))
         }
         link?.close()
+        gate.open()
         for buffer in buffers { buffer.finish(nil) }
     }
 
@@ -173,11 +178,11 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
             return (exchange, Array(listeners.values.joined()))
         }
         guard let (exchange, buffers) = begun else { return }
-        Task { [weak self] in
-            // When the connection is lost again, the next one begins anew.
-            guard let replies = try? await link.outcome(of: exchange),
-                let text = replies.lazy.compactMap(\.errorMessage).first
-            else { return }
+        Task { [weak self, gate] in
+            // When the connection is lost again, the next one begins anew, and calls wait for that.
+            guard let replies = try? await link.outcome(of: exchange) else { return }
+            gate.open()
+            guard let text = replies.lazy.compactMap(\.errorMessage).first else { return }
             for buffer in buffers {
                 self?.remove(buffer)
                 buffer.finish(.server(text, operation: "SUBSCRIBE"))
@@ -191,6 +196,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
             wasLost = true
             return Array(listeners.values.joined())
         }
+        if !buffers.isEmpty { gate.close(for: link) }
         for buffer in buffers { buffer.noteGap() }
     }
 

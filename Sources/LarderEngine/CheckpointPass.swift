@@ -5,6 +5,7 @@ import LevelDB
 /// Confined to the thread that writes the checkpoint.
 final class CheckpointPass: CheckpointWork {
     let store: EpochStore
+    var openStore: EpochStore? { store }
     let database: Database
     private let sequence: UInt64
     private let indexing: ExpiryIndex.Rules
@@ -18,6 +19,9 @@ final class CheckpointPass: CheckpointWork {
     /// The newest state of an entry that was left to the next checkpoint; 0 when there is none.
     private(set) var newest: UInt64 = 0
     private var run: SortedRun
+    /// The keys of the long records.
+    private var longKeys: [Key] = []
+    private var hasWrittenLong = false
 
     /// LevelDB's batches, in bytes: each is one record of its log, synced.
     private static let batchBytes = 1 << 20
@@ -81,8 +85,10 @@ final class CheckpointPass: CheckpointWork {
             expired.bytes += entry.key.count + record.count - header.byteCount
             _ = entry.reserve(0)
             database.context.statistics.expiredSwept.add()
+            if !entry.head.pointee.isFoundExpired { database.context.statistics.expired.add() }
             return run.add(removal: entry)
         }
+        if record.count >= EpochStore.settledBytesMin { longKeys.append(Key(entry.key)) }
         run.add(entry, record, index: indexing.slot(header))
     }
 
@@ -101,8 +107,14 @@ final class CheckpointPass: CheckpointWork {
                 if let pinned = run.put(next, into: batch) { unpin(pinned) }
                 next += 1
             }
+            // LevelDB has a copy of what it was given, and makes two more when it puts that into a table.
+            if batch.byteCount >= EpochStore.settledBytesMin {
+                if hasWrittenLong { store.settleMemory() }
+                hasWrittenLong = true
+            }
             try store.write(batch, sync: true)
         }
+        store.noteRemovals(run.removalCount)
         run.removeAll(keepingCapacity: true)
     }
 
@@ -118,10 +130,13 @@ final class CheckpointPass: CheckpointWork {
     func finish() {
         database.forEachSlice { shard in
             shard.lock.withLock {
-                defer { shard.makeRoomAfterCheckpoint() }
+                defer { shard.makeRoomNow() }
                 return shard.table.finishWritten(upTo: sequence, most: Database.sliceCount, keeps: shard.keeps)
             }
         }
+        // Now that memory has let go of them.
+        for key in longKeys { store.settle(key) }
+        longKeys = []
     }
 }
 
@@ -171,6 +186,8 @@ private struct SortedRun {
     }
 
     var count: Int { items.count }
+    /// How many removals there are of what LevelDB may have.
+    private(set) var removalCount = 0
     var byteCount: Int { bytes.count + items.count * Self.itemBytes }
 
     mutating func add(_ entry: EntryPointer, _ record: UnsafeRawBufferPointer, index: UInt64) {
@@ -180,6 +197,7 @@ private struct SortedRun {
     }
 
     mutating func add(removal entry: EntryPointer) {
+        if !entry.head.pointee.isAbsentBelow { removalCount += 1 }
         add(entry, UnsafeRawBufferPointer(start: nil, count: 0), 0)
         entry.head.pointee.indexed = 0
     }
@@ -259,5 +277,6 @@ private struct SortedRun {
     mutating func removeAll(keepingCapacity: Bool) {
         bytes.removeAll(keepingCapacity: keepingCapacity)
         items.removeAll(keepingCapacity: keepingCapacity)
+        removalCount = 0
     }
 }

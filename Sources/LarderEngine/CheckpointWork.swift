@@ -3,7 +3,8 @@ import LevelDB
 /// One database's part of what makes segments of the journal superfluous: a ``CheckpointPass`` or a ``RewritePass``.
 protocol CheckpointWork: AnyObject {
     var database: Database { get }
-    var store: EpochStore { get }
+    /// The LevelDB that the entries belong to; nil where it is not open.
+    var openStore: EpochStore? { get }
     /// The newest commit unit that younger segments have instead of those that are to go; 0 when there is none.
     var newest: UInt64 { get }
 
@@ -14,11 +15,13 @@ protocol CheckpointWork: AnyObject {
 extension CheckpointWork {
     /// Notes how much of the journal has to be there: before older segments go, and after the younger ones are synced.
     func noteNewest() throws(LarderError) {
-        guard newest > 0, store.ending == .none else { return }
+        // One that takes no writes needs what it needed before.
+        guard newest > 0, let store = openStore, store.ending == .none, !store.isSuspended, store.isMade else { return }
         do throws(LarderError) {
             try store.note(journalNeeded: newest)
         } catch {
             // Purged or deleted meanwhile: nothing is needed any more.
+            database.pipeline.drain()
             guard store.ending == .none else { return }
             throw error
         }
@@ -68,10 +71,12 @@ extension Database {
 }
 
 extension EpochStore {
-    /// Notes up to where the journal has to be there for LevelDB to be a consistent state.
-    func note(journalNeeded sequence: UInt64) throws(LarderError) {
+    /// Notes up to where the journal has to be there for LevelDB to be a consistent state; 0 where it needs nothing of it.
+    func note(journalNeeded sequence: UInt64, sync: Bool = true) throws(LarderError) {
+        if isFrozen { return noteWhileFrozen(journalNeeded: sequence) }
         let batch = LevelDB.WriteBatch()
         batch.put(Database.Metadata.journalKey, Database.Metadata.journalValue(sequence))
-        try write(batch, sync: true)
+        try write(batch, sync: sync)
+        journalNeeded.store(sequence, ordering: .relaxed)
     }
 }

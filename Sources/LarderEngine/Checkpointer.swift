@@ -106,10 +106,17 @@ final class Checkpointer: @unchecked Sendable {
         try turn.withLock { () throws(LarderError) in try checkpointInTurn() }
     }
 
+    /// Runs `body` while no checkpoint is under way.
+    func withTurn<Result>(_ body: () throws(LarderError) -> Result) throws(LarderError) -> Result {
+        try turn.withLock(body)
+    }
+
+    /// Runs `body`, which does not fail, while no checkpoint is under way.
+    func holdingTurn(_ body: () -> Void) { turn.withLock(body) }
+
     /// Called with `turn` held.
     private func checkpointInTurn() throws(LarderError) {
         lastBegan = context.time.monotonic()
-        if isAnyBusy { return keeper.wantCheckpoint() }
         guard try checkUnopened() else { return keeper.wantCheckpoint() }
         guard let cut = keeper.cut(isRewrite: false) else { return }
         do throws(LarderError) {
@@ -120,22 +127,52 @@ final class Checkpointer: @unchecked Sendable {
             context.report(.debug, "before a checkpoint: \(error)")
         }
         metBusy = false
-        var passes: [CheckpointPass] = []
+        var passes: [any CheckpointWork] = []
         var failure: LarderError?
         for database in table.all {
             do throws(LarderError) {
-                if let pass = try pass(database, upTo: cut.sequence) { passes.append(pass) }
+                if let pass = try anyPass(database, upTo: cut.sequence) { passes.append(pass) }
             } catch {
-                failure = error
+                if let pass = rewrite(database, cut, because: error) { passes.append(pass) } else { failure = error }
             }
         }
-        if try end(cut, passes, failure) { context.statistics.checkpoints.add() }
+        let end = try end(cut, passes, failure) { () throws(LarderError) in try noteComplete(passes, cut) }
+        if end { context.statistics.checkpoints.add() }
+        // Nothing that this can do makes room.
+        if keeper.isFull, let frozen = table.all.first(where: \.isBeingSalvaged) {
+            throw LarderError(
+                .writesSuspended, "the database is being salvaged, and keeps what was written meanwhile in memory",
+                operation: "checkpoint", database: frozen.name)
+        }
+    }
+
+    /// A pass into LevelDB, or into the journal where LevelDB takes nothing because it is being salvaged.
+    private func anyPass(_ database: Database, upTo sequence: UInt64) throws(LarderError) -> (any CheckpointWork)? {
+        guard database.isBeingSalvaged else { return try pass(database, upTo: sequence) }
+        guard database.needsJournal else { return nil }
+        let pass = RewritePass(database, upTo: sequence)
+        pass.write()
+        return pass
+    }
+
+    /// Where one database's LevelDB takes nothing for now, the journal goes on keeping what it has of it, and the segments
+    /// need not stay for it: nobody else notices. Called with `turn` held.
+    /// - Returns: nil where the disk has no room for that.
+    private func rewrite(_ database: Database, _ cut: JournalKeeper.Cut, because error: LarderError) -> RewritePass? {
+        let bytes = database.journalBytesOfDirty + database.withAllShards { database.unresolved.byteCount }
+        guard (try? FileSystem.probe(directory: context.directory + "/JOURNAL", bytes: bytes + (1 << 20))) != nil else {
+            return nil
+        }
+        context.report(.debug, "the journal keeps what it has of database '\(database.name)': \(error)")
+        let pass = RewritePass(database, upTo: cut.sequence)
+        pass.write()
+        return pass
     }
 
     /// Whether a rewrite of the journal is worth more than a checkpoint: half of it is left afterwards, at the most. Called
     /// with `turn` held.
     private var isRewriteDue: Bool {
-        guard !keeper.isWanted, !context.memory.isCheckpointDue, !isOld, !isAnyBusy else { return false }
+        guard !keeper.isWanted, !context.memory.isCheckpointDue, !isOld else { return false }
         let dirty = table.all.filter { $0.dirtyCount > 0 }
         let bytes = dirty.reduce(0) { $0 + $1.journalBytesOfDirty }
         return bytes > 0 && bytes <= keeper.byteCount / 2 && dirty.allSatisfy { $0.isReady(forWriting: true) }
@@ -149,25 +186,26 @@ final class Checkpointer: @unchecked Sendable {
     /// Called with `turn` held.
     private func rewriteInTurn() throws(LarderError) {
         guard try checkUnopened(), let cut = keeper.cut(isRewrite: true) else { return }
+        // A power cut must not leave a hole before what is appended now: nothing behind one is used, and the segments in
+        // which it stood as well are about to go.
+        try keeper.sync()
         metBusy = false
         var passes: [RewritePass] = []
         // Whatever is dirty: after the cut, so that nothing in the segments before it is left out.
-        for database in table.all where database.dirtyCount > 0 {
-            guard let pass = RewritePass(database, upTo: cut.sequence) else {
-                metBusy = true
-                continue
-            }
+        for database in table.all where database.needsJournal {
+            let pass = RewritePass(database, upTo: cut.sequence)
             pass.write()
             passes.append(pass)
         }
-        if try end(cut, passes, nil) { context.statistics.journalRewrites.add() }
+        if try end(cut, passes, nil, before: {}) { context.statistics.journalRewrites.add() }
     }
 
     /// Lets segments of the journal go, once what is still of use in them is elsewhere.
     /// - Returns: false when they have to stay for now.
-    private func end(_ cut: JournalKeeper.Cut, _ passes: [some CheckpointWork], _ failure: LarderError?)
-        throws(LarderError) -> Bool
-    {
+    private func end(
+        _ cut: JournalKeeper.Cut, _ passes: [any CheckpointWork], _ failure: LarderError?,
+        before: () throws(LarderError) -> Void
+    ) throws(LarderError) -> Bool {
         var hasEnded = false
         do throws(LarderError) {
             if let failure { throw failure }
@@ -179,7 +217,10 @@ final class Checkpointer: @unchecked Sendable {
                 try keeper.sync(behind: cut)
                 for pass in passes { try pass.noteNewest() }
             }
-            if !metBusy, !isAnyBusy { hasEnded = try keeper.finish(cut) }
+            try before()
+            for case let store? in passes.map(\.openStore) { try syncNames(store) }
+            try noteSynced()
+            if !metBusy { hasEnded = try keeper.finish(cut) }
         } catch {
             for pass in passes { pass.abandon() }
             throw error
@@ -191,6 +232,59 @@ final class Checkpointer: @unchecked Sendable {
         }
         for pass in passes { pass.finish() }
         return true
+    }
+
+    /// Notes of each LevelDB that has everything up to the cut that it needs nothing of the journal. The segments that say
+    /// how far that went are about to go, and a power cut may take the header of the next one. Synced by ``noteSynced()``.
+    private func noteComplete(_ passes: [any CheckpointWork], _ cut: JournalKeeper.Cut) throws(LarderError) {
+        guard !metBusy, keeper.isCurrent(cut) else { return }
+        for database in table.all where !passes.contains(where: { $0.database === database && $0.newest > 0 }) {
+            guard let store = database.durableState.store, store.journalNeeded.load(ordering: .relaxed) != 0,
+                store.isMade, !store.isFrozen, !store.isSuspended
+            else { continue }
+            do throws(LarderError) {
+                try store.note(journalNeeded: 0, sync: false)
+            } catch {
+                // Purged or deleted meanwhile: nothing is needed any more.
+                guard store.ending == .none else { continue }
+                throw error
+            }
+        }
+    }
+
+    /// Notes how much of each LevelDB is synced: with the segments goes what could take its place.
+    private func noteSynced() throws(LarderError) {
+        for database in table.all {
+            // One that takes no writes got nothing that the journal does not keep.
+            guard let store = database.durableState.store, !store.isSuspended else { continue }
+            do throws(LarderError) {
+                try store.noteSynced()
+            } catch {
+                // Purged or deleted meanwhile: nobody needs it any more.
+                guard isCurrent(store) else { continue }
+                throw error
+            }
+        }
+    }
+
+    /// Has the disk know the names of LevelDB's files too: LevelDB syncs what it writes to a new log, and never the name of
+    /// that. Before segments go, and before entries count as clean.
+    private func syncNames(_ store: EpochStore) throws(LarderError) {
+        guard store.ending == .none, store.isMade, !store.isSuspended else { return }
+        do throws(LarderError) {
+            try keeper.syncDirectory(store.path)
+        } catch {
+            // Purged or deleted meanwhile: nothing is needed any more.
+            guard isCurrent(store) else { return }
+            throw error
+        }
+    }
+
+    /// Whether a store is in use still that could not be written or looked at. A deletion moves the files before anybody is told
+    /// of it: one that is under way is waited for.
+    private func isCurrent(_ store: EpochStore) -> Bool {
+        pipeline.drain()
+        return store.ending == .none
     }
 
     /// Opens the databases that nobody has used since a start with a journal, once: with its segments goes the knowledge of
@@ -214,14 +308,6 @@ final class Checkpointer: @unchecked Sendable {
         return true
     }
 
-    /// Whether the files of a database are about to go: its entries are not in memory any more, and the journal has to stay
-    /// until the files are gone, for the case that they stay.
-    private var isAnyBusy: Bool { table.all.contains { $0.isLosingFiles.load(ordering: .acquiring) } }
-
-    /// Gives a database back what the journal has of it, after its files were to be removed and are still there. Called with
-    /// all its shard locks held.
-    func restore(_ database: Database) { keeper.takeBack([database]) }
-
     /// Opens the databases that the journal has entries of, or might have had, and nobody has used. Before the larder is
     /// closed, when they cannot be opened any more.
     func openWhatIsDirty() {
@@ -230,7 +316,7 @@ final class Checkpointer: @unchecked Sendable {
         } catch {
             context.report(.warning, "the journal stays: \(error)")
         }
-        for database in table.all where database.dirtyCount > 0 && !database.isReady(forWriting: true) {
+        for database in table.all where database.needsJournal && !database.isReady(forWriting: true) {
             do throws(LarderError) {
                 _ = try database.prepareUnlessBusy()
             } catch {
@@ -245,22 +331,36 @@ final class Checkpointer: @unchecked Sendable {
     func flush(_ database: Database) throws(LarderError) -> PurgeReport {
         if !database.isReady(forWriting: true) { try database.prepare(forWriting: false) }
         pipeline.drain()
-        // What LevelDB gets must not be ahead of a journal that a failing machine has lost the end of.
+        // What LevelDB gets must not be ahead of a journal that a failing machine has lost the end of: first what is to be
+        // written, then the sync, which says nothing of what is appended after it began. What is decided may end with a
+        // change of a whole database, which the journal does not have.
+        let sequence = min(pipeline.lastDecided, keeper.lastAppended)
         try keeper.sync()
         while true {
-            if let report = try flushInTurn(database) { return report }
+            if let report = try flushInTurn(database, upTo: sequence) { return report }
             // Waits for who is opening, purging or deleting it.
             try database.prepare(forWriting: false)
         }
     }
 
     /// - Returns: nil when another thread is about to do something with the files.
-    private func flushInTurn(_ database: Database) throws(LarderError) -> PurgeReport? {
+    private func flushInTurn(_ database: Database, upTo sequence: UInt64) throws(LarderError) -> PurgeReport? {
         try turn.withLock { () throws(LarderError) -> PurgeReport? in
             metBusy = false
-            // What is decided may end with a change of a whole database, which the journal does not have.
-            let sequence = min(pipeline.lastDecided, keeper.lastAppended)
+            if let store = database.durableState.store, store.isFrozen {
+                throw store.knownDamage
+                    ?? LarderError(.damaged, "it is being salvaged", operation: "checkpoint", database: database.name)
+            }
             guard let pass = try pass(database, upTo: sequence) else { return metBusy ? nil : PurgeReport() }
+            do throws(LarderError) {
+                try syncNames(pass.store)
+                // What is clean need not be in the journal nor in memory: it must be where nobody takes it for torn.
+                try pass.store.noteSynced()
+            } catch {
+                pass.abandon()
+                guard isCurrent(pass.store) else { return PurgeReport() }
+                throw error
+            }
             pass.finish()
             return pass.expired
         }
@@ -271,15 +371,15 @@ final class Checkpointer: @unchecked Sendable {
 
     /// - Returns: nil when there is nothing to write.
     private func pass(_ database: Database, upTo sequence: UInt64) throws(LarderError) -> CheckpointPass? {
-        guard database.dirtyCount > 0 else { return nil }
+        guard database.needsJournal else { return nil }
         // What the journal had for a database that was not opened since.
         if !database.isReady(forWriting: true), try !database.prepareUnlessBusy() {
             metBusy = true
             return nil
         }
         guard let pass = CheckpointPass(database, upTo: sequence) else {
-            // Purged or deleted meanwhile, or else the journal must stay.
-            guard database.dirtyCount > 0 else { return nil }
+            // Purged or deleted meanwhile, or else the journal has to keep it.
+            guard database.needsJournal else { return nil }
             throw LarderError(.io, "its files are not open", operation: "checkpoint", database: database.name)
         }
         do throws(LarderError) {
@@ -287,7 +387,7 @@ final class Checkpointer: @unchecked Sendable {
         } catch {
             pass.abandon()
             // A database that was purged or deleted meanwhile has nothing to write any more.
-            guard pass.store.ending == .none else { return nil }
+            guard isCurrent(pass.store) else { return nil }
             throw error
         }
         return pass

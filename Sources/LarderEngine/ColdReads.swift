@@ -22,6 +22,15 @@ struct ColdReads {
         case header(RecordHeader, byteCount: Int)
         /// There is a record whose header this version cannot read.
         case unreadable(LarderError)
+
+        /// nil where there is none, or none that can be read.
+        fileprivate var header: RecordHeader? {
+            switch self {
+            case .record(let record): record?.header
+            case .header(let header, _): header
+            case .unreadable: nil
+            }
+        }
     }
 
     fileprivate var store: EpochStore?
@@ -43,7 +52,7 @@ struct ColdReads {
 extension Database {
     /// So often a command's keys are read without the locks. Then they are so hot that what changed meanwhile is read
     /// under the locks.
-    private static let coldAttempts = 2
+    static let coldAttempts = 2
 
     /// Reads what is not known in memory and not read yet. Called without any lock.
     func readCold(_ keys: [Key], _ loading: Loading, _ cold: inout ColdReads, attempt: Int) throws(LarderError) {
@@ -108,7 +117,7 @@ extension Database {
     /// out of date.
     /// - Parameter ticket: raised to what the answer has to wait for.
     func gather(
-        _ keys: [Key], _ loading: Loading, _ cold: inout ColdReads, attempt: Int, ticket: inout UInt64
+        _ keys: [Key], _ loading: Loading, _ cold: inout ColdReads, attempt: Int, now: Int64, ticket: inout UInt64
     ) throws(LarderError) -> [ColdReads.Value]? {
         var store: EpochStore?
         switch applied.presence {
@@ -127,7 +136,11 @@ extension Database {
             let shard = shard(shardIndex(key))
             if let entry = shard.find(key) {
                 ticket = max(ticket, undecided(entry))
-                result.append(try self.value(entry, loading, key))
+                let value = try self.value(entry, loading, key)
+                if let header = value.header, applied.rules.freshness(header, now: now) == .expired {
+                    shard.foundExpired(entry)
+                }
+                result.append(value)
             } else if let value = cold.slots[position].value, isCurrent,
                 cold.slots[position].mark == shard.mark(key)
             {

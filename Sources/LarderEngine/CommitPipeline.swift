@@ -57,8 +57,20 @@ package final class CommitPipeline: @unchecked Sendable {
 
     /// Goes on behind what the journal has. Before anything is queued.
     func begin(behind sequence: UInt64) {
-        lock.withLock { lastSequence = sequence }
+        lock.withLock { lastSequence = max(lastSequence, sequence) }
         decided.store(sequence, ordering: .releasing)
+    }
+
+    /// Goes on behind a sequence that this process did not know of. May block.
+    func goOn(behind sequence: UInt64) {
+        context.sequences.goOn(behind: sequence)
+        // As a unit that does nothing, so that whoever waits for all that is applied has something that is decided.
+        lock.withLock {
+            guard sequence > lastSequence, sequence < Sequences.end - Sequences.unitsStep else { return }
+            lastSequence = sequence
+            queue.add(control: .control(sequence: sequence, perform: {}, committed: { _ in }))
+            if !isLed { wakeThread() }
+        }
     }
 
     // MARK: Queueing

@@ -64,7 +64,7 @@ extension EpochStore {
     /// Merges one part of the keys.
     /// - Returns: whether there are more parts; false when the store is no longer current.
     func compact(part: Int) throws(LarderError) -> Bool {
-        guard ending == .none else { return false }
+        guard ending == .none, isMade else { return false }
         do throws(LarderError) {
             try access("compact") { (database) throws(LevelDBError) in
                 let (from, to) = Self.parts[part]
@@ -75,6 +75,26 @@ extension EpochStore {
             guard ending != .none else { throw error }
         }
         return part + 1 < Self.parts.count
+    }
+
+    /// From how many bytes on a record is put into a table, and merged with its former versions, before anything else takes
+    /// memory of its size: 16 MiB. LevelDB holds several copies of what it merges, of as many tables as it merges at once.
+    static let settledBytesMin = 16 << 20
+
+    /// Waits until LevelDB has what is in its memory in a table, and for the merging under way. What fails is found by the
+    /// next write.
+    func settleMemory() {
+        // LevelDB empties its memory before it looks for tables to merge, and there are none behind all keys.
+        let end: [UInt8] = [0xFF, 0xFF]
+        try? access("compact") { (database) throws(LevelDBError) in try database.compact(from: end, to: end) }
+    }
+
+    /// As ``settleMemory()``, and has LevelDB merge the versions of one key, two tables at a time. What fails is found by the
+    /// next write.
+    func settle(_ key: Key) {
+        try? access("compact") { (database) throws(LevelDBError) in
+            try database.compact(from: key.stored, to: key.stored)
+        }
     }
 
     /// The kinds of keys, the entries by the first byte of their keys.

@@ -1,61 +1,218 @@
+import LevelDB
 import Threading
 
-/// The databases that were damaged and moved aside, below `DAMAGED/` in the larder.
+/// What was damaged and is kept as evidence, below `DAMAGED/` in the larder: directories named by a number, which only rises,
+/// and the database.
 enum DamagedFiles {
     static let directoryName = "DAMAGED"
+    /// What is not settled yet. Removed when the larder is opened next.
+    static let unsettledPrefix = ".making-"
 
     /// Makes a directory for what is set aside under a name.
     static func place(for name: String, context: EngineContext) throws(LarderError) -> String {
-        let parent = context.directory + "/" + directoryName
-        let place = parent + "/\(context.nextEpoch(after: 0))-\(name)"
+        let place = nextPlace(name, context)
         do throws(FileError) {
             try FileSystem.makeDirectories(place)
-            try FileSystem.syncDirectory(parent)
+            try FileSystem.syncDirectory(FileSystem.parent(place))
         } catch {
             throw LarderError(.io, error.description, operation: "set aside", underlying: error)
         }
         return place
     }
 
-    /// Moves a database's directory aside and removes the oldest ones beyond the cap.
-    /// - Returns: where it is now.
-    static func setAside(_ directory: String, name: String, context: EngineContext) throws(LarderError) -> String {
-        let parent = context.directory + "/" + directoryName
-        let place = parent + "/\(context.nextEpoch(after: 0))-\(name)"
+    /// Where a database goes that is set aside now.
+    static func place(of name: String, context: EngineContext) throws(LarderError) -> String {
+        let place = nextPlace(name, context)
+        let parent = FileSystem.parent(place)
         do throws(FileError) {
             try FileSystem.makeDirectory(parent)
-            try FileSystem.rename(directory, to: place)
-            try FileSystem.syncDirectory(parent)
-            try FileSystem.syncDirectory(context.directory)
         } catch {
             throw LarderError(.io, error.description, operation: "set aside", database: name, underlying: error)
         }
-        enforceCap(parent, context)
         return place
     }
 
-    /// Names begin with the time in milliseconds, so the oldest sort first.
-    private static func enforceCap(_ parent: String, _ context: EngineContext) {
-        let names = (try? FileSystem.list(parent)) ?? []
-        var sizes = names.map { ($0, FileSystem.size(parent + "/" + $0)) }
-        var total = sizes.reduce(0) { $0 + $1.1 }
-        while total > context.options.damagedBytesMax, let (oldest, size) = sizes.first {
-            sizes.removeFirst()
-            total -= size
-            context.report(.warning, "removing \(parent)/\(oldest) (\(size) bytes): more damaged files than are kept")
-            try? FileSystem.removeTree(parent + "/" + oldest)
+    /// Moves a database's directory aside.
+    static func move(_ directory: String, to place: String, name: String, context: EngineContext) throws(LarderError) {
+        do throws(FileError) {
+            try FileSystem.rename(directory, to: place)
+        } catch {
+            throw LarderError(.io, error.description, operation: "set aside", database: name, underlying: error)
+        }
+        do throws(FileError) {
+            try FileSystem.syncDirectory(FileSystem.parent(place))
+            try FileSystem.syncDirectory(context.directory)
+        } catch {
+            context.report(.error, "\(error); a failure of the machine now may bring damaged database '\(name)' back")
+        }
+    }
+
+    /// Links the files of a damaged epoch to where they are kept, and its database's POINTER, so that they stay as they are
+    /// whatever becomes of the epoch. It counts once it is settled.
+    /// - Returns: evidence without links where the file system has none.
+    static func keep(
+        _ epoch: String, pointer: String, _ name: String, _ context: EngineContext
+    ) throws(LarderError) -> Evidence {
+        let place = nextPlace(name, context)
+        let parent = FileSystem.parent(place)
+        let last = { (path: String) in path.split(separator: "/").last.map(String.init) ?? path }
+        let unsettled = parent + "/" + unsettledPrefix + last(place)
+        var evidence = Evidence(place: place, unsettled: unsettled, epochName: last(epoch), linked: nil)
+        let linked = unsettled + "/" + last(epoch)
+        do {
+            try FileSystem.makeDirectory(parent)
+            try FileSystem.makeDirectory(unsettled)
+            // POINTER may be what is missing.
+            do throws(FileError) { try FileSystem.link(pointer, to: unsettled + "/" + last(pointer)) } catch {
+                guard error.number == ENOENT || error.isNoLink else { throw error }
+            }
+            try FileSystem.makeDirectory(linked)
+            if FileSystem.exists(epoch), try !link(epoch, to: linked) { return evidence }
+            try FileSystem.syncDirectory(linked)
+            evidence.linked = linked
+            return evidence
+        } catch {
+            evidence.discard(context)
+            throw LarderError(
+                .io, "the damaged files cannot be kept: \(error)", operation: "salvage", database: name,
+                underlying: error)
+        }
+    }
+
+    /// Links all files, so that those that the manifest names are among them although LevelDB may be merging tables. The
+    /// manifest itself, to which LevelDB appends, is copied.
+    /// - Returns: false where links are not possible.
+    private static func link(_ epoch: String, to linked: String) throws -> Bool {
+        while true {
+            let manifests = try manifests(epoch)
+            for (name, bytes) in manifests { try FileSystem.writeFile(linked + "/" + name, bytes) }
+            for name in try FileSystem.list(epoch) where name != "LOCK" && !name.hasPrefix("MANIFEST-") {
+                do throws(FileError) {
+                    try? FileSystem.removeFile(linked + "/" + name)
+                    try FileSystem.link(epoch + "/" + name, to: linked + "/" + name)
+                } catch {
+                    if error.isNoLink { return false }
+                    // Merged into others meanwhile: the manifest says so.
+                    guard error.number == ENOENT else { throw error }
+                }
+            }
+            // What goes, goes after the manifest has said so.
+            if try self.manifests(epoch) == manifests { return true }
+        }
+    }
+
+    private static func manifests(_ epoch: String) throws -> [String: [UInt8]] {
+        var result: [String: [UInt8]] = [:]
+        for name in try FileSystem.list(epoch) where name.hasPrefix("MANIFEST-") {
+            result[name] = try FileSystem.read(epoch + "/" + name, bytesMax: 1 << 30)
+        }
+        return result
+    }
+
+    /// Writes down beside the files what was found.
+    static func describe(_ text: String, in place: String, _ context: EngineContext) {
+        do throws(FileError) {
+            try FileSystem.writeFile(place + "/REPORT", Array((text + "\n").utf8))
+        } catch {
+            context.report(.warning, "\(error)")
+        }
+    }
+
+    /// Removes what a crash left unsettled.
+    static func clear(_ context: EngineContext) {
+        let parent = context.directory + "/" + directoryName
+        for name in (try? FileSystem.list(parent)) ?? [] where name.hasPrefix(unsettledPrefix) {
+            context.graveyard.remove(parent + "/" + name)
+        }
+    }
+
+    /// Numbers rise over restarts too, whatever the clock says.
+    private static func nextPlace(_ name: String, _ context: EngineContext) -> String {
+        let parent = context.directory + "/" + directoryName
+        let numbers = ((try? FileSystem.list(parent)) ?? []).compactMap(number)
+        return parent + "/\(context.nextEpoch(after: numbers.max() ?? 0))-\(name)"
+    }
+
+    private static func number(_ name: String) -> UInt64? { name.split(separator: "-").first.flatMap { UInt64($0) } }
+
+    /// Removes the oldest beyond the cap, but never the newest. What bears no number is not ours.
+    static func enforceCap(_ context: EngineContext) {
+        let parent = context.directory + "/" + directoryName
+        let kept = ((try? FileSystem.list(parent)) ?? []).compactMap { name in number(name).map { ($0, name) } }
+            .sorted { $0.0 < $1.0 }.map { (path: parent + "/" + $0.1, bytes: FileSystem.size(parent + "/" + $0.1)) }
+        var total = kept.reduce(0) { $0 + $1.bytes }
+        for (path, bytes) in kept.dropLast() where total > context.options.damagedBytesMax {
+            do throws(FileError) {
+                try FileSystem.removeTree(path)
+                total -= bytes
+                context.report(.warning, "removed \(path) (\(bytes) bytes): more damaged files than are kept")
+            } catch {
+                context.report(.warning, "could not remove \(path), more damaged files than are kept: \(error)")
+            }
         }
     }
 }
 
-/// Damage that was met while running. Does not name the database by a reference: a store may not keep it, and a weak one
-/// would make every count of references to the database slow.
+/// The files of a damaged epoch on their way to `DAMAGED`.
+struct Evidence {
+    /// Where they are kept in the end.
+    let place: String
+    /// Where they are before.
+    fileprivate let unsettled: String
+    fileprivate let epochName: String
+    /// The epoch's files as they were, which can be read there; nil where no links could be made.
+    fileprivate(set) var linked: String?
+
+    /// Has the files kept, before the epoch is replaced.
+    mutating func settle(_ context: EngineContext) throws(LarderError) {
+        guard linked != nil else { return }
+        do throws(FileError) {
+            try FileSystem.rename(unsettled, to: place)
+            try FileSystem.syncDirectory(FileSystem.parent(place))
+            try FileSystem.syncDirectory(context.directory)
+        } catch {
+            throw LarderError(.io, error.description, operation: "salvage", underlying: error)
+        }
+        linked = place + "/" + epochName
+    }
+
+    /// Moves the epoch itself there, after it was replaced.
+    /// - Returns: where it is.
+    func take(_ epoch: String, _ context: EngineContext) throws(LarderError) -> String {
+        do throws(FileError) {
+            try FileSystem.rename(unsettled, to: place)
+            try FileSystem.removeTree(place + "/" + epochName)
+            try FileSystem.rename(epoch, to: place + "/" + epochName)
+            try FileSystem.syncDirectory(FileSystem.parent(place))
+            try FileSystem.syncDirectory(context.directory)
+        } catch {
+            throw LarderError(.io, error.description, operation: "salvage", underlying: error)
+        }
+        return place
+    }
+
+    /// The epoch was not replaced: nothing is kept.
+    func discard(_ context: EngineContext) {
+        context.graveyard.remove(unsettled)
+        context.graveyard.remove(place)
+    }
+}
+
+extension FileError {
+    /// Whether the file system, or this place of it, has no links.
+    fileprivate var isNoLink: Bool { [EPERM, EXDEV, EOPNOTSUPP, ENOSYS, EMLINK].contains(number) }
+}
+
+/// Damage that was met, waiting for who salvages. Does not name the database by a reference: a store may not keep it, and a
+/// weak one would make every count of references to the database slow.
 struct DamageReport {
-    let store: EpochStore
+    /// nil where it could not be opened.
+    let store: EpochStore?
+    let databaseName: String
     let error: LarderError
 }
 
-/// Damage that was met while running, waiting for the maintenance thread.
+/// Damage that was met, waiting for the maintenance thread.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the list is read and written with the lock held.
 final class DamageReports: @unchecked Sendable {
@@ -63,7 +220,17 @@ final class DamageReports: @unchecked Sendable {
     private var reports: [DamageReport] = []
 
     func add(_ store: EpochStore, _ error: LarderError) {
-        lock.withLock { reports.append(DamageReport(store: store, error: error)) }
+        lock.withLock {
+            reports.append(DamageReport(store: store, databaseName: store.databaseName, error: error))
+        }
+    }
+
+    /// Takes damage that keeps a database from being opened. Once, however often it is met.
+    func add(_ name: String, _ error: LarderError) {
+        lock.withLock {
+            guard !reports.contains(where: { $0.store == nil && $0.databaseName == name }) else { return }
+            reports.append(DamageReport(store: nil, databaseName: name, error: error))
+        }
     }
 
     func take() -> [DamageReport] {

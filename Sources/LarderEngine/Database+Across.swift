@@ -45,8 +45,9 @@ extension Database {
 
             let (state, otherState) = (applied, other.applied)
             var ticket = max(state.sequence, otherState.sequence)
-            let found = try gather(keys, .records, &cold, attempt: attempt, ticket: &ticket)
-            let otherFound = try other.gather(otherKeys, .records, &otherCold, attempt: attempt, ticket: &ticket)
+            let found = try gather(keys, .records, &cold, attempt: attempt, now: now, ticket: &ticket)
+            let otherFound = try other.gather(
+                otherKeys, .records, &otherCold, attempt: attempt, now: now, ticket: &ticket)
             guard let found, let otherFound else {
                 if onlyIfHot { return nil }
                 continue
@@ -63,7 +64,7 @@ extension Database {
     }
 
     /// Queues the operations of both as one unit and applies them. Called with the locks held of every shard they touch.
-    private func apply(
+    func apply(
         _ operations: [CommitOperation], _ state: State, and other: Database, _ otherOperations: [CommitOperation],
         _ otherState: State
     ) throws(LarderError) -> UInt64 {

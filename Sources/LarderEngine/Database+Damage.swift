@@ -1,59 +1,70 @@
 /// Setting a damaged database aside.
 extension Database {
-    /// Sets the database aside if opening it shows damage, or if damage was met since it was opened.
+    /// Sets the database aside if all of it is read and damage is found. May take as long as reading all of it.
     func setAsideIfDamaged() throws(LarderError) {
         try ForkGuard.check("set aside")
         try openLock.withLock { () throws(LarderError) in
-            var damage: LarderError?
-            switch appliedState.presence {
-            case .open(let store): damage = store.knownDamage
-            case .closed, .failed:
-                do throws(LarderError) {
-                    try openCurrentEpoch()
-                } catch {
-                    guard error.code == .damaged else { throw error }
-                    damage = error
-                }
-            case .absent: break
-            case .deleted: throw deletedError("set aside")
-            case .shut(let error): throw error
-            }
-            guard let damage else {
-                throw LarderError(
-                    .invalidArgument, "no damage was found in the database", operation: "set aside", database: name)
-            }
-            try setAsideAndStartEmpty(damage)
+            try setAsideAndStartEmpty(try findDamageLocked("set aside").damage)
         }
     }
 
-    /// Sets the database aside because of damage that was met in `store`, unless it has another one by now.
-    func setAside(_ store: EpochStore, _ damage: LarderError) throws(LarderError) {
-        try openLock.withLock { () throws(LarderError) in
-            guard appliedState.store === store else { return }
-            try setAsideAndStartEmpty(damage)
+    /// Salvages the database if all of it is read and damage is found. May take as long as reading and writing all of it.
+    func salvageIfDamaged() throws(LarderError) -> SalvageSummary {
+        try ForkGuard.check("salvage")
+        let (found, done) = try openLock.withLock { () throws(LarderError) in
+            let found = try findDamageLocked("salvage")
+            return (found, found.store == nil ? try salvageUnopenedLocked(found.damage) : nil)
         }
+        if let done { return done }
+        if let store = found.store, let summary = try salvage(store, found.damage) { return summary }
+        throw LarderError(.io, "the database is being salvaged already", operation: "salvage", database: name)
+    }
+
+    /// Looks for damage, in all of the files. Who met it may have closed them since, so that nobody remembers it. Called with
+    /// `openLock` held.
+    /// - Returns: the damage, and the store that has it, if the files can be opened.
+    private func findDamageLocked(_ operation: String) throws(LarderError) -> (damage: LarderError, store: EpochStore?)
+    {
+        if salvage.isUnderWay {
+            throw LarderError(.io, "the database is being salvaged already", operation: operation, database: name)
+        }
+        do throws(LarderError) {
+            switch appliedState.presence {
+            case .open(let store): try store.verify()
+            case .closed, .failed:
+                try openCurrentEpoch()
+                try appliedState.store?.verify()
+            case .absent: break
+            case .deleted: throw deletedError(operation)
+            case .shut(let error): throw error
+            }
+        } catch {
+            guard error.code == .damaged else { throw error }
+            return (error, appliedState.store)
+        }
+        throw LarderError(
+            .invalidArgument, "no damage was found in the database", operation: operation, database: name)
     }
 
     /// Moves the damaged files to `DAMAGED/` and goes on with an empty database under the same policy. Called with
     /// `openLock` held.
     func setAsideAndStartEmpty(_ damage: LarderError) throws(LarderError) {
         let policy = policyOnDisk
-        // Until there is a new store, whoever wants the database waits for `openLock` or gets this error.
-        let store: EpochStore?
-        do throws(LarderError) {
-            store = try retire(leaving: .failed(damage), .setAside)
-        } catch {
-            // Writes to the damaged store were under way and failed. It is suspended now, so that no more are.
-            store = try retire(leaving: .failed(damage), .setAside)
+        let place = try DamagedFiles.place(of: name, context: context)
+        let (store, ticket) = withAllShards { () -> (EpochStore?, CommitTicket) in
+            let store = applied.store
+            clearEntries()
+            applied.endFiles(leaving: .absent)
+            applied.rules = FreshnessRules(policy: policy)
+            let ticket = enqueueControl(
+                perform: { [self] () throws(LarderError) in
+                    try DamagedFiles.move(directory, to: place, name: name, context: context)
+                }, committed: { store?.end(.setAside) })
+            return (store, ticket)
         }
+        try pipeline.wait(for: ticket)
         store?.close()
-        let place = try DamagedFiles.setAside(directory, name: name, context: context)
-        withAllShards {
-            setBoth {
-                $0.presence = .absent
-                $0.startEmpty(FreshnessRules(policy: policy))
-            }
-        }
+        DamagedFiles.enforceCap(context)
         context.statistics.setAside.add()
         context.report(.error, "database '\(name)' was damaged and set aside at \(place); an empty one takes its place")
         try create(policy)

@@ -86,7 +86,11 @@ extension Database {
             sequence = max(sequence, undecided(entry))
             guard let record = entry.record else { continue }
             guard let header = try? RecordHeader(parsing: record) else { return false }
-            guard applied.rules.freshness(header, now: now) == .fresh else { continue }
+            let freshness = applied.rules.freshness(header, now: now)
+            guard freshness == .fresh else {
+                if freshness == .expired { shard(Shard.index(hash)).foundExpired(entry) }
+                continue
+            }
             found[index].entry = entry
             found[index].header = header
         }

@@ -111,10 +111,14 @@ extension Database {
                 guard let entry = shard.find(keys[index]) else { return false }
                 sequence = max(sequence, undecided(entry))
                 guard let record = entry.record else { return true }
-                guard let isFresh = isFresh(record, now) else { return false }
-                shard.table.touch(entry)
+                guard let header = try? RecordHeader(parsing: record) else { return false }
                 stored += 1
-                if isFresh { fresh += 1 }
+                switch applied.rules.freshness(header, now: now) {
+                case .fresh:
+                    shard.table.touch(entry)
+                    fresh += 1
+                case .expired: shard.foundExpired(entry)
+                }
                 return true
             }
             guard isKnown else { return nil }

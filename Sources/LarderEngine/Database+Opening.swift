@@ -42,6 +42,7 @@ extension Database {
         switch state.presence {
         case .open(let store): if forWriting, store.isSuspended { try recover(store) }
         case .absent: if forWriting { try create(policy ?? state.rules.policy) }
+        case .failed(let error) where salvage.isUnderWay: throw error
         case .closed, .failed: try openFiles()
         case .deleted: throw deletedError("open")
         case .shut(let error): throw error
@@ -61,35 +62,49 @@ extension Database {
         do throws(LarderError) {
             try openCurrentEpoch()
         } catch {
-            guard error.code == .damaged, context.options.onDamage == .setAside else {
+            // What could not be read at the start turns out to be something else.
+            if durableState.isEpochUnknown, case .foreign = DatabaseDirectory(directory) {
+                let error = LarderError(
+                    .io, "\(directory) is no database of this larder; what the journal has for it is kept",
+                    operation: "open", database: name)
                 withAllShards { setBoth { $0.presence = .failed(error) } }
                 throw error
             }
-            context.report(.error, "database '\(name)' is damaged: \(error.message)")
-            try setAsideAndStartEmpty(error)
+            var isNews = true
+            if case .failed(let former) = appliedState.presence { isNews = former.description != error.description }
+            withAllShards { setBoth { $0.presence = .failed(error) } }
+            guard error.code == .damaged, context.options.onDamage == .salvage else { throw error }
+            // Said once, not with every use.
+            context.report(isNews ? .error : .debug, "database '\(name)' is damaged: \(error.message)")
+            try mend(error)
+        }
+    }
+
+    /// Goes on after damage that keeps the files from being opened.
+    private func mend(_ damage: LarderError) throws(LarderError) {
+        // Readable, but not a state that ever was; and nobody knows of which keys.
+        if needsMoreJournal { return try setAsideAndStartEmpty(damage) }
+        let isSmall = FileSystem.size(directory) <= Self.salvagedAtOnceMax
+        if isSmall || !context.options.backgroundMaintenance {
+            try salvageUnopenedLocked(damage)
+        } else {
+            self.damage.add(name, damage)
+            throw damage
         }
     }
 
     /// Opens the epoch that POINTER names. Called with `openLock` held, when none is open.
     func openCurrentEpoch() throws(LarderError) {
         let written = try readPointer()
-        let pointer = Self.withoutFuture(written, now: now())
-        let path = epochPath(pointer.epoch)
-        // LevelDB, told to create, would empty a directory whose CURRENT is missing; so it is never told to here, and
-        // such a directory is damage.
-        switch LevelDB.Database.containsDatabaseFiles(path: path) {
-        case .database: break
-        case .absentOrEmpty: throw damaged("its files are gone from \(path)")
-        case .damaged: throw damaged("CURRENT is missing or cut short in \(path)")
+        let pointer = withoutFuture(written)
+        if durableState.isEpochUnknown {
+            // Whatever becomes of the files: from here on it is known what of the journal counts.
+            withAllShards {
+                setBoth { $0.adopt(pointer) }
+                resolve()
+            }
         }
-        let store = try openStore(pointer.epoch)
-        do throws(LarderError) {
-            try checkFormat(store)
-            try checkJournal(store)
-        } catch {
-            store.close()
-            throw error
-        }
+        let store = try openStore(pointer)
         if pointer != written { correct(pointer) }
         withAllShards {
             setBoth {
@@ -98,27 +113,63 @@ extension Database {
             }
         }
         removeOtherEpochs(than: pointer.epoch)
+        Replacement.keepSpare(for: directory + "/" + PointerFile.name)
         context.report(.info, "opened database '\(name)', policy \(pointer.rules.policy)")
     }
 
-    private func openStore(_ epoch: UInt64) throws(LarderError) -> EpochStore {
+    private func openStore(_ pointer: PointerFile) throws(LarderError) -> EpochStore {
+        let path = epochPath(pointer.epoch)
+        // LevelDB, told to create, would empty a directory whose CURRENT is missing; so it is never told to here, and
+        // such a directory is damage.
+        switch LevelDB.Database.containsDatabaseFiles(path: path) {
+        case .database: break
+        case .absentOrEmpty:
+            guard pointer.isUnmade else { throw damaged("its files are gone from \(path)") }
+            return emptyStore(pointer.epoch)
+        case .damaged: throw damaged("CURRENT is missing or cut short in \(path)")
+        }
+        let store = try openFiles(ofEpoch: pointer.epoch)
+        do throws(LarderError) {
+            try checkFormat(store)
+            try checkJournal(store)
+        } catch {
+            store.close()
+            throw error
+        }
+        return store
+    }
+
+    /// Opens the files of an epoch, which are there.
+    func openFiles(ofEpoch epoch: UInt64) throws(LarderError) -> EpochStore {
         try EpochStore(
             path: epochPath(epoch), epoch: epoch, databaseName: name, create: false, context: context,
             onDamage: onDamage)
     }
 
-    /// A clock that was ahead when the policy changed must not make what is written from now on dead on arrival.
-    private static func withoutFuture(_ pointer: PointerFile, now: Int64) -> PointerFile {
+    /// A policy that was changed at a time that the larder does not know of must not make what is written from now on dead
+    /// on arrival. Time had come so far: it goes on from there if that is a moment. Otherwise what is known of the time is
+    /// lost, or an older version has written the file when the clock was ahead.
+    private func withoutFuture(_ pointer: PointerFile) -> PointerFile {
+        let now = now()
+        if pointer.rules.deadBefore < now { return pointer }
+        if pointer.rules.deadBefore - now < Self.momentMilliseconds {
+            context.time.goOn(from: pointer.rules.deadBefore + 1)
+            return pointer
+        }
         var pointer = pointer
-        pointer.rules.deadBefore = min(pointer.rules.deadBefore, max(0, now - 1))
+        pointer.rules.deadBefore = max(0, now - 1)
         return pointer
     }
+
+    /// How much of the engine's time a crash may cost, and more.
+    private static let momentMilliseconds: Int64 = 60_000
 
     /// Writes what was corrected, so that the next start does not correct it to its own, later time.
     private func correct(_ pointer: PointerFile) {
         context.report(
             .warning,
-            "the policy of database '\(name)' was changed when the clock was ahead; entries of that time are gone")
+            "the policy of database '\(name)' was changed when the clock was ahead, and nothing is known of that time any "
+                + "more: governed entries stored until now, \(pointer.rules.deadBefore), are expired")
         do throws(FileError) {
             _ = try FileSystem.replace(directory + "/" + PointerFile.name, with: Array(pointer.text.utf8))
         } catch {
@@ -126,21 +177,30 @@ extension Database {
         }
     }
 
-    /// Takes over the policy of files that are not opened yet, so that whoever asks hears the right one. What is wrong
-    /// with the file shows when the database is opened. Called before anybody else knows the database.
+    /// Takes over what POINTER says of files that are not opened yet: the policy, so that whoever asks hears the right one, and
+    /// the epoch, which tells what of the journal counts. Where it cannot be read, what the journal has is kept until it can;
+    /// what is wrong with the file shows when the database is opened. Called before anybody else knows the database.
     func adoptPointer() {
-        do throws(LarderError) {
-            let pointer = try readPointer()
-            context.noteEpoch(pointer.epoch)
-            withAllShards { setBoth { $0.adopt(pointer) } }
-        } catch {
-            if error.code == .io { pointerFailure = error }
+        let pointer = try? readPointer()
+        if let pointer { context.noteEpoch(pointer.epoch) }
+        withAllShards {
+            setBoth { state in
+                if let pointer { state.adopt(pointer) } else { state.isEpochUnknown = true }
+            }
         }
     }
 
     func readPointer() throws(LarderError) -> PointerFile {
         do {
-            guard let bytes = try FileSystem.read(directory + "/" + PointerFile.name) else {
+            let path = directory + "/" + PointerFile.name
+            if FileSystem.isNoFile(path) {
+                throw LarderError(
+                    .io,
+                    "\(path) is no file: nothing was changed, and the journal keeps what it has; move it away and put "
+                        + "\(PointerFile.name) back, or delete the database",
+                    operation: "open", database: name)
+            }
+            guard let bytes = try FileSystem.read(path) else {
                 throw damaged("\(PointerFile.name) is missing in \(directory)")
             }
             return try PointerFile(parsing: bytes)
@@ -167,22 +227,23 @@ extension Database {
     /// this process note, the journal has.
     private func checkJournal(_ store: EpochStore) throws(LarderError) {
         let end = context.journalEnd.load(ordering: .relaxed)
-        guard end != .max, !hasCheckedJournal else { return }
+        guard !hasCheckedJournal, end != .max || context.sequences.origin == .unknown else { return }
         let value = try store.access("open") { (database) throws(LevelDBError) in
             try database.get(Metadata.journalKey)
         }
         let needed = value.flatMap { $0.withUnsafeBytes { BigEndian.read($0, at: 0) } } ?? 0
-        guard needed > end else {
-            hasCheckedJournal = true
-            return
+        if context.sequences.isLossProven(needed: needed, end: end) {
+            needsMoreJournal = true
+            throw damaged("it needs the journal up to \(needed), which is lost behind \(end)")
         }
-        needsMoreJournal = true
-        throw damaged("it needs the journal up to \(needed), which is lost behind \(end)")
+        hasCheckedJournal = true
+        // Of before the larder kept count. What comes is to be above it.
+        if needed > context.sequences.base { pipeline.goOn(behind: needed) }
     }
 
     private func damaged(_ why: String) -> LarderError {
         LarderError(
-            .damaged, "the database is damaged: \(why). Nothing was changed; set it aside to go on with an empty one",
+            .damaged, "the database is damaged: \(why). Nothing was changed; salvage it, or set it aside",
             operation: "open", database: name)
     }
 
@@ -195,8 +256,11 @@ extension Database {
     }
 
     /// What a crash between two epochs left behind.
-    private func removeOtherEpochs(than current: UInt64) {
-        for entry in (try? FileSystem.list(directory)) ?? [] where UInt64(entry) != nil && UInt64(entry) != current {
+    func removeOtherEpochs(than current: UInt64) {
+        for entry in (try? FileSystem.list(directory)) ?? [] {
+            let isEpoch = UInt64(entry).map { $0 != current }
+            let isUnfinished = entry.hasPrefix(EpochStore.makingPrefix) || entry.hasPrefix(Self.salvagePrefix)
+            guard isEpoch ?? isUnfinished else { continue }
             context.graveyard.remove(directory + "/" + entry)
         }
     }
@@ -227,7 +291,12 @@ extension Database {
                     "the larder already holds \(present) databases, the most it may "
                         + "(--max-databases); delete one or raise the limit", operation: "create", database: name)
             }
-            guard case .absent = DatabaseDirectory(directory) else {
+            switch DatabaseDirectory(directory) {
+            case .absent: break
+            case .unreadable(let error):
+                throw LarderError(
+                    .io, error.description, operation: "create", database: name, underlying: error)
+            case .database, .foreign:
                 throw LarderError(
                     .io,
                     "\(directory) is there and is not this larder's: it is left alone, choose another name",
@@ -235,38 +304,51 @@ extension Database {
             }
             try makeFiles(epoch, FreshnessRules(policy: policy))
         }
-        try wrapFileErrors("create") { () throws(FileError) in try FileSystem.syncDirectory(context.directory) }
         do throws(LarderError) {
-            let store = try openStore(epoch)
+            let store = try openStore(appliedState.pointer)
             withAllShards { setBoth { $0.presence = .open(store) } }
         } catch {
+            // It is there all the same, and empty.
             withAllShards { setBoth { $0.presence = .failed(error) } }
             throw error
         }
         context.report(.info, "created database '\(name)', policy \(policy)")
     }
 
+    /// - Throws: when there is no database, nor a trace of it.
     private func makeFiles(_ epoch: UInt64, _ rules: FreshnessRules) throws(LarderError) {
         let temporary = context.directory + "/.creating-\(name)-\(epoch)"
+        let pointer = PointerFile(epoch: epoch, rules: rules)
         do throws(LarderError) {
             try wrapFileErrors("create") { () throws(FileError) in try FileSystem.makeDirectory(temporary) }
             try makeEpoch(epoch, in: temporary).close()
             try wrapFileErrors("create") { () throws(FileError) in
-                let pointer = PointerFile(epoch: epoch, rules: rules)
                 let unsynced = try FileSystem.replace(
                     temporary + "/" + PointerFile.name, with: Array(pointer.text.utf8))
                 if let unsynced { throw unsynced }
+                Replacement.keepSpare(for: temporary + "/" + PointerFile.name)
                 try FileSystem.rename(temporary, to: directory)
+                do throws(FileError) {
+                    try FileSystem.syncDirectory(context.directory)
+                } catch {
+                    try FileSystem.rename(directory, to: temporary)
+                    throw error
+                }
             }
         } catch {
             context.graveyard.remove(temporary)
+            // If it could not even be renamed back, it is there: empty, and to be opened.
+            if case .database = DatabaseDirectory(directory) { adoptCreated(pointer) }
             throw error
         }
-        // From here on there are files, whatever happens next.
+        adoptCreated(pointer)
+    }
+
+    private func adoptCreated(_ pointer: PointerFile) {
         withAllShards {
             setBoth {
                 $0.presence = .closed
-                $0.startEmpty(rules)
+                $0.adopt(pointer)
             }
         }
     }
@@ -287,9 +369,9 @@ extension Database {
         batch.put(Metadata.formatKey, [Metadata.formatVersion])
         do throws(LarderError) {
             try store.write(batch, sync: true)
+            // Syncs the directory too: LevelDB does not sync the name CURRENT, without which the epoch would count as damaged.
+            try store.noteSynced()
             try wrapFileErrors("create") { () throws(FileError) in
-                // LevelDB does not sync the name CURRENT, without which the epoch would count as damaged.
-                try FileSystem.syncDirectory(path)
                 try FileSystem.syncDirectory(parent)
             }
         } catch {
@@ -323,14 +405,23 @@ extension Database {
     func closeForGood() {
         let error = LarderError(.closed, "the larder was closed", operation: "use", database: name)
         openLock.withLock {
-            let store = withAllShards {
+            let state = withAllShards {
                 defer {
                     clearEntries()
                     setBoth { $0.presence = .shut(error) }
                 }
-                return durable.store
+                return durable
             }
-            store?.close()
+            noteThatFilesAreMade(state)
+            state.store?.close()
         }
+    }
+
+    /// As ``settlePointer()``, when nobody uses the database any more. If it fails, the next start does without.
+    private func noteThatFilesAreMade(_ state: State) {
+        guard state.isUnmade, let store = state.store, store.isMade, store.ending == .none else { return }
+        var pointer = state.pointer
+        pointer.isUnmade = false
+        _ = try? FileSystem.replace(directory + "/" + PointerFile.name, with: Array(pointer.text.utf8))
     }
 }

@@ -1,36 +1,42 @@
 /// The policy of a database.
 extension Database {
-    /// Changes the policy. Entries that follow it are judged by the new one from now on; what the old one had let
-    /// expire stays dead. The database must be ready for writing.
-    /// - Returns: what the answer has to wait for.
-    package func changePolicy(_ policy: UpdatePolicy, now: Int64) throws(LarderError) -> CommitTicket {
+    /// Changes the policy, and waits until that is on the disk. Entries that follow it are judged by the new one from now on;
+    /// what the old one had let expire stays dead. Creates the database if there is none. If it throws, the policy is what it
+    /// was. May block.
+    package func setPolicy(_ policy: UpdatePolicy) throws(LarderError) {
         try ForkGuard.check("policy")
-        return try withAllShards { () throws(LarderError) in
-            _ = try writableStore(applied, "policy")
-            guard policy != applied.rules.policy else { return CommitTicket(sequence: applied.sequence) }
-            if !ExpiryIndex.indexes(applied.rules.policy) { applied.isUnindexed = true }
-            applied.rules = applied.rules.changed(to: policy, now: now)
-            applied.policyChanges += 1
-            return enqueueState()
+        while true {
+            if !isReady(forWriting: true) { try prepare(forWriting: true, policy: policy) }
+            let isDone = try openLock.withLock { () throws(LarderError) -> Bool in
+                let state = appliedState
+                // Deleted or set aside meanwhile: another try waits for that, or says so.
+                if case .absent = state.presence { return false }
+                if case .closed = state.presence { return false }
+                _ = try writableStore(state, "policy")
+                if policy != state.rules.policy { try pipeline.wait(for: try changePolicy(policy, now: now())) }
+                return true
+            }
+            if isDone { return }
         }
     }
 
-    /// As ``changePolicy(_:now:)``, and waits until it is on the disk. Creates the database if there is none.
-    package func setPolicy(_ policy: UpdatePolicy) throws(LarderError) {
-        if !isReady(forWriting: true) { try prepare(forWriting: true, policy: policy) }
-        try pipeline.wait(for: try changePolicy(policy, now: now()))
+    /// Applies another policy. Called with `openLock` held, until the change is decided.
+    /// - Returns: what has to be waited for.
+    package func changePolicy(_ policy: UpdatePolicy, now: Int64) throws(LarderError) -> CommitTicket {
+        try applyPointer("policy") { state in
+            if !ExpiryIndex.indexes(state.rules.policy) { state.isUnindexed = true }
+            state.rules = state.rules.changed(to: policy, now: now)
+            state.policyChanges += 1
+        }
     }
 
     /// Notes that every governed entry of `store` has its key in the expiry index, unless the policy was changed since
     /// it had been changed `policyChanges` times. Waits until that is on the disk.
     func finishIndexing(_ store: EpochStore, policyChanges: Int) throws(LarderError) {
-        let ticket = withAllShards { () -> CommitTicket in
-            guard applied.store === store, applied.policyChanges == policyChanges, applied.isUnindexed else {
-                return .none
-            }
-            applied.isUnindexed = false
-            return enqueueState()
+        try openLock.withLock { () throws(LarderError) in
+            let state = appliedState
+            guard state.store === store, state.policyChanges == policyChanges, state.isUnindexed else { return }
+            try replacePointer("index") { $0.isUnindexed = false }
         }
-        try pipeline.wait(for: ticket)
     }
 }

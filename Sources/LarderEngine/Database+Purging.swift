@@ -20,109 +20,78 @@ extension Database {
     // MARK: All entries
 
     /// Empties the database at once, whatever its size: a new epoch takes the place of the old one, whose files are
-    /// removed in the background. The policy stays. A crash leaves the old database or an empty one. Snapshots and
-    /// cursors of before answer with an error. May block; counting what was removed takes time after the fact.
+    /// removed in the background. The policy stays. A crash leaves the old database or an empty one; so does an error, which
+    /// says that it is the old one. Needs no room on the disk. Snapshots and cursors of before answer with an error. May
+    /// block; counting what was removed takes time after the fact. Where nothing was stored since the last purge, nothing is
+    /// done.
     /// - Parameter counting: whether the report says how many entries there were, which reads them all.
     package func purge(counting: Bool = true) throws(LarderError) -> PurgeReport {
         try ForkGuard.check("purge")
         let start = context.time.monotonic()
         var report = PurgeReport()
+        if let ticket = ticketIfEmpty {
+            try pipeline.wait(for: ticket)
+            return report
+        }
         // What is only in memory counts too.
         if counting { _ = try? checkpointer.flush(self) }
-        try openLock.withLock { () throws(LarderError) in
+        let old = try openLock.withLock { () throws(LarderError) -> EpochStore? in
             switch appliedState.presence {
-            case .absent: return
+            case .absent: return nil
             case .deleted: throw deletedError("purge")
             case .shut(let error): throw error
-            case .closed, .failed, .open: break
+            case .closed, .failed, .open: return try startEmptyEpoch()
             }
-            guard let old = try startNewEpoch() else { return }
+        }
+        if let old {
             report.bytes = FileSystem.size(old.path)
             if counting { report.entries = (try? old.countRecords()) ?? 0 }
             context.graveyard.bury(old)
         }
+        makeRoomIfFull()
         report.milliseconds = context.time.monotonic() - start
         context.statistics.purges.add()
         return report
     }
 
-    /// Called with `openLock` held.
-    /// - Returns: the store that is no longer current, still open; nil when the old files are gone already.
-    private func startNewEpoch() throws(LarderError) -> EpochStore? {
+    /// What a purge has to wait for that finds nothing to remove; nil where it has something to do. No epoch and no file is
+    /// made for it: an epoch whose files were never made is empty unless memory has something.
+    var ticketIfEmpty: CommitTicket? {
+        withAllShards {
+            guard let store = applied.store, !store.isMade, applied.rules.deadBefore == 0,
+                (0..<Shard.count).allSatisfy({ shard($0).table.dirtyCount == 0 })
+            else { return nil }
+            return CommitTicket(sequence: applied.sequence)
+        }
+    }
+
+    /// Called with `openLock` held, where there are files.
+    /// - Returns: the store that is no longer current, still open; nil when none could be opened.
+    private func startEmptyEpoch() throws(LarderError) -> EpochStore? {
         if appliedState.store == nil {
             do throws(LarderError) {
                 try openCurrentEpoch()
             } catch {
-                // What cannot be opened can still be emptied, unless a newer Larder wrote it.
+                // What is damaged can still be emptied. A newer Larder's files cannot, nor those that cannot be read for now.
                 guard error.code == .damaged else { throw error }
-                try removeFilesAndStartEmpty()
-                return nil
             }
         }
-        let fresh: EpochStore
-        do throws(LarderError) {
-            fresh = try makeEpoch(context.nextEpoch(after: appliedState.store?.epoch ?? 0), in: directory)
-        } catch {
-            // A full disk has no room for a second epoch: give the old one up first. For no other reason.
-            guard isDiskFull else { throw error }
-            try removeFilesAndStartEmpty()
-            return nil
-        }
-        let (old, ticket) = withAllShards { () -> (EpochStore?, CommitTicket) in
-            let old = applied.store
-            clearEntries()
-            applied.presence = .open(fresh)
-            applied.startEmpty(FreshnessRules(policy: applied.rules.policy))
-            return (old, enqueueState { old?.end(.purged) })
-        }
-        try pipeline.wait(for: ticket)
+        if ticketIfEmpty != nil { return nil }
+        let state = appliedState
+        let epoch = context.nextEpoch(after: state.epoch)
+        let old = try switchEpoch(
+            to: emptyStore(epoch), rules: FreshnessRules(policy: state.rules.policy), .void, ending: .purged,
+            operation: "purge")
+        if old == nil { removeOtherEpochs(than: epoch) }
         return old
     }
 
-    private var isDiskFull: Bool {
-        do throws(FileError) {
-            try FileSystem.probe(directory: directory, bytes: 65_536)
-            return false
-        } catch {
-            return error.number == ENOSPC || error.number == EDQUOT
-        }
-    }
-
-    private func removeFilesAndStartEmpty() throws(LarderError) {
-        let policy = policyOnDisk
-        try removeFiles(leaving: .absent)
-        // The journal may take the room that is needed, and has nothing of this database any more.
+    /// Who purges because the disk is full wants the room now, not when the background comes to it.
+    private func makeRoomIfFull() {
+        guard FileSystem.room(directory: context.directory).map({ $0 < 1 << 20 }) ?? false else { return }
+        context.graveyard.clear(report: context.report)
+        // The journal may have some, and nothing of this database any more.
         try? checkpointer.checkpoint()
-        withAllShards { setBoth { $0.startEmpty(FreshnessRules(policy: policy)) } }
-        try create(policy)
-    }
-
-    /// Moves the files out of the way, durably, and leaves them to be removed. Called with `openLock` held.
-    private func removeFiles(leaving presence: Presence) throws(LarderError) {
-        let grave = context.directory + "/.deleted-\(name)-\(context.nextEpoch(after: 0))"
-        isLosingFiles.store(true, ordering: .releasing)
-        defer { isLosingFiles.store(false, ordering: .releasing) }
-        let epoch = durableState.store?.epoch
-        try retire(leaving: presence, .deleted)?.close()
-        do throws(LarderError) {
-            try wrapFileErrors("delete") { () throws(FileError) in try FileSystem.rename(directory, to: grave) }
-        } catch {
-            // The files are where they were, and can be opened again.
-            withAllShards {
-                setBoth {
-                    $0.presence = .closed
-                    if let epoch { $0.epochOnDisk = epoch }
-                }
-                checkpointer.restore(self)
-            }
-            throw error
-        }
-        context.graveyard.remove(grave)
-        do throws(FileError) {
-            try FileSystem.syncDirectory(context.directory)
-        } catch {
-            context.report(.error, "\(error); a failure of the machine now may bring database '\(name)' back")
-        }
     }
 
     // MARK: The database itself
@@ -140,16 +109,47 @@ extension Database {
             case .deleted: throw deletedError("delete")
             case .shut(let error): throw error
             case .absent:
-                withAllShards { setBoth { $0.presence = .deleted } }
+                withAllShards { setBoth { $0.endFiles(leaving: .deleted) } }
                 return
             case .open(let store): if counting { report.entries = (try? store.countRecords()) ?? 0 }
             case .closed, .failed: break
             }
             report.bytes = FileSystem.size(directory)
-            try removeFiles(leaving: .deleted)
+            try removeFiles()
         }
         table.remove(self)
         report.milliseconds = context.time.monotonic() - start
         return report
+    }
+
+    /// Moves the files out of the way, durably, and leaves them to be removed: a rename, which needs no room, in the order of
+    /// all commits. If it fails everything is as it was. Called with `openLock` held.
+    private func removeFiles() throws(LarderError) {
+        let grave = context.directory + "/.deleted-\(name)-\(context.nextEpoch(after: 0))"
+        let (store, ticket) = withAllShards { () -> (EpochStore?, CommitTicket) in
+            let store = applied.store
+            clearEntries()
+            applied.endFiles(leaving: .deleted)
+            let ticket = enqueueControl(
+                perform: { [self] () throws(LarderError) in try moveFiles(to: grave) },
+                committed: { store?.end(.deleted) })
+            return (store, ticket)
+        }
+        do throws(LarderError) {
+            try pipeline.wait(for: ticket)
+        } catch {
+            throw (error.underlying as? LarderError) ?? error
+        }
+        store?.close()
+        context.graveyard.remove(grave)
+    }
+
+    private func moveFiles(to grave: String) throws(LarderError) {
+        try wrapFileErrors("delete") { () throws(FileError) in try FileSystem.rename(directory, to: grave) }
+        do throws(FileError) {
+            try FileSystem.syncDirectory(context.directory)
+        } catch {
+            context.report(.error, "\(error); a failure of the machine now may bring database '\(name)' back")
+        }
     }
 }

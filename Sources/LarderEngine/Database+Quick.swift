@@ -93,7 +93,7 @@ extension Database {
         ticket = max(ticket, CommitTicket(sequence: sequence))
         let freshness = applied.rules.freshness(header, now: now)
         guard freshness == .fresh else {
-            if freshness == .expired { shard.dropIfClean(entry) }
+            if freshness == .expired { shard.foundExpired(entry) }
             shard.counters.misses += 1
             return .absent
         }

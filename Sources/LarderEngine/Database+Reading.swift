@@ -150,13 +150,18 @@ extension Database {
             throw error
         }
         defer { EpochStore.release(stored) }
-        let isFresh = header.map { cold.rules.freshness($0, now: now) == .fresh } ?? false
+        let freshness = header.map { cold.rules.freshness($0, now: now) }
+        let isFresh = freshness == .fresh
         if let place = cold.place {
             withShard(hash) { shard in
                 shard.lock.lock()
                 defer { shard.lock.unlock() }
                 shard.endRead(place, key, hash, keeping: stored)
                 if isFresh { shard.counters.hits += 1 } else { shard.counters.misses += 1 }
+                // Where it is not kept nothing can be marked: its removal counts it.
+                if freshness == .expired, let entry = shard.table.find(key, hash: hash), !entry.isDirty {
+                    shard.foundExpired(entry)
+                }
             }
         } else if !isFresh {
             withShard(hash) { shard in

@@ -1,26 +1,76 @@
-/// Changes of a whole database, in the order of all other commits.
+/// Changes of a whole database, in the order of all other commits: docs/Internals.md has the table of states, and of what a
+/// failure or a crash leaves at each step.
+///
+/// What may fail for want of room or descriptors comes first, before anything is applied: the new POINTER is written beside the
+/// old one. Then the change is applied, and queued; a rename makes it durable in its turn. If that fails, it is undone with all
+/// else that was queued.
 extension Database {
-    /// Makes the applied state durable: called with all shard locks held, after the state was changed.
-    /// - Parameter committed: runs once the state is on the disk.
-    func enqueueState(committed: @escaping () -> Void = {}) -> CommitTicket {
-        guard let store = applied.store else { return .none }
-        let pointer = PointerFile(
-            epoch: store.epoch, rules: applied.rules, generation: applied.generation,
-            isUnindexed: applied.isUnindexed)
+    /// Changes what POINTER says. Called with `openLock` held, which sees to it that there is one such change at a time; waits
+    /// until it is durable, or undone.
+    /// - Parameters:
+    ///   - operation: for errors.
+    ///   - change: of the state. Called twice, the second time with all shard locks held.
+    ///   - applying: called with all shard locks held, once the state is changed.
+    ///   - committed: called when the change is durable.
+    func replacePointer(
+        _ operation: String, _ change: (inout State) -> Void, applying: () -> Void = {},
+        committed: @escaping () -> Void = {}
+    ) throws(LarderError) {
+        try pipeline.wait(for: try applyPointer(operation, change, applying: applying, committed: committed))
+    }
+
+    /// As ``replacePointer(_:_:applying:committed:)``, and does not wait. Called with `openLock` held, until the change is
+    /// decided.
+    /// - Returns: what has to be waited for.
+    func applyPointer(
+        _ operation: String, _ change: (inout State) -> Void, applying: () -> Void = {},
+        committed: @escaping () -> Void = {}
+    ) throws(LarderError) -> CommitTicket {
+        var next = appliedState
+        change(&next)
+        let replacement = try stage(next.pointer, operation)
+        return withAllShards {
+            change(&applied)
+            applying()
+            return enqueueControl(
+                perform: { [self] () throws(LarderError) in try putInPlace(replacement) }, committed: committed)
+        }
+    }
+
+    /// Writes a new POINTER beside the old one. Called with `openLock` held.
+    private func stage(_ pointer: PointerFile, _ operation: String) throws(LarderError) -> Replacement {
         let path = directory + "/" + PointerFile.name
-        return enqueueControl(
-            perform: { [self] () throws(LarderError) in
-                let unsynced = try wrapFileErrors("write \(PointerFile.name)") { () throws(FileError) in
-                    try FileSystem.replace(path, with: Array(pointer.text.utf8))
-                }
-                guard let unsynced else { return }
-                context.report(.error, "\(unsynced); a failure of the machine now may damage database '\(name)'")
-            },
-            committed: committed)
+        let bytes = Array(pointer.text.utf8)
+        do throws(FileError) {
+            return try Replacement(of: path, with: bytes, keepsSpare: true)
+        } catch {
+            guard error.isFullDisk, let store = appliedState.store else { throw refused(operation, error) }
+            // The block that was kept for this is gone. LevelDB's own notes have some, and nobody needs them.
+            FileSystem.empty(store.path + "/LOG")
+            FileSystem.empty(store.path + "/LOG.old")
+        }
+        do throws(FileError) {
+            return try Replacement(of: path, with: bytes, keepsSpare: true)
+        } catch {
+            throw refused(operation, error)
+        }
+    }
+
+    private func refused(_ operation: String, _ error: FileError) -> LarderError {
+        LarderError(
+            .io, "nothing was changed: \(error.description)", operation: operation, database: name, underlying: error)
+    }
+
+    private func putInPlace(_ replacement: Replacement) throws(LarderError) {
+        let unsynced = try wrapFileErrors("write \(PointerFile.name)") { () throws(FileError) in
+            try replacement.putInPlace()
+        }
+        guard let unsynced else { return }
+        context.report(.error, "\(unsynced); a failure of the machine now may undo a change of database '\(name)'")
     }
 
     /// Queues a change of the whole database that was applied. Called with all shard locks held.
-    private func enqueueControl(
+    func enqueueControl(
         perform: @escaping () throws(LarderError) -> Void, committed: @escaping () -> Void
     ) -> CommitTicket {
         let state = applied
@@ -42,21 +92,75 @@ extension Database {
         return CommitTicket(sequence: sequence)
     }
 
-    /// Takes the store out of use once everything that is queued for it is committed: so the writes of others are never
-    /// failed by it. Called with `openLock` held.
-    /// - Returns: the store, still open; nil when none was.
-    func retire(leaving presence: Presence, _ ending: EpochStore.Ending) throws(LarderError) -> EpochStore? {
-        let (store, ticket) = withAllShards { () -> (EpochStore?, CommitTicket) in
-            guard let store = applied.store else {
-                clearEntries()
-                setBoth { $0.presence = presence }
-                return (nil, .none)
+    // MARK: Epochs
+
+    /// How the epoch that takes the place of another one stands to it.
+    enum Succession {
+        /// It begins empty: entries in memory go, and what the journal has does not count any more. A purge.
+        case void
+        /// It has taken over what LevelDB had: entries in memory stay as they are, dirty or not, and what the journal has
+        /// counts from an epoch on. For files that are built anew beside those in use.
+        case heir(journalFrom: UInt64)
+    }
+
+    /// Makes another epoch the current one: durably, or not at all. Called with `openLock` held; waits.
+    ///
+    /// - Parameters:
+    ///   - store: the new one. If this throws, it is not in use, and is closed and removed later.
+    ///   - rules: policy and what is dead.
+    ///   - ending: what readers of the old store are told.
+    ///   - applying: called with all shard locks held, once the new store is the applied one: for what an heir still has to do
+    ///     to the entries in memory.
+    /// - Returns: the old store, still open, for its owner to bury; nil when none was open.
+    @discardableResult
+    func switchEpoch(
+        to store: EpochStore, rules: FreshnessRules, _ succession: Succession, ending: EpochStore.Ending,
+        operation: String, applying: () -> Void = {}
+    ) throws(LarderError) -> EpochStore? {
+        let old = appliedState.store
+        do throws(LarderError) {
+            try replacePointer(operation) { state in
+                state.presence = .open(store)
+                switch succession {
+                case .void:
+                    state.startEmpty(store.epoch, rules)
+                    state.isUnmade = !store.isMade
+                case .heir(let journalFrom):
+                    state.rules = rules
+                    state.epoch = store.epoch
+                    state.journalFrom = journalFrom
+                    state.isEpochUnknown = false
+                    state.isUnmade = !store.isMade
+                }
+            } applying: {
+                if case .void = succession { clearEntries() } else { resolve() }
+                applying()
+            } committed: {
+                old?.end(ending)
             }
-            clearEntries()
-            applied.presence = presence
-            return (store, enqueueControl(perform: {}, committed: { store.end(ending) }))
+        } catch {
+            // Unless the roll-back did so.
+            if store.ending == .none {
+                store.end(.deleted)
+                context.graveyard.bury(store)
+            }
+            throw error
         }
-        try pipeline.wait(for: ticket)
-        return store
+        return old
+    }
+
+    /// A store for an epoch that begins empty. Its files are made by the first checkpoint that has something for them.
+    func emptyStore(_ epoch: UInt64) -> EpochStore {
+        EpochStore(
+            unmadeAt: epochPath(epoch), epoch: epoch, databaseName: name, context: context, onDamage: onDamage)
+    }
+
+    /// Has POINTER say that the epoch's files are there, once they are: until then nobody would notice their loss.
+    func settlePointer() throws(LarderError) {
+        let state = durableState
+        guard state.isUnmade, let store = state.store, store.isMade, openLock.tryLock() else { return }
+        defer { openLock.unlock() }
+        guard appliedState.store === store, appliedState.isUnmade else { return }
+        try replacePointer("settle") { $0.isUnmade = false }
     }
 }

@@ -81,7 +81,10 @@ extension Database {
             var ticket = state.sequence
             var loaded: [ColdReads.Value] = []
             if request.loading != .none {
-                guard let found = try gather(keys, request.loading, &cold, attempt: attempt, ticket: &ticket) else {
+                guard
+                    let found = try gather(
+                        keys, request.loading, &cold, attempt: attempt, now: request.now, ticket: &ticket)
+                else {
                     if request.onlyIfHot { return nil }
                     continue
                 }

@@ -38,8 +38,15 @@ package final class Database: @unchecked Sendable {
         var isUnindexed = false
         /// How often the policy was changed since the files were opened.
         var policyChanges = 0
-        /// The epoch that POINTER named when the larder was opened; 0 before.
-        var epochOnDisk: UInt64 = 0
+        /// The epoch that entries belong to; 0 where there is none, or nobody knows.
+        var epoch: UInt64 = 0
+        /// Operations of the journal count that name an epoch from this one to ``epoch``.
+        var journalFrom: UInt64 = 0
+        /// Whether there are files, and POINTER, which names the epoch, cannot be read. What the journal has of the database
+        /// is kept until it can.
+        var isEpochUnknown = false
+        /// Whether POINTER says that the epoch's directory need not be there.
+        var isUnmade = false
         /// The commit unit that made it so.
         var sequence: UInt64 = 0
 
@@ -51,17 +58,34 @@ package final class Database: @unchecked Sendable {
         /// Takes over what POINTER says.
         mutating func adopt(_ pointer: PointerFile) {
             rules = pointer.rules
-            epochOnDisk = pointer.epoch
+            epoch = pointer.epoch
+            journalFrom = pointer.journalFrom
+            isEpochUnknown = false
+            isUnmade = pointer.isUnmade
             generation = pointer.generation
             isUnindexed = pointer.isUnindexed
         }
 
-        /// As of files without entries.
-        mutating func startEmpty(_ rules: FreshnessRules) {
-            self.rules = rules
-            generation = 0
-            isUnindexed = false
+        /// As of files without entries, whose epoch need not be there.
+        mutating func startEmpty(_ epoch: UInt64, _ rules: FreshnessRules) {
+            adopt(PointerFile(epoch: epoch, rules: rules, isUnmade: true))
         }
+
+        /// As of no files.
+        mutating func endFiles(leaving presence: Presence) {
+            self.presence = presence
+            (epoch, journalFrom, isEpochUnknown, isUnmade) = (0, 0, false, false)
+        }
+
+        /// What POINTER has to say.
+        var pointer: PointerFile {
+            PointerFile(
+                epoch: epoch, rules: rules, generation: generation, isUnindexed: isUnindexed,
+                journalFrom: journalFrom, isUnmade: isUnmade)
+        }
+
+        /// Whether operations of the journal count that name an epoch.
+        func counts(_ epoch: UInt64) -> Bool { self.epoch != 0 && epoch >= journalFrom && epoch <= self.epoch }
     }
 
     package let name: String
@@ -77,15 +101,15 @@ package final class Database: @unchecked Sendable {
     let openLock = Lock()
     private let shards: [Shard]
     private let unmanagedShards: UnsafeMutablePointer<Unmanaged<Shard>>
-    /// Set while the files are about to be removed. See ``Checkpointer``.
-    let isLosingFiles = Atomic<Bool>(false)
     /// Whether the journal's lost end is needed. Set when the larder is opened.
     var needsMoreJournal = false
     /// Whether that is settled. Guarded by `openLock`.
     var hasCheckedJournal = false
-    /// Why POINTER could not be read when the larder was opened, for a reason that may pass. Set before anybody else knows
-    /// the database.
-    var pointerFailure: LarderError?
+    /// What the journal has of the database while its epoch is not known. Guarded by all shard locks.
+    var unresolved = UnresolvedOperations()
+
+    /// What became of the last damage.
+    let salvage = SalvageStatus()
 
     // Looked at by every command; the shard locks see to it that no two accesses overlap.
     @exclusivity(unchecked) var applied: State
@@ -167,9 +191,11 @@ package final class Database: @unchecked Sendable {
         applied = durable
     }
 
-    /// The epoch whose operations in the journal count. Called with all shard locks held, or before anybody else knows the
-    /// database.
-    var epochOfJournal: UInt64? { durable.store?.epoch ?? durable.epochOnDisk }
+    /// The epoch that the entries in memory belong to; 0 where there is none, or nobody knows. Called with a shard lock held.
+    var epochOfEntries: UInt64 {
+        if case .shut = applied.presence { return durable.epoch }
+        return applied.epoch
+    }
 
     /// The store that the entries in memory belong to; nil when it is not open. Called with a shard lock held.
     var storeOfEntries: EpochStore? {
@@ -184,6 +210,8 @@ package final class Database: @unchecked Sendable {
 
     /// How many entries LevelDB does not have yet.
     var dirtyCount: Int { sum { $0.dirtyCount } }
+    /// Whether the journal has something of the database that nothing else on the disk has.
+    var needsJournal: Bool { dirtyCount > 0 || withAllShards { !unresolved.isEmpty } }
     /// The bytes in memory of entries that LevelDB does not have yet.
     var dirtyByteCount: Int { sum { $0.dirtyByteCount } }
 
@@ -194,6 +222,7 @@ package final class Database: @unchecked Sendable {
 
     /// Forgets all entries in memory and tells waiting readers that everything changed. Called with all shard locks held.
     func clearEntries() {
+        unresolved = UnresolvedOperations()
         for shard in shards { shard.clear() }
     }
 
@@ -206,6 +235,10 @@ package final class Database: @unchecked Sendable {
 
     /// The engine's time, for one command or call.
     package func now() -> Int64 { time.now() }
+    /// How far ``now()`` is ahead of the wall clock, which was set back, in milliseconds.
+    package var timeAhead: Int64 { time.offsetMilliseconds }
+    /// As ``now()``, for work in the background, which nobody notices.
+    func unnoticedNow() -> Int64 { time.unnoticed() }
 
     /// Whether there are files that were not opened, or could not be.
     var isUnopened: Bool {
@@ -220,7 +253,7 @@ package final class Database: @unchecked Sendable {
     package func isReady(forWriting: Bool) -> Bool {
         let state = appliedState
         switch state.presence {
-        case .open(let store): return !(forWriting && store.isSuspended)
+        case .open(let store): return !(forWriting && store.isSuspended && !store.isFrozen)
         case .absent: return !forWriting
         case .closed, .failed: return false
         case .deleted, .shut: return true
@@ -240,17 +273,24 @@ package final class Database: @unchecked Sendable {
         }
     }
 
-    /// `open`, `closed`, `absent`, `failed` or `deleted`.
+    /// `open`, `closed`, `absent`, `failed`, `damaged` or `deleted`.
     package var condition: String {
         switch appliedState.presence {
         case .absent: "absent"
         case .closed: "closed"
-        case .open(let store): store.isSuspended ? "failed" : "open"
-        case .failed: "failed"
+        case .open(let store):
+            store.isFrozen || store.knownDamage != nil ? "damaged" : store.isSuspended ? "failed" : "open"
+        case .failed(let error): error.code == .damaged ? "damaged" : "failed"
         case .deleted: "deleted"
         case .shut: "closed"
         }
     }
+
+    /// Whether nothing is written to the open LevelDB because what it has goes on in a new one.
+    var isBeingSalvaged: Bool { durableState.store?.isFrozen ?? false }
+
+    /// What became of the last damage since the larder was opened; nil where there was none.
+    package var lastSalvage: SalvageSummary? { salvage.last }
 
     func deletedError(_ operation: String) -> LarderError {
         LarderError(.deleted, "the database was deleted; open it again by name", operation: operation, database: name)

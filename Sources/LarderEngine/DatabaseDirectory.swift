@@ -7,30 +7,48 @@ enum DatabaseDirectory {
     case absent
     /// A database, intact or damaged: there is a ``PointerFile``, or a directory named as an epoch with LevelDB's files.
     case database
-    /// Something else.
+    /// Something else, as far as can be seen: all of it was seen.
     case foreign
+    /// Nobody can say for now.
+    case unreadable(FileError)
 
     init(_ path: String) {
-        guard FileSystem.isDirectory(path) else {
-            self = FileSystem.exists(path) ? .foreign : .absent
+        var status = stat()
+        guard stat(path, &status) == 0 else {
+            let number = errno
+            self = number == ENOENT ? .absent : .unreadable(FileError(operation: "stat", path: path, number: number))
             return
         }
-        // What cannot be listed is not ours to judge.
-        guard let names = try? FileSystem.list(path) else {
+        guard status.st_mode & S_IFMT == S_IFDIR else {
             self = .foreign
             return
         }
-        let isOurs = names.contains { name in
-            name == PointerFile.name || (UInt64(name) != nil && Self.isLevelDB(path + "/" + name))
+        let names: [String]
+        do throws(FileError) {
+            names = try FileSystem.list(path)
+        } catch {
+            self = .unreadable(error)
+            return
         }
-        self = isOurs ? .database : names.isEmpty ? .absent : .foreign
-    }
-
-    /// A number alone makes no epoch: people keep directories named as years.
-    private static func isLevelDB(_ path: String) -> Bool {
-        switch try? LevelDB.Database.fileState(path: path) {
-        case .database, .damaged: true
-        case .absentOrEmpty, nil: false
+        if names.contains(PointerFile.name) {
+            self = .database
+            return
         }
+        var unseen: FileError?
+        for name in names where UInt64(name) != nil {
+            // A number alone makes no epoch: people keep directories named as years.
+            do throws(LevelDBError) {
+                if try LevelDB.Database.fileState(path: path + "/" + name) != .absentOrEmpty {
+                    self = .database
+                    return
+                }
+            } catch {
+                // A file is none of ours, but that a directory cannot be read says nothing.
+                if FileSystem.isDirectory(path + "/" + name) {
+                    unseen = FileError(operation: "list", path: path + "/" + name, number: EIO)
+                }
+            }
+        }
+        if let unseen { self = .unreadable(unseen) } else { self = names.isEmpty ? .absent : .foreign }
     }
 }

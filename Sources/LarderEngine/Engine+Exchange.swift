@@ -1,78 +1,149 @@
 extension Engine {
-    /// So often an exchange begins anew because something was written meanwhile.
-    private static let exchangeAttempts = 16
-
     /// Exchanges the entries of two databases, as one commit unit; their policies stay, and governed entries follow that
-    /// of the database they come into. May block.
+    /// of the database they come into (``FreshnessRules/taking(_:)``). May block.
     ///
-    /// All entries of both are read and written: it is for small databases, and refused for others.
+    /// All entries of both are read and written: it is for small databases, and refused for others. Whoever writes to them
+    /// meanwhile is not kept waiting but for the last moment, and does not keep this from coming to an end.
     /// - Parameters:
     ///   - entriesMax: how many entries both may have together.
     ///   - bytesMax: how many bytes their values may have together.
-    /// - Throws: ``LarderError/Code/invalidArgument`` when there are more, ``LarderError/Code/invalidated`` when others
-    ///   kept writing.
+    /// - Throws: ``LarderError/Code/invalidArgument`` when there are more. Then nothing was changed, as with every error.
     package func exchange(_ first: Database, _ second: Database, entriesMax: Int, bytesMax: Int) throws(LarderError) {
         if first === second { return }
-        for _ in 0..<Self.exchangeAttempts {
+        let ticket = try context.exchanging.withLock { () throws(LarderError) -> CommitTicket in
             // Only what has entries gives the other one files.
-            let hasFiles = (first: first.exists, second: second.exists)
-            if !hasFiles.first, !hasFiles.second { return }
+            if !first.exists, !second.exists { return .none }
             try first.prepare(forWriting: true)
             try second.prepare(forWriting: true)
-            let before = pipeline.everythingApplied
-            var room = (entries: entriesMax, bytes: bytesMax)
-            var keys = try Self.keys(of: first, &room)
-            keys.formUnion(try Self.keys(of: second, &room))
-            if let ticket = try exchange(keys, first, second, if: before) { return try pipeline.wait(for: ticket) }
+            let exchange = Exchange(first, second, Exchange.Room(entries: entriesMax, bytes: bytesMax))
+            return try exchange.run(now: now())
         }
-        throw LarderError(
-            .invalidated, "other commands kept writing meanwhile; try again", operation: "exchange",
-            database: first.name)
+        try pipeline.wait(for: ticket)
+    }
+}
+
+/// One exchange of the entries of two databases: their keys are collected while others go on writing, what they write is
+/// noted, and in the end, with all shards of both locked, what was noted is there too. Confined to one thread.
+private final class Exchange {
+    struct Room {
+        var entries: Int
+        var bytes: Int
     }
 
-    private static func keys(of database: Database, _ room: inout (entries: Int, bytes: Int)) throws(LarderError)
-        -> Set<Key>
-    {
+    private let first: Database
+    private let second: Database
+    private var room: Room
+
+    init(_ first: Database, _ second: Database, _ room: Room) {
+        self.first = first
+        self.second = second
+        self.room = room
+    }
+
+    func run(now: Int64) throws(LarderError) -> CommitTicket {
+        for database in [first, second] { database.noteKeys(true) }
+        defer { for database in [first, second] { database.noteKeys(false) } }
+        var found = try collect(first)
+        found.formUnion(try collect(second))
+        let keys = Array(found)
+        var cold = [first, second].map { _ in ColdReads(count: keys.count, fillCache: false) }
+        defer {
+            first.forget(keys, &cold[0])
+            second.forget(keys, &cold[1])
+        }
+        var attempt = 0
+        while true {
+            attempt += 1
+            try first.readCold(keys, .records, &cold[0], attempt: attempt)
+            try second.readCold(keys, .records, &cold[1], attempt: attempt)
+            let inOrder = first.number < second.number ? [first, second] : [second, first]
+            for database in inOrder { database.lockAll() }
+            defer { for database in inOrder.reversed() { database.unlockAll() } }
+            if let ticket = try exchange(keys, found, &cold, attempt, now) { return ticket }
+        }
+    }
+
+    private func collect(_ database: Database) throws(LarderError) -> Set<Key> {
         var keys: Set<Key> = []
-        guard let cursor = try database.cursor() else { return keys }
-        while try cursor.next() {
-            keys.insert(try cursor.key())
-            room.entries -= 1
-            room.bytes -= try cursor.payloadCount()
-            guard room.entries >= 0, room.bytes >= 0 else {
-                throw LarderError(
-                    .invalidArgument, "there are too many entries to be exchanged at once", operation: "exchange",
-                    database: database.name)
+        while true {
+            do throws(LarderError) {
+                guard let cursor = try database.cursor() else { return keys }
+                while try cursor.next() {
+                    keys.insert(try cursor.key())
+                    try take(1, try cursor.payloadCount())
+                }
+                return keys
+            } catch {
+                // Emptied or reopened meanwhile: once more, with what is there now.
+                guard error.code == .purged || error.code == .invalidated else { throw error }
+                room.entries += keys.count
+                keys = []
             }
         }
-        return keys
     }
 
-    /// Exchanges what two databases have under the keys, if nothing was written since a moment: so there are no others.
-    /// - Returns: nil when something was.
-    private func exchange(_ keys: Set<Key>, _ first: Database, _ second: Database, if before: CommitTicket)
-        throws(LarderError) -> CommitTicket?
-    {
-        let keys = Array(keys)
-        let parts = [first, second].map {
-            TransactionPart(database: $0, keys: keys, loadedCount: keys.count, watches: [])
+    private func take(_ entries: Int, _ bytes: Int) throws(LarderError) {
+        room.entries -= entries
+        room.bytes -= bytes
+        guard room.entries >= 0, room.bytes >= 0 else {
+            throw LarderError(
+                .invalidArgument, "there are too many entries to be exchanged at once", operation: "exchange",
+                database: first.name)
         }
-        let end = try transact(parts, now: clock.now(), bytesMax: .max, mayBlock: true) {
-            (update) throws(LarderError) in
-            // Whoever writes another key from here on comes after the exchange: nobody sees any of these keys before it
-            // is done.
-            guard pipeline.everythingApplied == before else { return false }
-            for position in keys.indices {
-                let records = [0, 1].map { update.current(part: $0, position: position) }
-                for part in [0, 1] where records[0] != nil || records[1] != nil {
-                    try update.update(part: part, positions: [position]) { one in
-                        if let record = records[1 - part] { one.place(0, record) } else { one.remove(0) }
-                    }
-                }
+    }
+
+    /// Called with all shards of both locked.
+    /// - Returns: nil when too much of what was read without the locks is out of date.
+    private func exchange(
+        _ keys: [Key], _ known: Set<Key>, _ cold: inout [ColdReads], _ attempt: Int, _ now: Int64
+    ) throws(LarderError) -> CommitTicket? {
+        var ticket = max(first.applied.sequence, second.applied.sequence)
+        let late = Array(first.notedKeys.union(second.notedKeys).subtracting(known))
+        guard var update = try loaded(first, keys, late, &cold[0], attempt, now, &ticket),
+            var other = try loaded(second, keys, late, &cold[1], attempt, now, &ticket)
+        else { return nil }
+        for position in keys.count..<(keys.count + late.count) {
+            for record in [update.current(position), other.current(position)].compactMap(\.self) {
+                try take(1, record.payload.count)
             }
-            return true
         }
-        guard case .applied(let ticket) = end else { return nil }
-        return ticket
+        for position in 0..<(keys.count + late.count) {
+            let (mine, theirs) = (update.current(position), other.current(position))
+            if mine == nil, theirs == nil { continue }
+            if let theirs { update.place(position, theirs) } else { update.remove(position) }
+            if let mine { other.place(position, mine) } else { other.remove(position) }
+        }
+        guard !update.operations.isEmpty else { return CommitTicket(sequence: ticket) }
+        let sequence = try first.apply(
+            update.operations, first.applied, and: second, other.operations, second.applied)
+        return CommitTicket(sequence: max(ticket, sequence))
+    }
+
+    private func loaded(
+        _ database: Database, _ keys: [Key], _ late: [Key], _ cold: inout ColdReads, _ attempt: Int, _ now: Int64,
+        _ ticket: inout UInt64
+    ) throws(LarderError) -> Update? {
+        guard let found = try database.gather(keys, .records, &cold, attempt: attempt, now: now, ticket: &ticket)
+        else {
+            return nil
+        }
+        // What was written just now is in memory; the disk is asked for the other database's, with the locks held.
+        var none = ColdReads(count: late.count, fillCache: false)
+        let lateFound = try database.gather(
+            late, .records, &none, attempt: Database.coldAttempts, now: now, ticket: &ticket)
+        guard let lateFound else { return nil }
+        return try Update(keys + late, slots: nil, now, database.applied, .records, found + lateFound)
+    }
+}
+
+extension Database {
+    /// Begins or ends to note which keys are written.
+    fileprivate func noteKeys(_ isOn: Bool) {
+        withAllShards { for index in 0..<Shard.count { shard(index).notedKeys = isOn ? [] : nil } }
+    }
+
+    /// The keys that were written since that began. Called with all shard locks held.
+    fileprivate var notedKeys: Set<Key> {
+        (0..<Shard.count).reduce(into: []) { $0.formUnion(shard($1).notedKeys ?? []) }
     }
 }

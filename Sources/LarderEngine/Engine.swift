@@ -63,6 +63,8 @@ package final class Engine: @unchecked Sendable {
         maintenance = Maintenance(
             context: context, table: table, damage: damage, keeper: keeper, checkpointer: checkpointer)
         do throws(LarderError) {
+            try context.timeKeeper.begin()
+            try context.sequences.load()
             try readDirectory()
             pipeline.begin(behind: try keeper.recover(table))
         } catch {
@@ -92,15 +94,23 @@ package final class Engine: @unchecked Sendable {
         } catch {
             throw LarderError(.io, error.description, operation: "open larder", underlying: error)
         }
+        DamagedFiles.clear(context)
         for name in names {
             let path = directory + "/" + name
             if name.hasPrefix(".creating-") || name.hasPrefix(".deleted-") {
+                if let epoch = name.split(separator: "-").last.flatMap({ UInt64($0) }) { context.noteEpoch(epoch) }
                 try? FileSystem.removeTree(path)
             } else if DatabaseName.isValid(name) {
                 switch DatabaseDirectory(path) {
                 case .database: try add(name, exists: true).adoptPointer()
                 case .absent: break
                 case .foreign: context.report(.warning, "\(path) is no database of this larder; it is left alone")
+                case .unreadable(let error):
+                    context.report(
+                        .error,
+                        "\(error): database '\(name)' cannot be used until that is mended; the journal keeps what it has of it"
+                    )
+                    try add(name, exists: true).adoptPointer()
                 }
             }
         }
@@ -156,6 +166,14 @@ package final class Engine: @unchecked Sendable {
         try existing(name, "set aside").setAsideIfDamaged()
     }
 
+    /// Brings what can be read of a damaged database, and all that the journal and memory have of it, into a new epoch. Reads
+    /// all of the database first, to find the damage.
+    /// - Throws: ``LarderError/Code/invalidArgument`` when the database is not damaged.
+    package func salvageDamaged(_ name: String) throws(LarderError) -> SalvageSummary {
+        try DatabaseName.check(name, operation: "salvage")
+        return try existing(name, "salvage").salvageIfDamaged()
+    }
+
     private func existing(_ name: String, _ operation: String) throws(LarderError) -> Database {
         guard isUsable else {
             throw LarderError(.closed, "the larder was closed", operation: operation, database: name)
@@ -170,7 +188,8 @@ package final class Engine: @unchecked Sendable {
 
     /// The engine's time, for one command or call, in milliseconds since 1970.
     package func now() -> Int64 { context.time.now() }
-    /// How far the engine's time is ahead of a wall clock that was set back, in milliseconds.
+    /// How far the engine's time is ahead of a wall clock that was set back, in milliseconds. Instants that come from outside
+    /// are that much later by the engine's time, and its own that much earlier by the wall clock.
     package var clockOffsetMilliseconds: Int64 { context.time.offsetMilliseconds }
     package var statistics: Statistics {
         for shard in context.memory.all { shard.lock.withLock { context.statistics.take(&shard.counters) } }
@@ -234,6 +253,7 @@ package final class Engine: @unchecked Sendable {
         pipeline.drain()
         keeper.close()
         context.graveyard.clear(report: context.report)
+        context.timeKeeper.end()
         // Databases and the reports of damage hold on to what holds on to them.
         _ = damage.take()
         table.removeAll()

@@ -6,8 +6,8 @@ package struct EngineOptions: Sendable {
     package enum DamageAction: Sendable {
         /// Throw ``LarderError/Code/damaged`` and change nothing. The library's default.
         case fail
-        /// Move the files to `DAMAGED/` and go on with an empty database. What the daemon does.
-        case setAside
+        /// Go on with what can be read, in a new epoch, and keep the damaged files in `DAMAGED/`. What the daemon does.
+        case salvage
     }
 
     /// What acknowledged writes have survived, where a write does not say otherwise.
@@ -55,8 +55,6 @@ package struct EngineOptions: Sendable {
     package var blockBytes = 4096
     /// Files kept open, per database.
     package var openFilesMax = 1000
-    /// Whether LevelDB checks everything it reads at open and compaction, and stops at the first fault.
-    package var paranoidChecks = false
 
     /// Told of what an operator wants to know, from any thread.
     package var onEvent: @Sendable (EngineEvent) -> Void = { _ in }

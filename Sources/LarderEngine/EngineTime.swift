@@ -1,18 +1,25 @@
 import Synchronization
 
-/// The engine's time: the wall clock that never runs back.
+/// The engine's time: the wall clock that never runs back, over restarts neither (``TimeKeeper``).
 ///
 /// While the wall clock keeps up with the monotonic clock, it is followed. When it was set back, time goes on from the
-/// highest time reached, at the rate of the monotonic clock, until somebody sets the wall clock that far forward.
+/// highest time reached, at the rate of the monotonic clock, until somebody sets the wall clock that far forward. The
+/// larder's time is then ahead of the wall clock by ``offsetMilliseconds``, which is taken into account where instants
+/// come from outside or are told.
 ///
 /// Thread-safe, and without a lock, because every event loop asks for every batch of commands: two numbers that only grow.
 package final class EngineTime: Sendable {
     /// The year 5138; later times are clamped to it, so that no sum of a time and an interval overflows.
     package static let latestMilliseconds: Int64 = 100_000_000_000_000
+    /// The year 5423: where the engine's time itself ends, so that it goes on after a wall clock that shows the latest time
+    /// was set right again.
+    static let endMilliseconds = latestMilliseconds + UpdatePolicy.longestMilliseconds
 
     private let source: any TimeSource
     /// How far the wall clock was ahead of the monotonic clock at most.
     private let lead = Atomic<Int64>(.min / 2)
+    /// The wall clock's time when it was looked at and kept up; -1 where it was behind.
+    private let followed = Atomic<Int64>(-1)
     /// The highest time that was handed out.
     private let highWater = Atomic<Int64>(0)
 
@@ -26,7 +33,7 @@ package final class EngineTime: Sendable {
         let wall = wallMilliseconds
         // Most calls come within the millisecond of another: that one has looked whether the wall clock keeps up. Where the
         // clock was set back to this very millisecond, the next one tells.
-        if wall == highWater.load(ordering: .relaxed) { return wall }
+        if wall == highWater.load(ordering: .relaxed), wall == followed.load(ordering: .relaxed) { return wall }
         return time(wall)
     }
 
@@ -39,11 +46,42 @@ package final class EngineTime: Sendable {
         let lead = Self.raise(lead, to: wall - monotonic)
         // Where the highest time has got to at the monotonic rate. The two clocks tick at different moments: one
         // millisecond is no step back.
-        let projected = min(monotonic + lead, Self.latestMilliseconds)
-        return Self.raise(highWater, to: wall >= projected - 1 ? wall : projected)
+        let projected = min(monotonic + lead, Self.endMilliseconds)
+        let time = Self.raise(highWater, to: wall >= projected - 1 ? wall : projected)
+        // A clock that is behind must not pass for one that keeps up in the millisecond in which it shows that time again; nor
+        // one that shows the latest time, for that goes on.
+        followed.store(time == wall && wall < Self.latestMilliseconds ? wall : -1, ordering: .relaxed)
+        return time
+    }
+
+    // MARK: Over restarts
+
+    /// Goes on from a time that was reached before, if that is later.
+    func goOn(from time: Int64) {
+        let monotonic = min(max(source.monotonicMilliseconds(), 0), Self.latestMilliseconds)
+        let time = min(time, Self.endMilliseconds)
+        Self.raise(lead, to: time - monotonic)
+        Self.raise(highWater, to: time)
+        followed.store(-1, ordering: .relaxed)
+    }
+
+    /// The highest time that was handed out.
+    var reached: Int64 { highWater.load(ordering: .relaxed) }
+
+    /// The time, for work that nobody notices: handed out to nobody.
+    func unnoticed() -> Int64 { sample().time }
+
+    /// The time and the wall clock together; how far the wall clock has been ahead of the monotonic clock at most.
+    func sample() -> (time: Int64, wall: Int64, lead: Int64) {
+        let wall = wallMilliseconds
+        let monotonic = min(max(source.monotonicMilliseconds(), 0), Self.latestMilliseconds)
+        let lead = max(lead.load(ordering: .relaxed), wall - monotonic)
+        let projected = min(monotonic + lead, Self.endMilliseconds)
+        return (max(reached, wall >= projected - 1 ? wall : projected), wall, lead)
     }
 
     /// - Returns: the new value: `value`, or the old one if that is higher.
+    @discardableResult
     private static func raise(_ number: borrowing Atomic<Int64>, to value: Int64) -> Int64 {
         let old = number.load(ordering: .relaxed)
         if old >= value { return old }
@@ -52,9 +90,8 @@ package final class EngineTime: Sendable {
 
     /// How far the engine's time is ahead of the wall clock, in milliseconds: 0 unless the wall clock was set back.
     package var offsetMilliseconds: Int64 {
-        let wall = wallMilliseconds
-        let offset = time(wall) - wall
-        return offset > 1 ? offset : 0
+        let (time, wall, _) = sample()
+        return time - wall > 1 ? time - wall : 0
     }
 
     /// For timers: never runs back, unrelated to the wall clock.

@@ -29,7 +29,7 @@ struct EntryHead {
     var newer: EntryPointer?
     var older: EntryPointer?
     /// What a reader has left here to find again: a decoded model. Gone with the next change.
-    var attachment: Unmanaged<AnyObject>?
+    var attachment: Unmanaged<Attachment>?
     /// The time and kind of the index key that LevelDB is known to have for the entry; 0 for none. See ``ExpiryIndex``.
     var indexed: UInt64
     let keyCount: UInt32
@@ -49,6 +49,7 @@ struct EntryHead {
         static let wasMain = Flags(rawValue: 1)
         static let isAbsentBelow = Flags(rawValue: 2)
         static let isOrphan = Flags(rawValue: 4)
+        static let isFoundExpired = Flags(rawValue: 8)
     }
 
     init(hash: Int, keyCount: Int, capacity: Int) {
@@ -78,6 +79,12 @@ struct EntryHead {
         set { set(.isOrphan, newValue) }
     }
 
+    /// Whether a read found the record expired, and counted it.
+    var isFoundExpired: Bool {
+        get { flags.contains(.isFoundExpired) }
+        set { set(.isFoundExpired, newValue) }
+    }
+
     private mutating func set(_ flag: Flags, _ isSet: Bool) {
         if isSet { flags.insert(flag) } else { flags.remove(flag) }
     }
@@ -105,13 +112,12 @@ struct EntryPointer: Equatable {
         return entry
     }
 
+    /// Gives the memory back. The attachment, if there was one, was taken away before.
     func free() {
-        detach()
         guard head.pointee.pins == 0 else {
             head.pointee.isOrphan = true
             return
         }
-        // EntryHead is trivial but for the attachment, which is released.
         Self.free(head)
     }
 
@@ -174,19 +180,8 @@ struct EntryPointer: Equatable {
         return memcmp(bytes, start, other.count) == 0
     }
 
-    /// Lets go of the attachment. For the table, which counts its bytes.
-    func detach() {
-        guard let attachment = head.pointee.attachment else { return }
-        head.pointee.attachment = nil
-        attachment.release()
-    }
-
-    /// Bytes that count against the memory budget. An attachment counts as much as the record that it was made of, and a
-    /// little: nobody knows what it takes.
-    var byteCount: Int {
-        let capacity = Int(head.pointee.capacity)
-        return Self.overheadBytes + (head.pointee.attachment == nil ? capacity : 2 * capacity + 64)
-    }
+    /// Bytes that count against the memory budget, without those of the attachment.
+    var byteCount: Int { Self.overheadBytes + Int(head.pointee.capacity) }
     /// The bytes of an entry that is outsize; 0 for others.
     var outsizeByteCount: Int {
         let capacity = Int(head.pointee.capacity)
@@ -239,8 +234,20 @@ struct EntryList {
         outsizeByteCount -= entry.outsizeByteCount
     }
 
-    /// An entry of this list takes more bytes than before.
-    mutating func grew(by bytes: Int) { byteCount += bytes }
+    /// Puts an entry of this list at its end.
+    mutating func moveToOldest(_ entry: EntryPointer) {
+        guard let last = oldest, last != entry else { return }
+        let place = entry.head.pointee.place
+        unlink(entry)
+        entry.head.pointee.place = place
+        entry.head.pointee.newer = last
+        entry.head.pointee.older = nil
+        last.head.pointee.older = entry
+        oldest = entry
+        count += 1
+        byteCount += entry.byteCount
+        outsizeByteCount += entry.outsizeByteCount
+    }
 
     /// Puts `new` in the place of `old`, with other memory.
     mutating func replace(_ old: EntryPointer, _ new: EntryPointer) {

@@ -6,9 +6,11 @@
 extension EntryTable {
     /// Bytes of the entries that LevelDB does not have yet.
     var dirtyByteCount: Int { active.byteCount + written.byteCount }
-    /// Bytes of all entries but those that are outsize and wait for LevelDB: they would push everything else out for a few
-    /// seconds.
-    var budgetedByteCount: Int { byteCount - active.outsizeByteCount - written.outsizeByteCount }
+    /// Bytes of all entries, and of what is attached to them, but not of those that are outsize and wait for LevelDB: they
+    /// would push everything else out for a few seconds.
+    var budgetedByteCount: Int {
+        byteCount + attachedByteCount - active.outsizeByteCount - written.outsizeByteCount
+    }
     var dirtyCount: Int { active.count + written.count }
 
     /// Calls `body` with every dirty entry. It must not change the table.
@@ -21,6 +23,20 @@ extension EntryTable {
             }
         }
     }
+
+    /// Calls `body` with every clean entry. It must not change the table.
+    func forEachClean(_ body: (EntryPointer) -> Void) {
+        for list in [small, main] {
+            var next = list.oldest
+            while let entry = next {
+                body(entry)
+                next = entry.head.pointee.newer
+            }
+        }
+    }
+
+    /// Nobody knows any more which index keys LevelDB has of the dirty entries.
+    func forgetIndexed() { forEachDirty { $0.head.pointee.indexed = 0 } }
 
     /// Makes everything dirty the matter of the checkpoint that begins. Takes no time, unless one failed before.
     func freeze() {

@@ -18,6 +18,16 @@ extension EntryTable {
         if entry.head.pointee.frequency < Self.frequencyMax { entry.head.pointee.frequency += 1 }
     }
 
+    /// Makes a clean entry the next to be evicted of its queue.
+    func demote(_ entry: EntryPointer) {
+        entry.head.pointee.frequency = 0
+        switch entry.head.pointee.place {
+        case .small: small.moveToOldest(entry)
+        case .main: main.moveToOldest(entry)
+        case .active, .written, .nowhere: break
+        }
+    }
+
     /// Puts an entry that is in no list among those that may be evicted.
     func admit(_ entry: EntryPointer) {
         if entry.head.pointee.wasMain || ghosts.remove(entry.head.pointee.hash, most: ghostCount) {

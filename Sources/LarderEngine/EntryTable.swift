@@ -32,6 +32,10 @@ final class EntryTable {
     /// Bytes of all entries, clean and dirty.
     @exclusivity(unchecked) var byteCount = 0
     private var loads: UInt64 = 0
+    /// What is kept beside entries, clean and dirty.
+    @exclusivity(unchecked) private var attachments = AttachmentList()
+    /// Where attachments go that entries let go.
+    private let released: ReleaseQueue
 
     // The clean ones; see EntryTable+Eviction.
     @exclusivity(unchecked) var small = EntryList()
@@ -47,7 +51,8 @@ final class EntryTable {
     /// The lowest bits of a hash chose the shard.
     private static let shardBits = 4
 
-    init() {
+    init(released: ReleaseQueue = ReleaseQueue()) {
+        self.released = released
         capacity = Self.capacityMin
         slots = Self.makeSlots(Self.capacityMin)
         address.store(UInt(bitPattern: slots), ordering: .relaxed)
@@ -67,7 +72,9 @@ final class EntryTable {
 
     private func freeEntries() {
         for index in 0..<capacity {
-            if let entry = slots[index].entry { entry.free() }
+            guard let entry = slots[index].entry else { continue }
+            detach(entry)
+            entry.free()
         }
     }
 
@@ -177,28 +184,27 @@ final class EntryTable {
 
     // MARK: Attachments
 
+    /// Bytes of what is kept beside entries.
+    var attachedByteCount: Int { attachments.byteCount }
+
     /// Keeps an object beside an entry, until the entry changes.
-    func attach(_ object: AnyObject, to entry: EntryPointer) {
+    func attach(_ attachment: Attachment, to entry: EntryPointer) {
         detach(entry)
-        changeSize(entry) { entry.head.pointee.attachment = Unmanaged.passRetained(object) }
+        attachments.add(attachment, to: entry)
     }
 
+    /// Has an entry let its attachment go, to be released where no lock is held.
     private func detach(_ entry: EntryPointer) {
-        if entry.head.pointee.attachment != nil { changeSize(entry) { entry.detach() } }
+        if entry.head.pointee.attachment == nil { return }
+        if let attachment = attachments.take(from: entry) { released.add(attachment) }
     }
 
-    private func changeSize(_ entry: EntryPointer, _ body: () -> Void) {
-        let before = entry.byteCount
-        body()
-        let change = entry.byteCount - before
-        byteCount += change
-        switch entry.head.pointee.place {
-        case .small: small.grew(by: change)
-        case .main: main.grew(by: change)
-        case .active: active.grew(by: change)
-        case .written: written.grew(by: change)
-        case .nowhere: break
-        }
+    /// Lets one attachment go, whose entry stays.
+    /// - Returns: false when there is none.
+    func dropAttachment() -> Bool {
+        guard let entry = attachments.nextToLeave() else { return false }
+        detach(entry)
+        return true
     }
 
     /// What became of an entry that was expired: it has no record, and nothing that belonged to one.
@@ -217,6 +223,7 @@ final class EntryTable {
             return entry
         }
         detach(found)
+        found.head.pointee.isFoundExpired = false
         var entry = found
         if !found.fits(recordCount) {
             entry = EntryPointer.make(found.key, hash: hash, recordCount: recordCount)
@@ -270,6 +277,7 @@ final class EntryTable {
     /// Takes an entry that is in no list out of the table.
     func discard(_ entry: EntryPointer) {
         byteCount -= entry.byteCount
+        detach(entry)
         takeOut(slot(of: entry))
         entry.free()
     }

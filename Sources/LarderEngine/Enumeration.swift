@@ -64,6 +64,7 @@ package final class EntryCursor: @unchecked Sendable {
     static func hold(
         _ store: EpochStore, _ options: EnumerationOptions, _ snapshot: LevelDB.Snapshot? = nil
     ) throws(LarderError) -> HeldCursor {
+        guard store.isMade else { return HeldCursor(nil) }
         var read = ReadOptions()
         read.fillCache = options.fillCache
         read.snapshot = snapshot
@@ -91,12 +92,16 @@ package final class EntryCursor: @unchecked Sendable {
         }
         guard let result else {
             throw isClosed
-                ? LarderError(.closed, "the cursor was closed", operation: "enumerate", database: database.name)
+                ? closedError
                 : LarderError(
                     .invalidated, "the database was reopened after a failed write; enumerate again",
                     operation: "enumerate", database: database.name)
         }
         return result
+    }
+
+    private var closedError: LarderError {
+        LarderError(.closed, "the cursor was closed", operation: "enumerate", database: database.name)
     }
 
     // MARK: Moving
@@ -118,6 +123,12 @@ package final class EntryCursor: @unchecked Sendable {
         hasStarted = true
         if begins { place = firstPlace() } else if source != .below { place += options.backward ? -1 : 1 }
         let moves = source != .memory
+        if held.isEmpty {
+            if let error = store.endingError("enumerate") { throw error }
+            guard !isClosed else { throw closedError }
+            source = hasPlace ? .memory : .end
+            return hasPlace
+        }
         source = try access { (cursor) throws(LevelDBError) in
             if begins {
                 try Self.begin(cursor, options)
@@ -262,6 +273,7 @@ extension EpochStore {
     /// How many records a snapshot has, expired ones too. The answer is kept until the next write.
     /// - Parameter generation: of writes, when the snapshot was taken.
     func countRecords(_ held: HeldSnapshot? = nil, at generation: UInt64? = nil) throws(LarderError) -> Int {
+        if held?.isEmpty ?? !isMade { return 0 }
         let generation = generation ?? writeGeneration
         if let known = knownCount(at: generation) { return known }
         let counter = try adopt("count") { (database) throws(LevelDBError) in
@@ -292,8 +304,14 @@ extension EpochStore {
 /// reading, and invalidated by that owner or with the gate held for writing.
 final class HeldCursor: StoreChild, @unchecked Sendable {
     private(set) var cursor: LevelDB.Cursor?
+    /// Whether there is nothing to go over, because the epoch had no files. Then the store need not know of it.
+    let isEmpty: Bool
 
-    init(_ cursor: LevelDB.Cursor) { self.cursor = cursor }
+    /// - Parameter cursor: nil where there is no LevelDB yet.
+    init(_ cursor: LevelDB.Cursor?) {
+        self.cursor = cursor
+        isEmpty = cursor == nil
+    }
 
     func invalidate() {
         cursor?.close()

@@ -18,11 +18,11 @@ protocol StoreChild: AnyObject, Sendable {
 /// - Children (snapshots, cursors) are invalidated before the LevelDB beneath them goes away.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: `handle` is guarded by `gate`; `children`, `failure`, `damage` and
-/// `lastCount` by `stateLock`; the rest is constant or atomic. Lock order: `writeLock`, `gate`,
-/// `stateLock`.
+/// `lastCount` by `stateLock`; the rest is constant or atomic. Lock order: `noteLock`,
+/// `writeLock`, `gate`, `stateLock`.
 final class EpochStore: @unchecked Sendable {
     /// Why a store is no longer the database's current one.
-    enum Ending: UInt8 { case none, purged, deleted, setAside, closed }
+    enum Ending: UInt8 { case none, purged, deleted, setAside, closed, salvaged }
 
     let path: String
     let epoch: UInt64
@@ -40,8 +40,17 @@ final class EpochStore: @unchecked Sendable {
     private var damage: LarderError?
     private let endingValue = Atomic<UInt8>(Ending.none.rawValue)
     private let failed = Atomic<Bool>(false)
+    private let frozen = Atomic<Bool>(false)
+    private let neededWhileFrozen = Atomic<UInt64>(0)
     private let writes = Atomic<UInt64>(0)
+    private let made: Atomic<Bool>
+    private let removals = Atomic<Int>(0)
     private var lastCount: (generation: UInt64, count: Int)?
+    private let noteLock = Lock()
+    /// The write generation at the last ``noteSynced(isReopened:)``; nil before the first. Guarded by `noteLock`.
+    private var noted: UInt64?
+    /// What this process noted last of how much of the journal has to be there; `.max` before the first time.
+    let journalNeeded = Atomic<UInt64>(.max)
     /// Told when LevelDB reports corruption for the first time.
     let onDamage: @Sendable (EpochStore, LarderError) -> Void
 
@@ -55,10 +64,88 @@ final class EpochStore: @unchecked Sendable {
         self.databaseName = databaseName
         self.context = context
         self.onDamage = onDamage
-        do throws(LevelDBError) {
-            handle = try LevelDB.Database(path: path, options: context.levelDBOptions(create: create))
+        made = Atomic(true)
+        handle = try openHandle(create: create, "open")
+        do throws(LarderError) {
+            try noteSynced()
         } catch {
-            throw Self.convert(error, operation: "open", database: databaseName, key: nil)
+            try? handle?.close()
+            throw error
+        }
+    }
+
+    /// Lets LevelDB at the files, after looking at what it would pass over.
+    private func openHandle(create: Bool, _ operation: String) throws(LarderError) -> LevelDB.Database {
+        do {
+            if !create { try EpochInspection.prepare(path) }
+            return try LevelDB.Database(path: path, options: context.levelDBOptions(create: create))
+        } catch let error as FilesDamage {
+            throw LarderError(.damaged, error.message, operation: operation, database: databaseName, underlying: error)
+        } catch let error as LevelDBError {
+            throw Self.convert(error, operation: operation, database: databaseName, key: nil)
+        } catch {
+            throw LarderError(.io, "\(error)", operation: operation, database: databaseName, underlying: error)
+        }
+    }
+
+    /// An empty epoch without files. The first write makes them.
+    init(
+        unmadeAt path: String, epoch: UInt64, databaseName: String, context: EngineContext,
+        onDamage: @escaping @Sendable (EpochStore, LarderError) -> Void
+    ) {
+        self.path = path
+        self.epoch = epoch
+        self.databaseName = databaseName
+        self.context = context
+        self.onDamage = onDamage
+        made = Atomic(false)
+    }
+
+    // MARK: Making the files
+
+    /// Whether there are files. An epoch without any is empty. One atomic load.
+    var isMade: Bool { made.load(ordering: .acquiring) }
+
+    /// Makes the LevelDB of an epoch that has none, with its format record: in a directory of its own, renamed into place
+    /// when it is complete and synced, so that a crash leaves all of it or nothing. Called with `writeLock` held.
+    private func make() throws(LarderError) {
+        guard !isMade, ending == .none else { return }
+        do {
+            let parent = FileSystem.parent(path)
+            // An earlier attempt may have come so far.
+            if !FileSystem.exists(path) { try makeFiles(in: parent + "/" + Self.makingPrefix + "\(epoch)") }
+            try FileSystem.syncDirectory(parent)
+            let opened = try openHandle(create: false, "create")
+            gate.withWriteLock {
+                if ending == .none { handle = opened } else { try? opened.close() }
+            }
+            made.store(true, ordering: .releasing)
+        } catch {
+            throw (error as? LarderError)
+                ?? LarderError(.io, "\(error)", operation: "create", database: databaseName, underlying: error)
+        }
+    }
+
+    /// Names of directories in which the files of an epoch are made begin so.
+    static let makingPrefix = ".making-"
+
+    private func makeFiles(in temporary: String) throws {
+        try FileSystem.removeTree(temporary)
+        do {
+            try FileSystem.makeDirectory(temporary)
+            let maker = try EpochStore(
+                path: temporary, epoch: epoch, databaseName: databaseName, create: true, context: context,
+                onDamage: { _, _ in })
+            defer { maker.close() }
+            let batch = LevelDB.WriteBatch()
+            batch.put(Database.Metadata.formatKey, [Database.Metadata.formatVersion])
+            try maker.write(batch, sync: true)
+            try maker.noteSynced()
+            maker.close()
+            try FileSystem.rename(temporary, to: path)
+        } catch {
+            try? FileSystem.removeTree(temporary)
+            throw error
         }
     }
 
@@ -70,6 +157,14 @@ final class EpochStore: @unchecked Sendable {
         _ body: (LevelDB.Database) throws(LevelDBError) -> Result
     ) throws(LarderError) -> Result {
         try ForkGuard.check(operation)
+        if !isMade { try writeLock.withLock { () throws(LarderError) in try make() } }
+        return try accessMade(operation, key: key(), body)
+    }
+
+    private func accessMade<Result>(
+        _ operation: String, key: @autoclosure () -> Key?,
+        _ body: (LevelDB.Database) throws(LevelDBError) -> Result
+    ) throws(LarderError) -> Result {
         let error: LarderError
         do throws(LarderError) {
             return try gate.withReadLock { () throws(LarderError) in
@@ -97,11 +192,26 @@ final class EpochStore: @unchecked Sendable {
         if isFirst { onDamage(self, error) }
     }
 
+    /// Reads all of it, checksums verified.
+    /// - Throws: the first damage, which is remembered too.
+    func verify() throws(LarderError) {
+        if let damage = knownDamage { throw damage }
+        try access("verify") { (database) throws(LevelDBError) in
+            var options = ReadOptions()
+            options.fillCache = false
+            let cursor = try database.cursor(options)
+            defer { cursor.close() }
+            try cursor.seekToFirst()
+            while cursor.isValid { try cursor.next() }
+        }
+    }
+
     /// The damage that was met since the store was opened; nil if none was.
     var knownDamage: LarderError? { stateLock.withLock { damage } }
 
     /// The stored bytes of a key, checksums verified; nil when there are none.
     func get(_ key: Key, fillCache: Bool = true, snapshot: LevelDB.Snapshot? = nil) throws(LarderError) -> [UInt8]? {
+        guard isMade else { return nil }
         var options = ReadOptions()
         options.fillCache = fillCache
         options.snapshot = snapshot
@@ -113,7 +223,8 @@ final class EpochStore: @unchecked Sendable {
     /// LevelDB's own copy of the stored bytes of a key, checksums verified; nil when there are none. To be given to
     /// ``release(_:)``, whatever becomes of the store.
     func take(_ key: UnsafeRawBufferPointer, fillCache: Bool) throws(LarderError) -> UnsafeRawBufferPointer? {
-        try withUnsafeTemporaryAllocation(byteCount: key.count + 1, alignment: 1) { space in
+        guard isMade else { return nil }
+        return try withUnsafeTemporaryAllocation(byteCount: key.count + 1, alignment: 1) { space in
             space[0] = KeyKind.record
             UnsafeMutableRawBufferPointer(rebasing: space[1...]).copyMemory(from: key)
             return Result { () throws(LarderError) in
@@ -132,6 +243,7 @@ final class EpochStore: @unchecked Sendable {
     func header(
         of key: Key, snapshot: LevelDB.Snapshot? = nil
     ) throws(LarderError) -> (Result<RecordHeader, RecordHeader.Defect>, byteCount: Int)? {
+        guard isMade else { return nil }
         var options = ReadOptions()
         options.fillCache = false
         options.snapshot = snapshot
@@ -175,11 +287,17 @@ final class EpochStore: @unchecked Sendable {
     ///   - sync: whether fsync comes back first.
     func write(_ batch: LevelDB.WriteBatch, sync: Bool) throws(LarderError) {
         try writeLock.withLock { () throws(LarderError) in
+            if isFrozen {
+                throw LarderError(
+                    .writesSuspended, "the database is being salvaged", operation: "write", database: databaseName)
+            }
             if let error = suspension("write") { throw error }
+            // What throws here has written nothing: the store is as it was.
+            try make()
             // After the write, so that a count taken without it is not kept past it.
             defer { _ = writes.wrappingAdd(1, ordering: .acquiringAndReleasing) }
             do throws(LarderError) {
-                try access("write") { (database) throws(LevelDBError) in
+                try accessMade("write", key: nil) { (database) throws(LevelDBError) in
                     try database.write(batch, options: WriteOptions(sync: sync))
                 }
             } catch {
@@ -187,6 +305,33 @@ final class EpochStore: @unchecked Sendable {
                 throw error
             }
             if sync { context.statistics.syncs.add() }
+        }
+    }
+
+    /// Whether nothing more is written to it, because what it has goes on in a new epoch. Its entries that LevelDB does not
+    /// have stay in the journal meanwhile.
+    var isFrozen: Bool { frozen.load(ordering: .acquiring) }
+
+    /// Called with the checkpointer's turn and `indexLock` held.
+    func setFrozen(_ isFrozen: Bool) { frozen.store(isFrozen, ordering: .releasing) }
+
+    /// Up to where the journal has to be there since nothing is written any more; 0: nothing of it is known to be needed.
+    var journalNeededWhileFrozen: UInt64 { neededWhileFrozen.load(ordering: .acquiring) }
+
+    /// As ``note(journalNeeded:)``, for a store that takes no writes.
+    func noteWhileFrozen(journalNeeded sequence: UInt64) {
+        neededWhileFrozen.store(max(sequence, journalNeededWhileFrozen), ordering: .releasing)
+    }
+
+    /// Whether the LevelDB is not open.
+    var isClosed: Bool { gate.withReadLock { handle == nil } }
+
+    /// Closes the LevelDB for the time of a salvage, where its files cannot be read beside it.
+    func closeFrozen() {
+        gate.withWriteLock {
+            invalidateChildren()
+            try? handle?.close()
+            handle = nil
         }
     }
 
@@ -198,11 +343,12 @@ final class EpochStore: @unchecked Sendable {
     /// Closes and reopens the LevelDB after a failed write, so that what is served is what is on the disk. Snapshots
     /// and cursors of before answer with an error. Does nothing when no write failed.
     func recover() throws(LarderError) {
-        guard isSuspended, ending == .none else { return }
+        guard isSuspended, !isFrozen, ending == .none else { return }
+        guard isMade else { return resume() }
         do throws(FileError) {
             // While the disk takes no writes, reopening would fail too and take the reads with it. Reopening writes what
-            // stands in LevelDB's log, up to two write buffers of it, into a table.
-            try FileSystem.probe(directory: path, bytes: 3 * context.options.writeBufferBytes)
+            // stands in LevelDB's log into a table, and a manifest.
+            try FileSystem.probe(directory: path, bytes: FileSystem.size(ofLogsIn: path) + 65_536)
         } catch {
             throw LarderError(
                 .writesSuspended, "an earlier write failed, and the disk still takes no writes: \(error)",
@@ -210,10 +356,15 @@ final class EpochStore: @unchecked Sendable {
         }
         do throws(LarderError) {
             try gate.withWriteLock { () throws(LarderError) in try reopen() }
+            try noteSynced(isReopened: true)
         } catch {
             note(error)
             throw error
         }
+        resume()
+    }
+
+    private func resume() {
         stateLock.withLock { failure = nil }
         failed.store(false, ordering: .releasing)
         context.statistics.reopens.add()
@@ -224,11 +375,57 @@ final class EpochStore: @unchecked Sendable {
         invalidateChildren()
         do throws(LevelDBError) {
             try handle?.close()
-            handle = nil
-            handle = try LevelDB.Database(path: path, options: context.levelDBOptions(create: false))
         } catch {
             throw Self.convert(error, operation: "reopen", database: databaseName, key: nil)
         }
+        handle = nil
+        handle = try openHandle(create: false, "reopen")
+    }
+
+    // MARK: What is synced
+
+    /// Syncs what LevelDB's log and manifest have, and notes how much that is: before segments of the journal go that had it,
+    /// and before entries count as clean. Does nothing if nothing was written since the last time. See ``SyncedFiles``.
+    /// - Parameter isReopened: whatever was noted, and although the store still counts as suspended.
+    func noteSynced(isReopened: Bool = false) throws(LarderError) {
+        do {
+            try noteLock.withLock { try noteSyncedLocked(isReopened) }
+        } catch {
+            throw (error as? LarderError)
+                ?? LarderError(
+                    .io, "what is synced cannot be noted: \(error)", operation: "sync", database: databaseName,
+                    underlying: error)
+        }
+    }
+
+    private func noteSyncedLocked(_ isReopened: Bool) throws {
+        guard isMade else { return }
+        let generation = writeGeneration
+        guard isReopened || noted != generation, isReopened || !isFrozen else { return }
+        // No write is under way meanwhile, so that no log ends within a record.
+        let logs = try writeLock.withLock {
+            if !isReopened, let error = suspension("sync") { throw error }
+            return try FileSystem.list(path).filter { FileNames.logNumber($0) != nil }.map {
+                ($0, FileSystem.size(path + "/" + $0))
+            }
+        }
+        var synced: [UInt64: Int] = [:]
+        for (name, byteCount) in logs {
+            var length = 0
+            // One that is gone meanwhile is in a table, as the manifest says, which LevelDB has synced.
+            guard try FileSystem.sync(path + "/" + name, byteCount: &length) else { continue }
+            if let number = FileNames.logNumber(name) { synced[number] = byteCount }
+        }
+        guard let manifest = try ManifestScan.scan(directory: path) else {
+            throw LarderError(.damaged, "CURRENT is gone", operation: "sync", database: databaseName)
+        }
+        var length = 0
+        _ = try FileSystem.sync(path + "/MANIFEST-" + EpochInspection.padded(manifest.number), byteCount: &length)
+        let files = SyncedFiles(manifest: (manifest.number, manifest.log.goodBytes), logs: synced)
+        // Syncs the directory too: LevelDB does not when it begins a log.
+        let unsynced = try FileSystem.replace(path + "/" + SyncedFiles.name, with: Array(files.text.utf8))
+        if let unsynced { throw unsynced }
+        noted = generation
     }
 
     // MARK: The end
@@ -246,6 +443,10 @@ final class EpochStore: @unchecked Sendable {
         case .setAside:
             LarderError(
                 .deleted, "the database was damaged and set aside meanwhile", operation: operation,
+                database: databaseName)
+        case .salvaged:
+            LarderError(
+                .deleted, "the database was damaged and salvaged meanwhile", operation: operation,
                 database: databaseName)
         case .closed: LarderError(.closed, "the larder was closed", operation: operation, database: databaseName)
         }
@@ -284,6 +485,10 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
+    /// As ``adopt(_:_:)``, for a child that holds nothing of LevelDB, because there is none yet: it is told all the same what
+    /// becomes of the store.
+    func adopt(empty child: some StoreChild) { stateLock.withLock { children[ObjectIdentifier(child)] = child } }
+
     /// Has a child let go, from any thread that is not within ``access(_:key:_:)``. Idempotent.
     func release(_ child: any StoreChild) {
         // In a forked child the locks may be held by threads that are not there.
@@ -301,7 +506,11 @@ final class EpochStore: @unchecked Sendable {
         for child in all.values { child.invalidate() }
     }
 
-    // MARK: The count of records
+    // MARK: What was counted
+
+    /// How many removals checkpoints have written since the store was opened.
+    var removalCount: Int { removals.load(ordering: .relaxed) }
+    func noteRemovals(_ count: Int) { removals.wrappingAdd(count, ordering: .relaxed) }
 
     /// Goes up with every write.
     var writeGeneration: UInt64 { writes.load(ordering: .acquiring) }

@@ -6,11 +6,22 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
     package let path: String
     package let number: Int32
 
+    /// Whether there is no room, or as little of it as the system gives.
+    package var isFullDisk: Bool { number == ENOSPC || number == EDQUOT }
+
     package var description: String { "\(operation) \(path): \(String(cString: strerror(number)))" }
 }
 
 package enum FileSystem {
     package static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+
+    /// Whether something is there that is no file, or a link that leads nowhere: a directory, a socket, a pipe. False where the
+    /// system does not say.
+    static func isNoFile(_ path: String) -> Bool {
+        var status = stat()
+        if stat(path, &status) == 0 { return status.st_mode & S_IFMT != S_IFREG }
+        return errno == ELOOP || (errno == ENOENT && lstat(path, &status) == 0)
+    }
 
     package static func isDirectory(_ path: String) -> Bool {
         var status = stat()
@@ -30,6 +41,8 @@ package enum FileSystem {
             try makeDirectories(String(path[..<slash]), mode: mode)
         }
         try makeDirectory(path, mode: mode)
+        // Where what is above may not be read, its names are not ours to sync.
+        try? syncDirectory(parent(path))
     }
 
     /// The names in a directory, without `.` and `..`, sorted.
@@ -75,7 +88,8 @@ package enum FileSystem {
     /// Reads a small file whole.
     /// - Returns: nil when it does not exist.
     package static func read(_ path: String, bytesMax: Int = 65_536) throws(FileError) -> [UInt8]? {
-        let file = open(path, O_RDONLY | O_CLOEXEC)
+        // What is no file must not keep us waiting for a writer.
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else {
             if errno == ENOENT { return nil }
             throw FileError(operation: "open", path: path, number: errno)
@@ -126,24 +140,7 @@ package enum FileSystem {
     /// - Returns: nil, or why the directory could not be synced: then the new content is in place, and a failure of the
     ///   machine may bring the old one back.
     package static func replace(_ path: String, with bytes: [UInt8]) throws(FileError) -> FileError? {
-        // Opened before the rename, so that running out of descriptors cannot leave it half done.
-        let parent = parent(path)
-        let directory = open(parent, O_RDONLY | O_CLOEXEC)
-        guard directory >= 0 else { throw FileError(operation: "open", path: parent, number: errno) }
-        defer { close(directory) }
-        let temporary = path + ".new"
-        let file = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-        guard file >= 0 else { throw FileError(operation: "create", path: temporary, number: errno) }
-        do throws(FileError) {
-            defer { close(file) }
-            try writeAll(bytes, descriptor: file, path: temporary)
-            guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: temporary, number: errno) }
-            try rename(temporary, to: path)
-        } catch {
-            unlink(temporary)
-            throw error
-        }
-        return fsync(directory) == 0 ? nil : FileError(operation: "fsync", path: parent, number: errno)
+        try Replacement(of: path, with: bytes).putInPlace()
     }
 
     /// Makes a file of `bytes`, writes and syncs a little of it, and removes it again: whether the disk takes so much.
@@ -166,6 +163,80 @@ package enum FileSystem {
             try writeAll([UInt8](repeating: 0, count: 4096), descriptor: file, path: path)
         #endif
         guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: path, number: errno) }
+    }
+
+    /// Makes or replaces a file, and syncs it.
+    package static func writeFile(_ path: String, _ bytes: [UInt8]) throws(FileError) {
+        let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw FileError(operation: "create", path: path, number: errno) }
+        defer { close(file) }
+        try writeAll(bytes, descriptor: file, path: path)
+        guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: path, number: errno) }
+    }
+
+    /// Gives a file a second name.
+    package static func link(_ path: String, to other: String) throws(FileError) {
+        #if canImport(Darwin)
+            let status = Darwin.link(path, other)
+        #elseif canImport(Musl)
+            let status = Musl.link(path, other)
+        #else
+            let status = Glibc.link(path, other)
+        #endif
+        guard status == 0 else { throw FileError(operation: "link", path: path, number: errno) }
+    }
+
+    /// Removes a file. What is already gone is no error.
+    package static func removeFile(_ path: String) throws(FileError) {
+        if unlink(path) == 0 || errno == ENOENT { return }
+        throw FileError(operation: "unlink", path: path, number: errno)
+    }
+
+    /// Cuts a file off, durably.
+    package static func truncate(_ path: String, to byteCount: Int) throws(FileError) {
+        let file = open(path, O_WRONLY | O_CLOEXEC)
+        guard file >= 0 else { throw FileError(operation: "open", path: path, number: errno) }
+        defer { close(file) }
+        guard ftruncate(file, off_t(byteCount)) == 0 else {
+            throw FileError(operation: "truncate", path: path, number: errno)
+        }
+        guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: path, number: errno) }
+    }
+
+    /// Syncs a file, whoever has written it.
+    /// - Parameter byteCount: set to its length before that; so much is on the disk then.
+    /// - Returns: false when there is no such file.
+    package static func sync(_ path: String, byteCount: inout Int) throws(FileError) -> Bool {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else {
+            if errno == ENOENT { return false }
+            throw FileError(operation: "open", path: path, number: errno)
+        }
+        defer { close(file) }
+        var status = stat()
+        guard fstat(file, &status) == 0 else { throw FileError(operation: "stat", path: path, number: errno) }
+        byteCount = Int(status.st_size)
+        guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: path, number: errno) }
+        return true
+    }
+
+    /// The bytes of LevelDB's logs in a directory: what stands in them has to be written once more when it is opened.
+    static func size(ofLogsIn path: String) -> Int {
+        let logs = ((try? list(path)) ?? []).filter { $0.hasSuffix(".log") }
+        return logs.reduce(0) { $0 + size(path + "/" + $1) }
+    }
+
+    /// The bytes that the file system of a directory has room for; nil where it does not say.
+    static func room(directory: String) -> Int? {
+        var status = statvfs()
+        guard statvfs(directory, &status) == 0 else { return nil }
+        return Int(clamping: UInt64(status.f_bavail) &* UInt64(status.f_frsize))
+    }
+
+    /// Gives the room of a file back, if it is there, and leaves it empty.
+    static func empty(_ path: String) {
+        let file = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC)
+        if file >= 0 { close(file) }
     }
 
     package static func parent(_ path: String) -> String {

@@ -2,9 +2,6 @@
 package enum Freshness: Hashable, Sendable {
     case fresh
     case expired
-    /// Stored more than a minute ahead of the engine's time: a clock was wrong. Neither served nor swept until time has
-    /// caught up.
-    case fromTheFuture
 }
 
 /// What a database's policy says of its entries, at one moment.
@@ -18,12 +15,8 @@ package struct FreshnessRules: Hashable, Sendable {
         self.deadBefore = deadBefore
     }
 
-    /// How far ahead of the engine's time an entry may be stamped, in milliseconds.
-    package static let futureToleranceMilliseconds: Int64 = 60_000
-
     /// **The boundary rule, stated once**: an entry is expired if and only if `now >= deadline`.
     package func freshness(_ header: RecordHeader, now: Int64) -> Freshness {
-        if header.storedAt > now + Self.futureToleranceMilliseconds { return .fromTheFuture }
         guard let deadline = deadline(header) else { return .fresh }
         return now >= deadline ? .expired : .fresh
     }
@@ -46,5 +39,22 @@ package struct FreshnessRules: Hashable, Sendable {
             return FreshnessRules(policy: newPolicy, deadBefore: deadBefore)
         }
         return FreshnessRules(policy: newPolicy, deadBefore: max(deadBefore, now - interval))
+    }
+
+    /// The header that an entry gets which comes from another database, where it is fresh. Nothing but its age may make it
+    /// expire here: that governed entries of *this* database had expired before an instant says nothing about it.
+    ///
+    /// One that was stored after that instant stays as it is. An earlier one gets the deadline that this policy gives it, as
+    /// its own; where the policy knows no deadline it stays governed, as if stored right after the instant, so that a policy
+    /// that comes later still lets it expire.
+    package func taking(_ header: RecordHeader) -> RecordHeader {
+        guard header.rule == .governed, header.storedAt <= deadBefore else { return header }
+        var header = header
+        if let interval = policy.intervalMilliseconds {
+            header.rule = .own(header.storedAt + interval)
+        } else {
+            header.storedAt = deadBefore + 1
+        }
+        return header
     }
 }

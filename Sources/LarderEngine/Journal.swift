@@ -8,7 +8,8 @@ import Threading
 ///
 /// - A process never appends to a segment of an earlier one: it begins a new segment, whose header says how much of the
 ///   former counts. So a bad tail need not be cut off on the disk, and reading changes nothing.
-/// - A failed write is taken back (ftruncate). If that fails as well, the segment is given up in the same way.
+/// - A failed write is taken back (ftruncate). If that fails as well, the frame's header is overwritten, or else the next
+///   segment is begun, whose header says that the frame does not count.
 /// - After a failed fsync nobody knows what is on the disk. The segment is given up, and ``sync()`` fails until it is
 ///   removed, which the caller does when what stands in it is durable elsewhere.
 ///
@@ -132,7 +133,8 @@ final class Journal: @unchecked Sendable {
         do throws(FileError) {
             try files.write(frame, to: segment.file, at: offset, path: segment.path)
         } catch {
-            takeBack(segment, to: offset)
+            // Of a frame that is not complete nothing counts, wherever it ends.
+            _ = cutOff(segment, at: offset)
             throw error
         }
         lock.withLock { note(batch, in: segment, end: offset + frame.count) }
@@ -167,18 +169,9 @@ final class Journal: @unchecked Sendable {
         }
     }
 
-    private func takeBack(_ segment: JournalSegment, to offset: Int) {
-        do throws(FileError) {
-            try files.truncate(segment.file, to: offset, path: segment.path)
-        } catch {
-            // What was written of the frame stays. The next segment says that it does not count.
-            lock.withLock { active = nil }
-        }
-    }
-
     /// Begins a segment. Its file gets its name with a full header in it, so that the end of the process leaves nothing
     /// or a good header. The directory is synced by ``sync()``.
-    private func makeSegment() throws(FileError) -> JournalSegment {
+    func makeSegment() throws(FileError) -> JournalSegment {
         let header = nextHeader
         let path = directory + "/" + JournalFormat.fileName(header.number)
         let temporary = path + ".new"

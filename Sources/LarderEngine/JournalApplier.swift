@@ -21,8 +21,12 @@ final class JournalApplier: @unchecked Sendable {
     private var database: Database?
     private var databaseName: [UInt8] = []
     private var epoch: UInt64 = 0
-    /// Why operations could not be told from those that do not count: a database's POINTER could not be read.
-    private(set) var failure: LarderError?
+    /// When the latest record was stored: the engine's time had come so far.
+    private(set) var latestStored: Int64 = 0
+    /// Where the next operation is kept until it is known whether it counts; nil where it is known.
+    private var unresolved: Database?
+    /// Databases that operations name and that are not there.
+    private(set) var unknownNames: Set<String> = []
 
     /// For each half of the shards a ring. Which portion is whose, `filled` and `done` say.
     private let portions = (0..<2).map { _ in (0..<JournalApplier.portionCount).map { _ in ReplayPortion() } }
@@ -63,14 +67,22 @@ final class JournalApplier: @unchecked Sendable {
         databaseName = Array(name)
         epoch = number
         noteEpoch(number)
-        let found = find(String(decoding: name, as: UTF8.self))
-        failure = failure ?? found?.pointerFailure
+        let text = String(decoding: name, as: UTF8.self)
+        let found = find(text)
+        if found == nil { unknownNames.insert(text) }
+        unresolved = found.flatMap { $0.durable.isEpochUnknown ? $0 : nil }
         // Those of epochs that are gone are passed over.
-        database = found?.epochOfJournal == number ? found : nil
+        database = found.flatMap { $0.durable.counts(number) ? $0 : nil }
     }
 
     private func add(_ key: UnsafeRawBufferPointer, _ record: UnsafeRawBufferPointer?, _ sequence: UInt64) {
-        guard let database else { return }
+        if database != nil || unresolved != nil, let record, let header = try? RecordHeader(parsing: record) {
+            latestStored = max(latestStored, header.storedAt)
+        }
+        guard let database else {
+            unresolved?.unresolved.add(epoch, key, record, sequence)
+            return
+        }
         let hash = Key.hash(key)
         let portion = portions[hash & 1][filled % Self.portionCount]
         portion.add(database, hash, key, record, sequence)

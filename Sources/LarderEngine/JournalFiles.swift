@@ -70,11 +70,11 @@ struct JournalFiles: Sendable {
         }
     }
 
-    /// Writes all bytes at the beginning of a file.
-    func write(_ bytes: [UInt8], to file: Int32, path: String) throws(FileError) {
+    /// Writes all bytes, at the beginning of a file unless it is said where.
+    func write(_ bytes: [UInt8], to file: Int32, at offset: Int = 0, path: String) throws(FileError) {
         let failure: FileError? = bytes.withUnsafeBytes { bytes in
             do throws(FileError) {
-                try write(bytes, to: file, at: 0, path: path)
+                try write(bytes, to: file, at: offset, path: path)
                 return nil
             } catch {
                 return error

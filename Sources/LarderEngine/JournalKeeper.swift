@@ -54,16 +54,23 @@ final class JournalKeeper: @unchecked Sendable {
     /// Appends what was applied, at the level asked for. By one thread at a time.
     func append(_ batch: JournalBatch, _ level: Durability) throws(LarderError) {
         try context.options.beforeCommit?()
+        // Why a write that is refused may count all the same.
+        var doubt = ""
         do throws(FileError) {
             try lock.withLock { () throws(FileError) in
                 defer { countBytes() }
+                if let failure = context.sequences.refusal(of: batch.lastSequence) { throw failure }
                 try journal.append(batch)
                 if level == .always {
                     do throws(FileError) {
                         // Of all segments: what is acknowledged is worth nothing behind one that the machine may lose.
                         try journal.sync()
                     } catch {
-                        journal.takeBackLast(batch)
+                        if let failure = journal.takeBackLast(batch) {
+                            doubt =
+                                ". It could not be taken back either (\(failure)): whether it counts is not known, should "
+                                + "this process end before another write is committed"
+                        }
                         throw error
                     }
                 }
@@ -72,7 +79,7 @@ final class JournalKeeper: @unchecked Sendable {
         } catch {
             // A segment that was given up is to be followed by a checkpoint, which makes it superfluous.
             requestCheckpoint()
-            throw LarderError(.io, error.description, operation: "commit", underlying: error)
+            throw LarderError(.io, error.description + doubt, operation: "commit", underlying: error)
         }
         switch level {
         case .os: break
@@ -93,6 +100,11 @@ final class JournalKeeper: @unchecked Sendable {
                 .commitFailed, "the write was not committed: \(error.description)", operation: "commit",
                 underlying: error)
         }
+    }
+
+    /// Reserves sequences in good time. May take long.
+    func reserveSequencesIfNeeded() {
+        context.sequences.extendIfNeeded(last: max(lastAppended, context.sequences.base))
     }
 
     /// Whether appending may take long, because an fsync is under way.
@@ -164,6 +176,15 @@ final class JournalKeeper: @unchecked Sendable {
         }
     }
 
+    /// Has the disk know the names in a directory, of which the journal is to be independent.
+    func syncDirectory(_ path: String) throws(LarderError) {
+        do throws(FileError) {
+            try journal.files.syncDirectory(path)
+        } catch {
+            throw LarderError(.io, error.description, operation: "checkpoint", underlying: error)
+        }
+    }
+
     // MARK: Checkpoints
 
     /// How many failed commits were taken back. With a shard lock held it stands still.
@@ -231,8 +252,17 @@ final class JournalKeeper: @unchecked Sendable {
             }
             report = try lock.withLock { () throws(LarderError) in try journal.replay(applier.add) }
         }
-        // Without POINTER nobody knows which of the operations count, and the next checkpoint would remove them all.
-        if let failure = applier.failure { throw failure }
+        for name in applier.unknownNames.sorted() {
+            let isForeign = if case .foreign = DatabaseDirectory(context.directory + "/" + name) { true } else { false }
+            context.report(
+                isForeign ? .error : .info,
+                "the journal has operations of database '\(name)', which is not there any more"
+                    + (isForeign ? ", but something else is; they are passed over" : ""))
+        }
+        context.timeKeeper.goOn(fromStamp: applier.latestStored)
+        context.sequences.wasCut = report.damage != nil || report.cut != nil
+        // An empty journal does not tell how far an earlier process came.
+        context.sequences.begin(behind: report.lastSequence, now: context.time.now())
         // Without a segment nobody knows how far the journal went, and nothing of it was needed any more.
         if report.segments > 0 {
             context.journalEnd.store(report.lastSequence, ordering: .relaxed)
@@ -248,12 +278,10 @@ final class JournalKeeper: @unchecked Sendable {
                 .info, "replayed \(report.operations) operations, \(report.bytes) bytes of the journal")
             requestCheckpoint()
         }
-        // An empty journal does not tell how far an earlier process came; the time does, for what databases note of it.
-        let behind = max(report.lastSequence, UInt64(max(0, context.time.now())) << 16)
-        journal.begin(behind: behind)
+        journal.begin(behind: context.sequences.base)
         lastSequence = report.lastSequence
         countBytes()
-        return behind
+        return context.sequences.base
     }
 
     /// Opens all databases, and sets those aside whose LevelDB needs a part of the journal that is lost. Now, because the
@@ -274,7 +302,7 @@ final class JournalKeeper: @unchecked Sendable {
     }
 
     private func setAside(_ damage: JournalDamage, _ report: JournalReport) throws(LarderError) {
-        guard context.options.onDamage == .setAside else {
+        guard context.options.onDamage == .salvage else {
             throw LarderError(
                 .damaged,
                 "the journal is damaged: \(damage). What stands before the damage can be used; nothing was changed. "

@@ -7,6 +7,12 @@ struct LarderLock: ~Copyable {
 
     init(directory: String, socket: String) throws(LarderError) {
         let path = directory + "/" + Self.fileName
+        if FileSystem.isNoFile(path) {
+            throw LarderError(
+                .io,
+                "\(path) is no file, so that nobody can tell who holds the larder. Larder did not make it: move it away, "
+                    + "once no process uses the larder, and open it again", operation: "open larder")
+        }
         let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw Self.error("open", path, errno) }
         guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
@@ -55,7 +61,9 @@ struct LarderLock: ~Copyable {
 
     /// The holder's pid and socket as LOCK says, whether or not it is held; for tools that look for the daemon.
     static func readHolder(directory: String) -> (pid: String, socket: String?)? {
-        guard let bytes = (try? FileSystem.read(directory + "/" + fileName)) ?? nil else { return nil }
+        guard !FileSystem.isNoFile(directory + "/" + fileName),
+            let bytes = (try? FileSystem.read(directory + "/" + fileName)) ?? nil
+        else { return nil }
         let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n").map {
             $0.split(separator: " ", maxSplits: 1)
         }

@@ -4,7 +4,7 @@ import Threading
 /// durability is a promise. The second does what may take long: retries after failed writes, setting damage aside,
 /// sweeping, closing and removing what was purged. The third, the ``Compactor``'s, does what takes longest.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: `sweepers` and `damaged` are guarded by `roundLock`, `lastSync` by
+/// Thread-safe. The proof for `@unchecked Sendable`: `sweepers` is guarded by `roundLock`, `lastSync` by
 /// `syncLock`, the rest is constant and thread-safe itself.
 final class Maintenance: @unchecked Sendable {
     private let context: EngineContext
@@ -15,10 +15,9 @@ final class Maintenance: @unchecked Sendable {
     private let workLoop = BackgroundLoop()
     private let syncLoop = BackgroundLoop()
     private let compactor: Compactor
+    private let salvager: Salvager
     private let roundLock = Lock()
     private var sweepers: [ObjectIdentifier: Sweeper] = [:]
-    /// What could not be set aside yet.
-    private var damaged: [DamageReport] = []
     private let syncLock = Lock()
     private var lastSync: Int64?
 
@@ -38,10 +37,12 @@ final class Maintenance: @unchecked Sendable {
         self.keeper = keeper
         self.checkpointer = checkpointer
         compactor = Compactor(context: context)
+        salvager = Salvager(context: context, table: table)
     }
 
     func start() {
         compactor.start()
+        salvager.start()
         checkpointer.start()
         let pause = context.options.maintenanceMilliseconds
         workLoop.start("larder-maintain") { [self] in work() ? min(pause, Self.pauseWhileSweeping) : pause }
@@ -52,6 +53,7 @@ final class Maintenance: @unchecked Sendable {
     }
 
     func stop() {
+        salvager.stop()
         syncLoop.stop()
         workLoop.stop()
         checkpointer.stop()
@@ -74,40 +76,42 @@ final class Maintenance: @unchecked Sendable {
 
     private func work() -> Bool {
         roundLock.withLock {
-            setDamageAside()
+            handDamageOn()
             let databases = table.all
             recover(databases)
+            settle(databases)
+            retryOpening(databases)
             let more = sweep(databases)
             context.graveyard.clear(report: context.report)
             return more
         }
     }
 
-    private func setDamageAside() {
-        let new = damage.take()
-        for report in new {
-            context.report(.error, "database '\(report.store.databaseName)' is damaged: \(report.error.message)")
+    private func handDamageOn() {
+        for report in damage.take() {
+            if report.store != nil {
+                context.report(.error, "database '\(report.databaseName)' is damaged: \(report.error.message)")
+            }
+            if context.options.onDamage == .salvage { salvager.request(report) }
         }
-        guard context.options.onDamage == .setAside else { return }
-        let tried = damaged.count
-        let all = damaged + new
-        damaged = []
-        for (index, report) in all.enumerated() {
+        if !context.options.backgroundMaintenance { _ = salvager.round() }
+    }
+
+    /// Opens what could not be opened for a reason that may have passed.
+    private func retryOpening(_ databases: [Database]) {
+        for database in databases {
+            guard case .failed(let error) = database.durableState.presence, error.code == .io else { continue }
             do throws(LarderError) {
-                // A database that took the name meanwhile has another store, and is left alone.
-                try table.find(report.store.databaseName)?.setAside(report.store, report.error)
+                try database.prepare(forWriting: false)
             } catch {
-                damaged.append(report)
-                context.report(
-                    index < tried ? .debug : .error,
-                    "could not set database '\(report.store.databaseName)' aside, and tries again: \(error)")
+                context.report(.debug, "database '\(database.name)' cannot be opened yet: \(error)")
             }
         }
     }
 
     private func recover(_ databases: [Database]) {
         for database in databases {
-            guard let store = database.durableState.store, store.isSuspended else { continue }
+            guard let store = database.durableState.store, store.isSuspended, !store.isFrozen else { continue }
             do throws(LarderError) {
                 try database.prepare(forWriting: true)
                 context.report(
@@ -118,7 +122,19 @@ final class Maintenance: @unchecked Sendable {
         }
     }
 
+    private func settle(_ databases: [Database]) {
+        for database in databases {
+            do throws(LarderError) {
+                try database.settlePointer()
+            } catch {
+                context.report(.debug, "POINTER of database '\(database.name)' is to be written still: \(error)")
+            }
+        }
+    }
+
     private func syncIfDue() {
+        keeper.reserveSequencesIfNeeded()
+        context.timeKeeper.note()
         let now = context.time.monotonic()
         let isDue = syncLock.withLock {
             if let lastSync, now - lastSync < Self.syncMilliseconds { return false }
@@ -134,6 +150,7 @@ final class Maintenance: @unchecked Sendable {
                 "fsync of the journal failed; writes of the last second may not survive a failure of the machine: \(error)"
             )
         }
+        context.timeKeeper.sync()
     }
 
     private func sweep(_ databases: [Database]) -> Bool {

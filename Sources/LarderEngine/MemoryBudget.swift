@@ -10,6 +10,9 @@ final class MemoryBudget: @unchecked Sendable {
     private let limit: Atomic<Int>
     private let used = Atomic<Int>(0)
     private let dirty = Atomic<Int>(0)
+    private let attached = Atomic<Int>(0)
+    /// What entries have let go, and nobody has released yet.
+    let released = ReleaseQueue()
     private let shardCount = Atomic<Int>(1)
     private let lock = Lock()
     /// Not counted, because a reference that counts would keep a database's entries alive, and a weak one makes every count
@@ -55,10 +58,46 @@ final class MemoryBudget: @unchecked Sendable {
     /// All shards. Takes no shard's lock.
     var all: [Shard] { lock.withLock { shards.map { $0.takeUnretainedValue() } } }
 
-    /// Notes that a shard's table grew or shrank, all of it and what is dirty.
-    func changed(by bytes: Int, dirty dirtyBytes: Int) {
+    /// Notes that a shard's table grew or shrank: all of it, and of that what is dirty and what is attached.
+    func changed(by bytes: Int, dirty dirtyBytes: Int, attached attachedBytes: Int) {
         used.add(bytes)
         dirty.add(dirtyBytes)
+        if attachedBytes != 0 { attached.add(attachedBytes) }
+    }
+
+    // MARK: Attachments
+
+    /// The share of what is attached to entries, those included that cannot be let go: half of all.
+    var attachedBytesMax: Int { limitBytes / 2 }
+
+    /// What is attached, and what was let go and is not released yet.
+    private var attachedBytes: Int { attached.load(ordering: .relaxed) + released.byteCount }
+
+    /// Lets attachments go until all together are within their share again: from `shard`, or from others while `shard` has
+    /// less than its part. Called with the shard's lock held.
+    func makeRoomForAttachments(_ shard: Shard) {
+        guard attachedBytes > attachedBytesMax else { return }
+        let part = attachedBytesMax / shardCount.load(ordering: .relaxed)
+        // What waits to be released counts, and is not to be reached by letting more go.
+        let most = max(0, attachedBytesMax - released.byteCount)
+        var tries = 0
+        while attached.load(ordering: .relaxed) > most {
+            tries += 1
+            if tries <= 4, shard.table.attachedByteCount <= part, dropFromAnother(than: shard, part) { continue }
+            guard shard.table.dropAttachment() else { return }
+            shard.publish()
+        }
+    }
+
+    private func dropFromAnother(than own: Shard, _ part: Int) -> Bool {
+        withAnother(than: own) { candidate in
+            let before = candidate.table.attachedByteCount
+            while candidate.table.attachedByteCount > part, before - candidate.table.attachedByteCount < 65_536,
+                candidate.table.dropAttachment()
+            {}
+            candidate.publish()
+            return candidate.table.attachedByteCount < before
+        }
     }
 
     /// Whether so much is dirty that a checkpoint is due.
@@ -72,7 +111,7 @@ final class MemoryBudget: @unchecked Sendable {
             sum
                 + shard.lock.withLock {
                     shard.publish()
-                    return shard.table.byteCount
+                    return shard.table.byteCount + shard.table.attachedByteCount
                 }
         }
     }
@@ -113,13 +152,28 @@ final class MemoryBudget: @unchecked Sendable {
     private func evictSome(of shard: Shard, beyond part: Int) -> Bool {
         defer { shard.publish() }
         for _ in 0..<Self.evictedAtOnce {
-            guard shard.table.byteCount > part, shard.table.evict() else { return false }
+            let isTooMuch = shard.table.byteCount + shard.table.attachedByteCount > part
+            guard isTooMuch, shard.table.evict() || shard.table.dropAttachment() else { return false }
         }
         return true
     }
 
     /// Looks at a few shards in turn for one that has more than its part and is free.
     private func evictFromAnother(than own: Shard, _ part: Int) -> Bool {
+        withAnother(than: own) { candidate in
+            let before = candidate.table.byteCount
+            // Several at a time, since finding one took a while.
+            while candidate.table.cleanByteCount > part, before - candidate.table.byteCount < 16_384,
+                candidate.table.evict()
+            {}
+            candidate.publish()
+            return candidate.table.byteCount < before
+        }
+    }
+
+    /// Shows `body` a few other shards in turn, those that are free, with their lock held, until it has done something.
+    /// - Returns: whether it has.
+    private func withAnother(than own: Shard, _ body: (Shard) -> Bool) -> Bool {
         for _ in 0..<8 {
             let candidate = lock.withLock { () -> Shard? in
                 guard !shards.isEmpty else { return nil }
@@ -128,13 +182,7 @@ final class MemoryBudget: @unchecked Sendable {
             }
             guard let candidate, candidate !== own, candidate.lock.tryLock() else { continue }
             defer { candidate.lock.unlock() }
-            let before = candidate.table.byteCount
-            // Several at a time, since finding one took a while.
-            while candidate.table.cleanByteCount > part, before - candidate.table.byteCount < 16_384,
-                candidate.table.evict()
-            {}
-            candidate.publish()
-            if candidate.table.byteCount < before { return true }
+            if body(candidate) { return true }
         }
         return false
     }

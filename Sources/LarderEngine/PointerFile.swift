@@ -10,10 +10,11 @@
 /// unindexed 0
 /// crc32c 0a1b2c3d
 /// ```
-/// It is replaced by rename, so that a crash leaves the old one or the new one.
+/// Where an epoch has taken over what another one had in the journal, or its files need not be there yet, that takes two lines
+/// more, and version 2. It is replaced by rename, so that a crash leaves the old one or the new one.
 package struct PointerFile: Hashable, Sendable {
     package static let name = "POINTER"
-    package static let formatVersion = 1
+    package static let formatVersion = 2
     /// Epochs are times in milliseconds, or a little more: far below this, from which counting up cannot overflow.
     static let epochMax: UInt64 = 1 << 62
 
@@ -22,17 +23,29 @@ package struct PointerFile: Hashable, Sendable {
     package var generation: UInt32
     /// Whether governed entries may lack their key in the expiry index, because the policy was "never" for a time.
     package var isUnindexed: Bool
+    /// Operations of the journal count that name an epoch from this one to the current one. Less than ``epoch`` where that
+    /// has taken over what an earlier one had.
+    package var journalFrom: UInt64
+    /// Whether the epoch's directory need not be there: without it the epoch is empty.
+    package var isUnmade: Bool
 
-    package init(epoch: UInt64, rules: FreshnessRules, generation: UInt32 = 0, isUnindexed: Bool = false) {
+    package init(
+        epoch: UInt64, rules: FreshnessRules, generation: UInt32 = 0, isUnindexed: Bool = false,
+        journalFrom: UInt64? = nil, isUnmade: Bool = false
+    ) {
         self.epoch = epoch
         self.rules = rules
         self.generation = generation
         self.isUnindexed = isUnindexed
+        self.journalFrom = journalFrom ?? epoch
+        self.isUnmade = isUnmade
     }
 
     package var text: String {
-        let body = """
-            larder-database \(Self.formatVersion)
+        // What version 1 can say is said so that an older Larder can read it.
+        let isPlain = journalFrom == epoch && !isUnmade
+        var body = """
+            larder-database \(isPlain ? 1 : 2)
             epoch \(epoch)
             policy \(rules.policy)
             dead-before \(rules.deadBefore)
@@ -40,8 +53,12 @@ package struct PointerFile: Hashable, Sendable {
             unindexed \(isUnindexed ? 1 : 0)
 
             """
-        return body + "crc32c \(Self.hex(CRC32C.checksum(body.utf8)))\n"
+        if !isPlain { body += "journal-from \(journalFrom)\nunmade \(isUnmade ? 1 : 0)\n" }
+        return body + Self.checksumLine(of: body)
     }
+
+    /// The last line, for the lines before it.
+    static func checksumLine(of body: String) -> String { "crc32c \(hex(CRC32C.checksum(body.utf8)))\n" }
 
     package enum Defect: Error, Equatable {
         case newerFormat(Int)
@@ -57,9 +74,12 @@ package struct PointerFile: Hashable, Sendable {
         guard version >= 1 else { throw .malformed("there is no version \(version)") }
         // A newer layout may have other lines: nothing else of it is read.
         guard version <= Self.formatVersion else { throw .newerFormat(version) }
-        guard lines.count == 8, lines[7].isEmpty else { throw .malformed("it has not seven lines") }
-        let body = lines[0..<6].map { $0 + "\n" }.joined()
-        guard lines[6] == "crc32c \(Self.hex(CRC32C.checksum(body.utf8)))" else {
+        let count = version == 1 ? 6 : 8
+        guard lines.count == count + 2, lines[count + 1].isEmpty else {
+            throw .malformed("it has not \(version == 1 ? "seven" : "nine") lines")
+        }
+        let body = lines[0..<count].map { $0 + "\n" }.joined()
+        guard lines[count] == "crc32c \(Self.hex(CRC32C.checksum(body.utf8)))" else {
             throw .malformed("the checksum does not match")
         }
         func value(_ index: Int, _ name: String) throws(Defect) -> Substring {
@@ -70,11 +90,19 @@ package struct PointerFile: Hashable, Sendable {
             let deadBefore = Int64(try value(3, "dead-before")), let generation = UInt32(try value(4, "generation")),
             let unindexed = ["0": false, "1": true][try value(5, "unindexed")]
         else { throw .malformed("a value is out of its range") }
-        guard epoch <= Self.epochMax else { throw .malformed("a value is out of its range") }
+        var journalFrom = epoch
+        var isUnmade = false
+        if version > 1 {
+            guard let from = UInt64(try value(6, "journal-from")),
+                let unmade = ["0": false, "1": true][try value(7, "unmade")]
+            else { throw .malformed("a value is out of its range") }
+            (journalFrom, isUnmade) = (from, unmade)
+        }
+        guard epoch <= Self.epochMax, journalFrom <= epoch else { throw .malformed("a value is out of its range") }
         let latest = EngineTime.latestMilliseconds
         self.init(
             epoch: epoch, rules: FreshnessRules(policy: policy, deadBefore: min(max(deadBefore, 0), latest)),
-            generation: generation, isUnindexed: unindexed)
+            generation: generation, isUnindexed: unindexed, journalFrom: journalFrom, isUnmade: isUnmade)
     }
 
     private static func hex(_ value: UInt32) -> String {

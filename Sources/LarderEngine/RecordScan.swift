@@ -10,6 +10,9 @@ struct RecordScan {
     /// The policy that the scan indexes for, by the number of its change; nil when it indexes nothing.
     let indexingFor: Int?
 
+    /// What the scan met and left, so far.
+    private(set) var live = Sweeper.Removal()
+
     static let recordsPerStep = 512
 
     init(indexingFor policyChanges: Int? = nil) { indexingFor = policyChanges }
@@ -21,6 +24,7 @@ struct RecordScan {
     mutating func step(_ database: Database, _ store: EpochStore) throws(LarderError) -> Sweeper.Removal {
         guard let start = resume else { return Sweeper.Removal() }
         var next: [UInt8]?
+        var met = Sweeper.Removal()
         let removal = try store.indexLock.withLock { () throws(LarderError) in
             let state = database.appliedState
             let found = try Self.collect(from: start, store)
@@ -30,17 +34,20 @@ struct RecordScan {
             let batch = LevelDB.WriteBatch()
             let rules = ExpiryIndex.Rules(state.rules.policy)
             let removalRules = database.removalRules
-            let now = database.now()
+            let now = database.unnoticedNow()
             for candidate in found {
+                met.entries += 1
+                met.bytes += candidate.byteCount
                 guard let header = candidate.header else { continue }
                 if removalRules.isExpired(header, now: now) {
                     // A dirty entry is the checkpoint's matter, which removes what is beneath if that is to go.
-                    guard database.letGo(candidate.key) else { continue }
+                    guard let letGo = database.letGo(candidate.key) else { continue }
                     batch.delete(candidate.key.stored)
                     if let change = database.sweptChange(Array(candidate.key.bytes), header, state.rules) {
                         changes.append(change)
                     }
                     removal.entries += 1
+                    if !letGo.wasFound { removal.unfound += 1 }
                     removal.bytes += candidate.byteCount
                 } else if indexingFor != nil, header.rule == .governed {
                     let slot = rules.slot(header)
@@ -55,6 +62,8 @@ struct RecordScan {
             return removal
         }
         resume = next
+        live.entries += met.entries - removal.entries
+        live.bytes += met.bytes - removal.bytes
         Sweeper.note(removal, database)
         return removal
     }

@@ -6,17 +6,20 @@ import Threading
 final class Shard: @unchecked Sendable {
     let lock = Lock()
     /// What is known of the keys without asking LevelDB. Where it knows nothing of a key, LevelDB is to be asked.
-    let table = EntryTable()
+    let table: EntryTable
     private let budget: MemoryBudget
     /// Goes up with every change of all keys at once: a purge, a failed commit.
     private(set) var wholeChanges: UInt64 = 0
     /// The keys that are watched, and those of commands with many keys that are being read from LevelDB without the lock.
     private var coldReads: [Key: ColdRead] = [:]
+    /// The keys that were written since somebody who goes over all keys wants to know; nil while nobody does.
+    var notedKeys: Set<Key>?
     /// The keys that are being read one by one from LevelDB without the lock.
     @exclusivity(unchecked) private var reads = ReadsUnderWay()
     /// Bytes of the table that the budget knows of, see ``EntryTable/budgetedByteCount``.
     @exclusivity(unchecked) private var publishedBytes = 0
     @exclusivity(unchecked) private var publishedDirtyBytes = 0
+    @exclusivity(unchecked) private var publishedAttachedBytes = 0
     /// What was counted here since the last look; under this lock it costs nothing. See ``Statistics``.
     /// Only ever changed in passing, so that looking for overlapping accesses at run time would find none.
     @exclusivity(unchecked) var counters = Counters()
@@ -27,6 +30,7 @@ final class Shard: @unchecked Sendable {
         var misses = 0
         var writes = 0
         var removals = 0
+        var expired = 0
     }
 
     private struct ColdRead {
@@ -41,9 +45,14 @@ final class Shard: @unchecked Sendable {
         let wholeChanges: UInt64
     }
 
-    init(budget: MemoryBudget) { self.budget = budget }
+    init(budget: MemoryBudget) {
+        self.budget = budget
+        table = EntryTable(released: budget.released)
+    }
 
-    deinit { budget.changed(by: -publishedBytes, dirty: -publishedDirtyBytes) }
+    deinit {
+        budget.changed(by: -publishedBytes, dirty: -publishedDirtyBytes, attached: -publishedAttachedBytes)
+    }
 
     // MARK: Entries
 
@@ -110,6 +119,7 @@ final class Shard: @unchecked Sendable {
     private func tellReaders(_ key: UnsafeRawBufferPointer, _ hash: Int) {
         reads.changed(hash)
         if !coldReads.isEmpty { coldReads[Key(key)]?.changes += 1 }
+        if notedKeys != nil { notedKeys?.insert(Key(key)) }
     }
 
     /// Forgets everything, and tells whoever is reading that everything changed.
@@ -128,22 +138,33 @@ final class Shard: @unchecked Sendable {
         publish()
     }
 
-    /// Forgets a clean entry that was found to be expired. A dirty one is the checkpoint's matter.
+    /// Forgets a clean entry, because LevelDB is about to. A dirty one is the checkpoint's matter.
     func dropIfClean(_ entry: EntryPointer) {
         table.forget(entry)
         publish()
     }
 
+    /// A read found that an entry is expired. Counts that once: the entry stays, marked, until it is removed from LevelDB or
+    /// memory is short, for which it comes first.
+    @inline(never)
+    func foundExpired(_ entry: EntryPointer) {
+        guard !entry.head.pointee.isFoundExpired else { return }
+        entry.head.pointee.isFoundExpired = true
+        counters.expired += 1
+        table.demote(entry)
+    }
+
     // MARK: Attachments
 
     /// Keeps an object beside an entry that is still in the state that `version` stands for.
-    /// - Parameter bytes: what the object takes, as far as anybody knows.
-    func attach(_ object: AnyObject, to entry: EntryPointer, version: UInt64, bytes: Int) {
+    func attach(_ object: Attachment, to entry: EntryPointer, version: UInt64) {
         guard budget.isOn, entry.head.pointee.stamp == version, entry.head.pointee.recordCount > 0,
-            bytes >= 0, budget.admits(bytes)
+            budget.admits(object.byteCount)
         else { return }
         table.attach(object, to: entry)
-        makeRoom()
+        publish()
+        budget.makeRoomForAttachments(self)
+        makeRoomNow()
     }
 
     // MARK: Memory
@@ -170,8 +191,9 @@ final class Shard: @unchecked Sendable {
         if change > 0 { budget.makeRoom(self) }
     }
 
-    /// Evicts what is too much after entries became clean.
-    func makeRoomAfterCheckpoint() {
+    /// Tells the budget everything, and evicts what is too much: after entries became clean, and for attachments, which
+    /// may be large.
+    func makeRoomNow() {
         publish()
         budget.makeRoom(self)
     }
@@ -180,9 +202,12 @@ final class Shard: @unchecked Sendable {
     func publish() {
         let dirty = table.dirtyByteCount
         let bytes = table.budgetedByteCount
-        budget.changed(by: bytes - publishedBytes, dirty: dirty - publishedDirtyBytes)
+        let attached = table.attachedByteCount
+        budget.changed(
+            by: bytes - publishedBytes, dirty: dirty - publishedDirtyBytes, attached: attached - publishedAttachedBytes)
         publishedBytes = bytes
         publishedDirtyBytes = dirty
+        publishedAttachedBytes = attached
     }
 
     // MARK: Cold reads

@@ -19,7 +19,12 @@ package final class Snapshot: Sendable {
 
     /// A snapshot of LevelDB, as a child of the store.
     static func hold(_ store: EpochStore) throws(LarderError) -> HeldSnapshot {
-        try store.adopt("snapshot") { (database) throws(LevelDBError) in HeldSnapshot(try database.snapshot()) }
+        guard store.isMade else {
+            let empty = HeldSnapshot(nil)
+            store.adopt(empty: empty)
+            return empty
+        }
+        return try store.adopt("snapshot") { (database) throws(LevelDBError) in HeldSnapshot(try database.snapshot()) }
     }
 
     deinit { close() }
@@ -29,20 +34,21 @@ package final class Snapshot: Sendable {
         if let view { view.store.release(view.below) }
     }
 
-    /// Runs `body` on the snapshot beneath; nil when the database had no files.
+    /// Runs `body` on the snapshot beneath, which is nil while LevelDB had no files; nil when the database had none.
     private func access<Result>(
-        _ operation: String, _ body: (EpochStore, LevelDB.Snapshot, MemoryRun) throws(LarderError) -> Result
+        _ operation: String, _ body: (EpochStore, LevelDB.Snapshot?, MemoryRun) throws(LarderError) -> Result
     ) throws(LarderError) -> Result? {
         try ForkGuard.check(operation)
         guard let view else { return nil }
         let (store, held) = (view.store, view.below)
         if let error = store.endingError(operation) { throw error }
-        guard let snapshot = held.snapshot else { throw gone(operation) }
+        let (isEmpty, snapshot) = held.state
+        guard isEmpty || snapshot != nil else { throw gone(operation) }
         do throws(LarderError) {
             return try body(store, snapshot, view.run)
         } catch {
             // Closed or reopened after the look above.
-            throw held.snapshot == nil ? store.endingError(operation) ?? gone(operation) : error
+            throw held.isGone ? store.endingError(operation) ?? gone(operation) : error
         }
     }
 
@@ -57,6 +63,7 @@ package final class Snapshot: Sendable {
     package func get(_ key: Key, now: Int64? = nil, fillCache: Bool = true) throws(LarderError) -> Record? {
         let record = try access("get") { (store, snapshot, run) throws(LarderError) -> Record? in
             if let index = run.find(key) { return try self.record(run, index, key) }
+            guard let snapshot else { return nil }
             return try database.load(key, from: store, fillCache: fillCache, snapshot: snapshot)
         }
         return (record ?? nil).flatMap {
@@ -76,14 +83,15 @@ package final class Snapshot: Sendable {
     /// Whether LevelDB had a record of a key, whatever memory had.
     func isStoredBelow(_ key: Key) throws(LarderError) -> Bool {
         try access("count") { (store, snapshot, _) throws(LarderError) in
-            try store.header(of: key, snapshot: snapshot) != nil
+            guard let snapshot else { return false }
+            return try store.header(of: key, snapshot: snapshot) != nil
         } ?? false
     }
 
     /// A cursor over the entries as they were; nil when the database had no files.
     package func cursor(_ options: EnumerationOptions = EnumerationOptions()) throws(LarderError) -> EntryCursor? {
         try access("enumerate") { (store, snapshot, run) throws(LarderError) in
-            let below = try EntryCursor.hold(store, options, snapshot)
+            let below = snapshot == nil ? HeldCursor(nil) : try EntryCursor.hold(store, options, snapshot)
             return EntryCursor(
                 database, DatabaseView(store: store, below: below, run: run.narrowed(to: options.prefix)), options)
         }
@@ -104,10 +112,19 @@ package final class Snapshot: Sendable {
 final class HeldSnapshot: StoreChild, @unchecked Sendable {
     private let lock = Lock()
     private var value: LevelDB.Snapshot?
+    /// Whether there was nothing to hold, because the epoch had no files. Until it is closed.
+    private var holdsNothing: Bool
 
-    init(_ snapshot: LevelDB.Snapshot) { value = snapshot }
+    /// - Parameter snapshot: nil where there is no LevelDB yet.
+    init(_ snapshot: LevelDB.Snapshot?) {
+        value = snapshot
+        holdsNothing = snapshot == nil
+    }
 
     var snapshot: LevelDB.Snapshot? { lock.withLock { value } }
+    var isEmpty: Bool { lock.withLock { holdsNothing } }
+    var isGone: Bool { lock.withLock { value == nil && !holdsNothing } }
+    var state: (isEmpty: Bool, snapshot: LevelDB.Snapshot?) { lock.withLock { (holdsNothing, value) } }
 
     /// Waits for the reads that are in progress. Holds the lock meanwhile, so that whoever closes the store next finds
     /// the snapshot released, not being released.
@@ -115,6 +132,7 @@ final class HeldSnapshot: StoreChild, @unchecked Sendable {
         lock.withLock {
             value?.close()
             value = nil
+            holdsNothing = false
         }
     }
 }

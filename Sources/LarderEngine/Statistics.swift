@@ -12,12 +12,19 @@ package final class Statistics: Sendable {
     package let commitFailures = Atomic<Int>(0)
     package let reopens = Atomic<Int>(0)
     package let expiredSwept = Atomic<Int>(0)
+    /// Entries that were found expired: by a read that found them in memory, or else when they were removed. Each once, unless
+    /// memory ran short between a read and the removal.
+    package let expired = Atomic<Int>(0)
     package let indexSwept = Atomic<Int>(0)
     package let checkpoints = Atomic<Int>(0)
     package let journalRewrites = Atomic<Int>(0)
     package let compactions = Atomic<Int>(0)
     package let purges = Atomic<Int>(0)
     package let setAside = Atomic<Int>(0)
+    package let salvages = Atomic<Int>(0)
+    /// Parts of files that could not be read, and ranges of keys that may have lost entries.
+    package let salvagedPieces = Atomic<Int>(0)
+    package let salvagedRanges = Atomic<Int>(0)
 
     init() {}
 
@@ -27,6 +34,7 @@ package final class Statistics: Sendable {
         misses.add(counters.misses)
         writes.add(counters.writes)
         removals.add(counters.removals)
+        expired.add(counters.expired)
         counters = Shard.Counters()
     }
 }

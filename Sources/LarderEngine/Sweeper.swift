@@ -25,37 +25,68 @@ struct Sweeper {
     private var scanBegan: Int64?
     /// Bytes that were deleted since ``takeCompactable(_:)`` last said so. LevelDB gives them back when it merges tables.
     private var deletedBytes = 0
+    /// How many removals checkpoints had written when the last scan began.
+    private var removalsAtScan = 0
+    /// How many there were since, when the files were last found too small to matter.
+    private var removalsJudged = 0
+    /// What the last complete scan left; nil before there was one.
+    private var live: Removal?
+    /// Whether the files were compared with what the last scan left.
+    private var isCompared = true
+    /// Whether the scan under way is to come to its end soon.
+    private var isHurried = false
 
     /// What a part of a sweep deleted.
     struct Removal {
         var entries = 0
         var bytes = 0
+        /// How many of the entries no read had found expired.
+        var unfound = 0
     }
 
     /// The store, when so much was deleted from it that merging its tables is worth the while: at least half of what it
-    /// takes on the disk, so that no more is written than was deleted.
+    /// takes on the disk, so that no more is written than was deleted. What the sweep deletes it knows; what else was
+    /// deleted or overwritten a scan over all entries tells, which begins when the files are opened, and when checkpoints have
+    /// written many removals.
     mutating func takeCompactable(_ database: Database) -> EpochStore? {
-        guard let store, deletedBytes >= database.context.options.compactionBytesMin else { return nil }
-        guard deletedBytes >= FileSystem.size(store.path) / 2 else { return nil }
+        let least = database.context.options.compactionBytesMin
+        guard let store, deletedBytes >= least || !isCompared else { return nil }
+        let size = FileSystem.size(store.path)
+        let isHalfDeleted = deletedBytes >= least && deletedBytes >= size / 2
+        let isHalfDead = !isCompared && size >= least && live.map { $0.bytes <= size / 2 } ?? false
+        isCompared = true
+        guard isHalfDeleted || isHalfDead else { return nil }
         deletedBytes = 0
         return store
+    }
+
+    /// Whether checkpoints have written so many removals since the last scan that the next is worth the while: a fourth of what
+    /// it then left, so that it costs a few reads for each.
+    private mutating func hasManyRemovals(_ store: EpochStore, _ database: Database) -> Bool {
+        let removals = store.removalCount - removalsAtScan
+        guard removals > removalsJudged, removals >= (live?.entries ?? 0) / 4 else { return false }
+        removalsJudged = removals
+        return FileSystem.size(store.path) >= database.context.options.compactionBytesMin
     }
 
     /// One bounded step.
     /// - Returns: whether there may be more to do now.
     mutating func step(_ database: Database) throws(LarderError) -> Bool {
         let state = database.durableState
-        guard let store = state.store, !store.isSuspended else { return false }
+        guard let store = state.store, store.isMade, !store.isSuspended, !store.isFrozen else { return false }
         let monotonic = database.context.time.monotonic()
         if self.store !== store {
             self.store = store
             scan = nil
             scanBegan = nil
             deletedBytes = 0
+            live = nil
+            removalsAtScan = store.removalCount
+            removalsJudged = 0
             restart(monotonic)
         }
         if monotonic - restartedAt > Self.restartMilliseconds { restart(monotonic) }
-        let now = database.now()
+        let now = database.unnoticedNow()
         let interval = state.rules.policy.intervalMilliseconds
         let governedBefore = max(state.rules.deadBefore, interval.map { now - $0 } ?? 0)
         var more = try sweep(KeyKind.ownDeadline, upTo: now, database, store)
@@ -63,8 +94,8 @@ struct Sweeper {
             more = try sweep(KeyKind.governed, upTo: governedBefore, database, store) || more
         }
         try goOnScanning(database, store, state, monotonic)
-        // A scan for what lives long has time; one that indexes has not.
-        return more || scan?.indexingFor != nil
+        // A scan for what lives long has time; one that indexes has not, nor one after many removals.
+        return more || scan.map { $0.indexingFor != nil || isHurried } ?? false
     }
 
     /// One step of a scan over all entries, if one is due or under way.
@@ -76,13 +107,22 @@ struct Sweeper {
             // What was written under the former policy since may lie behind where a scan is.
             scan = RecordScan(indexingFor: state.policyChanges)
             scanBegan = monotonic
-        } else if scan == nil, scanBegan.map({ monotonic - $0 >= Self.scanMilliseconds }) ?? true {
-            scan = RecordScan()
-            scanBegan = monotonic
+        } else if scan == nil {
+            isHurried = hasManyRemovals(store, database)
+            if isHurried || scanBegan.map({ monotonic - $0 >= Self.scanMilliseconds }) ?? true {
+                scan = RecordScan()
+                scanBegan = monotonic
+                removalsAtScan = store.removalCount
+                removalsJudged = 0
+            }
         }
         guard var current = scan else { return }
         deletedBytes += try current.step(database, store).bytes
         scan = current.isOver ? nil : current
+        if current.isOver {
+            live = current.live
+            isCompared = false
+        }
         if current.isOver, let policyChanges = current.indexingFor {
             try database.finishIndexing(store, policyChanges: policyChanges)
         }
@@ -135,6 +175,7 @@ struct Sweeper {
             var removal = Removal()
             var changes: [EntryChange] = []
             let batch = LevelDB.WriteBatch()
+            var removed: [[UInt8]] = []
             for index in due {
                 guard let (bucket, key) = index.withUnsafeBytes({ ExpiryIndex.parse($0) }) else {
                     batch.delete(index)
@@ -143,13 +184,19 @@ struct Sweeper {
                 switch try judge(index, bucket, key, database, store) {
                 case .keep: break
                 case .dropIndex: batch.delete(index)
-                case .remove(let byteCount, let change):
+                case .remove(let byteCount, let wasFound, let change):
                     if let change { changes.append(change) }
                     batch.delete(index)
-                    batch.delete(key.stored)
+                    removed.append(key.stored)
                     removal.entries += 1
+                    if !wasFound { removal.unfound += 1 }
                     removal.bytes += byteCount + index.count
                 }
+            }
+            // In order and once: by that a salvage can tell what a damaged piece of a batch may have had.
+            removed.sort { $0.lexicographicallyPrecedes($1) }
+            for (position, key) in removed.enumerated() where position == 0 || removed[position - 1] != key {
+                batch.delete(key)
             }
             if !batch.isEmpty { try store.write(batch, sync: false) }
             database.context.changes.tell(changes)
@@ -162,7 +209,7 @@ struct Sweeper {
 
     private enum Judgement {
         case keep, dropIndex
-        case remove(byteCount: Int, EntryChange?)
+        case remove(byteCount: Int, wasFound: Bool, EntryChange?)
     }
 
     /// What is to become of an index record that is due.
@@ -172,7 +219,9 @@ struct Sweeper {
         switch database.known(key) {
         case .newer(let header, let rules):
             // The checkpoint sees to what is beneath.
-            guard let header, rules.freshness(header, now: database.now()) != .expired else { return .dropIndex }
+            guard let header, rules.freshness(header, now: database.unnoticedNow()) != .expired else {
+                return .dropIndex
+            }
             return mayBeOwn(index, bucket, header, ExpiryIndex.key(for: key, header, policy: rules.policy))
                 ? .keep : .dropIndex
         case .unreadable: return .keep
@@ -181,10 +230,11 @@ struct Sweeper {
         guard let (parsed, count) = try store.header(of: key) else { return .dropIndex }
         guard let header = try? parsed.get() else { return .keep }
         let rules = database.rules
-        if database.removalRules.isExpired(header, now: database.now()) {
-            guard database.letGo(key) else { return .dropIndex }
+        if database.removalRules.isExpired(header, now: database.unnoticedNow()) {
+            guard let letGo = database.letGo(key) else { return .dropIndex }
             return .remove(
-                byteCount: key.stored.count + count, database.sweptChange(Array(key.bytes), header, rules))
+                byteCount: key.stored.count + count, wasFound: letGo.wasFound,
+                database.sweptChange(Array(key.bytes), header, rules))
         }
         return mayBeOwn(index, bucket, header, ExpiryIndex.key(for: key, header, policy: rules.policy))
             ? .keep : .dropIndex
@@ -193,10 +243,11 @@ struct Sweeper {
     static func note(_ removal: Removal, _ database: Database) {
         guard removal.entries > 0 else { return }
         database.context.statistics.expiredSwept.add(removal.entries)
+        database.context.statistics.expired.add(removal.unfound)
         database.context.report(.debug, "swept \(removal.entries) entries of database '\(database.name)'")
     }
 
-    /// Whether `index` may be the one index key of an entry that is not expired: one from the future, or one that a
+    /// Whether `index` may be the one index key of an entry that is not expired: one that a
     /// policy of which the sweep did not know yet let live on. Governed entries may have been indexed under an earlier
     /// policy, so that only the time can tell.
     private static func mayBeOwn(_ index: [UInt8], _ bucket: Int64, _ header: RecordHeader, _ key: [UInt8]?) -> Bool {
@@ -229,16 +280,23 @@ extension Database {
         }
     }
 
+    /// What was let go of a key.
+    struct LetGo {
+        /// Whether a read had found it expired.
+        let wasFound: Bool
+    }
+
     /// Forgets what memory has of a key that is about to be deleted from LevelDB.
-    /// - Returns: false when memory has a newer state.
-    func letGo(_ key: Key) -> Bool {
+    /// - Returns: nil when memory has a newer state.
+    func letGo(_ key: Key) -> LetGo? {
         let shard = shard(shardIndex(key))
         return shard.lock.withLock {
             shard.noteSwept(key.hash)
-            guard let entry = shard.find(key) else { return true }
-            guard !entry.isDirty else { return false }
+            guard let entry = shard.find(key) else { return LetGo(wasFound: false) }
+            guard !entry.isDirty else { return nil }
+            let wasFound = entry.head.pointee.isFoundExpired
             shard.dropIfClean(entry)
-            return true
+            return LetGo(wasFound: wasFound)
         }
     }
 }

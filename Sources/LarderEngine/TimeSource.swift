@@ -11,7 +11,14 @@ public struct SystemTimeSource: TimeSource {
     public init() {}
 
     public func wallMilliseconds() -> Int64 { Self.read(CLOCK_REALTIME) }
-    public func monotonicMilliseconds() -> Int64 { Self.read(CLOCK_MONOTONIC) }
+    public func monotonicMilliseconds() -> Int64 { Self.read(Self.monotonic) }
+
+    #if os(Linux)
+        /// Goes on while the machine is suspended: that is no step of the wall clock then.
+        private static let monotonic = CLOCK_BOOTTIME
+    #else
+        private static let monotonic = CLOCK_MONOTONIC
+    #endif
 
     private static func read(_ clock: clockid_t) -> Int64 {
         var time = timespec()

@@ -135,7 +135,7 @@ extension Engine {
                 ticket = max(ticket, state.sequence)
                 guard
                     let found = try part.database.gather(
-                        read[index], .records, &cold[index], attempt: attempt, ticket: &ticket)
+                        read[index], .records, &cold[index], attempt: attempt, now: now, ticket: &ticket)
                 else { break }
                 let unread = Array(repeating: ColdReads.Value.record(nil), count: part.keys.count - part.loadedCount)
                 updates.append(try Update(part.keys, slots: nil, now, state, .records, found + unread))

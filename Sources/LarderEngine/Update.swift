@@ -121,11 +121,12 @@ package struct Update {
         operations.append(.putLong(long, header, changeNote(index)))
     }
 
-    /// Stores the record of another key, or of another database: its storedAt, its rule and its codec stay.
+    /// Stores the record of another key, or of another database: its codec stays, and its storedAt and its rule where the
+    /// rules of this database allow (``FreshnessRules/taking(_:)``).
     package mutating func place(_ index: Int, _ record: Record) {
-        guard record.header.generation != generation else { return put(index, record) }
-        var header = record.header
+        var header = rules.taking(record.header)
         header.generation = generation
+        guard header != record.header else { return put(index, record) }
         put(index, Record(header, payload: record.payload))
     }
 

@@ -10,6 +10,9 @@ struct Call {
     let server: ServerState
     /// The command's one time, in milliseconds since 1970.
     let now: Int64
+    /// How far ``now`` is ahead of the wall clock, by which clients mean instants; 0 unless that was set back. Asks the
+    /// clocks: for commands that take or tell an instant.
+    var timeAhead: Int64 { server.engine.clockOffsetMilliseconds }
     /// Whether the command may wait for the disk: it does not run on an event loop.
     let mayBlock: Bool
     /// What the reply has to wait for.
@@ -133,7 +136,8 @@ struct Call {
     ) throws(CommandError) -> Result {
         let call = self
         if !isInTransaction { session.waitForRoomToBuild() }
-        switch try update(keys, loading: true, { body(&$0, call) }) {
+        // What is read to be changed is not read from there again, and LevelDB's cache keeps a block that is longer than itself.
+        switch try update(keys, loading: true, fillCache: false, { body(&$0, call) }) {
         case .value(let result): return result
         case .failure(let error): throw error
         case .refused(.tooMuch):
@@ -332,7 +336,8 @@ struct Call {
     /// Runs one change of entries; the reply waits until it is committed.
     /// - Parameter headersOnly: whether the body looks at no payload, so that none need be loaded.
     mutating func update<Result>(
-        _ keys: [Key], loading: Bool, headersOnly: Bool = false, _ body: (inout Update) throws(LarderError) -> Result
+        _ keys: [Key], loading: Bool, headersOnly: Bool = false, fillCache: Bool = true,
+        _ body: (inout Update) throws(LarderError) -> Result
     ) throws(CommandError) -> Result {
         // The event of a new entry can be told only by who has looked.
         let loading = loading || server.notifier.needsFormer
@@ -347,7 +352,8 @@ struct Call {
         var result: Result?
         let ticket: CommitTicket?
         do throws(LarderError) {
-            ticket = try perform(keys, loading: loading, headersOnly: headersOnly) { (update) throws(LarderError) in
+            ticket = try perform(keys, loading: loading, headersOnly: headersOnly, fillCache: fillCache) {
+                (update) throws(LarderError) in
                 prepare(&update, hasLoaded: loading)
                 result = try body(&update)
             }
@@ -465,11 +471,12 @@ struct Call {
 
     /// - Returns: nil when it would have to block, and may not.
     private func perform(
-        _ keys: [Key], loading: Bool, headersOnly: Bool, _ body: (inout Update) throws(LarderError) -> Void
+        _ keys: [Key], loading: Bool, headersOnly: Bool, fillCache: Bool,
+        _ body: (inout Update) throws(LarderError) -> Void
     ) throws(LarderError) -> CommitTicket? {
         guard mayBlock else { return try database.performIfHot(keys, loading: loading, now: now, body) }
         if headersOnly { return try database.performOnHeaders(keys, now: now, body) }
-        return try database.perform(keys, loading: loading, now: now, body)
+        return try database.perform(keys, loading: loading, now: now, fillCache: fillCache, body)
     }
 }
 

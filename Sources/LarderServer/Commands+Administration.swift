@@ -92,12 +92,13 @@ extension CommandTable {
 /// TIME, SAVE and their like.
 enum AdministrationCommands {
     @Sendable static func time(_ call: inout Call) throws(CommandError) -> Outcome {
-        // The engine's time, to whose milliseconds the clock's microseconds are added.
+        // The engine's time as the wall clock shows it, to whose milliseconds the clock's microseconds are added.
+        let now = max(0, call.now - call.timeAhead)
         var clock = timespec()
         clock_gettime(CLOCK_REALTIME, &clock)
         call.session.replies.array(count: 2)
-        call.session.replies.bulk("\(call.now / 1000)")
-        call.session.replies.bulk("\(call.now % 1000 * 1000 + Int64(clock.tv_nsec) / 1000 % 1000)")
+        call.session.replies.bulk("\(now / 1000)")
+        call.session.replies.bulk("\(now % 1000 * 1000 + Int64(clock.tv_nsec) / 1000 % 1000)")
         return .done
     }
 

@@ -45,7 +45,7 @@ enum DumpCommands {
         let value = try decoded(call.bytes(3), call.server.limits.valueBytesMax)
         var rule = DeadlineRule.governed
         if ttl > 0 {
-            let (sum, overflows) = ttl.addingReportingOverflow(options.isAbsolute ? 0 : call.now)
+            let (sum, overflows) = ttl.addingReportingOverflow(options.isAbsolute ? call.timeAhead : call.now)
             guard !overflows else { throw CommandError("ERR invalid expire time in 'restore' command") }
             rule = .own(sum)
         }

@@ -48,9 +48,11 @@ extension CommandTable {
             syntax: "key", summary: summary,
             reply: "integer; -1 when it does not expire, -2 when there is no fresh entry"
         ) { call throws(CommandError) in
-            try ExpiryCommands.deadline(&call) { deadline, _ in
+            let ahead = call.timeAhead
+            return try ExpiryCommands.deadline(&call) { deadline, _ in
+                let deadline = max(0, deadline - ahead)
                 // To the nearest second too; nothing is added to what may be the largest number.
-                seconds ? deadline / 1000 + (deadline % 1000 >= 500 ? 1 : 0) : deadline
+                return seconds ? deadline / 1000 + (deadline % 1000 >= 500 ? 1 : 0) : deadline
             }
         }
     }
@@ -68,7 +70,7 @@ enum ExpiryCommands {
     static func expire(_ call: inout Call, _ name: String, _ form: ExpiryForm) throws(CommandError) -> Outcome {
         let condition = try condition(call)
         let value = try call.integer(2)
-        let deadline = try form.deadline(value, now: call.now, command: name, positive: false)
+        let deadline = try form.deadline(value, call, command: name, positive: false)
         let changed = try call.update([try call.key(1)], loading: true) { update -> Bool in
             guard let record = update.current(0) else { return false }
             guard allows(condition, deadline, update.rules.deadline(record.header)) else { return false }
@@ -133,9 +135,10 @@ enum ExpiryCommands {
 
     @Sendable static func persist(_ call: inout Call) throws(CommandError) -> Outcome {
         let changed = try call.update([try call.key(1)], loading: true) { update -> Bool in
-            guard let record = update.current(0), update.rules.deadline(record.header) != nil else { return false }
-            update.put(0, record.with(rule: .ownNever))
-            return true
+            guard let record = update.current(0) else { return false }
+            // A policy that knows no deadline may become another one, which must not concern the entry any more.
+            if record.header.rule != .ownNever { update.put(0, record.with(rule: .ownNever)) }
+            return update.rules.deadline(record.header) != nil
         }
         call.session.replies.integer(changed ? 1 : 0)
         return .done

@@ -18,7 +18,8 @@ extension CommandTable {
             "databases", arity: 1, .admin, group: "larder", since: "0.1.0",
             complexity: "O(N) with N the entries of all databases written since they were last counted",
             summary: "Lists the databases that have files.",
-            reply: "array of maps of name, policy, interval, entries, bytes, state", run: LarderCommands.databases),
+            reply: "array of maps of name, policy, interval, entries, bytes, state, damage",
+            run: LarderCommands.databases),
         CommandSpec(
             "purge", arity: -1, [.write, .wholeDatabase], group: "larder", since: "0.1.0",
             complexity: "O(1) to empty the database, and O(N) to count what was removed; O(N) with EXPIRED or PREFIX",
@@ -45,14 +46,15 @@ enum LarderCommands {
         let header = facts.header
         let rules = call.rules
         let deadline = rules.deadline(header)
+        let ahead = call.timeAhead
         let session = call.session
         session.replies.map(count: 9)
         session.replies.bulk("stored-at")
-        session.replies.integer(header.storedAt)
+        session.replies.integer(max(0, header.storedAt - ahead))
         session.replies.bulk("age")
         session.replies.integer(max(0, call.now - header.storedAt))
         session.replies.bulk("deadline")
-        session.replies.integer(deadline ?? -1)
+        session.replies.integer(deadline.map { max(0, $0 - ahead) } ?? -1)
         session.replies.bulk("ttl")
         session.replies.integer(deadline.map { $0 - call.now } ?? -1)
         session.replies.bulk("rule")
@@ -113,7 +115,7 @@ enum LarderCommands {
             for database in databases {
                 // One that cannot be opened is listed all the same.
                 let entries = try? database.count(includingExpired: true)
-                reply.map(count: 6)
+                reply.map(count: 7)
                 reply.bulk("name")
                 reply.bulk(database.name)
                 Self.reply(database.policy, to: &reply)
@@ -123,6 +125,9 @@ enum LarderCommands {
                 reply.integer(database.byteCountOnDisk())
                 reply.bulk("state")
                 reply.bulk(database.condition)
+                // What was lost the last time, since the daemon was started.
+                reply.bulk("damage")
+                reply.bulk(database.lastSalvage?.description ?? "")
             }
             return nil
         }

@@ -40,7 +40,7 @@ extension CommandTable {
             summary: "Exchanges the entries of two databases, as one commit unit. Their policies stay. For small ones: "
                 + "\(Limits.exchangedEntriesMax) entries and \(Limits.exchangedBytesMax >> 20) MiB of values together at "
                 + "most.",
-            reply: "OK; an error when there is more, or others keep writing", run: MovingCommands.swapdb),
+            reply: "OK; an error when there is more", run: MovingCommands.swapdb),
         CommandSpec(
             "randomkey", arity: 1, .readonly, group: "generic", since: "1.0.0",
             complexity: "O(M) with M the entries that LevelDB does not have yet",

@@ -53,7 +53,7 @@ enum StoringCommands {
     }
 
     static func set(_ call: inout Call, _ name: String, _ form: ExpiryForm) throws(CommandError) -> Outcome {
-        let deadline = try form.deadline(try call.integer(2), now: call.now, command: name, positive: true)
+        let deadline = try form.deadline(try call.integer(2), call, command: name, positive: true)
         let key = try call.key(1)
         let value = call.bytes(3)
         let long = try call.writeAhead(value, key, rule: .own(deadline))
@@ -108,14 +108,14 @@ enum StoringCommands {
         let rule = Result { () throws(CommandError) -> DeadlineRule in
             guard case .expiry(let form, let index) = words else { return .ownNever }
             let value = try call.integer(index)
-            return .own(try form.deadline(value, now: call.now, command: "getex", positive: true))
+            return .own(try form.deadline(value, call, command: "getex", positive: true))
         }
         let found = try call.update([try call.key(1)], loading: true) { update -> Result<Record?, CommandError> in
             guard let record = update.current(0) else { return .success(nil) }
             return rule.map { rule in
                 if case .own(let deadline) = rule, deadline <= update.now {
                     update.remove(0)
-                } else if rule != .ownNever || update.rules.deadline(record.header) != nil {
+                } else if rule != .ownNever || record.header.rule != .ownNever {
                     update.put(0, record.with(rule: rule))
                 }
                 return record

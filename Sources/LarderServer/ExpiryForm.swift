@@ -8,17 +8,17 @@ struct ExpiryForm: Equatable {
     static let unixSeconds = ExpiryForm(isSeconds: true, isAbsolute: true)
     static let unixMilliseconds = ExpiryForm(isSeconds: false, isAbsolute: true)
 
-    /// The deadline in milliseconds since 1970.
+    /// The deadline by the engine's time, in milliseconds since 1970.
     /// - Parameter positive: whether zero and negative numbers are an error, as they are for SET.
-    func deadline(_ value: Int64, now: Int64, command: String, positive: Bool) throws(CommandError) -> Int64 {
+    func deadline(_ value: Int64, _ call: Call, command: String, positive: Bool) throws(CommandError) -> Int64 {
         let invalid = CommandError("ERR invalid expire time in '\(command)' command")
         if positive, value <= 0 { throw invalid }
         let (scaled, overflow) = isSeconds ? value.multipliedReportingOverflow(by: 1000) : (value, false)
         if overflow { throw invalid }
-        if isAbsolute { return scaled }
-        let (sum, carry) = scaled.addingReportingOverflow(now)
-        if carry { throw invalid }
-        return sum
+        // Instants are meant by the clock, and the larder's time may be ahead of it.
+        let (sum, carry) = scaled.addingReportingOverflow(isAbsolute ? call.timeAhead : call.now)
+        if carry, !isAbsolute { throw invalid }
+        return carry ? scaled : sum
     }
 }
 

@@ -172,6 +172,11 @@ package enum ProtocolPage {
             (
                 "cursors of SCAN", "its part of \(limits.scanCursorsMax) keys", "fixed, for all clients together"
             ),
+            (
+                "values of 4 MiB and more that it has built (`SETRANGE`, `SETBIT`, `BITFIELD`, `APPEND`, `BITOP`)",
+                "8.5 times the longest of them",
+                "fixed, for all clients together: they are built one after the other"
+            ),
             ("a connection at rest", "16 KiB", "`--max-clients`, \(limits.clientsMax)"),
         ]
         return "\n### What one client can take\n\n| what | at most | bounded by |\n|---|---|---|\n"
@@ -182,11 +187,14 @@ package enum ProtocolPage {
 
         A large value is in memory more than once for a while. Measured with 512 MiB (Linux, jemalloc, `--durability os`,
         beyond what the daemon took before): twice while `SET` runs (the request and the entry), three times for some seconds
-        when it is then written into LevelDB (the entry, LevelDB's batch, its memtable), and at most once, in LevelDB's
-        memtable, until the next write to that database. `GET` of it takes it once more (the reply) while it is in memory, and
+        when it is then written into LevelDB (the entry, LevelDB's batch, its memtable; then the memtable, a block of a table, and
+        what that becomes by compression), and not at all afterwards. `GET` of it takes it once more (the reply) while it is in memory, and
         twice (what LevelDB gives and the reply) afterwards. `SET`, `SETEX`, `PSETEX`, `SETNX` and `GETSET` of 4 MiB and more
         run one after the other, and each waits until the journal has room for it: other commands do not wait. Values longer than a 32nd of `--memory` are not kept in the memory
-        tier. Commands that change such a value in place (`APPEND`, `SETRANGE`) have the former one beside it.
+        tier. Commands that change such a value in place (`APPEND`, `SETRANGE`) have the former one beside it, and LevelDB merges
+        both: four times for building, and beside that four times for merging two tables, which LevelDB may begin by itself. A
+        value of 16 MiB and more is in a table, and merged with its former versions, before another is built. LevelDB's block cache keeps a block that is longer than itself, values as `GET` found them on
+        the disk, up to sixteen of them, until it needs their places.
 
         """
 
@@ -300,6 +308,10 @@ package enum ProtocolPage {
         (
             "The values that the commands of one transaction build (`SETRANGE`, `SETBIT`, `BITFIELD`, `APPEND`, `BITOP`) may take as much together as the longest value.",
             "Memory is bounded."
+        ),
+        (
+            "`expired_keys` of `INFO` counts an entry once: when a command finds it expired in memory, or reads it from the disk and memory keeps it; else when its space is reclaimed. One that memory drops between the two, for want of room, counts twice; one that is overwritten or removed unseen does not count.",
+            "An entry that a read finds expired is left to the checkpoint or the sweep: a longer policy makes one that follows it fresh again."
         ),
         (
             "Entries are counted for `INFO keyspace` in the background: where that takes more than 20 ms, the numbers are up to a minute old, or fifty times as old as the count took. A database that is not counted yet is left out.",

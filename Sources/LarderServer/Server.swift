@@ -74,7 +74,7 @@ package enum Server {
         var configuration = configuration
         let descriptors = try DescriptorBudget.take(for: &configuration, log: log)
         var options = configuration.engine
-        options.onDamage = .setAside
+        options.onDamage = .salvage
         // For others to find, who work in other directories.
         options.holderSocket = FileSystem.absolute(configuration.socketPath)
         options.onEvent = { event in log.write(Log.Level(rawValue: event.level.rawValue) ?? .info, event.message) }

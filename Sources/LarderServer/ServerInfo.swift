@@ -195,6 +195,9 @@ struct ServerInfo {
             ("pending_bytes", "\(server.engine.pipeline.pendingByteCount)"),
             ("journal_bytes", "\(server.engine.journalByteCount)"), ("checkpoints", "\(statistics.checkpoints.read())"),
             ("journal_rewrites", "\(statistics.journalRewrites.read())"),
+            ("salvages", "\(statistics.salvages.read())"),
+            ("salvaged_lost_pieces", "\(statistics.salvagedPieces.read())"),
+            ("salvaged_lost_ranges", "\(statistics.salvagedRanges.read())"),
         ]
     }
 
@@ -208,7 +211,7 @@ struct ServerInfo {
             ("total_net_input_bytes", "\(traffic.bytesIn)"), ("total_net_output_bytes", "\(traffic.bytesOut)"),
             ("instantaneous_input_kbps", "0.00"), ("instantaneous_output_kbps", "0.00"),
             ("rejected_connections", "\(server.clientsRefused.read())"), ("sync_full", "0"), ("sync_partial_ok", "0"),
-            ("sync_partial_err", "0"), ("expired_keys", "\(statistics.expiredSwept.read())"),
+            ("sync_partial_err", "0"), ("expired_keys", "\(statistics.expired.read())"),
             ("expired_stale_perc", "0.00"), ("evicted_keys", "0"), ("evicted_clients", "0"),
             ("keyspace_hits", "\(statistics.hits.read())"), ("keyspace_misses", "\(statistics.misses.read())"),
             ("pubsub_channels", "\(server.pubsub.names(.channel, matching: nil).count)"),

@@ -83,7 +83,7 @@ struct SetOptions {
             lifetime = .policy(policy)
         case .expiry(let form, let index):
             let value = try call.integer(index)
-            lifetime = .until(try form.deadline(value, now: call.now, command: command, positive: true))
+            lifetime = .until(try form.deadline(value, call, command: command, positive: true))
         }
     }
 

@@ -61,7 +61,7 @@ extension FileState {
     }
 
     /// The name in `CURRENT`; nil if it is not the name of a manifest followed by a newline.
-    private static func currentManifest(_ path: String, _ operation: String) throws(LevelDBError) -> String? {
+    static func currentManifest(_ path: String, _ operation: String) throws(LevelDBError) -> String? {
         let file = open("\(path)/CURRENT", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else {
             if errno == ENOENT { return nil }

@@ -15,6 +15,7 @@ import JSONCoding
 /// The library `Larder` and the client `LarderClient` take the same codecs.
 public struct ModelCodec: Sendable {
     package enum Kind: Sendable {
+        case standard
         case json
         case foundationJSON(JSONEncoder, JSONDecoder)
         case propertyList
@@ -25,7 +26,12 @@ public struct ModelCodec: Sendable {
 
     package let kind: Kind
 
-    /// JSON, the default, so that other programs can read what Swift wrote. `Date` is seconds since 2001 (which loses
+    /// The default: models as ``json``, and bytes as they are. Bytes are `Data`, `[UInt8]` and `ContiguousArray<UInt8>`;
+    /// each of them, and optionals of them, reads what another stored. What was stored as JSON is
+    /// read as JSON.
+    public static let standard = ModelCodec(kind: .standard)
+
+    /// JSON for everything, bytes too, so that other programs can read what Swift wrote. `Date` is seconds since 2001 (which loses
     /// nothing), `Data` is base64; numbers that are not finite cannot be encoded. Fields are in the order in which the
     /// model encodes them. See ``json(encoder:decoder:)`` for other choices.
     ///
@@ -56,10 +62,10 @@ public struct ModelCodec: Sendable {
         ModelCodec(kind: .custom(CodecIdentity(), encode: encode, decode: decode))
     }
 
-    /// What the header of an entry says of it.
+    /// What the header of an entry says of a model; of bytes, ``standard`` says ``Codec/raw``.
     public var codec: Codec {
         switch kind {
-        case .json, .foundationJSON: .json
+        case .standard, .json, .foundationJSON: .json
         case .propertyList: .propertyList
         case .custom: .custom
         }
@@ -73,7 +79,7 @@ extension ModelCodec {
     /// What makes this codec read entries otherwise than others do; nil where it reads like the standard one.
     package var identity: AnyObject? {
         switch kind {
-        case .json, .propertyList: nil
+        case .standard, .json, .propertyList: nil
         case .foundationJSON(_, let decoder): decoder
         case .custom(let identity, _, _): identity
         }
@@ -116,9 +122,15 @@ extension ModelCodec {
         return encoder
     }()
 
-    package func encode<Value: Encodable>(_ value: Value) throws -> Payload {
+    /// The bytes of a value, and what the header of its entry says of them.
+    package func encode<Value: Encodable>(_ value: Value) throws -> (Payload, Codec) {
+        if case .standard = kind, let bytes = RawBytes.payload(of: value) { return (bytes, .raw) }
+        return (try encodeModel(value), codec)
+    }
+
+    private func encodeModel<Value: Encodable>(_ value: Value) throws -> Payload {
         switch kind {
-        case .json: .bytes(try Self.coder.encode(value))
+        case .standard, .json: .bytes(try Self.coder.encode(value))
         case .foundationJSON(let encoder, _): .data(try encoder.encode(value))
         case .propertyList: .data(try Self.propertyListEncoder.encode(value))
         case .custom(_, let encode, _): .bytes(try encode(value))
@@ -142,6 +154,28 @@ extension ModelCodec {
         }
     }
 
+    /// As ``decode(_:_:storedAs:)``, and tells how much memory the model takes.
+    package func decode<Value: Decodable>(
+        _ type: Value.Type, _ bytes: UnsafeRawBufferPointer, storedAs codec: Codec, _ size: inout ModelSize
+    ) throws -> Value {
+        if codec == .json, readsJSONItself {
+            var made: Int?
+            let value = try Self.coder.decode(type, from: bytes, madeBytes: &made)
+            if let made { size.note(counted: made) } else { size.measure(value) }
+            return value
+        }
+        let value = try decode(type, bytes, storedAs: codec)
+        size.measure(value)
+        return value
+    }
+
+    private var readsJSONItself: Bool {
+        switch kind {
+        case .standard, .json: true
+        case .foundationJSON, .propertyList, .custom: false
+        }
+    }
+
     private func decodeJSON<Value: Decodable>(_ type: Value.Type, _ bytes: UnsafeRawBufferPointer) throws -> Value {
         guard case .foundationJSON(_, let decoder) = kind else { return try Self.coder.decode(type, from: bytes) }
         return try decoder.decode(type, from: Data(bytes))
@@ -150,8 +184,7 @@ extension ModelCodec {
     /// Raw bytes are bytes, and text if they are UTF-8. For a model they are taken for JSON: that is what a shell or
     /// another client stores, which cannot say so.
     private func decodeRaw<Value: Decodable>(_ type: Value.Type, _ bytes: UnsafeRawBufferPointer) throws -> Value {
-        if type == [UInt8].self, let value = Array(bytes) as? Value { return value }
-        if type == Data.self, let value = Data(bytes) as? Value { return value }
+        if let value = RawBytes.value(type, bytes) { return value }
         guard type == String.self else {
             do {
                 return try decodeJSON(type, bytes)

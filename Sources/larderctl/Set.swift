@@ -29,23 +29,23 @@ extension Verb {
         return .done
     }
 
-    private static func setPolicy(_ arguments: VerbArguments) throws -> UpdatePolicy? {
+    private static func setPolicy(_ arguments: VerbArguments) throws -> EntryPolicy {
         let word = try arguments.options["--policy"]?.text()
         let seconds = try arguments.options["--ttl"]?.text()
         switch (word, seconds) {
-        case (nil, nil): return nil
+        case (nil, nil): return .database
         case (_?, _?): throw UsageError("--policy and --ttl say the same thing: give one of them", verb: "set")
         case (let word?, nil):
             guard let policy = UpdatePolicy(word) else {
                 throw UsageError("'\(word)' is not a policy: it is \(UpdatePolicy.syntax)", verb: "set")
             }
-            return policy
+            return .policy(policy)
         case (nil, let seconds?):
             // Only a number is meant here, and a policy written as a number is one.
             guard seconds.utf8.first.map({ $0 < 0x3A }) ?? false, let policy = UpdatePolicy(seconds) else {
                 throw UsageError("--ttl takes seconds, 0.001 to 9000000000, not '\(seconds)'", verb: "set")
             }
-            return policy
+            return .policy(policy)
         }
     }
 

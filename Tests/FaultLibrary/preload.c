@@ -59,6 +59,7 @@ static int (*next_clock_gettime)(clockid_t, struct timespec *);
 static const char *below(const char *path);
 static void record(uint32_t, uint64_t, const char *, const char *, uint64_t, const void *, uint64_t);
 static uint64_t number_of(const char *path);
+static void told_to_die(int signal);
 
 static void *map(const char *path, uint64_t bytes) {
   long file = syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
@@ -90,6 +91,7 @@ __attribute__((constructor(101))) static void begin(void) {
   control = block;
   trace_end = lf_load(&block->trace_length);
   lf_store(&block->attached, (uint64_t)getpid());
+  if (trace) signal(LF_DEATH, told_to_die);
   if (trace) record(LF_TRACE_ATTACH, number_of(block->root), "", "", 0, NULL, 0);
 }
 
@@ -123,6 +125,12 @@ static void note_descriptor(int file, const char *name, int flags) {
   d->file = status.st_ino;
   lf_copy(d->path, sizeof d->path, name);
   d->used = 1;
+}
+
+static void note_copy(int file, int copy) {
+  if (!known(file) || copy < 0 || copy >= DESCRIPTORS) return;
+  table[copy].used = 0;
+  table[copy] = table[file];
 }
 
 static void forget(int file) {
@@ -213,8 +221,32 @@ static void record(
 }
 
 // While something is recorded, one change is made at a time, so that the trace has them in the order in which they came.
-static void enter(void) { if (trace) pthread_mutex_lock(&recording); }
-static void leave(void) { if (trace) pthread_mutex_unlock(&recording); }
+static void enter(void) {
+  if (trace) pthread_mutex_lock(&recording);
+}
+
+static volatile sig_atomic_t is_dying;
+
+static void leave(void) {
+  if (!trace) return;
+  if (is_dying) syscall(SYS_kill, getpid(), SIGKILL);
+  pthread_mutex_unlock(&recording);
+}
+
+// SIGKILL between two changes, none of which is done and not recorded.
+static void die(void) {
+  enter();
+  syscall(SYS_kill, getpid(), SIGKILL);
+  for (;;) {
+  }
+}
+
+// Whoever is interrupted may hold the lock, and then ends the process when it gives it back.
+static void told_to_die(int signal) {
+  (void)signal;
+  is_dying = 1;
+  if (pthread_mutex_trylock(&recording) == 0) syscall(SYS_kill, getpid(), SIGKILL);
+}
 
 // MARK: Rules
 
@@ -244,12 +276,6 @@ static void note_hit(int call, const char *path) {
   lf_copy(text + length + 1, sizeof text - length - 1, path);
   memcpy(control->last_hit, text, sizeof text);
   lf_add(&control->hits, 1);
-}
-
-static void die(void) {
-  syscall(SYS_kill, getpid(), SIGKILL);
-  for (;;) {
-  }
 }
 
 static void wait_nanoseconds(uint64_t nanoseconds) {
@@ -589,6 +615,10 @@ static int remove_name(int directory, const char *path, int flags) {
 
 int unlink(const char *path) { return remove_name(AT_FDCWD, path, 0); }
 int unlinkat(int directory, const char *path, int flags) { return remove_name(directory, path, flags); }
+int remove(const char *path) {
+  int status = remove_name(AT_FDCWD, path, 0);
+  return status != 0 && errno == EISDIR ? remove_name(AT_FDCWD, path, AT_REMOVEDIR) : status;
+}
 int rmdir(const char *path) { return remove_name(AT_FDCWD, path, AT_REMOVEDIR); }
 
 int mkdir(const char *path, mode_t mode) {
@@ -698,7 +728,15 @@ static int control_file(int file, int command, void *argument) {
     v = judge(LF_LOCK, d->path);
   }
   if (v.error) return (int)failed(v);
-  return (int)done(v, syscall(SYS_fcntl, file, command, argument));
+  int status = (int)syscall(SYS_fcntl, file, command, argument);
+  if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) note_copy(file, status);
+  return (int)done(v, status);
+}
+
+int dup(int file) {
+  int copy = (int)syscall(SYS_dup, file);
+  note_copy(file, copy);
+  return copy;
 }
 
 int fcntl(int file, int command, ...) {

@@ -125,7 +125,7 @@ private struct Book: Codable, Equatable {
         try withDaemon { daemon in
             let client = try BlockingLarderClient(socketPath: daemon.socketPath)
             try client.batch { batch in
-                for number in 0..<3_000 { batch.setBytes([1], forKey: "key:\(number)") }
+                for number in 0..<3_000 { try batch.setBytes([1], forKey: "key:\(number)") }
             }
             try client.setMany([(key: "a", value: 1), (key: "b", value: 2)])
             #expect(try client.values(Int.self, forKeys: ["a", "none", "b"]) == ["a": 1, "b": 2])

@@ -101,9 +101,9 @@ private struct Reader: Codable, Equatable {
     @Test func batchesAreOneCommand() throws {
         try withClient { client, server in
             try client.batch {
-                $0.setBytes([0x77], forKey: "book", policy: .high)
-                $0.setBytes([0x78], forKey: "bytes", policy: .high)
-                $0.setBytes([0x79], forKey: "bytes", policy: .high)
+                try $0.setBytes([0x77], forKey: "book", policy: .high)
+                try $0.setBytes([0x78], forKey: "bytes", policy: .high)
+                try $0.setBytes([0x79], forKey: "bytes", policy: .high)
             }
             #expect(
                 server.requests == [
@@ -116,7 +116,7 @@ private struct Reader: Codable, Equatable {
             try client.batch { $0.remove("book", "bytes") }
             #expect(server.requests.last == ["DEL", "book", "bytes"])
             try client.batch { try $0.set(1, forKey: "one") }
-            try client.batch { $0.setBytes([0x31], forKey: "one") }
+            try client.batch { try $0.setBytes([0x31], forKey: "one") }
             #expect(server.requests.suffix(2) == [["SET", "one", "1", "CODEC", "json"], ["SET", "one", "1"]])
             try client.batch { $0.remove("book", "bytes") }
             try client.batch { _ in }

@@ -112,6 +112,78 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
     }
 
     /// What one custom codec decoded is not handed out for another one.
+    /// Bytes are stored as bytes through every client, and what was stored as JSON is read.
+    @Test func bytesAreStoredAsTheyAre() async throws {
+        let daemon = try DaemonProcess()
+        let client = try await LarderClient.connect(
+            socketPath: daemon.socketPath, options: .init(nearCache: LarderClient.NearCacheOptions()))
+        let blocking = try BlockingLarderClient(socketPath: daemon.socketPath)
+        // The second looks like JSON and is none; the third is what bytes become as JSON.
+        for bytes in [[0, 255, 1], Array("\"AAAA\"".utf8), Array("[1,2]".utf8), Array("null".utf8), []] as [[UInt8]] {
+            let data = client.cache(of: Data.self)
+            let arrays = client.cache(of: [UInt8].self)
+            let optionals = client.cache(of: Data?.self)
+            try await data.set(Data(bytes), forKey: "data")
+            try await arrays.set(bytes, forKey: "array")
+            try await optionals.set(Data(bytes), forKey: "optional")
+            try await arrays.batch { try $0.set(bytes, forKey: "batch") }
+            #expect(try await arrays.setIfAbsent(bytes, forKey: "absent"))
+            try blocking.set(Data(bytes), forKey: "blocking")
+            try blocking.batch { try $0.set(bytes, forKey: "blocking batch") }
+            for key in ["data", "array", "optional", "batch", "absent", "blocking", "blocking batch"] {
+                #expect(try await data.bytes(forKey: key) == bytes, "\(key)")
+                #expect(try await data.entry(forKey: key)?.codec == .raw, "\(key)")
+                for _ in 0..<2 {
+                    #expect(try await data.value(forKey: key) == Data(bytes), "\(key)")
+                    #expect(try await arrays.values(forKeys: [key]) == [key: bytes], "\(key)")
+                    #expect(try await optionals.value(forKey: key) == .some(Data(bytes)), "\(key)")
+                }
+                #expect(try blocking.value(Data.self, forKey: key) == Data(bytes), "\(key)")
+            }
+            let json = client.cache(of: Data.self, codec: .json)
+            try await json.set(Data(bytes), forKey: "json")
+            #expect(try await json.entry(forKey: "json")?.codec == .json)
+            #expect(try await data.value(forKey: "json") == Data(bytes))
+            #expect(try blocking.value(Data.self, forKey: "json") == Data(bytes))
+            try await arrays.removeAll()
+        }
+        client.close()
+    }
+
+    @Test func aStoredNilIsThere() async throws {
+        let daemon = try DaemonProcess()
+        let client = try await LarderClient.connect(
+            socketPath: daemon.socketPath, options: .init(nearCache: LarderClient.NearCacheOptions()))
+        let numbers = client.cache(of: Int?.self)
+        try await numbers.set(nil, forKey: "none")
+        for _ in 0..<2 {
+            #expect(try await numbers.value(forKey: "none") == .some(.none))
+            #expect(try await numbers.value(forKey: "absent") == .none)
+            #expect(try await numbers.values(forKeys: ["none", "absent"]) == ["none": .none])
+        }
+        let blocking = try BlockingLarderClient(socketPath: daemon.socketPath)
+        #expect(try blocking.value(Int?.self, forKey: "none") == .some(.none))
+        #expect(try blocking.value(Int?.self, forKey: "absent") == .none)
+        client.close()
+    }
+
+    /// The near cache hands one decoded value out to several readers, and so keeps no objects.
+    @Test func theNearCacheSharesNoObjects() async throws {
+        final class Note: Codable, Sendable {
+            let text: String
+            init(_ text: String) { self.text = text }
+        }
+        let daemon = try DaemonProcess()
+        let client = try await LarderClient.connect(
+            socketPath: daemon.socketPath, options: .init(nearCache: LarderClient.NearCacheOptions()))
+        let notes = client.cache(of: [Note].self)
+        try await notes.set([Note("a")], forKey: "k")
+        let first = try await notes.value(forKey: "k")
+        let second = try await notes.value(forKey: "k")
+        #expect(first?.first?.text == "a" && first?.first !== second?.first)
+        client.close()
+    }
+
     @Test func theNearCacheTellsCodecsApart() async throws {
         try await LiveServer.larderd.run(.init(nearCache: .init())) { client in
             let once = ModelCodec.custom(
@@ -161,7 +233,7 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
                 try $0.set(2, forKey: "new", policy: .high)
                 $0.remove("old", "gone")
                 try $0.set(3, forKey: "gone")
-                $0.setBytes([1], forKey: "raw")
+                try $0.setBytes([1], forKey: "raw")
             }
             #expect(try client.value(Int.self, forKey: "new") == 2)
             #expect(try client.value(Int.self, forKey: "gone") == 3)

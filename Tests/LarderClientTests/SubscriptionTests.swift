@@ -184,6 +184,33 @@ import Testing
         #expect(messages.map(\.followsGap) == [false, true, true])
     }
 
+    /// Who sees a call succeed after the daemon was killed and started anew knows that subscriptions stand again.
+    @Test func callsWaitForSubscriptionsAfterARestart() async throws {
+        let place = try TemporaryDirectory()
+        var daemon = try DaemonProcess(in: place)
+        let client = try await LarderClient.connect(
+            socketPath: daemon.socketPath,
+            options: .init(timeoutMilliseconds: 60_000, reconnectPatienceMilliseconds: 60_000))
+        let news = try await client.subscribe(to: "news")
+        try await client.publish("0", to: "news")
+        #expect(try await take(1, news).map(\.text) == ["0"])
+        for round in 1...4 {
+            daemon.kill()
+            // Attempts meanwhile fail, and make the rest before the next one longer.
+            let early = Task { try await client.publish("early", to: "news") }
+            for _ in 0..<round * 20 { await Task.yield() }
+            daemon = try DaemonProcess(in: place)
+            _ = try? await early.value
+            while try await client.cache(of: Int.self).contains("k") {}
+            #expect(try await client.publish("\(round)", to: "news") == 1)
+            var message = try await take(1, news).first
+            #expect(message?.followsGap == true)
+            while let text = message?.text, text == "early" { message = try await take(1, news).first }
+            #expect(message?.text == "\(round)")
+        }
+        client.close()
+    }
+
     @Test func aRefusedSubscriptionIsAnError() async throws {
         let server = try AsyncClientTests.server { request in
             request.name == "SUBSCRIBE" ? .text("-NOPERM no\r\n") : nil

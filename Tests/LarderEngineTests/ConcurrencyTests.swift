@@ -265,7 +265,7 @@ import Threading
     @Test func everythingAtOnce() throws {
         let larder = try larder {
             $0.memoryBytes = 50_000
-            $0.onDamage = .setAside
+            $0.onDamage = .salvage
         }
         let engine = try larder.engine()
         let seed = testSeed()

@@ -72,7 +72,7 @@ import Threading
         #expect(errorCode { _ = try engine.database("new") } == .closed)
         #expect(errorCode { _ = try engine.deleteDatabase("books") } == .closed)
         #expect(engine.databases.isEmpty)
-        #expect(try FileSystem.list(larder.path) == ["JOURNAL", "LOCK", "books"])
+        #expect(try FileSystem.list(larder.path) == ["JOURNAL", "LOCK", "SEQUENCES", "TIME", "books"])
         // Closing children late is well.
         snapshot.close()
         cursor.close()

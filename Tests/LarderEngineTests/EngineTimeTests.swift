@@ -59,14 +59,29 @@ import Testing
         #expect(time.now() == start + 11)
     }
 
+    /// Nobody asks until the clock shows the very time again at which it was set back.
+    @Test func aClockThatShowsAnEarlierTimeAgainIsBehind() {
+        let source = ManualTimeSource(wallMilliseconds: start)
+        let time = EngineTime(source)
+        source.stepWall(milliseconds: -1000)
+        #expect(time.now() == start)
+        source.advance(milliseconds: 1000)
+        #expect(time.unnoticed() == start + 1000)
+        #expect(time.now() == start + 1000)
+    }
+
     @Test func absurdClocksAreClamped() {
         let source = ManualTimeSource(wallMilliseconds: -7)
         let time = EngineTime(source)
         #expect(time.now() == 0)
         source.stepWall(milliseconds: EngineTime.latestMilliseconds + 100)
         #expect(time.now() == EngineTime.latestMilliseconds)
+        // Does not stand still there.
         source.advance(milliseconds: 1000)
-        #expect(time.now() == EngineTime.latestMilliseconds)
+        #expect(time.now() == EngineTime.latestMilliseconds + 1000)
+        time.goOn(from: .max)
+        source.advance(milliseconds: 1000)
+        #expect(time.now() == EngineTime.endMilliseconds)
     }
 
     @Test func neverRunsBackWhateverTheClocksDo() {

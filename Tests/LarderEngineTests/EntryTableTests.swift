@@ -82,11 +82,18 @@ import Testing
     @Test func attachmentsGoWithTheirEntry() {
         final class Model {}
         let table = TestTable()
-        weak var model: Model?
+        weak var attached: Model?
+        /// What an entry has let go waits to be released, and is no longer counted.
+        var model: Model? {
+            table.released.release()
+            #expect((table.table.attachedByteCount >= 1000) == (attached != nil))
+            return attached
+        }
         func attach(_ key: String) {
             let new = Model()
-            model = new
-            if let entry = table.entry(key) { table.table.attach(new, to: entry) }
+            attached = new
+            let attachment = Attached(new, madeBy: nil, outerBytes: 1000)
+            if let entry = table.entry(key) { table.table.attach(attachment, to: entry) }
         }
         table.keep("a", Self.record(10))
         attach("a")
@@ -296,7 +303,13 @@ import Testing
 
 /// A table that is used with texts as keys.
 struct TestTable {
-    let table = EntryTable()
+    let released: ReleaseQueue
+    let table: EntryTable
+
+    init() {
+        released = ReleaseQueue()
+        table = EntryTable(released: released)
+    }
 
     func entry(_ key: String) -> EntryPointer? {
         let key = Key(key)

@@ -30,12 +30,16 @@ import Testing
         #expect(FreshnessRules(policy: one).freshness(governed, now: stored + 1) == .expired)
     }
 
-    @Test func entriesFromTheFutureAreNeitherFreshNorExpired() {
+    /// What is stamped later than the present is judged as all else: nothing that was acknowledged is hidden.
+    @Test func aStampAheadOfTimeHidesNothing() {
         let rules = FreshnessRules(policy: .highest)
-        for rule in [DeadlineRule.governed, .ownNever, .own(stored + 100_000), .own(5)] {
-            let header = RecordHeader(storedAt: stored, rule: rule)
-            #expect(rules.freshness(header, now: stored - 60_001) == .fromTheFuture)
-            #expect(rules.freshness(header, now: stored - 60_000) != .fromTheFuture)
+        for ahead in [1, 60_001, 315_360_000_000 as Int64] {
+            for (rule, expected) in [
+                (DeadlineRule.governed, Freshness.fresh), (.ownNever, .fresh), (.own(stored + 5), .fresh),
+                (.own(stored - ahead), .expired),
+            ] {
+                #expect(rules.freshness(RecordHeader(storedAt: stored, rule: rule), now: stored - ahead) == expected)
+            }
         }
     }
 

@@ -113,7 +113,8 @@ import Testing
         try history.append(1, to: journal)
         let failed = history.makeGroup()
         #expect(throws: FileError.self) { try journal.append(failed) }
-        #expect(script.calls.last == .ftruncate(journal.liveByteCount) && journal.activeNumber == nil)
+        #expect(script.calls.suffix(2) == [.ftruncate(journal.liveByteCount), .write(JournalFormat.frameHeaderBytes)])
+        #expect(journal.activeNumber == nil)
         try history.append(2, to: journal)
         #expect(journal.activeNumber == 2)
         let (count, report) = try history.prefix(try history.open())
@@ -163,5 +164,62 @@ import Testing
         try journal.sync()
         history.groups.removeFirst()
         #expect(try history.prefix(try history.open()).count == 1)
+    }
+
+    /// How much of what takes a refused write back fails.
+    enum Obstacle: Int, CaseIterable { case none, cutting, overwriting, beginningAnother }
+
+    /// A refused write used to take effect when fsync and ftruncate both failed and the process was killed.
+    @Test(arguments: Obstacle.allCases, [false, true])
+    func aRefusedWriteDoesNotComeBack(_ obstacle: Obstacle, isLong: Bool) throws {
+        let isFailing = Mutexed(false)
+        let larder = try TestLarder {
+            $0.durability = .always
+            $0.journalFaults = JournalFaults { call, path in
+                guard isFailing.current else { return nil }
+                let isFaulty =
+                    switch call {
+                    case .fsync: true
+                    case .ftruncate: obstacle.rawValue >= Obstacle.cutting.rawValue
+                    case .write(JournalFormat.frameHeaderBytes): obstacle.rawValue >= Obstacle.overwriting.rawValue
+                    // What is written ahead makes a file too.
+                    case .rename: obstacle == .beginningAnother && !path.contains("ahead-")
+                    default: false
+                    }
+                return isFaulty ? .fail(EIO) : nil
+            }
+        }
+        let database = try larder.database(policy: .never)
+        try database.put("a", "1")
+        try database.put("b", "1", durability: .os)
+        if isLong {
+            // Written ahead while the disk was well.
+            let long = try Array("2".utf8).withUnsafeBytes { payload in
+                Result { () throws(LarderError) in
+                    try database.writeAhead(payload, Key("a"), rule: .governed, durability: .always)
+                }
+            }.get()
+            isFailing.with { $0 = true }
+            let error = #expect(throws: LarderError.self) {
+                try database.commit([Key("a")], loading: false, durability: .always) { update in
+                    Array("2".utf8).withUnsafeBytes { update.put(0, payload: $0, long: long, rule: .governed) }
+                }
+            }
+            #expect("\(try #require(error))".contains("is not known") == (obstacle == .beginningAnother))
+        } else {
+            isFailing.with { $0 = true }
+            let error = #expect(throws: LarderError.self) { try database.put("a", "2") }
+            #expect("\(try #require(error))".contains("is not known") == (obstacle == .beginningAnother))
+        }
+        #expect(try database.value("a") == "1")
+        if obstacle != .beginningAnother {
+            let survivor = try larder.survivor()
+            #expect(try survivor.database().contents() == ["a": "1", "b": "1"])
+        }
+        // The next write settles it in any case.
+        isFailing.with { $0 = false }
+        try database.put("c", "3", durability: .os)
+        let survivor = try larder.survivor()
+        #expect(try survivor.database().contents() == ["a": "1", "b": "1", "c": "3"])
     }
 }

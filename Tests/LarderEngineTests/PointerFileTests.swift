@@ -31,6 +31,11 @@ import Testing
                     epoch: 1_700_000_000_000, rules: FreshnessRules(policy: policy, deadBefore: 1_699_999_999_999),
                     generation: .max, isUnindexed: isUnindexed)
                 #expect(try parse(pointer.text).get() == pointer)
+                var other = pointer
+                other.isUnmade = isUnindexed
+                other.journalFrom -= isUnindexed ? 0 : 5
+                #expect(try parse(other.text).get() == other)
+                #expect(other.text.hasPrefix("larder-database 2\n"))
             }
         }
         #expect(
@@ -38,8 +43,10 @@ import Testing
                 == PointerFile(epoch: 3, rules: FreshnessRules(policy: .low, deadBefore: 7)))
     }
 
-    @Test func everyDamageIsNoticed() {
-        let text = Array(file(good).utf8)
+    @Test(arguments: [1, 2]) func everyDamageIsNoticed(version: Int) {
+        let lines =
+            version == 1 ? good : ["larder-database 2"] + good.dropFirst() + ["journal-from 2", "unmade 1"]
+        let text = Array(file(lines).utf8)
         for count in 0..<text.count { #expect(isMalformed(String(decoding: text[..<count], as: UTF8.self))) }
         for index in text.indices {
             for bit in 0..<8 {
@@ -87,7 +94,7 @@ import Testing
     }
 
     @Test func aNewerFormatIsRefusedWhateverElseItSays() {
-        for text in ["larder-database 2\n", "larder-database 99\nanything\n", file(["larder-database 2", "epoch x"])] {
+        for text in ["larder-database 3\n", "larder-database 99\nanything\n", file(["larder-database 3", "epoch x"])] {
             guard case .failure(.newerFormat) = parse(text) else {
                 Issue.record("\(text) is not refused as newer")
                 continue

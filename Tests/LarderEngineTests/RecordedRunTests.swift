@@ -66,7 +66,7 @@ import Testing
             guard !segments.isEmpty else { continue }
             attempts: for attempt in 0..<30 {
                 let setsAside = attempt % 2 == 0
-                let survivor = try run.larder.survivor { $0.onDamage = setsAside ? .setAside : .fail }
+                let survivor = try run.larder.survivor { $0.onDamage = setsAside ? .salvage : .fail }
                 let segment = survivor.journalSegments[Int.random(in: 0..<segments.count, using: &random)]
                 let bytes = try Files.read(segment)
                 let offset = Int.random(in: 0..<bytes.count, using: &random)

@@ -21,6 +21,8 @@ enum StorageFormatExamples {
         RecordHeader(storedAt: storedAt, rule: .own(storedAt + 3_600_000)), payload: Array("hello".utf8))
     static let ownNever = Record(RecordHeader(storedAt: storedAt, rule: .ownNever, generation: 7), payload: [])
 
+    static let timeMark = TimeMark(number: 7, time: 1_700_003_600_000, wall: 1_700_000_000_000)
+    static let sequences = SequencesFile(commitUnits: 4_723_097_222_722_355_200, epochs: 1_700_000_001_025)
     static let pointer = PointerFile(
         epoch: 1_700_000_000_001, rules: FreshnessRules(policy: .low, deadBefore: 1_699_999_940_000))
 
@@ -41,6 +43,11 @@ enum StorageFormatExamples {
     }
 
     static let all: [Example] = [
+        Example(
+            name: "time-mark",
+            hex: "4c 41 52 44 45 52 54 4d 00 00 00 01 2c 75 c0 09 00 00 00 00 00 00 00 07 00 00 01 8b d0 1c "
+                + "56 80 00 00 01 8b cf e5 68 00 67 36 b2 1c",
+            made: timeMark.bytes),
         Example(
             name: "journal-segment",
             hex: "4c 41 52 44 45 52 4a 4c 00 00 00 01 dd 17 10 30 00 00 00 00 00 00 00 02 00 00 00 00 00 00 "

@@ -35,6 +35,13 @@ import Testing
         #expect(try PointerFile(parsing: Array(text.utf8)) == StorageFormatExamples.pointer)
     }
 
+    @Test func thePageShowsASequencesFile() throws {
+        let lines = try #require(try Self.blocks(ofKind: "text")["sequences"])
+        let text = lines.map { $0 + "\n" }.joined()
+        #expect(text == StorageFormatExamples.sequences.text)
+        #expect(try SequencesFile(parsing: Array(text.utf8)) == StorageFormatExamples.sequences)
+    }
+
     /// Every constant that the page names has the value that the page gives.
     @Test func thePageKnowsTheConstants() throws {
         let page = try Self.page().joined(separator: "\n")
@@ -46,15 +53,18 @@ import Testing
             "`\(DamagedFiles.directoryName)/", "| 0 | raw |", "| 1 | json |", "| 2 | plist |", "| 255 | custom |",
             "`\(JournalFormat.directoryName)/`", "`\(JournalFormat.fileName(1))`",
             "payload of at most \(JournalFormat.payloadBytesMax)",
+            "`\(TimeKeeper.fileName)`", "offsets 0 and \(TimeKeeper.secondOffset)", "\(TimeKeeper.restMilliseconds) ms",
+            "`larder-sequences \(SequencesFile.formatVersion)`", "`\(SequencesFile.name)`",
+            "\(Sequences.unitsStep) sequences", "\(Sequences.epochsStep)\nnumbers of epochs",
             "header is \(JournalFormat.segmentHeaderBytes) bytes", "header of \(JournalFormat.frameHeaderBytes) bytes",
             "Keys are at most \(JournalFormat.keyBytesMax) bytes, records at most \(JournalFormat.recordBytesMax)",
-            "more than \(FreshnessRules.futureToleranceMilliseconds) ms",
             "less than \(ExpiryIndex.unindexedMilliseconds) ms", "`\(DamagedFiles.directoryName)/<number>-journal/`",
         ] { #expect(page.contains(text), "the page lacks: \(text)") }
         #expect([KeyKind.metadata, KeyKind.record, KeyKind.ownDeadline, KeyKind.governed] == [0, 1, 2, 3])
         #expect([Codec.raw, .json, .propertyList, .custom].map(\.rawValue) == [0, 1, 2, 255])
         #expect([JournalFormat.Kind.database, JournalFormat.Kind.put, JournalFormat.Kind.remove] == [1, 2, 3])
         #expect(JournalFormat.version == 1)
+        #expect(TimeMark.version == 1 && StorageFormatExamples.timeMark.bytes.count == TimeMark.byteCount)
         #expect(RecordHeader.version == 1)
         #expect(Database.Metadata.formatVersion == 1)
     }
@@ -71,7 +81,7 @@ import Testing
         #expect(entries.prefix(2).map(\.key) == [Database.Metadata.formatKey, Database.Metadata.journalKey])
         #expect(entries.allSatisfy { !$0.value.isEmpty })
         let names = try FileSystem.list(larder.path + "/books")
-        #expect(names == ["\(try #require(database.durableState.store).epoch)", "POINTER"])
+        #expect(names == ["\(try #require(database.durableState.store).epoch)", "POINTER", "POINTER.new"])
         #expect(try Files.read(larder.path + "/LOCK").starts(with: "pid ".utf8))
     }
 
@@ -94,7 +104,7 @@ import Testing
         let larder = try TestLarder()
         try larder.database(policy: .middle).put("a", "1")
         let journal = larder.path + "/" + JournalFormat.directoryName
-        #expect(try FileSystem.list(larder.path) == ["JOURNAL", "LOCK", "books"])
+        #expect(try FileSystem.list(larder.path) == ["JOURNAL", "LOCK", "SEQUENCES", "TIME", "books"])
         #expect(try FileSystem.list(journal) == [JournalFormat.fileName(1)])
         larder.close()
         #expect(try FileSystem.list(journal) == [])

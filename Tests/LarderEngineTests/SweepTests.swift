@@ -289,6 +289,35 @@ import Testing
         #expect(try database.count(includingExpired: true) == 1500)
     }
 
+    /// The same for what was deleted, at rest and after a restart.
+    @Test(arguments: [false, true], [false, true])
+    func theDiskGetsBackWhatWasDeleted(byPrefix: Bool, restarts: Bool) throws {
+        let larder = try TestLarder(inMemory: true) {
+            $0.compression = false
+            $0.memoryBytes = 0
+        }
+        let database = try larder.database(policy: .never)
+        let value = String(repeating: "x", count: 60_000)
+        for number in 0..<500 { try database.put("k\(number)", value) }
+        try database.put("stays", value)
+        _ = try database.flushedStore()
+        try larder.maintain()
+        #expect(database.byteCountOnDisk() > 29_000_000)
+        if byPrefix {
+            #expect(try database.purge(prefix: [UInt8(ascii: "k")]).entries == 500)
+        } else {
+            for number in 0..<500 { try database.remove("k\(number)") }
+        }
+        if restarts { larder.close() } else { _ = try database.flushedStore() }
+        let again = try larder.database()
+        try larder.maintain()
+        #expect(again.byteCountOnDisk() < 5_000_000)
+        #expect(try again.contents() == ["stays": value])
+        let compactions = try larder.engine().statistics.compactions.read()
+        try larder.maintain()
+        #expect(try larder.engine().statistics.compactions.read() == compactions)
+    }
+
     @Test func itRunsInTheBackground() throws {
         let larder = try filled {
             $0.compactionBytesMin = 1 << 20

@@ -4,6 +4,20 @@ import Testing
 @testable import LarderServer
 
 @Suite struct ExpiryCommandTests {
+    /// Redis' reply, and an entry that no policy of later concerns.
+    @Test(arguments: ["PERSIST k", "GETEX k PERSIST"]) func persistUnderNeverHolds(_ line: String) throws {
+        let server = try TestServer(policy: .never)
+        let call = server.connect()
+        for key in ["k", "other"] { #expect(call("SET \(key) v") == Wire.ok) }
+        #expect(call(line) == (line.hasPrefix("PERSIST") ? Wire.int(0) : Wire.bulk("v")))
+        #expect(call("POLICY low") == Wire.ok)
+        server.time.advance(milliseconds: 86_400_000)
+        #expect(call("GET k") == Wire.bulk("v"))
+        #expect(call("TTL k") == Wire.int(-1))
+        #expect(call("GET other") == Wire.null)
+        #expect(call("PERSIST k") == Wire.int(0))
+    }
+
     @Test func theBoundary() throws {
         let server = try TestServer(policy: .never)
         let call = server.connect()
@@ -152,5 +166,29 @@ import Testing
         server.time.advance(milliseconds: 1)
         #expect(call("GET k") == Wire.null)
         #expect(call("INFO larder").contains("clock_offset_milliseconds:3600000\r\n"))
+    }
+
+    /// Clients mean instants by the clock, and are told them so, wherever the larder's time is.
+    @Test func instantsGoByTheClockThatWasSetBack() throws {
+        let server = try TestServer(policy: .high)
+        let call = server.connect()
+        server.time.stepWall(milliseconds: -3_600_000)
+        let clock = server.time.wallMilliseconds()
+        #expect(call("SET a v PXAT \(clock + 5000)") == Wire.ok)
+        #expect(call("SET b v") == Wire.ok)
+        #expect(call("PEXPIREAT b \(clock + 5000)") == Wire.int(1))
+        for key in ["a", "b"] {
+            #expect(call("PTTL \(key)") == Wire.int(5000))
+            #expect(call("PEXPIRETIME \(key)") == Wire.int(Int(clock) + 5000))
+            #expect(call("META \(key)").contains("deadline\r\n:\(clock + 5000)\r\n"))
+            #expect(call("META \(key)").contains("stored-at\r\n:\(clock)\r\n"))
+        }
+        #expect(call("TIME").contains("\r\n\(clock / 1000)\r\n"))
+        server.time.advance(milliseconds: 4999)
+        #expect(call("GET a") == Wire.bulk("v"))
+        server.time.advance(milliseconds: 1)
+        #expect(call("EXISTS a b") == Wire.int(0))
+        #expect(call("SET c v PXAT \(clock)") == Wire.ok)
+        #expect(call("GET c") == Wire.null)
     }
 }

@@ -40,7 +40,7 @@ final class TestServer {
         var options = EngineOptions()
         options.backgroundMaintenance = false
         options.defaultPolicy = policy
-        options.onDamage = .setAside
+        options.onDamage = .salvage
         configure(&options)
         engine = try Engine.open(directory.path + "/larder", options: options, time: time ?? self.time)
         let stopReasons = stopReasons

@@ -19,10 +19,11 @@ private struct Counted: Codable, Equatable {
     }
 }
 
-private struct Anew: Codable, DecodedEachTime {
+/// Would be shared, were it not for the protocol.
+private struct Anew: Codable, Sendable, DecodedEachTime {
     var number: Int
     var identity = Object()
-    final class Object {}
+    final class Object: Sendable {}
     enum CodingKeys: String, CodingKey { case number }
 }
 

@@ -105,6 +105,32 @@ import Testing
         #expect(try other.count() == 1)
     }
 
+    /// By the call, and by itself where the options say so: also after the handle that met the damage was closed.
+    @Test func whatCanBeReadOfADamagedDatabaseGoesOn() throws {
+        for isByItself in [false, true] {
+            let name = isByItself ? "itself" : "called"
+            let cache = try work.cache(name, policy: .never)
+            for number in 0..<50 { try cache.set(number, forKey: "k\(number)") }
+            cache.close()
+            let epoch = try #require(
+                try FileManager.default.contentsOfDirectory(atPath: work.directory + "/" + name)
+                    .first { UInt64($0) != nil })
+            try FileManager.default.removeItem(atPath: work.directory + "/\(name)/\(epoch)/CURRENT")
+            if !isByItself {
+                expectError(.damaged) { _ = try work.cache(name, policy: nil) }
+                let report = try Cache.salvage(named: name, directory: work.directory)
+                #expect(report.entries == 50 && report.lostKeys == [] && report.evidence != nil)
+                #expect(report.description.contains("no entry is lost"))
+                expectError(.invalidArgument) { _ = try Cache.salvage(named: name, directory: work.directory) }
+            }
+            let again = try work.cache(name, policy: nil) { $0.onDamage = .salvage }
+            #expect(try again.count() == 50)
+            #expect(try again.value(Int.self, forKey: "k7") == 7)
+            again.close()
+        }
+        expectError(.noSuchDatabase) { _ = try Cache.salvage(named: "none", directory: work.directory) }
+    }
+
     @Test func aDamagedDatabaseCanBeDeleted() throws {
         try work.cache().close()
         try Data("rubbish".utf8).write(to: URL(fileURLWithPath: work.directory + "/books/POINTER"))

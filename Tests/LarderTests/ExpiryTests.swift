@@ -181,19 +181,24 @@ import Testing
         #expect(try cache.value(Int.self, forKey: "k") == nil)
     }
 
-    @Test func entriesFromTheFutureAreNeitherServedNorSwept() throws {
+    @Test func aClockSetBackOverARestartHidesNothing() throws {
         let cache = try work.cache(policy: .high)
         try cache.set(1, forKey: "k")
         cache.close()
-        work.time.stepWall(milliseconds: -60_001)
+        work.time.stepWall(milliseconds: -3_600_000)
         let again = try work.cache(policy: nil)
-        #expect(try again.value(Int.self, forKey: "k") == nil)
-        try again.sweep()
-        #expect(try again.removeExpired().entries == 0)
-        #expect(try again.count(includingExpired: true) == 1)
-        work.time.advance(milliseconds: 1)
         #expect(try again.value(Int.self, forKey: "k") == 1)
         #expect(try again.entry(forKey: "k")?.age == .zero)
+        #expect(try again.entry(forKey: "k")?.timeToLive == .seconds(60))
+        // Instants are told, and meant, by the clock.
+        let clock = work.time.wallMilliseconds()
+        #expect(try again.entry(forKey: "k")?.storedAtMilliseconds == clock)
+        try again.set(2, forKey: "until", policy: .until(millisecondsSince1970: clock + 1000))
+        #expect(try again.entry(forKey: "until")?.deadlineMilliseconds == clock + 1000)
+        work.time.advance(milliseconds: 999)
+        #expect(try again.value(Int.self, forKey: "until") == 2)
+        work.time.advance(milliseconds: 1)
+        #expect(try again.value(Int.self, forKey: "until") == nil)
     }
 
     @Test func sweepingAndRemovingExpiredGiveTheSpaceBack() throws {

@@ -67,7 +67,11 @@ import Testing
                 return (.every(Double(span) / 1000), { .some($0 + span) })
             case 3:
                 let instant = now + Int64.random(in: -5_000...60_000, using: &random)
-                return (.until(millisecondsSince1970: instant), { _ in .some(instant) })
+                // Instants are given by the wall clock, which may be behind.
+                let ahead = now - work.time.wallMilliseconds()
+                return (
+                    .until(millisecondsSince1970: instant - (ahead > 1 ? ahead : 0)), { _ in .some(instant) }
+                )
             default: return (.database, { _ in nil })
             }
         }

@@ -98,6 +98,31 @@ import Threading
         #expect(end == .exited(0) && !log.contains(" error "), "\(log)")
     }
 
+    /// Four clients at once ask with a few bytes each for the longest value, and then to have it changed: what that takes of
+    /// memory is bounded by one such value.
+    @Test func hugeValuesFromTinyRequests() throws {
+        let daemon = try DaemonProcess(["--durability", "os", "--memory", "64M"])
+        let bystander = try Bystander(daemon)
+        try bystander.waitForRounds(100)
+        let before = daemon.residentBytes ?? 0
+        let length = Hostility.valueBytes
+        let clients = try (0..<4).map { _ in try daemon.connect() }
+        for letter in ["x", "y"] {
+            daemon.forgetPeak()
+            for (index, client) in clients.enumerated() {
+                try client.send(["SETRANGE", "huge \(index)", "\(length - 1)", letter])
+            }
+            for client in clients { #expect(try client.receive() == Array(":\(length)\r\n".utf8)) }
+            Hostility.expectPeak(
+                of: daemon, atMost: before + Hostility.builtValues(length), "SETRANGE of four huge values, \(letter)")
+        }
+        // What reads them has LevelDB's cache keep them, which is not this test's matter.
+        for (index, client) in clients.enumerated() {
+            #expect(try client.call(["GETRANGE", "huge \(index)", "-1", "-1"]) == Array("$1\r\ny\r\n".utf8))
+        }
+        try bystander.stop("huge values from tiny requests")
+    }
+
     /// Commands of as many words as are allowed.
     @Test(arguments: loops) func aMillionArguments(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)", "--durability", "os"])

@@ -15,6 +15,8 @@ enum Hostility {
     static let isFull = getenv("LARDER_HOSTILE") != nil
 
     static let valueBytes = isFull ? 512 << 20 : 64 << 20
+    /// What building four values of `length` at once may take; see docs/Protocol.md.
+    static func builtValues(_ length: Int) -> Int { 17 * length / 2 + (64 << 20) }
     static let arguments = isFull ? 1_000_000 : 100_000
     static let pipelined = isFull ? 1_000_000 : 100_000
     static let subscribers = isFull ? 2_000 : 200

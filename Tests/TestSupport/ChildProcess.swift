@@ -124,6 +124,9 @@ package final class ChildProcess: @unchecked Sendable {
         }
     }
 
+    /// Whether it has ended, without waiting.
+    package func hasEnded() -> Bool { lock.withLock { end != nil } }
+
     /// Kills it with SIGKILL and waits for its end.
     package func killNow() {
         send(signal: SIGKILL)

@@ -253,6 +253,15 @@ package final class FaultControl: @unchecked Sendable {
     /// The pid of the process that began last.
     package var attached: UInt64 { lf_load(&control.pointee.attached) }
 
+    // MARK: The end
+
+    /// SIGKILL for a process that is recorded, and waits for its end: between two changes, so that the trace has all that
+    /// was done.
+    package func kill(_ daemon: DaemonProcess) throws {
+        daemon.process.send(signal: LF_DEATH)
+        try daemon.process.waitForExit()
+    }
+
     // MARK: Clocks
 
     /// Nanoseconds that are added to the wall clock.

@@ -1,0 +1,32 @@
+/// What decoding makes, in bytes of memory: an upper bound, counted while it is made, of what a model holds outside of its
+/// own inline form.
+///
+/// - Arrays and dictionaries that are read directly: their places.
+/// - Whatever a model reads from an unkeyed container: as much as the place that it has in a set that was just enlarged.
+/// - Whatever a model reads from a keyed container: the place that it has in an object, or in the payload of an indirect
+///   case. Asked for and absent, it has that place too.
+/// - Texts and data; objects themselves.
+///
+/// What a model's `init(from:)` makes besides what it reads, nobody can count.
+enum Made {
+    /// What the allocator takes for a piece of memory, and the head of an object.
+    static let objectBytes = 48
+    /// The place of a simple type: a text, a number, a UUID, a Decimal.
+    static let simpleBytes = 24
+    /// How many places a collection has for an element, at the most, while it grows.
+    static let growth = 3
+
+    /// An array with room for so many elements.
+    static func array(_ count: Int, stride: Int) -> Int { count > 0 ? objectBytes + count &* stride : 0 }
+
+    /// A dictionary with room for so many fields: its table has a power of two of places, a quarter of them free.
+    static func dictionary(_ count: Int, stride: Int) -> Int {
+        guard count > 0 else { return 0 }
+        var places = 2
+        while places &* 3 < count &* 4 { places &*= 2 }
+        return objectBytes + places &* (stride &+ 1)
+    }
+
+    /// A text of so many bytes: up to 15 are part of its inline form.
+    static func text(_ count: Int) -> Int { count > 15 ? objectBytes + count : 0 }
+}

@@ -1,0 +1,38 @@
+import LarderEngine
+
+// Policies as the engine has them, with errors that say what is allowed.
+
+extension EntryPolicy.Checked {
+    /// The rule of an entry that is stored at `now`.
+    /// - Parameter ahead: how far the larder's time is ahead of the clock, by which instants are meant.
+    func rule(now: Int64, ahead: @autoclosure () -> Int64) -> DeadlineRule {
+        switch self {
+        case .governed: .governed
+        case .policy(let policy): .policy(policy, now: now)
+        case .until(let instant): .own(instant + ahead())
+        }
+    }
+}
+
+extension EntryPolicy {
+    func checked(_ database: String?, _ key: Key) throws(LarderError) -> Checked {
+        do throws(Impossible) {
+            return try checked()
+        } catch {
+            throw LarderError(
+                .invalidArgument, error.message, operation: "set", database: database, key: key.description)
+        }
+    }
+}
+
+extension UpdatePolicy {
+    static func checked(_ seconds: Double, _ operation: String, _ database: String?) throws(LarderError)
+        -> UpdatePolicy
+    {
+        do throws(EntryPolicy.Impossible) {
+            return try checked(seconds)
+        } catch {
+            throw LarderError(.invalidArgument, error.message, operation: operation, database: database)
+        }
+    }
+}

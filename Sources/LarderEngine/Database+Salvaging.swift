@@ -1,0 +1,261 @@
+import LevelDB
+
+/// Salvage: what can still be read of a damaged database goes on in a new epoch, and so does all that the journal and memory
+/// have of it.
+///
+/// 1. *Freeze*: nothing more is written to the damaged LevelDB; dirty entries stay in memory, and checkpoints write them into
+///    the journal anew. Reads go on, and answer errors where they meet the damage.
+/// 2. *Keep*: links of its files are made below `DAMAGED`, which are what is read, and the evidence afterwards.
+/// 3. *Copy* into `.salvage-<epoch>` in the database's directory, which becomes `<epoch>` when all of it is there and synced.
+/// 4. *Switch*: POINTER names the new epoch, and the old one as one of which the journal's operations count.
+///
+/// A crash leaves the damaged epoch current, or the new one. What fails is taken back, and can be tried again.
+extension Database {
+    static let salvagePrefix = ".salvage-"
+
+    /// What is to be salvaged.
+    private struct Patient {
+        let epoch: UInt64
+        /// Open, or not to be opened.
+        let store: EpochStore?
+        /// nil where it cannot be read.
+        let pointer: PointerFile?
+        let damage: LarderError
+    }
+
+    /// What a salvage brought, before it counts.
+    private struct Salvaged {
+        let store: EpochStore
+        let journalNeeded: UInt64
+        var summary: SalvageSummary
+        let evidence: Evidence
+    }
+
+    /// Salvages a database whose open LevelDB has met damage. May take as long as reading and writing all of it.
+    /// - Returns: nil when the database has other files by now, or is being salvaged.
+    @discardableResult
+    func salvage(
+        _ store: EpochStore, _ damage: LarderError, shouldStop: @escaping () -> Bool = { false }
+    ) throws(LarderError) -> SalvageSummary? {
+        let patient: Patient? = openLock.withLock {
+            let state = appliedState
+            guard state.store === store, !salvage.isUnderWay else { return nil }
+            salvage.isUnderWay = true
+            return Patient(epoch: store.epoch, store: store, pointer: state.pointer, damage: damage)
+        }
+        guard let patient else { return nil }
+        defer { openLock.withLock { salvage.isUnderWay = false } }
+        checkpointer.holdingTurn { store.indexLock.withLock { store.setFrozen(true) } }
+        do throws(LarderError) {
+            let salvaged = try build(patient, shouldStop)
+            return try openLock.withLock { () throws(LarderError) in try replace(patient, by: salvaged) }
+        } catch {
+            // What was closed is opened again, as after a failed write.
+            if store.isClosed { store.suspend(error) }
+            store.setFrozen(false)
+            throw error
+        }
+    }
+
+    /// Salvages a database that cannot be opened because it is damaged. Called with `openLock` held, unless it is a large one:
+    /// see ``salvageUnopened(_:shouldStop:)``.
+    @discardableResult
+    func salvageUnopenedLocked(_ damage: LarderError) throws(LarderError) -> SalvageSummary {
+        let patient = try unopenedPatient(damage)
+        return try replace(patient, by: try build(patient) { false })
+    }
+
+    /// As ``salvageUnopenedLocked(_:)``, with the lock held only at the beginning and the end. Until then every use answers
+    /// with the damage.
+    /// - Returns: nil when the database is open by now, or is being salvaged.
+    @discardableResult
+    func salvageUnopened(
+        _ damage: LarderError, shouldStop: @escaping () -> Bool
+    ) throws(LarderError) -> SalvageSummary? {
+        let patient = try openLock.withLock { () throws(LarderError) -> Patient? in
+            guard case .failed = appliedState.presence, !salvage.isUnderWay else { return nil }
+            let patient = try unopenedPatient(damage)
+            salvage.isUnderWay = true
+            return patient
+        }
+        guard let patient else { return nil }
+        defer { openLock.withLock { salvage.isUnderWay = false } }
+        let salvaged = try build(patient, shouldStop)
+        return try openLock.withLock { () throws(LarderError) in try replace(patient, by: salvaged) }
+    }
+
+    /// How many bytes are salvaged where the damage is met, with everybody who wants the database waiting: 64 MiB.
+    static let salvagedAtOnceMax = 64 << 20
+
+    private func unopenedPatient(_ damage: LarderError) throws(LarderError) -> Patient {
+        do throws(LarderError) {
+            let pointer = try readPointer()
+            return Patient(epoch: pointer.epoch, store: nil, pointer: pointer, damage: damage)
+        } catch {
+            guard error.code == .damaged else { throw error }
+            // What the journal has of a newer one tells that the newest files are those of a purged one.
+            let known = withAllShards { unresolved.epochs.keys.max() ?? 0 }
+            return Patient(epoch: max(newestEpoch, known), store: nil, pointer: nil, damage: damage)
+        }
+    }
+
+    /// The newest epoch that has files; 0 where there is none.
+    private var newestEpoch: UInt64 {
+        let names = (try? FileSystem.list(directory)) ?? []
+        return names.compactMap { UInt64($0) }.filter { $0 <= PointerFile.epochMax }.max() ?? 0
+    }
+
+    // MARK: The new epoch
+
+    private func build(_ patient: Patient, _ shouldStop: @escaping () -> Bool) throws(LarderError) -> Salvaged {
+        // What a crash left of an earlier try may take the room that this one needs.
+        for entry in (try? FileSystem.list(directory)) ?? [] where entry.hasPrefix(Self.salvagePrefix) {
+            context.graveyard.remove(directory + "/" + entry)
+        }
+        let epoch = context.nextEpoch(after: patient.epoch)
+        let parent = directory + "/" + Self.salvagePrefix + "\(epoch)"
+        let path = epochPath(patient.epoch)
+        var evidence = try DamagedFiles.keep(path, pointer: directory + "/" + PointerFile.name, name, context)
+        do throws(LarderError) {
+            // Where links cannot be made LevelDB must not change what is read.
+            if evidence.linked == nil { patient.store?.closeFrozen() }
+            try wrapFileErrors("salvage") { () throws(FileError) in try FileSystem.makeDirectory(parent) }
+            let (copied, frozen) = try copy(patient, from: evidence.linked ?? path, into: parent, epoch, shouldStop)
+            try wrapFileErrors("salvage") { () throws(FileError) in
+                try FileSystem.rename("\(parent)/\(epoch)", to: epochPath(epoch))
+                try FileSystem.syncDirectory(directory)
+            }
+            context.graveyard.remove(parent)
+            try evidence.settle(context)
+            let summary = copied.summary(patient.damage.message, at: now())
+            return Salvaged(
+                store: try openFiles(ofEpoch: epoch), journalNeeded: max(copied.journalNeeded, frozen),
+                summary: summary,
+                evidence: evidence)
+        } catch {
+            context.graveyard.remove(parent)
+            context.graveyard.remove(epochPath(epoch))
+            evidence.discard(context)
+            throw error
+        }
+    }
+
+    private func copy(
+        _ patient: Patient, from source: String, into parent: String, _ epoch: UInt64,
+        _ shouldStop: @escaping () -> Bool
+    ) throws(LarderError) -> (EpochSalvage, UInt64) {
+        let store = try makeEpoch(epoch, in: parent)
+        defer { store.close() }
+        let state = appliedState
+        var salvage = EpochSalvage(
+            source: source,
+            indexing: ExpiryIndex.Rules(state.rules.policy, durable: durableState.rules.policy), shouldStop: shouldStop)
+        if FileSystem.exists(source) { try salvage.copy(into: store, of: self) }
+        try store.noteSynced()
+        return (salvage, patient.store?.journalNeededWhileFrozen ?? 0)
+    }
+
+    // MARK: The switch
+
+    /// Called with `openLock` held.
+    private func replace(_ patient: Patient, by salvaged: Salvaged) throws(LarderError) -> SalvageSummary {
+        let fresh = salvaged.store
+        do throws(LarderError) {
+            try checkpointer.withTurn { () throws(LarderError) in
+                let needed = max(salvaged.journalNeeded, patient.store?.journalNeededWhileFrozen ?? 0)
+                if needed > 0 { try fresh.note(journalNeeded: needed) }
+                try fresh.noteSynced()
+                if patient.store != nil {
+                    try switchOpen(patient, to: fresh)
+                } else {
+                    try switchUnopened(patient, to: fresh)
+                }
+            }
+        } catch {
+            // Unless that is done.
+            if fresh.ending == .none { context.graveyard.bury(fresh) }
+            salvaged.evidence.discard(context)
+            throw error
+        }
+        return finish(patient, salvaged)
+    }
+
+    private func switchOpen(_ patient: Patient, to fresh: EpochStore) throws(LarderError) {
+        let state = appliedState
+        guard let old = patient.store, state.store === old else { throw gone() }
+        try switchEpoch(
+            to: fresh, rules: state.rules, .heir(journalFrom: state.journalFrom), ending: .salvaged,
+            operation: "salvage",
+            applying: forgetStored)
+    }
+
+    private func switchUnopened(_ patient: Patient, to fresh: EpochStore) throws(LarderError) {
+        switch appliedState.presence {
+        case .closed, .failed: break
+        case .absent, .open, .deleted, .shut: throw gone()
+        }
+        var pointer =
+            patient.pointer
+            // Without POINTER nobody knows which governed entries had expired: none of them may come back.
+            ?? PointerFile(
+                epoch: patient.epoch,
+                rules: FreshnessRules(policy: context.options.defaultPolicy, deadBefore: max(0, now() - 1)))
+        if let written = patient.pointer, (try? readPointer()) != written { throw gone() }
+        // Where nothing is known of an epoch, nothing is to be taken over either.
+        if pointer.journalFrom == 0 { pointer.journalFrom = fresh.epoch }
+        pointer.epoch = fresh.epoch
+        pointer.isUnmade = false
+        let unsynced = try wrapFileErrors("salvage") { () throws(FileError) in
+            try FileSystem.replace(directory + "/" + PointerFile.name, with: Array(pointer.text.utf8))
+        }
+        if let unsynced { context.report(.error, "\(unsynced); a failure of the machine may undo the salvage") }
+        withAllShards {
+            forgetStored()
+            setBoth {
+                $0.adopt(pointer)
+                $0.presence = .open(fresh)
+            }
+            resolve()
+        }
+    }
+
+    /// What is known of the damaged LevelDB's content is not known of the new one. Called with all shard locks held.
+    private func forgetStored() {
+        for index in 0..<Shard.count {
+            shard(index).forgetStored()
+            shard(index).table.forgetIndexed()
+        }
+    }
+
+    private func gone() -> LarderError {
+        LarderError(.io, "the database has other files by now", operation: "salvage", database: name)
+    }
+
+    /// The new epoch is the current one: lets the old one go, and says what became of it.
+    private func finish(_ patient: Patient, _ salvaged: Salvaged) -> SalvageSummary {
+        var summary = salvaged.summary
+        let old = epochPath(patient.epoch)
+        if salvaged.evidence.linked != nil {
+            if let store = patient.store { context.graveyard.bury(store) } else { context.graveyard.remove(old) }
+            summary.place = salvaged.evidence.place
+        } else {
+            patient.store?.close()
+            do throws(LarderError) {
+                summary.place = try salvaged.evidence.take(old, context)
+            } catch {
+                context.report(.error, "the damaged files of database '\(name)' cannot be kept: \(error)")
+                context.graveyard.remove(old)
+            }
+        }
+        salvage.last = summary
+        context.statistics.salvages.add()
+        context.statistics.salvagedPieces.add(summary.pieces)
+        context.statistics.salvagedRanges.add(summary.lostCount)
+        context.report(.error, "database '\(name)' was damaged (\(summary.damage)) and salvaged: \(summary)")
+        if let place = summary.place {
+            DamagedFiles.describe(summary.description, in: place, context)
+            DamagedFiles.enforceCap(context)
+        }
+        return summary
+    }
+}

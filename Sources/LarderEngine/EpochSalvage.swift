@@ -1,0 +1,172 @@
+import LevelDB
+import LevelDBSalvage
+
+/// What became of a damaged database: what could not be read, and what may be lost.
+package struct SalvageSummary: Sendable, CustomStringConvertible {
+    /// When it was over, in milliseconds since 1970.
+    package var time: Int64 = 0
+    /// Entries that were read and go on.
+    package var entries = 0
+    /// Parts of files that could not be read, and their bytes as far as known.
+    package var pieces = 0
+    package var bytes = 0
+    /// Ranges of keys that may have lost entries, as text for people. Those that nobody has written since are absent now.
+    package var lost: [String] = []
+    /// How many there are; ``lost`` has the first ``rangesMax``.
+    package var lostCount = 0
+    /// Where the damaged files are kept; nil where they could not be.
+    package var place: String?
+    /// What was found first.
+    package var damage = ""
+
+    package static let rangesMax = 16
+
+    package var description: String {
+        let what = "\(entries) entries go on; \(pieces) pieces of \(bytes) bytes could not be read"
+        let keys =
+            lostCount == 0
+            ? "no entry is lost"
+            : "entries may be lost under the keys " + lost.joined(separator: ", ")
+                + (lostCount > lost.count ? " and \(lostCount - lost.count) more ranges" : "")
+        let kept = place.map { "the damaged files are kept at \($0)" } ?? "the damaged files could not be kept"
+        return "\(what); \(keys); \(kept)"
+    }
+}
+
+/// Writes what can still be read of a damaged epoch into a new one.
+///
+/// Confined to the thread that salvages.
+struct EpochSalvage {
+    /// The directory that is read. Nobody writes to it.
+    let source: String
+    let indexing: ExpiryIndex.Rules
+    let shouldStop: () -> Bool
+    /// What was found; nil where there was nothing to read.
+    private var report: SalvageReport?
+    /// Up to where the damaged epoch needed the journal.
+    private(set) var journalNeeded: UInt64 = 0
+    private var entryCount = 0
+
+    private static let batchBytes = 1 << 20
+
+    init(source: String, indexing: ExpiryIndex.Rules, shouldStop: @escaping () -> Bool) {
+        self.source = source
+        self.indexing = indexing
+        self.shouldStop = shouldStop
+    }
+
+    /// Copies what can be read. Not synced.
+    /// - Parameter database: whose entries in memory take the place of what is lost of them on the disk.
+    mutating func copy(into store: EpochStore, of database: Database) throws(LarderError) {
+        let name = store.databaseName
+        do {
+            let reader = try SalvageReader(path: source, options: try options())
+            var batch = LevelDB.WriteBatch()
+            while try reader.next() {
+                guard let value = reader.value else { continue }
+                try take(reader.key, value, into: batch, name)
+                guard batch.byteCount >= Self.batchBytes else { continue }
+                if shouldStop() { throw Self.stopped(name) }
+                try store.write(batch, sync: false)
+                // What a long record took is given back.
+                if batch.byteCount > 2 * Self.batchBytes { batch = LevelDB.WriteBatch() } else { batch.clear() }
+            }
+            try store.write(batch, sync: false)
+            report = reader.report
+            if let lost = report?.lost, !lost.isEmpty { try copyFromMemory(lost, into: store, of: database) }
+        } catch let error as LarderError {
+            throw error
+        } catch {
+            throw LarderError(
+                .io, "what is left of the database cannot be read now: \(error)", operation: "salvage", database: name,
+                underlying: error)
+        }
+    }
+
+    private func options() throws -> SalvageOptions {
+        var options = SalvageOptions()
+        if let files = try EpochInspection.note(in: source).files {
+            options.syncedLogBytes = files.logs
+            // What wrote the note wrote the logs.
+            options.batchesAreSorted = true
+        }
+        options.ignoredFirstBytes = [KeyKind.ownDeadline, KeyKind.governed]
+        return options
+    }
+
+    private mutating func take(
+        _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, into batch: LevelDB.WriteBatch, _ name: String
+    ) throws(LarderError) {
+        switch key.first {
+        case KeyKind.metadata:
+            if key.elementsEqual(Database.Metadata.formatKey), let version = value.first,
+                version > Database.Metadata.formatVersion
+            {
+                throw LarderError(
+                    .newerFormat, "its entries have format \(version)", operation: "salvage", database: name)
+            }
+            if key.elementsEqual(Database.Metadata.journalKey) { journalNeeded = BigEndian.read(value, at: 0) ?? 0 }
+            batch.put(key, value)
+        case KeyKind.record:
+            entryCount += 1
+            batch.put(key, value)
+            guard let header = try? RecordHeader(parsing: value) else { return }
+            let slot = indexing.slot(header)
+            if slot != 0 { batch.put(ExpiryIndex.key(slot, storedKey: key), ExpiryIndex.value) }
+        default: break
+        }
+    }
+
+    /// What memory has of LevelDB's content is as good as what was read.
+    private func copyFromMemory(
+        _ lost: [LevelDBSalvage.KeyRange], into store: EpochStore, of database: Database
+    ) throws(LarderError) {
+        for index in 0..<Shard.count {
+            let batch = LevelDB.WriteBatch()
+            let shard = database.shard(index)
+            shard.lock.withLock {
+                shard.table.forEachClean { entry in
+                    guard let record = entry.record else { return }
+                    let key = [KeyKind.record] + Array(entry.key)
+                    guard lost.contains(where: { $0.contains(key) }) else { return }
+                    key.withUnsafeBytes { batch.put($0, record) }
+                    guard let header = try? RecordHeader(parsing: record) else { return }
+                    let slot = indexing.slot(header)
+                    if slot != 0 {
+                        batch.put(key.withUnsafeBytes { ExpiryIndex.key(slot, storedKey: $0) }, ExpiryIndex.value)
+                    }
+                }
+            }
+            try store.write(batch, sync: false)
+        }
+    }
+
+    static func stopped(_ name: String) -> LarderError {
+        LarderError(.closed, "the larder is being closed", operation: "salvage", database: name)
+    }
+
+    /// What is to be told, but for where the files are kept.
+    func summary(_ damage: String, at time: Int64) -> SalvageSummary {
+        var summary = SalvageSummary(time: time)
+        summary.damage = damage
+        // Without any files nobody knows what there was.
+        let everything = [LevelDBSalvage.KeyRange(lower: [], upper: nil)]
+        let ranges = (report?.lost ?? everything).compactMap(Self.entryKeys)
+        summary.entries = entryCount
+        summary.pieces = report?.damageCount ?? 1
+        summary.bytes = report?.bytesLost ?? 0
+        summary.lostCount = ranges.count
+        summary.lost = ranges.prefix(SalvageSummary.rangesMax).map { "\($0)" }
+        return summary
+    }
+
+    /// The keys of entries in a range of LevelDB's keys; nil if there can be none.
+    private static func entryKeys(_ range: LevelDBSalvage.KeyRange) -> LevelDBSalvage.KeyRange? {
+        let end = [KeyKind.record + 1]
+        guard range.lower.lexicographicallyPrecedes(end) else { return nil }
+        if let upper = range.upper, !([KeyKind.record] as [UInt8]).lexicographicallyPrecedes(upper) { return nil }
+        let lower = range.lower.first == KeyKind.record ? Array(range.lower.dropFirst()) : []
+        let upper = range.upper.flatMap { $0.first == KeyKind.record ? Array($0.dropFirst()) : nil }
+        return LevelDBSalvage.KeyRange(lower: lower, upper: upper)
+    }
+}

@@ -1,0 +1,75 @@
+// What a file is to be replaced with.
+
+/// New content of a small file, written and synced under another name beside it: one rename from being in place.
+///
+/// Where a spare is kept, there is a file under the other name all the time that has its room already, so that a disk that is
+/// full does not keep anybody from replacing the file.
+///
+/// For one thread at a time, and one replacement of a file at a time.
+final class Replacement {
+    private let path: String
+    /// Opened before anything is changed, so that running out of descriptors cannot leave it half done.
+    private let directory: Int32
+    private let keepsSpare: Bool
+
+    /// The room that is kept: a block of the usual file systems.
+    private static let spareBytes = 4096
+
+    /// Writes the new content. What throws leaves the old content in place.
+    init(of path: String, with bytes: [UInt8], keepsSpare: Bool = false) throws(FileError) {
+        self.path = path
+        self.keepsSpare = keepsSpare
+        let parent = FileSystem.parent(path)
+        directory = open(parent, O_RDONLY | O_CLOEXEC)
+        guard directory >= 0 else { throw FileError(operation: "open", path: parent, number: errno) }
+        // What throws from here on runs `deinit`.
+        do throws(FileError) {
+            try Self.write(bytes, to: Self.spare(of: path))
+        } catch {
+            // After a failed fsync nobody knows what the disk has of it. The next attempt makes a new one.
+            if !keepsSpare || !error.isFullDisk { unlink(Self.spare(of: path)) }
+            throw error
+        }
+    }
+
+    deinit { if directory >= 0 { close(directory) } }
+
+    /// Puts the new content in the place of the old one. What throws leaves the old content.
+    /// - Returns: nil, or why the directory could not be synced: then the new content is in place, and a failure of the
+    ///   machine may bring the old one back.
+    func putInPlace() throws(FileError) -> FileError? {
+        try FileSystem.rename(Self.spare(of: path), to: path)
+        // Once more, because a signal or a full queue may be all that was wrong.
+        for _ in 0..<2 where fsync(directory) == 0 {
+            if keepsSpare { Self.keepSpare(for: path) }
+            return nil
+        }
+        return FileError(operation: "fsync", path: FileSystem.parent(path), number: errno)
+    }
+
+    /// Sees to it that there is room for the next replacement of a file, if the disk has any.
+    static func keepSpare(for path: String) {
+        let file = open(spare(of: path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else { return }
+        defer { close(file) }
+        #if canImport(Darwin)
+            _ = try? FileSystem.writeAll([UInt8](repeating: 0, count: spareBytes), descriptor: file, path: path)
+        #else
+            posix_fallocate(file, 0, off_t(spareBytes))
+        #endif
+    }
+
+    private static func spare(of path: String) -> String { path + ".new" }
+
+    private static func write(_ bytes: [UInt8], to spare: String) throws(FileError) {
+        // Not emptied first: that would give its room away.
+        let file = open(spare, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+        guard file >= 0 else { throw FileError(operation: "create", path: spare, number: errno) }
+        defer { close(file) }
+        try FileSystem.writeAll(bytes, descriptor: file, path: spare)
+        guard ftruncate(file, off_t(bytes.count)) == 0 else {
+            throw FileError(operation: "truncate", path: spare, number: errno)
+        }
+        guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: spare, number: errno) }
+    }
+}

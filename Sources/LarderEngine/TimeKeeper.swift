@@ -1,0 +1,197 @@
+import Threading
+
+/// Keeps the engine's time over restarts: notes in the file `TIME` how far it has come, and goes on from there.
+///
+/// A mark is written to one of two places in turn, so that a torn one leaves the other. It is written a few times a second
+/// while somebody asks for the time, and synced about once a second; while nobody does, nothing is written, for nobody has
+/// seen what a mark would have to remember.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: all that changes is guarded by `lock`.
+final class TimeKeeper: @unchecked Sendable {
+    static let fileName = "TIME"
+    /// Where the second mark stands: in another block of the disk.
+    static let secondOffset = 4096
+    /// A time that the process was not running for counts if it is at most so long, in milliseconds: 7 days. What is longer
+    /// may be a clock that was set right after it had shown 1970.
+    static let restMilliseconds: Int64 = 7 * 86_400_000
+    /// Steps of the clock of so many milliseconds are said.
+    static let saidMilliseconds: Int64 = 1000
+
+    private let path: String
+    private let time: EngineTime
+    private let report: @Sendable (EngineEvent.Level, String) -> Void
+    private let lock = Lock()
+    // Guarded by `lock`:
+    private var file: Int32 = -1
+    private var number: UInt64 = 0
+    /// Whether an earlier process left one.
+    private var hadMark = false
+    /// The highest time that was handed out when the last mark was written.
+    private var marked: Int64 = -1
+    private var isUnsynced = false
+    private var hasFailed = false
+    /// What the clocks showed when they were looked at last.
+    private var seen: (offset: Int64, lead: Int64)?
+    /// Whether what is there is left alone.
+    private var isClosed = true
+
+    init(directory: String, time: EngineTime, report: @escaping @Sendable (EngineEvent.Level, String) -> Void) {
+        path = directory + "/" + Self.fileName
+        self.time = time
+        self.report = report
+    }
+
+    deinit { if file >= 0 { close(file) } }
+
+    // MARK: The start
+
+    /// Goes on from where the last process came to, and notes that.
+    /// - Throws: `newerFormat`. What is damaged or cannot be read is said, and the larder goes by the clock.
+    func begin() throws(LarderError) {
+        if let mark = try load() { goOn(from: mark) }
+        lock.withLock { isClosed = false }
+        note()
+    }
+
+    /// - Returns: the newer mark; nil where there is none.
+    private func load() throws(LarderError) -> TimeMark? {
+        let found: [UInt8]?
+        do throws(FileError) {
+            found = try FileSystem.read(path)
+        } catch {
+            report(.warning, "\(error): the larder's time goes by the clock, wherever it was before")
+            return nil
+        }
+        guard let bytes = found else { return nil }
+        var marks: [TimeMark] = []
+        for offset in [0, Self.secondOffset] where offset < bytes.count {
+            let mark = bytes.withUnsafeBytes { bytes in
+                Result { () throws(TimeMark.Defect) in
+                    try TimeMark(parsing: UnsafeRawBufferPointer(rebasing: bytes[offset...]))
+                }
+            }
+            switch mark {
+            case .success(let mark): marks.append(mark)
+            case .failure(.malformed): break
+            case .failure(.newerVersion(let version)):
+                throw LarderError(
+                    .newerFormat,
+                    "\(Self.fileName) was written by a newer version of Larder (version \(version), this one reads "
+                        + "\(TimeMark.version))", operation: "open larder")
+            }
+        }
+        guard let newest = marks.max(by: { $0.number < $1.number }) else {
+            report(.warning, "\(path) is damaged: the larder's time goes by the clock, wherever it was before")
+            return nil
+        }
+        return newest
+    }
+
+    private func goOn(from mark: TimeMark) {
+        lock.withLock {
+            number = mark.number
+            hadMark = true
+        }
+        let wall = time.sample().wall
+        // The clock is where time was, or further: it may have been set right, so that what it has gone on says nothing.
+        if wall >= mark.time { return }
+        let rest = wall.subtractingReportingOverflow(mark.wall)
+        let counted = !rest.overflow && (0...Self.restMilliseconds).contains(rest.partialValue) ? rest.partialValue : 0
+        time.goOn(from: min(max(mark.time, 0), EngineTime.endMilliseconds) + counted)
+        let offset = time.offsetMilliseconds
+        guard offset > 0 else { return }
+        report(
+            offset >= Self.saidMilliseconds ? .warning : .info,
+            "the clock shows \(wall), and the larder's time was at \(mark.time) when it showed \(mark.wall) (milliseconds "
+                + "since 1970): time goes on from there, \(offset) ms ahead of the clock, so that nothing revives and nothing "
+                + "is lost")
+    }
+
+    /// Goes on from when something was stored that is found, if there was a mark: what was handed out after the last one.
+    /// Without a mark such a stamp may be an older version's, of a clock that was ahead.
+    func goOn(fromStamp stamp: Int64) {
+        if lock.withLock({ hadMark && stamp > time.reached }) { time.goOn(from: stamp) }
+    }
+
+    // MARK: Marks
+
+    /// Looks at the clocks, and writes a mark if the time was asked for since the last one. One write(2), no sync.
+    func note() {
+        lock.withLock {
+            if isClosed { return }
+            let (now, wall, lead) = time.sample()
+            saySteps(offset: now - wall, lead: lead)
+            let reached = time.reached
+            guard reached > marked else { return }
+            do throws(FileError) {
+                try write(TimeMark(number: number + 1, time: now, wall: now - wall > 1 ? wall : now))
+                number += 1
+                marked = reached
+                isUnsynced = true
+                hasFailed = false
+            } catch {
+                report(
+                    hasFailed ? .debug : .error,
+                    "\(error): after a step back of the clock the next process may go on from an earlier time")
+                hasFailed = true
+            }
+        }
+    }
+
+    /// Has the disk take the last mark. Takes an fsync if there is a new one.
+    func sync() {
+        // Not under the lock: takes long.
+        let descriptor = lock.withLock { () -> Int32 in
+            guard isUnsynced, file >= 0 else { return -1 }
+            isUnsynced = false
+            return dup(file)
+        }
+        guard descriptor >= 0 else { return }
+        defer { close(descriptor) }
+        guard fsync(descriptor) != 0 else { return }
+        let failure = FileError(operation: "fsync", path: path, number: errno)
+        report(.debug, "\(failure): a failure of the machine may cost what the larder knows of the last seconds' time")
+    }
+
+    /// Writes and syncs a last mark.
+    func end() {
+        note()
+        sync()
+        lock.withLock { isClosed = true }
+    }
+
+    /// Called with `lock` held.
+    private func write(_ mark: TimeMark) throws(FileError) {
+        if file < 0 {
+            file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+            guard file >= 0 else { throw FileError(operation: "create", path: path, number: errno) }
+        }
+        let bytes = mark.bytes
+        let offset = mark.number % 2 == 0 ? 0 : Self.secondOffset
+        while true {
+            let count = bytes.withUnsafeBytes { pwrite(file, $0.baseAddress, $0.count, off_t(offset)) }
+            if count == bytes.count { return }
+            if count < 0, errno == EINTR { continue }
+            throw FileError(operation: "write", path: path, number: count < 0 ? errno : ENOSPC)
+        }
+    }
+
+    /// Says when somebody has set the clock. Called with `lock` held.
+    private func saySteps(offset: Int64, lead: Int64) {
+        defer { seen = (offset, lead) }
+        guard let seen else { return }
+        if offset - seen.offset >= Self.saidMilliseconds {
+            report(
+                .warning,
+                "the clock was set back by \(offset - seen.offset) ms: the larder's time goes on, \(offset) ms ahead of it"
+            )
+        } else if lead - seen.lead >= Self.saidMilliseconds {
+            report(
+                .warning,
+                "the clock was set forward by \(lead - seen.lead) ms beyond the larder's time: what is there ages by that"
+            )
+        } else if seen.offset - offset >= Self.saidMilliseconds {
+            report(.info, "the clock was set forward: the larder's time is \(max(0, offset)) ms ahead of it")
+        }
+    }
+}

@@ -1,0 +1,21 @@
+/// The names that LevelDB gives its files, as far as they are of use here.
+package enum FileNames {
+    package static let current = "CURRENT"
+
+    /// The number of a log; nil when it is not the name of one.
+    package static func logNumber(_ name: String) -> UInt64? {
+        guard name.hasSuffix(".log") else { return nil }
+        return number(name.dropLast(4))
+    }
+
+    /// As ``logNumber(_:)``, for `MANIFEST-NNNNNN`.
+    package static func manifestNumber(_ name: String) -> UInt64? {
+        guard name.hasPrefix("MANIFEST-") else { return nil }
+        return number(name.dropFirst(9))
+    }
+
+    private static func number(_ text: Substring) -> UInt64? {
+        guard !text.isEmpty, text.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }) else { return nil }
+        return UInt64(text)
+    }
+}

@@ -1,0 +1,86 @@
+/// What LevelDB's manifest says of its logs, and how far it can be read.
+///
+/// A manifest is a log of edits, each a sequence of fields with a tag; integers are varints. See LevelDB's documentation of
+/// its implementation.
+package struct ManifestScan: Hashable, Sendable {
+    /// The manifest's number.
+    package let number: UInt64
+    package private(set) var log = LogScan()
+    /// Logs with lower numbers are in tables, but for ``formerLogNumber``.
+    package private(set) var logNumber: UInt64 = 0
+    package private(set) var formerLogNumber: UInt64 = 0
+    /// Whether an edit could not be understood.
+    package private(set) var isStrange = false
+
+    /// Reads the manifest that `CURRENT` names, changing nothing.
+    /// - Returns: nil when there is none: `CURRENT` or what it names is missing or damaged.
+    package static func scan(directory: String) throws(LevelDBError) -> ManifestScan? {
+        guard let name = try FileState.currentManifest(directory, "scan manifest"),
+            let number = FileNames.manifestNumber(name)
+        else { return nil }
+        var result = ManifestScan(number: number)
+        do throws(LevelDBError) {
+            var edits: [[UInt8]] = []
+            result.log = try LogScan.scan("\(directory)/\(name)") { edit in
+                edits.append(Array(edit))
+                return nil
+            }
+            for edit in edits { result.apply(edit) }
+        } catch {
+            if error.code == .notFound { return nil }
+            throw error
+        }
+        return result
+    }
+
+    private init(number: UInt64) { self.number = number }
+
+    /// Whether LevelDB reads a log when it opens.
+    package func needs(log number: UInt64) -> Bool { number >= logNumber || number == formerLogNumber }
+
+    private mutating func apply(_ edit: [UInt8]) {
+        var fields = Fields(rest: edit[...])
+        while !fields.rest.isEmpty {
+            guard let tag = fields.varint() else {
+                isStrange = true
+                return
+            }
+            var isGood = true
+            switch tag {
+            case 1: isGood = fields.skipText()  // comparator
+            case 2: isGood = fields.varint().map { logNumber = $0 } != nil
+            case 3, 4: isGood = fields.varint() != nil  // next file, last sequence
+            case 5: isGood = fields.varint() != nil && fields.skipText()  // where compactions go on
+            case 6: isGood = fields.varint() != nil && fields.varint() != nil  // a table that goes
+            case 7:  // a table that comes
+                isGood = (0..<3).allSatisfy { _ in fields.varint() != nil } && fields.skipText() && fields.skipText()
+            case 9: isGood = fields.varint().map { formerLogNumber = $0 } != nil
+            default: isGood = false
+            }
+            if !isGood {
+                isStrange = true
+                return
+            }
+        }
+    }
+
+    private struct Fields {
+        var rest: ArraySlice<UInt8>
+
+        mutating func varint() -> UInt64? {
+            var value: UInt64 = 0
+            for shift in stride(from: UInt64(0), through: 63, by: 7) {
+                guard let byte = rest.popFirst() else { return nil }
+                value |= UInt64(byte & 0x7f) << shift
+                if byte < 0x80 { return value }
+            }
+            return nil
+        }
+
+        mutating func skipText() -> Bool {
+            guard let count = varint(), count <= UInt64(rest.count) else { return false }
+            rest = rest.dropFirst(Int(count))
+            return true
+        }
+    }
+}

@@ -1,0 +1,140 @@
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// What a decoded model takes in memory besides its own inline form: an upper bound where it can be told, or nothing.
+///
+/// Larder's JSON decoder counts what it makes while it makes it. What another decoder made is walked through, and is not
+/// measured where that would take too long.
+package struct ModelSize {
+    /// The bytes; nil where they are more than ``most``, or nobody can tell.
+    package private(set) var bytes: Int?
+    /// The most that is of interest.
+    package let most: Int
+
+    package init(most: Int) { self.most = most }
+
+    /// Takes what a decoder counted.
+    mutating func note(counted: Int) { bytes = counted <= most ? counted : nil }
+
+    /// Walks through a model.
+    mutating func measure<Model>(_ model: Model) {
+        var walk = ModelWalk(most: most)
+        walk.visit(model)
+        bytes = walk.isOver ? nil : walk.bytes
+    }
+}
+
+/// Goes through a model and adds up what it holds outside of itself: texts, collections, objects, payloads of indirect
+/// cases. Objects are counted once.
+private struct ModelWalk {
+    private(set) var bytes = 0
+    private let most: Int
+    private var visits = 0
+    private var objects: Set<ObjectIdentifier> = []
+    private var depth = 0
+
+    /// How much is looked at: some tenths of a millisecond.
+    private static let visitsMax = 2_000
+    private static let depthMax = 64
+    /// What the allocator takes for a piece of memory, and the head of an object.
+    static let objectBytes = 48
+
+    init(most: Int) { self.most = most }
+
+    /// Whether the model is too large, or too much to look at.
+    var isOver: Bool { bytes > most || visits > Self.visitsMax || depth > Self.depthMax }
+
+    mutating func add(_ count: Int) { bytes += max(0, min(count, 1 << 48)) }
+
+    mutating func visit(_ value: Any) {
+        visits += 1
+        depth += 1
+        defer { if !isOver { depth -= 1 } }
+        if isOver { return }
+        switch value {
+        case let text as String: addText(text.utf8.count)
+        case let data as Data: add(data.count > 14 ? 2 * data.count + 4 * Self.objectBytes : 0)
+        case let url as URL: add(3 * url.absoluteString.utf8.count + 1_024)
+        case let collection as any Walkable: collection.walk(&self)
+        default: visitParts(of: value)
+        }
+    }
+
+    mutating func addText(_ count: Int) { if count > 15 { add(2 * count + Self.objectBytes) } }
+
+    private mutating func visitParts(of value: Any) {
+        let mirror = Mirror(reflecting: value)
+        if mirror.displayStyle == .class {
+            guard objects.insert(ObjectIdentifier(value as AnyObject)).inserted else { return }
+            add(Self.objectBytes)
+        }
+        // Of an object or an indirect case what it holds is not part of the inline form.
+        let isOutside = mirror.displayStyle == .class || mirror.displayStyle == .enum
+        var around: Mirror? = mirror
+        while let level = around, !isOver {
+            for child in level.children where !isOver {
+                if isOutside { add(Self.stride(child.value) + Self.objectBytes) }
+                visit(child.value)
+            }
+            around = level.superclassMirror
+        }
+    }
+
+    private static func stride(_ value: Any) -> Int {
+        func stride<Value>(_ value: Value) -> Int { MemoryLayout<Value>.stride }
+        return _openExistential(value, do: stride)
+    }
+}
+
+/// A collection of the standard library, which knows what it takes.
+private protocol Walkable {
+    func walk(_ walk: inout ModelWalk)
+}
+
+extension ModelWalk {
+    mutating func elements<Elements: Sequence>(_ elements: Elements, capacity: Int, stride: Int) {
+        guard capacity > 0 else { return }
+        add(Self.objectBytes + capacity * stride)
+        // Nothing that is simply bytes holds anything else.
+        if _isPOD(Elements.Element.self) { return }
+        for element in elements {
+            if isOver { return }
+            visit(element)
+        }
+    }
+}
+
+extension Array: Walkable {
+    fileprivate func walk(_ walk: inout ModelWalk) {
+        walk.elements(self, capacity: capacity, stride: MemoryLayout<Element>.stride)
+    }
+}
+
+extension ArraySlice: Walkable {
+    fileprivate func walk(_ walk: inout ModelWalk) {
+        walk.elements(self, capacity: Swift.max(capacity, endIndex), stride: MemoryLayout<Element>.stride)
+    }
+}
+
+extension ContiguousArray: Walkable {
+    fileprivate func walk(_ walk: inout ModelWalk) {
+        walk.elements(self, capacity: capacity, stride: MemoryLayout<Element>.stride)
+    }
+}
+
+extension Set: Walkable {
+    fileprivate func walk(_ walk: inout ModelWalk) {
+        // The table has up to a third more places than elements may be in it.
+        walk.elements(self, capacity: capacity * 3 / 2 + 1, stride: MemoryLayout<Element>.stride)
+    }
+}
+
+extension Dictionary: Walkable {
+    fileprivate func walk(_ walk: inout ModelWalk) {
+        let stride = MemoryLayout<Key>.stride + MemoryLayout<Value>.stride
+        walk.elements(self, capacity: capacity * 3 / 2 + 1, stride: stride)
+    }
+}

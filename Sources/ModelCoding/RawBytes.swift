@@ -1,0 +1,33 @@
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// The types that are bytes, and no models.
+package enum RawBytes {
+    /// Whether a type is one of them, or an optional of one.
+    package static func isHeld(by type: Any.Type) -> Bool {
+        type == Data.self || type == [UInt8].self || type == Data?.self || type == [UInt8]?.self
+            || type == ContiguousArray<UInt8>.self || type == ContiguousArray<UInt8>?.self
+    }
+
+    /// The bytes of a value of one of these types; nil for others, and where there are none.
+    static func payload<Value>(of value: Value) -> Payload? {
+        guard isHeld(by: Value.self) else { return nil }
+        switch value {
+        case let data as Data: return .data(data)
+        case let bytes as [UInt8]: return .bytes(bytes)
+        case let bytes as ContiguousArray<UInt8>: return .bytes(Array(bytes))
+        default: return nil
+        }
+    }
+
+    /// A value of one of these types; nil for others.
+    static func value<Value>(_ type: Value.Type, _ bytes: UnsafeRawBufferPointer) -> Value? {
+        guard isHeld(by: type) else { return nil }
+        if type == Data.self || type == Data?.self { return Data(bytes) as? Value }
+        if type == [UInt8].self || type == [UInt8]?.self { return Array(bytes) as? Value }
+        return ContiguousArray(bytes) as? Value
+    }
+}

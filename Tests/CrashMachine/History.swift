@@ -1,0 +1,137 @@
+import LarderEngine
+
+/// One thing that was asked of a daemon and is there as a whole or not at all: a command, a transaction, a change of a
+/// whole database.
+final class Unit {
+    enum Outcome {
+        /// Nobody has said.
+        case open
+        case done
+        /// It was answered with an error, or is known not to have happened.
+        case refused
+    }
+
+    /// Who asked. Units of one connection happen in their order.
+    let connection: Int
+    /// Its number among those of its connection.
+    let index: Int
+    /// Its number among all, in the order in which they were asked for.
+    let order: Int
+    /// Moments of the driver: of two things the one with the lower number was over before the other began.
+    let sentMoment: Int
+    /// How long the trace was.
+    let sentAt: Int
+    fileprivate(set) var answeredMoment = Int.max
+    fileprivate(set) var answeredAt = Int.max
+    fileprivate(set) var outcome = Outcome.open
+    /// What it makes of keys where it happens.
+    var changes: Keyspace.Changes
+    /// The databases that it changes as a whole, durably by itself, each for itself; empty for what goes by the journal.
+    var wholeDatabases: Set<String>
+    let text: String
+
+    fileprivate init(
+        _ connection: Int, _ index: Int, _ order: Int, _ moment: Int, _ sentAt: Int, _ changes: Keyspace.Changes,
+        _ wholeDatabases: Set<String>, _ text: String
+    ) {
+        self.connection = connection
+        self.index = index
+        self.order = order
+        sentMoment = moment
+        self.sentAt = sentAt
+        self.changes = changes
+        self.wholeDatabases = wholeDatabases
+        self.text = text
+    }
+}
+
+/// What was asked of a larder's daemons, and what they said.
+final class History {
+    /// The connection whose units are changes of whole databases.
+    static let control = 0
+
+    /// What happened to a key, in the order of the units.
+    struct KeyEvent {
+        let unit: Unit
+        let entry: Keyspace.Entry?
+    }
+
+    /// A database's policy that was asked for.
+    struct PolicyEvent {
+        let unit: Unit
+        let policy: UpdatePolicy
+    }
+
+    private(set) var units: [[Unit]]
+    private(set) var keys: [Keyspace.Place: [KeyEvent]] = [:]
+    private(set) var policies: [String: [PolicyEvent]] = [:]
+    let firstPolicy: UpdatePolicy
+    /// By which moment everything answered was on the disk, and how long the trace was when that was known.
+    private(set) var syncs: [(moment: Int, knownAt: Int)] = []
+    private var order = 0
+    private var moment = 0
+
+    /// - Parameter connections: besides that of the changes of whole databases.
+    init(connections: Int, policy: UpdatePolicy) {
+        units = Array(repeating: [], count: connections + 1)
+        firstPolicy = policy
+    }
+
+    func nextMoment() -> Int {
+        moment += 1
+        return moment
+    }
+
+    /// Something is about to be asked for.
+    func send(
+        connection: Int, at traceLength: Int, _ changes: Keyspace.Changes = [:], whole: Set<String> = [], _ text: String
+    ) -> Unit {
+        order += 1
+        let unit = Unit(
+            connection, units[connection].count, order, nextMoment(), traceLength, changes, whole, text)
+        units[connection].append(unit)
+        for (place, entry) in changes { keys[place, default: []].append(KeyEvent(unit: unit, entry: entry)) }
+        return unit
+    }
+
+    func notePolicy(_ policy: UpdatePolicy, of database: String, by unit: Unit) {
+        policies[database, default: []].append(PolicyEvent(unit: unit, policy: policy))
+    }
+
+    /// The policy that a unit gives to a database, if it does.
+    func policy(by unit: Unit) -> (database: String, policy: UpdatePolicy)? {
+        for (name, events) in policies {
+            if let event = events.last(where: { $0.unit === unit }) { return (name, event.policy) }
+        }
+        return nil
+    }
+
+    func answer(_ unit: Unit, done: Bool, at traceLength: Int) {
+        unit.answeredMoment = nextMoment()
+        unit.answeredAt = traceLength
+        unit.outcome = done ? .done : .refused
+    }
+
+    /// Of a change of whole databases only this part happened.
+    func narrow(_ unit: Unit, to databases: Set<String>) {
+        for place in unit.changes.keys where !databases.contains(place.database) {
+            unit.changes[place] = nil
+            keys[place]?.removeAll { $0.unit === unit }
+        }
+        unit.wholeDatabases = databases
+    }
+
+    /// Everything that was answered before a moment is on the disk, as is known now.
+    func noteSync(of moment: Int, at traceLength: Int) { syncs.append((moment, traceLength)) }
+
+    /// What a connection's keys hold by what was not refused.
+    func keyspace(of connection: Int) -> Keyspace {
+        var keyspace = Keyspace()
+        let own = "\(Driver.prefix(of: connection)):"
+        let all = (units[connection] + units[Self.control]).sorted { $0.order < $1.order }
+        for unit in all where unit.outcome != .refused {
+            keyspace.apply(unit.changes.filter { $0.key.key.hasPrefix(own) })
+        }
+        return keyspace
+    }
+}

@@ -1,0 +1,270 @@
+import LarderEngine
+
+/// What a larder was found to hold.
+struct FoundState {
+    struct Database {
+        var policy: UpdatePolicy
+        var entries: [String: [UInt8]] = [:]
+    }
+
+    var databases: [String: Database] = [:]
+    /// The engine's time when it was looked at, from and to, in milliseconds.
+    var now: ClosedRange<Int64>
+    /// The latest that it may have been before: what had expired by then need not be there, whatever the clock says now.
+    var latest: Int64
+}
+
+/// Decides whether what was found after an accident was promised.
+struct Judge {
+    let history: History
+    let durability: Durability
+
+    /// How many units of each connection happened, and to which databases the open change of whole databases.
+    struct Explanation {
+        var counts: [Int]
+        var whole: Set<String>
+    }
+
+    enum Verdict {
+        case promised(Explanation)
+        case broken(String)
+    }
+
+    /// - Parameters:
+    ///   - cut: how long the trace was when it happened.
+    ///   - power: whether it was a power cut.
+    func judge(_ found: FoundState, cut: Int, power: Bool) -> Verdict {
+        if let text = policyDefect(found, cut) { return .broken(text) }
+        if let text = strangers(found) { return .broken(text) }
+        let windows = history.units.indices.map { window($0, cut, power: power) }
+        // What changes a whole database does not go by the journal.
+        let open = history.units[History.control].filter {
+            !$0.wholeDatabases.isEmpty && $0.sentAt <= cut && $0.answeredAt > cut
+        }
+        let affected = open.reduce(into: Set<String>()) { $0.formUnion($1.wholeDatabases) }.sorted()
+        var trials: [Trial] = []
+        for choice in (0..<(1 << affected.count)).reversed() {
+            let whole = Set(affected.indices.filter { choice >> $0 & 1 == 1 }.map { affected[$0] })
+            for count in windows[0].reversed() {
+                let trial = Trial(
+                    history: history, found: found, cut: cut, windows: windows, controlCount: count, whole: whole)
+                if let counts = trial.counts() { return .promised(Explanation(counts: counts, whole: whole)) }
+                trials.append(trial)
+            }
+        }
+        let reasons = trials.map { $0.explanation() }
+        return .broken(reasons.min { $0.mismatches < $1.mismatches }?.text ?? "")
+    }
+
+    /// Of a connection's units at least and at most so many happened.
+    private func window(_ connection: Int, _ cut: Int, power: Bool) -> ClosedRange<Int> {
+        let units = history.units[connection]
+        let most = units.partitioningIndex { $0.sentAt > cut }
+        var least = 0
+        if !power || durability == .always {
+            least = (units[..<most].lastIndex { $0.answeredAt <= cut }).map { $0 + 1 } ?? 0
+        } else if let moment = history.syncs.last(where: { $0.knownAt <= cut })?.moment {
+            least = (units[..<most].lastIndex { $0.answeredMoment < moment }).map { $0 + 1 } ?? 0
+        }
+        return least...max(least, most)
+    }
+
+    private func policyDefect(_ found: FoundState, _ cut: Int) -> String? {
+        for (name, database) in found.databases {
+            var possible: [UpdatePolicy] = [history.firstPolicy]
+            for event in history.policies[name] ?? [] where event.unit.sentAt <= cut {
+                if event.unit.answeredAt > cut {
+                    possible.append(event.policy)
+                } else if event.unit.outcome == .done {
+                    possible = [event.policy]
+                }
+            }
+            guard possible.contains(database.policy) else {
+                return "database '\(name)' has the policy \(database.policy), not \(possible)"
+            }
+        }
+        return nil
+    }
+
+    static func text(_ value: [UInt8]?) -> String {
+        guard let value else { return "nothing" }
+        let text = value.prefix(12).map { (0x20..<0x7F).contains($0) ? String(UnicodeScalar($0)) : "." }.joined()
+        return "'\(text)' (\(value.count))"
+    }
+
+    private func strangers(_ found: FoundState) -> String? {
+        for (name, database) in found.databases {
+            // The driver's own probes are nobody's.
+            for key in database.entries.keys
+            where !key.hasPrefix("z:") && history.keys[.init(database: name, key: key)] == nil {
+                return "database '\(name)' has the key '\(key)', which was never written"
+            }
+        }
+        return nil
+    }
+}
+
+/// One way in which it may have been: so many units of the control connection, whole changes of these databases.
+private struct Trial {
+    let history: History
+    let found: FoundState
+    let cut: Int
+    let windows: [ClosedRange<Int>]
+    let controlCount: Int
+    let whole: Set<String>
+    /// By database, the order of its last change as a whole.
+    private let changed: [String: Int]
+    /// By connection, for each number of its units in the window, whether its keys agree.
+    private let fits: [[Bool]]
+
+    init(
+        history: History, found: FoundState, cut: Int, windows: [ClosedRange<Int>], controlCount: Int,
+        whole: Set<String>
+    ) {
+        (self.history, self.found, self.cut) = (history, found, cut)
+        (self.windows, self.controlCount, self.whole) = (windows, controlCount, whole)
+        var changed: [String: Int] = [:]
+        for unit in history.units[History.control] where unit.sentAt <= cut {
+            for database in unit.wholeDatabases {
+                let isAnswered = unit.answeredAt <= cut
+                let happened = isAnswered ? unit.outcome != .refused : whole.contains(database)
+                if happened { changed[database] = unit.order }
+            }
+        }
+        self.changed = changed
+        var fits = windows.map { Array(repeating: true, count: $0.count) }
+        for (place, events) in history.keys {
+            guard let connection = Driver.connection(of: place.key) else { continue }
+            let value = found.databases[place.database]?.entries[place.key]
+            for (slot, count) in windows[connection].enumerated() where fits[connection][slot] {
+                let entry = Self.entry(events, count, controlCount, changed[place.database] ?? 0, cut)
+                fits[connection][slot] = Self.agrees(entry, value, found, place.database, history)
+            }
+        }
+        self.fits = fits
+    }
+
+    /// What a key holds when so many units of its connection happened.
+    private static func entry(
+        _ events: [History.KeyEvent], _ count: Int, _ controlCount: Int, _ changed: Int, _ cut: Int
+    ) -> Keyspace.Entry? {
+        for event in events.reversed() {
+            let unit = event.unit
+            guard unit.sentAt <= cut else { continue }
+            let isAnswered = unit.answeredAt <= cut
+            if unit.outcome == .refused, isAnswered { continue }
+            // What was there before the database was changed as a whole is gone, whatever the journal has lost.
+            if unit.order <= changed { return nil }
+            if unit.connection == History.control {
+                if unit.wholeDatabases.isEmpty, unit.index < controlCount { return event.entry }
+                continue
+            }
+            guard unit.index < count else { continue }
+            // Refused later, or given up: only if nothing came after it.
+            if unit.outcome == .refused, unit.index != count - 1 { continue }
+            return event.entry
+        }
+        return nil
+    }
+
+    private static func agrees(
+        _ entry: Keyspace.Entry?, _ value: [UInt8]?, _ found: FoundState, _ database: String, _ history: History
+    ) -> Bool {
+        guard let entry else { return value == nil }
+        let policy = found.databases[database]?.policy ?? history.firstPolicy
+        let deadline = deadline(entry, policy)
+        guard let value else { return deadline.lowerBound <= max(found.now.upperBound, found.latest) }
+        return value == entry.value && deadline.upperBound > found.now.lowerBound
+    }
+
+    /// Between which two instants an entry stops to be fresh.
+    private static func deadline(_ entry: Keyspace.Entry, _ policy: UpdatePolicy) -> ClosedRange<Int64> {
+        let least = entry.storedAt.earliest
+        switch (entry.rule, policy.intervalMilliseconds) {
+        case (.deadline(let instant, let span), _): return (instant.earliest + span)...(instant.latest + span)
+        case (_, nil): return Int64.max...Int64.max
+        case (.governed, let interval?): return (least + interval)...(entry.storedAt.latest + interval)
+        // Under a policy of never PERSIST changes nothing.
+        case (.neverOrGoverned, let interval?): return (least + interval)...Int64.max
+        }
+    }
+
+    /// How many units of each connection happened; nil when there is no answer.
+    ///
+    /// What was answered before something else was asked for, happened if that did.
+    func counts() -> [Int]? {
+        var moments: Set<Int> = [Int.min]
+        for (connection, window) in windows.enumerated() {
+            for unit in history.units[connection].prefix(window.upperBound) where unit.index + 1 >= window.lowerBound {
+                moments.insert(unit.sentMoment)
+            }
+        }
+        for moment in moments.sorted(by: >) {
+            let counts = windows.indices.map { count($0, last: moment) }
+            if !counts.contains(nil) { return counts.compactMap { $0 } }
+        }
+        return nil
+    }
+
+    /// The most units of a connection that fit, where nothing that was asked for later than at a moment happened.
+    private func count(_ connection: Int, last moment: Int) -> Int? {
+        let units = history.units[connection]
+        let window = windows[connection]
+        var least = window.lowerBound
+        while least < window.upperBound, units[least].answeredMoment < moment { least += 1 }
+        var most = window.upperBound
+        while most > window.lowerBound, units[most - 1].sentMoment > moment { most -= 1 }
+        guard least <= most else { return nil }
+        if connection == History.control { return (least...most).contains(controlCount) ? controlCount : nil }
+        return (least...most).reversed().first { fits[connection][$0 - window.lowerBound] }
+    }
+
+    /// For messages: which keys do not agree, and how many at least.
+    func explanation() -> (mismatches: Int, text: String) {
+        var lines: [String] = []
+        var mismatches = 0
+        for connection in windows.indices.dropFirst() {
+            let window = windows[connection]
+            var least = Int.max
+            for count in window {
+                let wrong = history.keys.sorted { $0.key < $1.key }.filter { place, events in
+                    Driver.connection(of: place.key) == connection
+                        && !Self.agrees(
+                            Self.entry(events, count, controlCount, changed[place.database] ?? 0, cut),
+                            found.databases[place.database]?.entries[place.key], found, place.database, history)
+                }
+                let shown = wrong.prefix(4).map { place, events in
+                    let value = found.databases[place.database]?.entries[place.key]
+                    let entry = Self.entry(events, count, controlCount, changed[place.database] ?? 0, cut)
+                    return "\(place.database) \(place.key) is \(Judge.text(value)), not \(Judge.text(entry?.value))"
+                        + (entry.map {
+                            ", good until \(Self.deadline($0, found.databases[place.database]?.policy ?? .never))"
+                        } ?? "")
+                }
+                guard wrong.count < least else { continue }
+                mismatches += wrong.count - (least == .max ? 0 : least)
+                least = wrong.count
+                lines.append(
+                    "  connection \(connection), \(count) of \(window): \(wrong.count) keys: "
+                        + shown.joined(separator: "; "))
+            }
+        }
+        let policies = found.databases.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value.policy)" }
+        let head =
+            "at \(found.now), before at most \(found.latest), \(policies), with \(controlCount) of \(windows[0])"
+            + " control units and changes of \(whole.sorted()):\n"
+        return (mismatches, head + lines.joined(separator: "\n"))
+    }
+}
+
+extension Array {
+    /// The first index whose element is `true`, where those before are not.
+    func partitioningIndex(where isSecond: (Element) -> Bool) -> Int {
+        var (low, high) = (0, count)
+        while low < high {
+            let middle = (low + high) / 2
+            if isSecond(self[middle]) { high = middle } else { low = middle + 1 }
+        }
+        return low
+    }
+}

@@ -1,0 +1,352 @@
+import Synchronization
+import TestSupport
+import Testing
+import Threading
+
+@testable import LarderEngine
+
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
+/// Changes of a whole database: all of it or nothing, whatever fails, and nobody else notices.
+@Suite struct ControlTests {
+    /// Takes the place of a file with something that cannot be read or written as one.
+    private func withDirectory<Result>(inPlaceOf path: String, _ body: () throws -> Result) throws -> Result {
+        try FileSystem.rename(path, to: path + ".kept")
+        try FileSystem.makeDirectory(path)
+        defer {
+            try? Files.remove(path)
+            try? FileSystem.rename(path + ".kept", to: path)
+        }
+        return try body()
+    }
+
+    private func contentsAfterACrash(_ larder: TestLarder) throws -> [String: String] {
+        let survivor = try larder.survivor()
+        return try survivor.database().contents()
+    }
+
+    @Test func aPurgeOfWhatWasJustPurgedCostsNothing() throws {
+        let larder = try TestLarder()
+        let database = try larder.database(policy: .high)
+        try database.put("a", "1")
+        #expect(try database.purge().entries == 1)
+        try larder.maintain()
+        let pointer = larder.directory(of: "books") + "/POINTER"
+        let before = try Files.read(pointer)
+        let units = try larder.engine().statistics.commitUnits.read()
+        let snapshot = try database.snapshot()
+        for _ in 0..<3 {
+            #expect(try database.purge() == PurgeReport())
+            #expect(try database.contents() == [:])
+            #expect(try database.count(includingExpired: true) == 0)
+        }
+        #expect(try Files.read(pointer) == before)
+        #expect(try larder.engine().statistics.commitUnits.read() == units)
+        #expect(try larder.epochs() == [])
+        #expect(try snapshot.contents() == [:])
+        // A restart knows it still.
+        larder.close()
+        #expect(try larder.database().contents() == [:])
+        _ = try larder.database().purge()
+        #expect(try Files.read(pointer) == before)
+        // Something that is not in LevelDB yet is something.
+        try larder.database().put("b", "2")
+        #expect(try larder.database().purge().entries == 1)
+        #expect(try larder.database().value("b") == nil)
+    }
+
+    @Test func theFirstCheckpointMakesTheFilesOfAPurgedDatabase() throws {
+        let larder = try TestLarder()
+        let database = try larder.database(policy: .high)
+        try database.put("a", "1")
+        _ = try database.purge()
+        let snapshot = try database.snapshot()
+        try database.put("b", "2")
+        #expect(try database.contents() == ["b": "2"])
+        #expect(try contentsAfterACrash(larder) == ["b": "2"])
+        try larder.maintain()
+        #expect(try larder.epochs().count == 1)
+        let pointer = try PointerFile(parsing: try Files.read(larder.directory(of: "books") + "/POINTER"))
+        #expect(!pointer.isUnmade && pointer.rules.policy == .high)
+        #expect(try snapshot.contents() == [:])
+        #expect(try contentsAfterACrash(larder) == ["b": "2"])
+        // From here on a loss would be noticed.
+        larder.close()
+        try Files.remove(try larder.epochDirectory())
+        #expect(errorCode { _ = try larder.database().value("b") } == .damaged)
+    }
+
+    @Test func aCrashBetweenMakingTheFilesAndSayingSo() throws {
+        let larder = try TestLarder()
+        try larder.database().put("a", "1")
+        _ = try larder.database().purge()
+        try larder.database().put("b", "2")
+        try larder.database().checkpointer.checkpoint()
+        let survivor = try larder.survivor()
+        #expect(try PointerFile(parsing: Files.read(survivor.directory(of: "books") + "/POINTER")).isUnmade)
+        try FileSystem.makeDirectory(survivor.directory(of: "books") + "/.making-77")
+        #expect(try survivor.database().contents() == ["b": "2"])
+        #expect(try !FileSystem.list(survivor.directory(of: "books")).contains(".making-77"))
+    }
+
+    /// What was purged never comes back: not when a commit elsewhere fails and is taken back, nor by a checkpoint, nor by a
+    /// crash.
+    @Test(arguments: [false, true]) func whatWasPurgedNeverComesBack(isFirstRefused: Bool) throws {
+        let fault = FailingCommitTests.Fault()
+        let larder = try TestLarder { $0.beforeCommit = fault.hook }
+        let database = try larder.database()
+        let other = try larder.database("other")
+        try other.put("kept", "1")
+        try database.put("a", "1")
+        if isFirstRefused {
+            // The disk takes no new POINTER.
+            let spare = larder.directory(of: "books") + "/POINTER.new"
+            try Files.remove(spare)
+            try FileSystem.makeDirectories(spare + "/taken")
+            #expect(errorCode { _ = try database.purge() } == .io)
+            #expect(errorCode { try database.setPolicy(.high) } == .io)
+            #expect(try database.value("a") == "1")
+            #expect(database.policy == .lowest)
+            #expect(try larder.engine().statistics.commitFailures.read() == 0, "others were not concerned")
+            try other.put("while", "1")
+            try larder.engine().save()
+            try Files.remove(spare)
+        }
+        _ = try database.purge()
+        fault.isOn.with { $0 = true }
+        #expect(errorCode { try other.put("b", "1") } == .commitFailed)
+        fault.isOn.with { $0 = false }
+        #expect(try database.contents() == [:])
+        try other.put("after", "1")
+        try larder.engine().save()
+        let survivor = try larder.survivor()
+        #expect(try survivor.database().contents() == [:])
+        #expect(try survivor.database("other").value("kept") == "1")
+        try database.put("new", "1")
+        fault.isOn.with { $0 = true }
+        #expect(errorCode { try other.put("b", "1") } == .commitFailed)
+        fault.isOn.with { $0 = false }
+        #expect(try database.contents() == ["new": "1"])
+        larder.close()
+        #expect(try larder.database().contents() == ["new": "1"])
+    }
+
+    /// A database whose POINTER cannot be read keeps what the journal has of it, and does not keep others from anything.
+    @Test func othersGoOnWhereAPointerCannotBeRead() throws {
+        let larder = try TestLarder()
+        try larder.database().put("below", "0")
+        try larder.engine().save()
+        try larder.database().put("a", "1")
+        try larder.database("other").put("b", "1")
+        let survivor = try larder.survivor()
+        try withDirectory(inPlaceOf: survivor.directory(of: "books") + "/POINTER") {
+            let engine = try survivor.engine()
+            #expect(errorCode { _ = try survivor.database().value("a") } == .io)
+            #expect(errorCode { try engine.database("books").put("a", "2") } == .io)
+            let other = try survivor.database("other")
+            let value = String(repeating: "x", count: 50_000)
+            for number in 0..<40 {
+                try other.put("k\(number)", value)
+                try engine.save()
+            }
+            #expect(engine.journalByteCount < 10_000, "what the journal keeps is what one database needs")
+            // A failed commit replays the journal: nothing is lost by that either.
+            survivor.close()
+        }
+        #expect(try survivor.database().contents() == ["below": "0", "a": "1"])
+        #expect(try survivor.database("other").value("b") == "1")
+    }
+
+    /// It is read again while the larder is open.
+    @Test func aPointerThatCanBeReadAgainBringsBackWhatTheJournalHas() throws {
+        let fault = FailingCommitTests.Fault()
+        let larder = try TestLarder { $0.beforeCommit = fault.hook }
+        try larder.database().put("a", "1")
+        _ = try larder.database().purge()
+        try larder.database().put("b", "2")
+        try larder.database("other").put("c", "3")
+        let survivor = try larder.survivor { $0.beforeCommit = fault.hook }
+        let database = try withDirectory(inPlaceOf: survivor.directory(of: "books") + "/POINTER") {
+            let database = try survivor.engine().database("books")
+            #expect(errorCode { _ = try database.value("b") } == .io)
+            try survivor.engine().save()
+            fault.isOn.with { $0 = true }
+            #expect(errorCode { try survivor.database("other").put("d", "4") } == .commitFailed)
+            fault.isOn.with { $0 = false }
+            return database
+        }
+        #expect(try database.contents() == ["b": "2"])
+        survivor.close()
+        #expect(try survivor.database().contents() == ["b": "2"])
+    }
+
+    /// A directory that nobody can look into is not somebody else's.
+    @Test func aDirectoryThatCannotBeListedKeepsItsJournal() throws {
+        let larder = try TestLarder()
+        try larder.database().put("a", "1")
+        try larder.database("other").put("b", "1")
+        let survivor = try larder.survivor()
+        let directory = survivor.directory(of: "books")
+        try FileSystem.rename(directory, to: survivor.path + "/.hidden")
+        // A link to itself can be read by nobody, not even by root.
+        #expect(symlink(directory, directory) == 0)
+        #expect(survivor.events.all.isEmpty)
+        #expect(errorCode { _ = try survivor.database().value("a") } == .io)
+        #expect(survivor.events.contains("cannot be used until that is mended"))
+        try survivor.database("other").put("c", "1")
+        try survivor.engine().save()
+        survivor.close()
+        unlink(directory)
+        try FileSystem.rename(survivor.path + "/.hidden", to: directory)
+        #expect(try survivor.database().contents() == ["a": "1"])
+        #expect(try survivor.database("other").contents() == ["b": "1", "c": "1"])
+    }
+
+    @Test func aLockThatIsNoFileIsExplained() throws {
+        let larder = try TestLarder()
+        try larder.database().put("a", "1")
+        larder.close()
+        try withDirectory(inPlaceOf: larder.path + "/LOCK") {
+            do {
+                _ = try larder.engine()
+                Issue.record("it was opened")
+            } catch let error as LarderError {
+                #expect(error.code == .io && error.message.contains("is no file") && error.message.contains("move it"))
+            }
+        }
+        #expect(try larder.database().contents() == ["a": "1"])
+    }
+
+    /// Files that were built anew beside those in use take their place: what the journal has for the old ones counts.
+    @Test func anHeirTakesOverTheJournal() throws {
+        let larder = try TestLarder()
+        let database = try larder.database(policy: .high)
+        try database.put("a", "1")
+        let state = database.appliedState
+        try database.openLock.withLock {
+            let heir = try database.makeEpoch(database.context.nextEpoch(after: state.epoch), in: database.directory)
+            let old = try database.switchEpoch(
+                to: heir, rules: state.rules, .heir(journalFrom: state.journalFrom), ending: .setAside,
+                operation: "test")
+            #expect(old === state.store)
+            if let old { database.context.graveyard.bury(old) }
+        }
+        try database.put("b", "2")
+        #expect(try database.contents() == ["a": "1", "b": "2"])
+        #expect(try contentsAfterACrash(larder) == ["a": "1", "b": "2"])
+        try larder.maintain()
+        #expect(try contentsAfterACrash(larder) == ["a": "1", "b": "2"])
+        _ = try database.purge()
+        try database.put("c", "3")
+        #expect(try contentsAfterACrash(larder) == ["c": "3"])
+    }
+
+    /// A LevelDB that takes no writes keeps the journal's segments from nobody.
+    @Test func aStoreThatIsSuspendedDoesNotStopCheckpoints() throws {
+        let larder = try TestLarder()
+        let database = try larder.database()
+        let other = try larder.database("other")
+        try database.put("a", "1")
+        let store = try #require(database.durableState.store)
+        store.suspend(LarderError(.io, "pulled out", operation: "test"))
+        for number in 0..<40 {
+            try other.put("k\(number)", String(repeating: "x", count: 50_000))
+            try larder.engine().save()
+        }
+        #expect(try larder.engine().journalByteCount < 10_000)
+        #expect(try contentsAfterACrash(larder) == ["a": "1"])
+        try larder.maintain()
+        try database.put("b", "2")
+        larder.close()
+        #expect(try larder.database().contents() == ["a": "1", "b": "2"])
+    }
+
+    // MARK: From one database into another
+
+    /// Nothing but its age makes an entry expire that comes from another database.
+    @Test(arguments: [UpdatePolicy.never, .lowest, .low, .middle], [UpdatePolicy.never, .lowest, .low, .middle])
+    func entriesThatComeFromAnotherDatabaseAreAsFreshAsTheirAge(_ from: UpdatePolicy, _ to: UpdatePolicy) throws {
+        for isExchanged in [false, true] {
+            let larder = try TestLarder()
+            let (source, target) = (
+                try larder.database("a", policy: .highest), try larder.database("b", policy: .highest)
+            )
+            for database in [source, target] { try database.put("dead", "1") }
+            larder.time.advance(milliseconds: 20_000)
+            let stored = source.now()
+            try source.setPolicy(from)
+            try source.put("k", "v")
+            larder.time.advance(milliseconds: 60_000)
+            // What was stored a minute ago is behind the target's past, and none of it.
+            try target.setPolicy(to)
+            #expect(target.rules.deadBefore >= stored)
+            if isExchanged {
+                try larder.engine().exchange(source, target, entriesMax: 10, bytesMax: 1000)
+            } else {
+                let key = Key("k")
+                _ = try source.perform([key], and: target, [key], now: source.now(), onlyIfHot: false) {
+                    guard let record = $0.current(0) else { return }
+                    $0.remove(0)
+                    $1.place(0, record)
+                }
+            }
+            #expect(try target.value("k") == "v", "\(from) to \(to)")
+            #expect(try source.value("k") == nil)
+            #expect(try target.value("dead") == nil)
+            #expect(try source.value("dead") == nil)
+            let record = try #require(try target.get(Key("k")))
+            if let interval = to.intervalMilliseconds {
+                #expect(target.rules.deadline(record.header) == stored + interval)
+                #expect(record.header.storedAt == stored)
+                larder.time.advance(milliseconds: interval - 60_001)
+                #expect(try target.value("k") == "v")
+                larder.time.advance(milliseconds: 1)
+                #expect(try target.value("k") == nil)
+            } else {
+                #expect(target.rules.deadline(record.header) == nil)
+                try target.setPolicy(.high)
+                larder.time.advance(milliseconds: 60_000)
+                #expect(try target.value("k") == nil, "a policy that comes later governs it")
+            }
+        }
+    }
+
+    /// Writers do not keep an exchange from ending, and lose nothing by it.
+    @Test func anExchangeEndsWhileOthersKeepWriting() throws {
+        let larder = try TestLarder { $0.backgroundMaintenance = true }
+        let databases = [try larder.database("a"), try larder.database("b"), try larder.database("c")]
+        try databases[0].put("mark", "a")
+        try databases[1].put("mark", "b")
+        let isOver = Atomic<Bool>(false)
+        let problems = Mutexed<[String]>([])
+        let written = Mutexed([0, 0, 0])
+        let threads = databases.indices.map { index in
+            WorkThread(name: "writer") {
+                var count = 0
+                while !isOver.load(ordering: .relaxed), count < 2_000 {
+                    if let code = errorCode({ try databases[index].put("\(index):\(count)", "v") }) {
+                        problems.with { $0.append("\(code)") }
+                    }
+                    count += 1
+                }
+                written.with { $0[index] = count }
+            }
+        }
+        for round in 1...11 {
+            try larder.engine().exchange(databases[0], databases[1], entriesMax: 1_000_000, bytesMax: 1 << 30)
+            #expect(try databases[0].value("mark") == (round % 2 == 1 ? "b" : "a"))
+        }
+        isOver.store(true, ordering: .relaxed)
+        for thread in threads { thread.join() }
+        #expect(problems.current == [])
+        let counts = written.current
+        var keys = try databases[0].contents().keys.filter { $0 != "mark" }
+        keys += try databases[1].contents().keys.filter { $0 != "mark" }
+        #expect(keys.count == counts[0] + counts[1])
+        #expect(Set(keys).count == keys.count)
+    }
+}

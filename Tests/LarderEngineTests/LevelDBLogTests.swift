@@ -1,0 +1,177 @@
+import LevelDB
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+
+/// What is wrong with LevelDB's own log is never passed over: it is damage, or a trouble of the system that passes, or it was
+/// never promised.
+@Suite struct LevelDBLogTests {
+    /// A larder as a kill leaves it: "old" and "gone" were written, then written over and removed, and only LevelDB's log
+    /// has that.
+    private func killed() throws -> TestLarder {
+        let larder = try TestLarder()
+        let database = try larder.database(policy: .never)
+        try database.put("old", "1")
+        try database.put("gone", "1")
+        try larder.engine().save()
+        larder.close()
+        let again = try larder.database()
+        try again.put("old", "2")
+        try again.remove("gone")
+        for number in 0..<100 { try again.put("k\(number)", String(repeating: "x", count: 1000)) }
+        try larder.engine().save()
+        #expect(try larder.engine().journalByteCount == 0)
+        return larder
+    }
+
+    private func log(_ larder: TestLarder) throws -> String {
+        let epoch = try larder.epochDirectory()
+        return epoch + "/" + (try #require(try Files.names(in: epoch, endingWith: ".log").last))
+    }
+
+    private func check(_ larder: TestLarder) throws {
+        let database = try larder.database()
+        #expect(try database.value("old") == "2")
+        #expect(try database.value("gone") == nil)
+        #expect(try database.contents().count == 101)
+    }
+
+    @Test func aLogThatIsWholeIsReadWhole() throws {
+        let larder = try killed()
+        try check(try larder.survivor())
+    }
+
+    @Test func aFlippedBitInTheLogIsDamage() throws {
+        let larder = try killed()
+        let count = try Files.read(log(larder)).count
+        for offset in [0, 5, 6, 8, 30, count / 2, count - 1] {
+            let survivor = try larder.survivor()
+            try Files.flip(log(survivor), at: offset)
+            let before = try survivor.tree()
+            #expect(errorCode { _ = try survivor.database() } == .damaged, "\(offset)")
+            survivor.close()
+            #expect(try survivor.tree() == before, "\(offset)")
+        }
+    }
+
+    @Test func aLogThatIsCutShortOrMissingIsDamage() throws {
+        let larder = try killed()
+        let count = try Files.read(log(larder)).count
+        for length in [0, 1, 7, 100, count / 2, count - 1] {
+            let survivor = try larder.survivor()
+            try Files.truncate(log(survivor), to: length)
+            #expect(errorCode { _ = try survivor.database() } == .damaged, "\(length)")
+        }
+        let survivor = try larder.survivor()
+        try Files.remove(log(survivor))
+        #expect(errorCode { _ = try survivor.database() } == .damaged)
+    }
+
+    @Test func aManifestThatIsCutShortIsDamage() throws {
+        let larder = try killed()
+        let manifest = try larder.manifest()
+        let count = try Files.read(larder.epochDirectory() + "/" + manifest).count
+        for length in [0, 7, count / 2, count - 1] {
+            let survivor = try larder.survivor()
+            try Files.truncate(survivor.epochDirectory() + "/" + manifest, to: length)
+            #expect(errorCode { _ = try survivor.database() } == .damaged, "\(length)")
+        }
+    }
+
+    /// EIO, EMFILE, a mode of 000: what the system refuses now it may grant later. A directory in the log's place is refused
+    /// whoever asks.
+    @Test func aLogThatTheSystemRefusesToReadIsTriedAgain() throws {
+        let larder = try killed()
+        let survivor = try larder.survivor()
+        let log = try log(survivor)
+        try FileSystem.rename(log, to: log + ".kept")
+        try FileSystem.makeDirectory(log)
+        let before = try Files.names(in: survivor.epochDirectory(), endingWith: "")
+        let other = try survivor.database("other")
+        for _ in 0..<2 {
+            #expect(errorCode { _ = try survivor.database() } == .io)
+            try other.put("a", "1")
+            try survivor.maintain()
+        }
+        #expect(try Files.names(in: survivor.epochDirectory(), endingWith: "") == before)
+        try Files.remove(log)
+        try FileSystem.rename(log + ".kept", to: log)
+        try check(survivor)
+    }
+
+    /// What stands behind the synced length was being written when the machine stopped.
+    @Test func aTornTailBehindWhatWasSyncedIsNoDamage() throws {
+        let larder = try killed()
+        let whole = try Files.read(log(larder))
+        let tails: [[UInt8]] = [
+            [1, 2, 3], Array(repeating: 0xee, count: 5000), Array(repeating: 0, count: 40_000),
+            Array(whole.prefix(500)),
+        ]
+        for tail in tails {
+            let survivor = try larder.survivor()
+            var torn = tail
+            if torn.count == 500 { torn[100] ^= 1 }
+            try Files.write(log(survivor), whole + torn)
+            try check(survivor)
+            survivor.close()
+            try check(survivor)
+        }
+    }
+
+    /// The same when the files are opened again after a failed write.
+    @Test func aFlippedBitIsFoundWhenTheFilesAreReopened() throws {
+        let larder = try killed()
+        let database = try larder.database()
+        let store = try #require(database.durableState.store)
+        store.suspend(LarderError(.io, "a test", operation: "write"))
+        try Files.flip(log(larder), at: 2000)
+        #expect(errorCode { try database.put("new", "1") } == .damaged)
+        #expect(errorCode { _ = try database.contents() } != nil)
+        #expect(store.knownDamage?.code == .damaged)
+    }
+
+    /// Without a note nobody knows how much was synced: as in epochs of earlier versions.
+    @Test func withoutANoteAnythingBadIsDamage() throws {
+        let larder = try killed()
+        for isFlipped in [false, true] {
+            let survivor = try larder.survivor()
+            try Files.remove(survivor.epochDirectory() + "/SYNCED")
+            if isFlipped {
+                try Files.flip(log(survivor), at: 2000)
+                #expect(errorCode { _ = try survivor.database() } == .damaged)
+            } else {
+                try check(survivor)
+            }
+        }
+    }
+
+    /// The segments of the journal stay until it is noted what takes their place.
+    @Test func segmentsStayUntilItIsNotedWhatIsSynced() throws {
+        let larder = try TestLarder()
+        let database = try larder.database()
+        try database.put("a", "1")
+        let note = try larder.epochDirectory() + "/SYNCED"
+        try Files.remove(note)
+        try FileSystem.makeDirectory(note)
+        #expect(errorCode { try larder.engine().save() } == .io)
+        #expect(try larder.engine().journalByteCount > 0)
+        try Files.remove(note)
+        try larder.engine().save()
+        #expect(try larder.engine().journalByteCount == 0)
+        let synced = try #require(SyncedFiles(parsing: try Files.read(note)))
+        #expect(try synced.logs.values.max() == Files.read(log(larder)).count)
+    }
+
+    @Test func theNoteIsWrittenAndReadAlike() throws {
+        let files = SyncedFiles(manifest: (4, 1289), logs: [6: 20480, 7: 0])
+        #expect(SyncedFiles(parsing: Array(files.text.utf8)) == files)
+        var bytes = Array(files.text.utf8)
+        for index in bytes.indices {
+            bytes[index] ^= 1
+            #expect(SyncedFiles(parsing: bytes) == nil, "\(index)")
+            bytes[index] ^= 1
+        }
+        for count in bytes.indices { #expect(SyncedFiles(parsing: Array(bytes.prefix(count))) == nil) }
+    }
+}

@@ -1,0 +1,293 @@
+import LevelDB
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+
+/// Numbers that are given out once, whatever the clock shows at the next start.
+@Suite struct SequenceTests {
+    private var file: String { SequencesFile.name }
+
+    /// A small step back of the clock over a restart, then kill -9: every database used to be set aside as damaged.
+    @Test(arguments: [50, 30_000, 3_600_000, 315_360_000_000 as Int64])
+    func aClockSetBackOverARestartDamagesNothing(milliseconds: Int64) throws {
+        for setsAside in [false, true] {
+            let larder = try TestLarder { $0.onDamage = setsAside ? .salvage : .fail }
+            try larder.database(policy: .never).put("a", "1")
+            try larder.database("idle", policy: .never).put("i", "1")
+            larder.close()
+            larder.time.stepWall(milliseconds: -milliseconds)
+            try larder.database().put("b", "2")
+            let survivor = try larder.survivor()
+            #expect(try survivor.database().contents() == ["a": "1", "b": "2"])
+            #expect(try survivor.database("idle").contents() == ["i": "1"])
+            #expect(try survivor.engine().statistics.setAside.read() == 0)
+            #expect(try survivor.engine().statistics.salvages.read() == 0)
+        }
+    }
+
+    /// As above: a journal that a checkpoint has emptied, and nothing written since.
+    @Test func aClockSetBackOverARestartDamagesNothingInAnIdleLarder() throws {
+        let larder = try TestLarder()
+        try larder.database(policy: .never).put("a", "1")
+        larder.close()
+        larder.time.stepWall(milliseconds: -50)
+        try larder.database().put("b", "2")
+        try larder.engine().save()
+        var survivor = try larder.survivor()
+        for _ in 0..<3 {
+            #expect(try survivor.database().contents() == ["a": "1", "b": "2"])
+            survivor.time.stepWall(milliseconds: -1000)
+            survivor = try survivor.survivor()
+        }
+    }
+
+    @Test func everyProcessGoesOnAboveAllThatWasGivenOut() throws {
+        let larder = try TestLarder()
+        var random = SeededGenerator(seed: testSeed())
+        var highest: UInt64 = 0
+        for round in 0..<12 {
+            let pipeline = try larder.engine().pipeline
+            let before = pipeline.everythingApplied.sequence
+            #expect(before >= highest)
+            #expect(before >= Sequences.first)
+            for number in 0..<Int.random(in: 0..<3, using: &random) {
+                try larder.database().put("\(number)", "\(round)")
+            }
+            if random.oneIn(2) { try larder.engine().save() }
+            highest = pipeline.everythingApplied.sequence
+            #expect(highest <= (try larder.engine().context.sequences.reserved.commitUnits))
+            larder.close()
+            larder.time.stepWall(milliseconds: Int64.random(in: -10_000_000...1_000_000, using: &random))
+        }
+    }
+
+    /// What databases note of a process of an older version, which took its sequences from a clock that was ahead.
+    @Test func whatAnOlderLarderNotedProvesNoLoss() throws {
+        let larder = try TestLarder()
+        try larder.database(policy: .never).put("a", "1")
+        let store = try #require(try larder.database().flushedStore())
+        let ahead = UInt64(larder.time.wallMilliseconds() + 3_600_000) << 16
+        try store.note(journalNeeded: ahead)
+        larder.close()
+        try Files.remove(larder.path + "/" + file)
+        let epoch = store.epoch
+        // The journal of an older process that was killed after the clock had been set back.
+        let journal = try Journal(directory: larder.path + "/JOURNAL", segmentBytes: 1 << 20)
+        let older = ahead - (7_200_000 << 16)
+        journal.begin(behind: older)
+        let batch = JournalBatch()
+        batch.select(database: "books", number: 0, epoch: epoch)
+        let record = Record(RecordHeader(storedAt: larder.time.wallMilliseconds()), payload: Array("2".utf8))
+        Array("b".utf8).withUnsafeBytes { key in
+            record.stored.withUnsafeBytes { batch.put(key: key, record: $0, sequence: older + 1) }
+        }
+        try journal.append(batch)
+        journal.close()
+        var survivor = try larder.survivor()
+        for _ in 0..<3 {
+            #expect(try survivor.database().contents() == ["a": "1", "b": "2"])
+            try survivor.database("other").put("c", "3")
+            survivor = try survivor.survivor()
+        }
+    }
+
+    enum Loss: CaseIterable { case removed, flipped, empty, directory }
+
+    /// The file is lost or damaged: the larder says so and goes on.
+    @Test(arguments: Loss.allCases) func aLostFileIsSaidAndHurtsNobody(_ loss: Loss) throws {
+        let larder = try TestLarder { $0.onDamage = .salvage }
+        try larder.database(policy: .never).put("a", "1")
+        try larder.database("unused", policy: .never).put("u", "1")
+        try larder.engine().save()
+        try larder.database().put("b", "2")
+        let survivor = try larder.survivor()
+        let path = survivor.path + "/" + file
+        switch loss {
+        case .removed: try Files.remove(path)
+        case .flipped: try Files.flip(path, at: 30)
+        case .empty: try Files.truncate(path, to: 0)
+        case .directory:
+            try Files.remove(path)
+            try FileSystem.makeDirectory(path)
+        }
+        survivor.time.stepWall(milliseconds: -86_400_000)
+        #expect(try survivor.database().contents() == ["a": "1", "b": "2"])
+        #expect(survivor.events.contains(file), "nothing was said")
+        if loss == .directory {
+            #expect(errorCode { try survivor.database().put("c", "3") } == .commitFailed)
+            try Files.remove(path)
+            _ = try survivor.engine().maintain()
+        }
+        try survivor.database().put("c", "3")
+        let next = try survivor.survivor()
+        #expect(try next.database().contents() == ["a": "1", "b": "2", "c": "3"])
+        #expect(try next.database("unused").contents() == ["u": "1"])
+        #expect(try next.engine().statistics.setAside.read() == 0)
+        #expect(try next.engine().statistics.salvages.read() == 0)
+    }
+
+    /// The file is lost, the journal is empty, and the clock shows an hour ago.
+    @Test func aLostFileOfALarderAtRestHurtsNobody() throws {
+        let larder = try TestLarder { $0.onDamage = .salvage }
+        try larder.database(policy: .never).put("a", "1")
+        try larder.database("unused", policy: .never).put("u", "1")
+        larder.close()
+        try Files.remove(larder.path + "/" + file)
+        larder.time.stepWall(milliseconds: -3_600_000)
+        try larder.database().put("b", "2")
+        let survivor = try larder.survivor()
+        try survivor.database().put("c", "3")
+        let next = try survivor.survivor()
+        #expect(try next.database().contents() == ["a": "1", "b": "2", "c": "3"])
+        #expect(try next.database("unused").contents() == ["u": "1"])
+        #expect(try next.engine().statistics.setAside.read() == 0)
+        #expect(try next.engine().statistics.salvages.read() == 0)
+    }
+
+    @Test func aNewerFileIsRefused() throws {
+        let larder = try TestLarder()
+        try larder.database().put("a", "1")
+        larder.close()
+        try Files.write(larder.path + "/" + file, Array("larder-sequences 2\nwhatever\n".utf8))
+        #expect(errorCode { _ = try larder.engine() } == .newerFormat)
+    }
+
+    /// Without room for the file reads go on, and writes are refused with the reason until there is.
+    @Test func sequencesThatCannotBeReservedAreNotUsed() throws {
+        let larder = try TestLarder()
+        try larder.database().put("a", "1")
+        larder.close()
+        let obstacle = larder.path + "/" + file + ".new"
+        try FileSystem.makeDirectory(obstacle)
+        #expect(try larder.database().contents() == ["a": "1"])
+        #expect {
+            try larder.database().put("b", "2")
+        } throws: { error in
+            (error as? LarderError)?.code == .commitFailed && "\(error)".contains(file)
+        }
+        #expect(larder.events.contains("sequences cannot be reserved"))
+        try Files.remove(obstacle)
+        _ = try larder.engine().maintain()
+        try larder.database().put("b", "2")
+        let survivor = try larder.survivor()
+        #expect(try survivor.database().contents() == ["a": "1", "b": "2"])
+    }
+
+    @Test func moreSequencesAreReservedBeforeTheyAreUsedUp() throws {
+        let directory = try TemporaryDirectory()
+        let sequences = Sequences(directory: directory.path) { _, _ in }
+        try sequences.load()
+        sequences.begin(behind: 0, now: 1_700_000_000_000)
+        let reserved = sequences.reserved.commitUnits
+        #expect(reserved == sequences.base + Sequences.unitsStep)
+        sequences.extendIfNeeded(last: sequences.base + 5)
+        #expect(sequences.reserved.commitUnits == reserved)
+        #expect(sequences.refusal(of: reserved) == nil)
+        sequences.extendIfNeeded(last: reserved - 5)
+        #expect(sequences.reserved.commitUnits == reserved - 5 + Sequences.unitsStep)
+        #expect(sequences.refusal(of: reserved + 1) == nil)
+        let refused = sequences.reserved.commitUnits + 1
+        #expect(sequences.refusal(of: refused) != nil)
+        // What was refused counts as given out.
+        sequences.extendIfNeeded(last: reserved)
+        #expect(sequences.reserved.commitUnits == refused + Sequences.unitsStep)
+        let text = try #require(try FileSystem.read(directory.path + "/" + file))
+        #expect(try SequencesFile(parsing: text) == sequences.reserved)
+    }
+
+    /// Numbers at the end of their range, from a file that somebody made up, trap nowhere.
+    @Test func numbersAtTheEndOfTheirRange() throws {
+        for units in [UInt64.max, Sequences.end, Sequences.end - 1] {
+            let directory = try TemporaryDirectory()
+            let text = SequencesFile(commitUnits: units, epochs: .max).text
+            try Files.write(directory.path + "/" + file, Array(text.utf8))
+            let sequences = Sequences(directory: directory.path) { _, _ in }
+            try sequences.load()
+            sequences.begin(behind: units, now: .max)
+            #expect(sequences.base < Sequences.end)
+            #expect(sequences.nextEpoch(after: .max) <= PointerFile.epochMax + 1)
+        }
+    }
+
+    /// Epochs, and what is named like them, get numbers that only rise, whatever the clock shows.
+    @Test func epochsRiseWhateverTheClockShows() throws {
+        let larder = try TestLarder()
+        var last: UInt64 = 0
+        for round in 0..<6 {
+            for _ in 0..<2 {
+                let database = try larder.database()
+                let epoch = try #require(database.durableState.store?.epoch)
+                #expect(epoch > last)
+                last = epoch
+                if round % 2 == 0 {
+                    _ = try database.purge(counting: false)
+                } else {
+                    _ = try larder.engine().deleteDatabase("books")
+                }
+            }
+            let epoch = try larder.database().durableState.store?.epoch
+            last = try #require(epoch)
+            _ = try larder.engine().deleteDatabase("books")
+            larder.close()
+            larder.time.stepWall(milliseconds: round % 2 == 0 ? -3_600_000 : -1_000_000_000_000)
+        }
+    }
+
+    /// `PURGE` and whoever else flushes: what is appended while the journal is synced may be lost with the machine, and
+    /// must not be in LevelDB, nor be noted there as needed.
+    @Test func aFlushTakesWhatWasSyncedAndNothingElse() throws {
+        let state = Mutexed<(database: LarderEngine.Database?, synced: Int?)>((nil, nil))
+        let larder = try TestLarder {
+            $0.journalFaults = JournalFaults { call, path in
+                guard call == .fsync, let database = state.current.database else { return nil }
+                state.with { state in
+                    state.database = nil
+                    state.synced = FileSystem.size(path)
+                }
+                _ = try? database.put("b", "2")
+                return nil
+            }
+        }
+        let database = try larder.database()
+        try database.put("a", "1")
+        state.with { $0.database = database }
+        try database.checkpointer.flush(database)
+        let survivor = try larder.survivor { $0.onDamage = .salvage }
+        // The machine fails: what the sync did not cover is gone.
+        try Files.truncate(survivor.journalSegments[0], to: try #require(state.current.synced))
+        #expect(try survivor.database().contents() == ["a": "1"])
+        #expect(try survivor.engine().statistics.setAside.read() == 0)
+        #expect(try survivor.engine().statistics.salvages.read() == 0)
+    }
+
+    /// LevelDB never syncs the name of a new log: the larder does, before the journal lets go of what is in it.
+    @Test func namesAreSyncedBeforeSegmentsGo() throws {
+        let calls = Mutexed<[(JournalCall, String)]>([])
+        let isFailing = Mutexed(false)
+        let larder = try TestLarder {
+            $0.journalFaults = JournalFaults { call, path in
+                calls.with { $0.append((call, path)) }
+                return call == .fsyncDirectory && isFailing.current && !path.hasSuffix("JOURNAL") ? .fail(EIO) : nil
+            }
+        }
+        try larder.database(policy: .never).put("a", "1")
+        let epoch = try larder.epochDirectory()
+        isFailing.with { $0 = true }
+        #expect(throws: LarderError.self) { try larder.engine().save() }
+        #expect(!larder.journalSegments.isEmpty)
+        isFailing.with { $0 = false }
+        calls.with { $0 = [] }
+        try larder.engine().save()
+        let all = calls.current
+        let synced = try #require(all.firstIndex { $0.0 == .fsyncDirectory && $0.1 == epoch })
+        let removed = try #require(all.firstIndex { $0.0 == .unlink })
+        #expect(synced < removed)
+        #expect(larder.journalSegments.isEmpty)
+        // A flush makes entries clean, and no checkpoint looks at them again.
+        try larder.database().put("b", "2")
+        calls.with { $0 = [] }
+        try larder.database().checkpointer.flush(larder.database())
+        #expect(calls.current.contains { $0.0 == .fsyncDirectory && $0.1 == epoch })
+    }
+}

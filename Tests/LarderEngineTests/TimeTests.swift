@@ -1,0 +1,233 @@
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+
+/// What the larder's time does when somebody sets the clock: the table in docs/Internals.md, cell by cell.
+@Suite struct TimeTests {
+    /// When the clock is set.
+    enum Moment: CaseIterable { case running, cleanRestart, kill, powerLoss }
+
+    private static let steps: [Int64] = [
+        2, 50, 1000, 30_000, 61_000, 3_600_000, 86_400_000, 8 * 86_400_000, 315_360_000_000,
+    ].flatMap { [$0, -$0] }
+    /// To 1970, and to 2106.
+    private static let instants: [Int64] = [0, 4_294_967_296_000]
+    private static let start: Int64 = 1_700_000_000_000
+    private static let life: Int64 = 60_000
+
+    private static var cells: [(Moment, Int64)] {
+        Moment.allCases.flatMap { moment in
+            (steps + instants.map { $0 - start - 110 }).map { (moment, $0) }
+        }
+    }
+
+    /// A larder with an entry of each kind, and one that was seen to expire.
+    private func larder() throws -> TestLarder {
+        let larder = try TestLarder(inMemory: true)
+        let governed = try larder.database("governed", policy: .high)
+        let forever = try larder.database("forever", policy: .never)
+        try governed.put("gone", "1", rule: .own(governed.now() + 100))
+        larder.time.advance(milliseconds: 100)
+        try governed.put("fresh", "1")
+        try forever.put("px", "1", rule: .own(forever.now() + Self.life))
+        try forever.put("kept", "1")
+        #expect(try governed.value("gone") == nil)
+        return larder
+    }
+
+    /// The larder after the clock was set by `step` at `moment`.
+    private func set(_ larder: TestLarder, _ moment: Moment, _ step: Int64) throws -> TestLarder {
+        switch moment {
+        case .running:
+            larder.time.stepWall(milliseconds: step)
+            return larder
+        case .cleanRestart:
+            larder.close()
+            larder.time.stepWall(milliseconds: step)
+            return larder
+        case .kill:
+            _ = try larder.engine().maintain()
+            let survivor = try larder.survivor()
+            survivor.time.stepWall(milliseconds: step)
+            return survivor
+        case .powerLoss:
+            // The last marks are lost with the machine, of up to about a second.
+            _ = try larder.engine().maintain()
+            let synced = try Files.read(larder.path + "/TIME")
+            larder.time.advance(milliseconds: 10)
+            _ = try larder.engine().database("forever").value("px")
+            _ = try larder.engine().maintain()
+            let survivor = try larder.survivor()
+            try Files.write(survivor.path + "/TIME", synced)
+            survivor.time.stepWall(milliseconds: step)
+            return survivor
+        }
+    }
+
+    @Test(arguments: cells) func aStepOfTheClock(_ moment: Moment, _ step: Int64) throws {
+        let before = try larder()
+        if moment != .powerLoss { before.time.advance(milliseconds: 10) }
+        let reached = try before.engine().now()
+        let larder = try set(before, moment, step)
+        let tolerance: Int64 = moment == .powerLoss ? 10 : 0
+        let governed = try larder.database("governed")
+        let forever = try larder.database("forever")
+        let now = try larder.engine().now()
+        // Time never runs back, and goes forward with the clock only.
+        let passed = now - (moment == .powerLoss ? reached + 10 : reached)
+        #expect((max(0, step) - tolerance...max(0, step)).contains(passed))
+        #expect(now == max(larder.time.wallMilliseconds(), now))
+        let offset = try larder.engine().clockOffsetMilliseconds
+        #expect(offset == (now - larder.time.wallMilliseconds() > 1 ? now - larder.time.wallMilliseconds() : 0))
+        // Nothing revives; what is fresh stays so, unless the clock says that its time has come.
+        #expect(try governed.value("gone") == nil)
+        let isFresh = passed < Self.life - 10
+        #expect(try governed.value("fresh") == (isFresh ? "1" : nil))
+        #expect(try forever.contents() == (isFresh ? ["px": "1", "kept": "1"] : ["kept": "1"]))
+        try checkNew(larder)
+        // The step is said, if it is one that somebody may notice.
+        _ = try larder.engine().maintain()
+        let isSaid = larder.events.contains("the clock")
+        if step <= -1010 { #expect(isSaid) }
+        if abs(step) < 900 { #expect(!larder.events.all.contains { $0.level >= .warning }) }
+        // Set right again, and killed: what was written meanwhile is there.
+        larder.time.stepWall(milliseconds: -step)
+        _ = try larder.engine().maintain()
+        let survivor = try larder.survivor()
+        #expect(try survivor.database("forever").value("after") == "1")
+        #expect(try survivor.database("forever").contents().keys.contains("after"))
+        try checkNew(survivor)
+    }
+
+    /// What is written from now on: there, in every way of looking, and for as long as was said.
+    private func checkNew(_ larder: TestLarder) throws {
+        let forever = try larder.database("forever")
+        let now = forever.now()
+        try forever.put("after", "1")
+        try forever.put("short", "1", rule: .own(now + 500))
+        #expect(try forever.contents().keys.contains("after"))
+        #expect(try forever.commit([Key("after")], loading: true) { $0.current(0)?.text } == "1")
+        larder.time.advance(milliseconds: 499)
+        #expect(try forever.value("short") == "1")
+        larder.time.advance(milliseconds: 1)
+        #expect(try forever.value("short") == nil)
+        #expect(try forever.value("after") == "1")
+    }
+
+    /// 20 to 61 s back over kill -9 used to revive what was seen as expired, one entry for good by a policy.
+    @Test(arguments: [20_000, 45_000, 61_000] as [Int64])
+    func whatWasSeenAsExpiredStaysSo(_ step: Int64) throws {
+        let larder = try TestLarder()
+        let database = try larder.database(policy: .highest)
+        try database.put("governed", "1")
+        try database.put("own", "1", rule: .own(database.now() + 10_000))
+        larder.time.advance(milliseconds: 10_000)
+        #expect(try database.contents() == [:])
+        try database.setPolicy(.low)
+        try database.put("new", "1")
+        _ = try larder.engine().maintain()
+        let survivor = try larder.survivor()
+        survivor.time.stepWall(milliseconds: -step)
+        let again = try survivor.database()
+        #expect(try again.contents() == ["new": "1"])
+        try again.setPolicy(.never)
+        #expect(try again.contents() == ["new": "1"])
+        #expect(!survivor.events.contains("are expired"))
+    }
+
+    /// The machine was off for a while, and the clock had been set back before: that time counts.
+    @Test func theTimeOfARestCounts() throws {
+        let larder = try TestLarder()
+        let database = try larder.database(policy: .never)
+        larder.time.stepWall(milliseconds: 3_600_000)
+        _ = database.now()
+        larder.time.stepWall(milliseconds: -3_600_000)
+        try database.put("a", "1", rule: .own(database.now() + 100_000))
+        larder.close()
+        larder.time.advance(milliseconds: 60_000)
+        let wall = larder.time.wallMilliseconds()
+        #expect(try larder.engine().now() == wall + 3_600_000)
+        larder.close()
+        larder.time.advance(milliseconds: 39_999)
+        #expect(try larder.database().value("a") == "1")
+        larder.close()
+        larder.time.advance(milliseconds: 1)
+        #expect(try larder.database().value("a") == nil)
+    }
+
+    /// A machine without a clock of its own begins in 1970, and is set right before the larder is opened again: decades
+    /// have not passed.
+    @Test func aClockThatBeginsIn1970IsNoRest() throws {
+        let larder = try TestLarder()
+        try larder.database(policy: .high).put("a", "1")
+        larder.close()
+        let right = larder.time.wallMilliseconds()
+        larder.time.stepWall(milliseconds: -right)
+        #expect(try larder.database().value("a") == "1")
+        larder.time.advance(milliseconds: 5000)
+        #expect(try larder.engine().now() == right + 5000)
+        larder.close()
+        larder.time.stepWall(milliseconds: right - 5000)
+        #expect(try larder.engine().now() == right + 5000)
+        #expect(try larder.database().value("a") == "1")
+        #expect(try larder.engine().clockOffsetMilliseconds == 5000)
+    }
+
+    /// A torn mark leaves the one before it, and what is no mark at all is said and hurts nobody.
+    @Test func aTornMarkLeavesTheOneBefore() throws {
+        let larder = try TestLarder()
+        let database = try larder.database(policy: .high)
+        try database.put("a", "1")
+        for _ in 0..<3 {
+            larder.time.advance(milliseconds: 100)
+            _ = database.now()
+            _ = try larder.engine().maintain()
+        }
+        let now = database.now()
+        let path = larder.path + "/TIME"
+        for (offsets, isWhole) in [([0], false), ([TimeKeeper.secondOffset], false), ([], true)] {
+            let survivor = try larder.survivor()
+            for offset in offsets { try Files.flip(survivor.path + "/TIME", at: offset + 20) }
+            survivor.time.stepWall(milliseconds: -5000)
+            let reached = try survivor.engine().now()
+            #expect((now - (isWhole ? 0 : 100)...now).contains(reached))
+            #expect(!survivor.events.contains("TIME is damaged"))
+        }
+        for bytes in [[], [1, 2, 3], Array(try Files.read(path).map { ~$0 })] as [[UInt8]] {
+            let survivor = try larder.survivor()
+            try Files.write(survivor.path + "/TIME", bytes)
+            survivor.time.stepWall(milliseconds: -5000)
+            #expect(try survivor.database().contents() == ["a": "1"])
+            #expect(survivor.events.contains("TIME is damaged"))
+        }
+    }
+
+    @Test func aNewerMarkIsRefused() throws {
+        let larder = try TestLarder()
+        _ = try larder.engine()
+        larder.close()
+        var bytes = TimeMark(number: 1, time: 1, wall: 1).bytes
+        bytes[11] = 2
+        let sum = CRC32C.checksum(bytes[0..<12])
+        for index in 0..<4 { bytes[12 + index] = UInt8(truncatingIfNeeded: sum >> (24 - 8 * UInt32(index))) }
+        try Files.write(larder.path + "/TIME", bytes)
+        #expect(errorCode { _ = try larder.engine() } == .newerFormat)
+    }
+
+    /// Nobody asks for the time: nothing is written, whatever the background does.
+    @Test func anIdleLarderWritesNoMarks() throws {
+        let larder = try TestLarder()
+        try larder.database(policy: .high).put("a", "1")
+        try larder.maintain()
+        let written = try Files.read(larder.path + "/TIME")
+        for _ in 0..<10 {
+            larder.time.advance(milliseconds: 7000)
+            try larder.maintain()
+        }
+        #expect(try Files.read(larder.path + "/TIME") == written)
+        #expect(try larder.database().value("a") == nil)
+        _ = try larder.engine().maintain()
+        #expect(try Files.read(larder.path + "/TIME") != written)
+    }
+}

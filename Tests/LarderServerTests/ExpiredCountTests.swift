@@ -1,0 +1,63 @@
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+@testable import LarderServer
+
+/// INFO's `expired_keys`.
+@Suite struct ExpiredCountTests {
+    private func expiredKeys(_ call: TestClient) -> String? {
+        call("INFO stats").split(separator: "\r\n").first { $0.hasPrefix("expired_keys:") }.map {
+            String($0.dropFirst("expired_keys:".count))
+        }
+    }
+
+    /// What a read found expired used to be counted when it was swept, if ever, and not before.
+    @Test(arguments: [
+        "GET k", "EXISTS k", "MGET k k", "TTL k", "STRLEN k", "GETRANGE k 0 1", "EXISTS k k", "SET k v XX",
+    ])
+    func anEntryThatIsFoundExpiredIsCountedOnce(_ read: String) throws {
+        for isClean in [false, true] {
+            let server = try TestServer()
+            let call = server.connect()
+            #expect(call("SET k v PX 100") == Wire.ok)
+            #expect(call("SET other v PX 100") == Wire.ok)
+            if isClean { try server.engine.save() }
+            #expect(expiredKeys(call) == "0")
+            server.time.advance(milliseconds: 5_000)
+            _ = call(read)
+            #expect(expiredKeys(call) == "1", "clean: \(isClean)")
+            _ = call("GET k")
+            #expect(expiredKeys(call) == "1", "clean: \(isClean)")
+            while server.engine.maintain() {}
+            try server.engine.save()
+            // The other is counted when it is let go.
+            #expect(expiredKeys(call) == "2", "clean: \(isClean)")
+            #expect(call("SET k v PX 100") == Wire.ok)
+            server.time.advance(milliseconds: 5_000)
+            #expect(call("GET k") == Wire.null)
+            #expect(expiredKeys(call) == "3", "clean: \(isClean)")
+        }
+    }
+
+    /// The same for what only LevelDB has, where memory may keep it; without memory the removal counts.
+    @Test(arguments: [(1 << 20, "1"), (0, "0")])
+    func anEntryThatIsFoundExpiredOnTheDiskIsCountedOnce(_ memoryBytes: Int, _ found: String) throws {
+        let server = try TestServer { $0.memoryBytes = memoryBytes }
+        let call = server.connect()
+        #expect(call("SET k v PX 100") == Wire.ok)
+        try server.engine.save()
+        let database = try server.engine.database("0")
+        for index in 0..<Shard.count {
+            let shard = database.shard(index)
+            shard.lock.withLock { shard.forgetStored() }
+        }
+        server.time.advance(milliseconds: 5_000)
+        for _ in 0..<3 {
+            #expect(call("GET k") == Wire.null)
+            #expect(expiredKeys(call) == found)
+        }
+        while server.engine.maintain() {}
+        #expect(expiredKeys(call) == "1")
+    }
+}

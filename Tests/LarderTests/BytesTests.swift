@@ -1,0 +1,96 @@
+import Foundation
+import Larder
+import Testing
+
+/// Bytes are stored as bytes, whatever type they have, and what was stored before is read.
+@Suite struct BytesTests {
+    let work: Workspace
+    let cache: Cache
+
+    init() throws {
+        work = try Workspace()
+        cache = try work.cache()
+    }
+
+    private let bytes: [UInt8] = [0, 1, 255, 34, 91]
+
+    @Test func bytesAreStoredAsTheyAre() throws {
+        try cache.set(Data(bytes), forKey: "data")
+        try cache.set(bytes, forKey: "array")
+        try cache.set(ContiguousArray(bytes), forKey: "contiguous")
+        try cache.set(Optional(Data(bytes)), forKey: "optional")
+        try cache.set(["pair": Data(bytes)])
+        try cache.batch { try $0.set(bytes, forKey: "batch") }
+        for key in ["data", "array", "contiguous", "optional", "pair", "batch"] {
+            #expect(try cache.bytes(forKey: key) == bytes, "\(key)")
+            #expect(try cache.entry(forKey: key)?.codec == .raw, "\(key)")
+            for _ in 0..<2 {
+                #expect(try cache.value(Data.self, forKey: key) == Data(bytes), "\(key)")
+                #expect(try cache.value([UInt8].self, forKey: key) == bytes, "\(key)")
+                #expect(try cache.value(ContiguousArray<UInt8>.self, forKey: key) == ContiguousArray(bytes), "\(key)")
+                #expect(try cache.value(Data?.self, forKey: key) == .some(.some(Data(bytes))), "\(key)")
+                #expect(try cache.values([UInt8].self, forKeys: [key]) == [key: bytes], "\(key)")
+            }
+        }
+        try cache.set(Data(), forKey: "empty")
+        #expect(try cache.value([UInt8].self, forKey: "empty") == [])
+    }
+
+    @Test func whatWasStoredAsJSONIsRead() throws {
+        let before = try work.cache { $0.codec = .json }
+        try before.set(Data(bytes), forKey: "data")
+        try before.set(bytes, forKey: "array")
+        #expect(try before.entry(forKey: "data")?.codec == .json)
+        for reader in [cache, before] {
+            #expect(try reader.value(Data.self, forKey: "data") == Data(bytes))
+            #expect(try reader.value([UInt8].self, forKey: "array") == bytes)
+            #expect(try reader.value(Data?.self, forKey: "data") == Data(bytes))
+        }
+        // And the other way round: the entry says what it is.
+        try cache.set(Data(bytes), forKey: "data")
+        #expect(try before.value(Data.self, forKey: "data") == Data(bytes))
+    }
+
+    @Test func anExplicitCodecIsUsedForBytesToo() throws {
+        let lists = try work.cache { $0.codec = .propertyList }
+        try lists.set([Data(bytes)], forKey: "list")
+        #expect(try lists.entry(forKey: "list")?.codec == .propertyList)
+        let json = try work.cache { $0.codec = .json }
+        try json.set(Data(bytes), forKey: "data")
+        #expect(try json.bytes(forKey: "data") == Array("\"AAH/Ils=\"".utf8))
+    }
+
+    /// A stored nil is there, and is told apart from no entry by asking for an optional.
+    @Test func aStoredNilIsThere() throws {
+        try cache.set(Int?.none, forKey: "none")
+        try cache.set(Int?.some(5), forKey: "some")
+        try cache.set(Data?.none, forKey: "bytes")
+        let snapshot = try cache.snapshot()
+        for _ in 0..<3 {
+            for read in [
+                { try cache.value(Int?.self, forKey: $0) }, { try snapshot.value(Int?.self, forKey: $0) },
+                { try cache.values(Int?.self, forKeys: [$0])[$0] }, { try cache[$0, as: Int?.self] },
+                { try cache.values(Int?.self, forKeys: [$0], notFound: -1)[0] },
+            ] as [(String) throws -> Int??] {
+                #expect(try read("none") == .some(.none))
+                #expect(try read("some") == .some(.some(5)))
+            }
+            #expect(try cache.value(Int?.self, forKey: "absent") == .none)
+            #expect(try cache.value(Data?.self, forKey: "bytes") == .some(.none))
+            #expect(try cache.values(Int?.self, forKeys: ["none", "absent"]) == ["none": .none])
+        }
+        #expect(try cache.entries(of: Int?.self).dictionary()["none"] == .some(.none))
+        // Asked for as a number it is not one.
+        expectError(.decoding) { _ = try cache.value(Int.self, forKey: "none") }
+    }
+
+    @Test func errorsSayInWordsWhatIsWrong() throws {
+        let error = try #require(throws: LarderError.self) { try cache.set(1, forKey: "k", policy: .every(0)) }
+        #expect(error.localizedDescription == error.description)
+        #expect(error.localizedDescription.contains("0.001"))
+        for seconds in [0, -1, .nan, .infinity, -.infinity, 1e300, 0.0001] {
+            expectError(.invalidArgument) { try cache.set(1, forKey: "k", policy: .every(seconds)) }
+        }
+        #expect(try cache.value(Int.self, forKey: "k") == nil)
+    }
+}

@@ -1,0 +1,152 @@
+#if os(Linux)
+    import Foundation
+    import Larder
+    import Testing
+
+    /// A model that is large where its text is short.
+    private struct Wide: Codable, Sendable {
+        var a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p: String?
+    }
+
+    private struct Labels: Codable, Sendable { var labels: Set<String> }
+    private struct Numbered: Codable, Sendable { var fields: [Int: Wide?] }
+    private indirect enum Tree: Codable, Sendable {
+        case leaf(Wide?, Wide?)
+        case fork(left: Tree, right: Tree)
+    }
+
+    private final class Node: Codable, Sendable {
+        let wide: Wide?
+        let more: Wide?
+        let next: [Node]
+        let label: String?
+    }
+    private struct Linked: Codable, Sendable { var first: Node }
+
+    /// Made by a codec of the program's own, of which nobody sees what it makes of how many bytes.
+    private struct Packed: Codable, Sendable {
+        var pixels: [UInt8]
+        var names: [String]
+    }
+
+    /// Whatever shape they have, decoded models stay within their share of the memory that was allowed. Measured in a
+    /// process of its own, by what the allocator has given out.
+    @Suite(.serialized, .timeLimit(.minutes(3))) struct ModelMemoryTests {
+        private static let memoryBytes = 16 << 20
+
+        /// What the process has in memory, in bytes.
+        private static func resident() throws -> Int {
+            let fields = try String(contentsOfFile: "/proc/self/statm", encoding: .utf8).split(separator: " ")
+            return (Int(fields[1]) ?? .max / 4096) * 4096
+        }
+
+        /// Ends the process with an error where it has much more in memory than it had at the beginning and is allowed to
+        /// add: the budget, entries on their way to LevelDB, LevelDB's own, and what the allocator keeps.
+        private static func check(_ what: Any.Type, _ before: Int) throws {
+            let grown = try resident() - before
+            precondition(grown < 3 * memoryBytes, "\(what): \(grown >> 20) MiB more")
+        }
+
+        private static let atStart = Result { try resident() }
+
+        /// Stores `text` under many keys, reads all of them as `type` several times, and compares what memory it took with
+        /// what is allowed.
+        private static func fill<Model: Decodable & Sendable>(
+            _ type: Model.Type, _ text: String, codec: ModelCodec = .json, stored: [UInt8]? = nil
+        ) throws {
+            let before = try atStart.get()
+            let work = try Workspace()
+            let cache = try work.cache {
+                $0.memoryBytes = memoryBytes
+                $0.blockCacheBytes = 0
+                $0.codec = codec
+            }
+            let bytes = stored ?? Array(text.utf8)
+            let count = min(1_000, (2 << 20) / (bytes.count + 200) + 1)
+            for number in 0..<count { try cache.setBytes(bytes, forKey: "k\(number)") }
+            for round in 0..<2 {
+                for number in 0..<count {
+                    let model = try cache.value(type, forKey: "k\(number)")
+                    precondition(model != nil)
+                }
+                if round == 0 { try cache.sweep() }
+                try check(type, before)
+            }
+            cache.close()
+        }
+
+        @Test func arraysOfNothing() async {
+            await #expect(processExitsWith: .success) {
+                let nulls = "[" + Array(repeating: "null", count: 1_000).joined(separator: ",") + "]"
+                try Self.fill([Wide?].self, nulls)
+                try Self.fill([Int?].self, nulls)
+                try Self.fill([[Int]].self, nulls.replacing("null", with: "[]"))
+                try Self.fill([[[Wide]]].self, nulls.replacing("null", with: "[[]]"))
+                try Self.fill([Wide].self, nulls.replacing("null", with: "{}"))
+                try Self.fill(ContiguousArray<Wide?>.self, nulls)
+            }
+        }
+
+        @Test func collectionsAndTexts() async {
+            await #expect(processExitsWith: .success) {
+                let fields = (0..<300).map { "\"\($0)\":null" }.joined(separator: ",")
+                try Self.fill([String: Wide?].self, "{\(fields)}")
+                try Self.fill([String: [String: Int]].self, "{\(fields.replacing("null", with: "{}"))}")
+                try Self.fill(Numbered.self, "{\"fields\":{\(fields)}}")
+                let names = (0..<300).map { "\"a name of some length, \($0)\"" }.joined(separator: ",")
+                try Self.fill(Labels.self, "{\"labels\":[\(names)]}")
+                try Self.fill([String].self, "[\(names)]")
+                try Self.fill([String].self, "[\"" + String(repeating: "long ", count: 5_000) + "\"]")
+                try Self.fill(Set<Int>.self, "[" + (0..<1000).map(String.init).joined(separator: ",") + "]")
+                try Self.fill(
+                    [Data].self,
+                    "[" + (0..<200).map { _ in "\"AAAAAAAAAAAAAAAAAAAAAAAA\"" }.joined(separator: ",") + "]")
+                try Self.fill([URL].self, "[" + (0..<100).map { "\"a://b/\($0)\"" }.joined(separator: ",") + "]")
+            }
+        }
+
+        @Test func objectsAndTrees() async {
+            await #expect(processExitsWith: .success) {
+                let leaf = "{\"leaf\":{}}"
+                let fork = (0..<7).reduce(leaf) { tree, _ in "{\"fork\":{\"left\":\(tree),\"right\":\(tree)}}" }
+                try Self.fill(Tree.self, fork)
+                let node = (0..<4).reduce("{\"next\":[]}") { node, _ in "{\"next\":[\(node),\(node),\(node)]}" }
+                try Self.fill(Linked.self, "{\"first\":\(node)}")
+            }
+        }
+
+        @Test func otherCodecs() async {
+            await #expect(processExitsWith: .success) {
+                let before = try Self.resident()
+                let codec = ModelCodec.custom(
+                    encode: { _ in [1] },
+                    decode: { _, bytes in
+                        Packed(
+                            pixels: Array(repeating: bytes.first ?? 0, count: 50_000),
+                            names: Array(repeating: "x", count: 100))
+                    })
+                let work = try Workspace()
+                let cache = try work.cache {
+                    $0.memoryBytes = Self.memoryBytes
+                    $0.codec = codec
+                }
+                for number in 0..<2_000 {
+                    try cache.set(Packed(pixels: [], names: []), forKey: "k\(number)")
+                    _ = try cache.value(Packed.self, forKey: "k\(number)")
+                }
+                try Self.check(Packed.self, before)
+                let list = try PropertyListEncoder().encode(["list": Array(repeating: [Int](), count: 2_000)])
+                let plain = try work.cache("lists") {
+                    $0.memoryBytes = Self.memoryBytes
+                    $0.codec = .propertyList
+                }
+                let value = try PropertyListDecoder().decode([String: [[Int]]].self, from: list)
+                for number in 0..<1_000 {
+                    try plain.set(value, forKey: "k\(number)")
+                    _ = try plain.value([String: [[Int]]].self, forKey: "k\(number)")
+                }
+                try Self.check([[Int]].self, before)
+            }
+        }
+    }
+#endif

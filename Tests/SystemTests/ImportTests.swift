@@ -1,0 +1,33 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// What a program sees that imports the library, or the client, and nothing else.
+@Suite struct ImportTests {
+    /// Whether a program compiles, and what the compiler says.
+    private func compile(_ source: String) async throws -> ExampleProcess.Result {
+        let directory = try TemporaryDirectory()
+        try source.write(toFile: directory.path + "/main.swift", atomically: true, encoding: .utf8)
+        let products = DocsTests.products
+        let maps = ["CCRC32C", "CPrefetch"].map { "-Xcc -fmodule-map-file=\(products)/\($0).build/module.modulemap" }
+        let sources = ["CLevelDB", "CUV"].map { "-I \(DocsTests.root)/Sources/\($0)" }
+        return try await ExampleProcess.run(
+            "swiftc -swift-version 6 -typecheck -I \(products)/Modules \((maps + sources).joined(separator: " ")) "
+                + "main.swift",
+            directory: directory.path)
+    }
+
+    @Test(arguments: [
+        ("Larder", "print(Cache.standardName, LarderError.self, Durability.os, EntryPolicy.every(5), Codec.raw)"),
+        ("LarderClient", "print(LarderClient.self, LarderClientError.self, EntryPolicy.every(5), RESPValue.null)"),
+    ])
+    func theCLibraryDoesNotComeWithIt(module: String, use: String) async throws {
+        let good = try await compile("import \(module)\n\(use)\n")
+        #expect(good.exitCode == 0, "\(good.errors)")
+        let result = try await compile(
+            "import \(module)\nprint(getpid())\nprint(malloc(1))\nprint(open(\"x\", 0))\nprint(errno)\n")
+        for name in ["getpid", "malloc", "open", "errno"] {
+            #expect(result.errors.contains("cannot find '\(name)' in scope"), "\(name): \(result.errors)")
+        }
+    }
+}
