@@ -87,7 +87,7 @@ extension Database {
     /// Notes operations of a unit with the batch that commits it, for ``ChangeFeed``.
     func noteChanges(_ operations: [CommitOperation], in batch: JournalBatch) {
         guard context.changes.isOn else { return }
-        for operation in operations {
+        for operation in operations where !operation.note.isUnseen {
             let (kind, note): (EntryChange.Kind, ChangeNote) =
                 switch operation {
                 case .put(_, let record, let note): (.stored(record.header), note)

@@ -43,4 +43,6 @@ package struct ChangeNote: Sendable {
     var former = EntryChange.Former.unknown
     /// Where in a transaction of several databases the operation stands.
     var step = 0
+    /// Whether who reads the entry can see no difference: those who watch it or listen to changes are not told.
+    var isUnseen = false
 }

@@ -167,8 +167,9 @@ extension Database {
             let shard = shard(Shard.index(hash))
             operation.key.withBytes { key in
                 switch operation {
-                case .put(_, let record, _):
+                case .put(_, let record, let note):
                     record.stored.withUnsafeBytes { shard.put(key, hash, stored: $0, sequence: sequence) }
+                    if note.isUnseen { shard.noteUnseen(operation.key) }
                 case .putLong(let value, let header, _): shard.put(value.take(header), sequence: sequence)
                 case .remove: shard.remove(key, hash, sequence: sequence)
                 }

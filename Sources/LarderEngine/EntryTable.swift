@@ -194,7 +194,7 @@ final class EntryTable {
     }
 
     /// Has an entry let its attachment go, to be released where no lock is held.
-    private func detach(_ entry: EntryPointer) {
+    func detach(_ entry: EntryPointer) {
         if entry.head.pointee.attachment == nil { return }
         if let attachment = attachments.take(from: entry) { released.add(attachment) }
     }

@@ -2,7 +2,7 @@
 ///
 /// - Every write of the key counts, also one that leaves the same value; so does a purge of an entry, a change of the
 ///   database's policy, and that the entry was fresh when the watch began and is not any more. That memory lets go of the
-///   entry does not count.
+///   entry does not count, nor that it no longer follows a policy by which it stays for ever.
 /// - What removes an entry that had expired before the watch began counts as a change: a transaction may fail for it, but
 ///   none succeeds that should not.
 ///
@@ -19,14 +19,16 @@ package final class KeyWatch: Sendable {
         self.database = database
         self.key = key
         self.wasFresh = wasFresh
-        mark = database.shard(database.shardIndex(key)).beginColdRead(key)
+        let shard = database.shard(database.shardIndex(key))
+        _ = shard.beginColdRead(key)
+        mark = shard.markOfWatch(key)
         policyChanges = database.applied.policyChanges
     }
 
     /// Whether nothing happened to the key. Called with the lock held of the key's shard.
     /// - Parameter isFresh: whether there is a fresh entry now.
     func holds(isFresh: Bool) -> Bool {
-        let now = database.shard(database.shardIndex(key)).mark(key)
+        let now = database.shard(database.shardIndex(key)).markOfWatch(key)
         guard now.changes == mark.changes, database.applied.policyChanges == policyChanges else { return false }
         // A purge is nothing to a key that has no entry.
         return wasFresh ? isFresh && now == mark : now == mark || !isFresh

@@ -37,6 +37,8 @@ final class Shard: @unchecked Sendable {
         var readers = 0
         /// Goes up when the key is written.
         var changes: UInt64 = 0
+        /// How many of these changes nobody can see.
+        var unseenChanges: UInt64 = 0
     }
 
     /// By which who read LevelDB without the lock can tell that the key did not change meanwhile.
@@ -145,13 +147,15 @@ final class Shard: @unchecked Sendable {
     }
 
     /// A read found that an entry is expired. Counts that once: the entry stays, marked, until it is removed from LevelDB or
-    /// memory is short, for which it comes first.
+    /// memory is short, for which it comes first. What is kept beside it goes.
     @inline(never)
     func foundExpired(_ entry: EntryPointer) {
         guard !entry.head.pointee.isFoundExpired else { return }
         entry.head.pointee.isFoundExpired = true
         counters.expired += 1
+        table.detach(entry)
         table.demote(entry)
+        publish()
     }
 
     // MARK: Attachments
@@ -238,6 +242,15 @@ final class Shard: @unchecked Sendable {
     func mark(_ key: Key) -> Mark {
         Mark(changes: coldReads[key]?.changes ?? 0, wholeChanges: wholeChanges)
     }
+
+    /// As ``mark(_:)``, where a change that nobody can see is none.
+    func markOfWatch(_ key: Key) -> Mark {
+        let read = coldReads[key] ?? ColdRead()
+        return Mark(changes: read.changes - read.unseenChanges, wholeChanges: wholeChanges)
+    }
+
+    /// The key was written just now, in a way that nobody can see.
+    func noteUnseen(_ key: Key) { coldReads[key]?.unseenChanges += 1 }
 
     func endColdRead(_ key: Key) {
         guard var read = coldReads[key] else { return }

@@ -165,7 +165,8 @@ extension Engine {
             let noted = batch.changes.count
             for change in changes { change.database.write(change.operations, into: batch, change.store, sequence) }
             if changes.count > 1 {
-                batch.orderChanges(from: noted, by: changes.flatMap { $0.operations.map(\.note.step) })
+                batch.orderChanges(
+                    from: noted, by: changes.flatMap { $0.operations.filter { !$0.note.isUnseen }.map(\.note.step) })
             }
         }
         for change in changes { change.database.note(change.operations, sequence) }

@@ -99,6 +99,20 @@ package struct Update {
         note(index, record)
     }
 
+    /// Lets the fresh entry at `index` stay for ever, whatever the database's policy becomes.
+    /// - Returns: whether it had a deadline. Where it had none, nobody is told that it was written.
+    package mutating func persist(_ index: Int) -> Bool {
+        guard let record = current(index) else { return false }
+        let hadDeadline = rules.deadline(record.header) != nil
+        guard record.header.rule != .ownNever else { return false }
+        var note = changeNote(index)
+        note.isUnseen = !hadDeadline
+        let kept = record.with(rule: .ownNever)
+        operations.append(.put(keys[index], kept, note))
+        self.note(index, kept)
+        return hadDeadline
+    }
+
     /// Stores a payload under the key at `index`, stamped with this update's time.
     package mutating func put(
         _ index: Int, payload: UnsafeRawBufferPointer, rule: DeadlineRule = .governed, codec: Codec = .raw

@@ -134,12 +134,7 @@ enum ExpiryCommands {
     }
 
     @Sendable static func persist(_ call: inout Call) throws(CommandError) -> Outcome {
-        let changed = try call.update([try call.key(1)], loading: true) { update -> Bool in
-            guard let record = update.current(0) else { return false }
-            // A policy that knows no deadline may become another one, which must not concern the entry any more.
-            if record.header.rule != .ownNever { update.put(0, record.with(rule: .ownNever)) }
-            return update.rules.deadline(record.header) != nil
-        }
+        let changed = try call.update([try call.key(1)], loading: true) { $0.persist(0) }
         call.session.replies.integer(changed ? 1 : 0)
         return .done
     }

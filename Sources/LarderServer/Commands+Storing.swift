@@ -115,7 +115,9 @@ enum StoringCommands {
             return rule.map { rule in
                 if case .own(let deadline) = rule, deadline <= update.now {
                     update.remove(0)
-                } else if rule != .ownNever || record.header.rule != .ownNever {
+                } else if rule == .ownNever {
+                    _ = update.persist(0)
+                } else {
                     update.put(0, record.with(rule: rule))
                 }
                 return record

@@ -167,12 +167,9 @@ private struct Witness: Codable, Sendable {
         Witness.current.cache = nil
         cache.close()
     }
-}
 
-/// Roll-back too: a commit that fails takes everything in memory back.
-@Suite(.serialized, .timeLimit(.minutes(1))) struct ModelRollbackTests {
+    /// A commit that fails takes everything in memory back.
     @Test func failedCommits() throws {
-        let work = try Workspace()
         final class Disk: Sendable {
             let isFull = Atomic<Bool>(false)
         }

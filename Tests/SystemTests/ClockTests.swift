@@ -99,7 +99,7 @@ import Testing
         #expect(try again.call("GET k") == "$1\r\n1\r\n")
         #expect(try again.call("KEYS k") == "*1\r\n$1\r\nk\r\n")
         #expect(try again.call("SET k 2 NX") == "$-1\r\n")
-        let left = try again.call("PTTL short").dropFirst().prefix { $0 != "\r" }
+        let left = try again.call("PTTL short").filter(\.isNumber)
         #expect((1...500_000).contains(try #require(Int(left))))
         // Instants are meant by the clock.
         let now = time(nil)
