@@ -13,16 +13,21 @@ protocol CheckpointWork: AnyObject {
 }
 
 extension CheckpointWork {
-    /// Notes how much of the journal has to be there: before older segments go, and after the younger ones are synced.
+    /// Notes how much of the journal has to be there: before older segments go, and after the younger ones are synced. For that
+    /// an epoch gets its files: without the note nobody would miss its entries, should the journal be damaged.
     func noteNewest() throws(LarderError) {
         // One that takes no writes needs what it needed before.
-        guard newest > 0, let store = openStore, store.ending == .none, !store.isSuspended, store.isMade else { return }
+        guard newest > 0, let store = openStore, store.ending == .none, !store.isSuspended else { return }
         do throws(LarderError) {
             try store.note(journalNeeded: newest)
         } catch {
             // Purged or deleted meanwhile: nothing is needed any more.
             database.pipeline.drain()
             guard store.ending == .none else { return }
+            // Where the disk has no room for files, the journal is all there is, and what others need must not wait for them.
+            guard store.isMade else {
+                return database.context.report(.debug, "database '\(database.name)' stays without files: \(error)")
+            }
             throw error
         }
     }
