@@ -44,7 +44,7 @@ private struct Book: Codable, Equatable, Sendable {
     /// Many who want the same key get there, each of them.
     @Test(arguments: LiveServer.allCases)
     func transactionsUnderContentionAllSucceed(server: LiveServer) async throws {
-        try await server.run(.init(timeoutMilliseconds: 60_000, ownConnectionsMax: 16)) { client in
+        try await server.run(.init(timeoutMilliseconds: 600_000, ownConnectionsMax: 16)) { client in
             let stock = client.cache(of: Int.self)
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for _ in 0..<300 {
