@@ -298,8 +298,10 @@ final class Checkpointer: @unchecked Sendable {
                 guard try database.prepareUnlessBusy() else { return false }
             } catch {
                 if database.needsMoreJournal { throw error }
+                // What is salvaged is told of elsewhere.
+                let isSalvaged = error.code == .damaged && context.options.onDamage == .salvage
                 context.report(
-                    .warning,
+                    isSalvaged ? .debug : .warning,
                     "nobody knows whether database '\(database.name)' needs more of the journal than there was: \(error)"
                 )
             }

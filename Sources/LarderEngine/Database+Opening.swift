@@ -32,18 +32,21 @@ extension Database {
     func prepareUnlessBusy() throws(LarderError) -> Bool {
         guard openLock.tryLock() else { return false }
         defer { openLock.unlock() }
-        try prepareLocked(forWriting: false, nil)
+        try prepareLocked(forWriting: false, nil, isInTurn: true)
         return true
     }
 
     /// Called with `openLock` held.
-    private func prepareLocked(forWriting: Bool, _ policy: UpdatePolicy?) throws(LarderError) {
+    /// - Parameter isInTurn: whether the caller has the checkpointer's turn.
+    private func prepareLocked(
+        forWriting: Bool, _ policy: UpdatePolicy?, isInTurn: Bool = false
+    ) throws(LarderError) {
         let state = appliedState
         switch state.presence {
         case .open(let store): if forWriting, store.isSuspended { try recover(store) }
         case .absent: if forWriting { try create(policy ?? state.rules.policy) }
         case .failed(let error) where salvage.isUnderWay: throw error
-        case .closed, .failed: try openFiles()
+        case .closed, .failed: try openFiles(isInTurn)
         case .deleted: throw deletedError("open")
         case .shut(let error): throw error
         }
@@ -58,7 +61,7 @@ extension Database {
 
     // MARK: Opening
 
-    private func openFiles() throws(LarderError) {
+    private func openFiles(_ isInTurn: Bool) throws(LarderError) {
         do throws(LarderError) {
             try openCurrentEpoch()
         } catch {
@@ -76,16 +79,16 @@ extension Database {
             guard error.code == .damaged, context.options.onDamage == .salvage else { throw error }
             // Said once, not with every use.
             context.report(isNews ? .error : .debug, "database '\(name)' is damaged: \(error.message)")
-            try mend(error)
+            try mend(error, isInTurn)
         }
     }
 
     /// Goes on after damage that keeps the files from being opened.
-    private func mend(_ damage: LarderError) throws(LarderError) {
+    private func mend(_ damage: LarderError, _ isInTurn: Bool) throws(LarderError) {
         // Readable, but not a state that ever was; and nobody knows of which keys.
         if needsMoreJournal { return try setAsideAndStartEmpty(damage) }
-        let isSmall = FileSystem.size(directory) <= Self.salvagedAtOnceMax
-        if isSmall || !context.options.backgroundMaintenance {
+        // A salvage takes the checkpointer's turn: a checkpoint that meets damage must not wait for itself.
+        if !isInTurn, isSalvagedAtOnce || !context.options.backgroundMaintenance {
             try salvageUnopenedLocked(damage)
         } else {
             self.damage.add(name, damage)

@@ -65,13 +65,19 @@ extension Database {
         return try replace(patient, by: try build(patient) { false })
     }
 
-    /// As ``salvageUnopenedLocked(_:)``, with the lock held only at the beginning and the end. Until then every use answers
-    /// with the damage.
+    /// As ``salvageUnopenedLocked(_:)``, for who does not hold the lock. Where much is to be read it is held only at the
+    /// beginning and the end: until then every use answers with the damage.
     /// - Returns: nil when the database is open by now, or is being salvaged.
     @discardableResult
     func salvageUnopened(
         _ damage: LarderError, shouldStop: @escaping () -> Bool
     ) throws(LarderError) -> SalvageSummary? {
+        if isSalvagedAtOnce {
+            return try openLock.withLock { () throws(LarderError) in
+                guard case .failed = appliedState.presence, !salvage.isUnderWay else { return nil }
+                return try salvageUnopenedLocked(damage)
+            }
+        }
         let patient = try openLock.withLock { () throws(LarderError) -> Patient? in
             guard case .failed = appliedState.presence, !salvage.isUnderWay else { return nil }
             let patient = try unopenedPatient(damage)
@@ -85,7 +91,8 @@ extension Database {
     }
 
     /// How many bytes are salvaged where the damage is met, with everybody who wants the database waiting: 64 MiB.
-    static let salvagedAtOnceMax = 64 << 20
+    private static let salvagedAtOnceMax = 64 << 20
+    var isSalvagedAtOnce: Bool { FileSystem.size(directory) <= Self.salvagedAtOnceMax }
 
     private func unopenedPatient(_ damage: LarderError) throws(LarderError) -> Patient {
         do throws(LarderError) {

@@ -33,6 +33,13 @@ enum Files {
         try write(path, bytes)
     }
 
+    /// Flips one bit, which a checksum finds again.
+    static func flipBit(_ path: String, at offset: Int) throws {
+        var bytes = try read(path)
+        bytes[offset] ^= 1
+        try write(path, bytes)
+    }
+
     static func remove(_ path: String) throws { try FileSystem.removeTree(path) }
 
     /// Copies a directory with what is in it.

@@ -115,6 +115,27 @@ import Testing
         #expect(try larder.engine().journalByteCount == 0)
     }
 
+    /// A salvage takes the checkpointer's turn: a checkpoint that is the first to open a damaged database hands it on, or
+    /// everybody would wait for good.
+    @Test func aCheckpointThatMeetsADamagedDatabaseDoesNotWaitForItself() throws {
+        let larder = try TestLarder { $0.onDamage = .salvage }
+        let database = try larder.database(policy: .never)
+        try database.put("old", "1")
+        try larder.engine().save()
+        try database.put("new", "2")
+        let survivor = try larder.survivor()
+        try Files.flipBit(survivor.epochDirectory() + "/" + Files.manifest(survivor.epochDirectory()), at: 20)
+        try survivor.engine().save()
+        #expect(try survivor.engine().journalByteCount > 0, "nothing else has it yet")
+        try survivor.maintain()
+        #expect(survivor.setAside.count == 1, "\(survivor.events.all)")
+        #expect(try survivor.database().contents() == ["old": "1", "new": "2"])
+        #expect(try survivor.database().lastSalvage?.lostCount == 0)
+        try survivor.engine().save()
+        survivor.close()
+        #expect(try survivor.database().contents() == ["old": "1", "new": "2"])
+    }
+
     /// In the log's synced part: what was overwritten there does not come back as it was.
     @Test func aFlippedBitInTheLogNeverBringsBackWhatWasBefore() throws {
         let larder = try TestLarder { $0.onDamage = .salvage }

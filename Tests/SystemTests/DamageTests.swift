@@ -86,7 +86,10 @@ import Testing
         // Opened once more, LevelDB puts its log into a table.
         #expect(try DaemonProcess(in: place).stop() == .exited(0))
         let files = try epoch(larder, "books")
-        let table = try #require(try FileSystem.list(files).first { $0.hasSuffix(".ldb") })
+        // Another one has the format record alone.
+        let table = try #require(
+            try FileSystem.list(files).filter { $0.hasSuffix(".ldb") }
+                .max { FileSystem.size(files + "/" + $0) < FileSystem.size(files + "/" + $1) })
         var bytes = try #require(try FileSystem.read(files + "/" + table, bytesMax: 1 << 20))
         // More than one bit, which could be mended.
         for offset in 20..<60 { bytes[offset] ^= 0x5a }
