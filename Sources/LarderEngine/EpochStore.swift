@@ -116,6 +116,14 @@ final class EpochStore: @unchecked Sendable {
             if !FileSystem.exists(path) { try makeFiles(in: parent + "/" + Self.makingPrefix + "\(epoch)") }
             try FileSystem.syncDirectory(parent)
             let opened = try openHandle(create: false, "create")
+            do {
+                // LevelDB has begun a new manifest and a new log, of which SYNCED knows nothing yet. Nobody else writes to them
+                // before they are noted: until then nobody could tell what a power cut left of the log from damage.
+                try writeSynced(logLengths())
+            } catch {
+                try? opened.close()
+                throw error
+            }
             gate.withWriteLock {
                 if ending == .none { handle = opened } else { try? opened.close() }
             }
@@ -405,10 +413,21 @@ final class EpochStore: @unchecked Sendable {
         // No write is under way meanwhile, so that no log ends within a record.
         let logs = try writeLock.withLock {
             if !isReopened, let error = suspension("sync") { throw error }
-            return try FileSystem.list(path).filter { FileNames.logNumber($0) != nil }.map {
-                ($0, FileSystem.size(path + "/" + $0))
-            }
+            return try logLengths()
         }
+        try writeSynced(logs)
+        noted = generation
+    }
+
+    /// The lengths of LevelDB's logs in bytes, by their names. Called while nobody writes to them.
+    private func logLengths() throws(FileError) -> [(String, Int)] {
+        try FileSystem.list(path).filter { FileNames.logNumber($0) != nil }.map {
+            ($0, FileSystem.size(path + "/" + $0))
+        }
+    }
+
+    /// Syncs so much of logs, and the manifest, and writes SYNCED.
+    private func writeSynced(_ logs: [(String, Int)]) throws {
         var synced: [UInt64: Int] = [:]
         for (name, byteCount) in logs {
             var length = 0
@@ -425,7 +444,6 @@ final class EpochStore: @unchecked Sendable {
         // Syncs the directory too: LevelDB does not when it begins a log.
         let unsynced = try FileSystem.replace(path + "/" + SyncedFiles.name, with: Array(files.text.utf8))
         if let unsynced { throw unsynced }
-        noted = generation
     }
 
     // MARK: The end

@@ -198,9 +198,13 @@ final class Driver {
         reader = nil
     }
 
-    /// When calls fail no more, writes are taken again.
+    /// When calls fail no more, writes are taken again, unless it is dead by then.
     private func awaitWrites() throws {
         guard let client = clients[History.control] else { return }
+        do { try awaitWrites(client) } catch where !(error is Finding) { try lost(error) }
+    }
+
+    private func awaitWrites(_ client: SocketClient) throws {
         var last = ""
         for database in CommandDice.databases {
             let limit = Self.wall + 30_000

@@ -22,6 +22,27 @@ import Testing
         #expect(try larder.database().policy == .middle)
     }
 
+    /// The epoch that takes the place of a purged one is made by its first write: what stands in LevelDB's log behind what
+    /// was synced then was never promised, and the journal has it.
+    @Test func aPowerCutSoonAfterAPurgeTearsWhatWasNotSyncedOnly() throws {
+        let larder = try TestLarder()
+        let database = try larder.database()
+        try database.put("a", "old")
+        try database.purge()
+        try database.put("a", "new")
+        let store = try #require(database.durableState.store)
+        #expect(!store.isMade)
+        try store.note(journalNeeded: 1, sync: false)
+        let survivor = try larder.survivor()
+        let epoch = try survivor.epochDirectory()
+        let log = try #require(try Files.names(in: epoch, endingWith: ".log").first)
+        // Of the record that was not synced its length came to the disk, and a part of its bytes.
+        try Files.flip(epoch + "/" + log, at: 12)
+        #expect(try survivor.database().contents() == ["a": "new"])
+        #expect(survivor.setAside.isEmpty)
+        #expect(!survivor.events.contains("damaged"))
+    }
+
     @Test func aPurgeIsSafeUnderLiveReaders() throws {
         let larder = try TestLarder()
         let database = try larder.database()
