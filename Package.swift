@@ -58,7 +58,8 @@ let package = Package(
             name: "LevelDBSalvage", dependencies: ["CCRC32C", "CSnappy"],
             swiftSettings: settings, linkerSettings: homebrewLink),
         .target(
-            name: "LarderEngine", dependencies: ["CCRC32C", "CPrefetch", "LevelDB", "LevelDBSalvage", "LarderVocabulary", "Threading"],
+            name: "LarderEngine",
+            dependencies: ["CCRC32C", "CPrefetch", "LevelDB", "LevelDBSalvage", "LarderVocabulary", "Threading"],
             swiftSettings: settings),
         .target(name: "JSONCoding", swiftSettings: settings),
         .target(name: "ModelCoding", dependencies: ["JSONCoding", "LarderVocabulary"], swiftSettings: settings),

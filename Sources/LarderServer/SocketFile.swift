@@ -129,8 +129,19 @@ final class SocketFile {
     private static func bind(_ path: String) throws(Failure) -> Int32 {
         let descriptor = UnixSocket.make()
         guard descriptor >= 0 else { throw failure("cannot make a socket for", path) }
-        // The file must never be there with more rights than 0600: the mask is in force when bind makes it.
-        let mask = umask(0o177)
+        // The file must never be there with more rights than 0600.
+        #if canImport(Darwin)
+            // The mask is the whole process's; there is no other way here.
+            let mask = umask(0o177)
+            defer { umask(mask) }
+        #else
+            // Linux gives the file the rights of the socket (unix(7)).
+            guard fchmod(descriptor, 0o600) == 0 else {
+                let error = failure("cannot set the rights of a socket for", path)
+                close(descriptor)
+                throw error
+            }
+        #endif
         let status = UnixSocket.withAddress(path) { address, length in
             #if canImport(Darwin)
                 Darwin.bind(descriptor, address, length)
@@ -138,12 +149,10 @@ final class SocketFile {
                 Glibc.bind(descriptor, address, length)
             #endif
         }
-        let number = errno
-        umask(mask)
         guard status == 0 else {
+            let error = failure("cannot bind", path)
             close(descriptor)
-            errno = number
-            throw failure("cannot bind", path)
+            throw error
         }
         guard listen(descriptor, 1024) == 0 else {
             let error = failure("cannot listen on", path)

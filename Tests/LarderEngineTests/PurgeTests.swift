@@ -28,7 +28,7 @@ import Testing
         let larder = try TestLarder()
         let database = try larder.database()
         try database.put("a", "old")
-        try database.purge()
+        _ = try database.purge()
         try database.put("a", "new")
         let store = try #require(database.durableState.store)
         #expect(!store.isMade)

@@ -30,9 +30,10 @@ import Testing
         let place = try TemporaryDirectory()
         let socket = place.path + "/run/deep/larder.sock"
         let larder = place.path + "/cache/deep/larder"
-        umask(0)
-        defer { umask(0o022) }
-        let daemon = try ChildProcess(try DaemonProcess.program(), ["--dir", larder, "--socket", socket])
+        // The mask is the whole process's: that of this one is the other tests' too.
+        let daemon = try ChildProcess(
+            "/bin/sh",
+            ["-c", "umask 0; exec \"$0\" \"$@\"", try DaemonProcess.program(), "--dir", larder, "--socket", socket])
         defer { daemon.killNow() }
         _ = try daemon.waitForErrorLine(containing: " ready: ")
         #expect(mode(socket) == 0o600)
