@@ -12,6 +12,12 @@ public struct SalvageReport: Hashable, Sendable, CustomStringConvertible {
     public let lostKeys: [String]
     /// How many ranges there are.
     public let lostKeyRanges: Int
+    /// Whether it is known which of the files counted. Where it is not, because LevelDB's manifest is lost, what may be obsolete
+    /// is left out and is among ``lostKeys``: nothing that was overwritten or removed comes back.
+    public let isComplete: Bool
+    /// What nobody can tell, in words, for people: such as that the note is damaged too that says how long LevelDB's log
+    /// was. Empty if there is nothing.
+    public let doubts: [String]
     /// Where the damaged files are kept; nil where they could not be.
     public let evidence: String?
     /// All of it in words.
@@ -23,6 +29,8 @@ public struct SalvageReport: Hashable, Sendable, CustomStringConvertible {
         unreadableBytes = summary.bytes
         lostKeys = summary.lost
         lostKeyRanges = summary.lostCount
+        isComplete = summary.isComplete
+        doubts = summary.doubts
         evidence = summary.place
         description = summary.description
     }

@@ -416,7 +416,7 @@ extension Database {
                 return durable
             }
             noteThatFilesAreMade(state)
-            state.store?.close()
+            state.store?.closeInOrder()
         }
     }
 

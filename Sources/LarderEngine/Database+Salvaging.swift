@@ -258,6 +258,7 @@ extension Database {
         context.statistics.salvages.add()
         context.statistics.salvagedPieces.add(summary.pieces)
         context.statistics.salvagedRanges.add(summary.lostCount)
+        if !summary.doubts.isEmpty { context.statistics.salvagesInDoubt.add() }
         context.report(.error, "database '\(name)' was damaged (\(summary.damage)) and salvaged: \(summary)")
         if let place = summary.place {
             DamagedFiles.describe(summary.description, in: place, context)

@@ -14,6 +14,10 @@ package struct SalvageSummary: Sendable, CustomStringConvertible {
     package var lost: [String] = []
     /// How many there are; ``lost`` has the first ``rangesMax``.
     package var lostCount = 0
+    /// Whether it is known which of the files counted. Where it is not, what may be obsolete is left out, and is in ``lost``.
+    package var isComplete = true
+    /// What nobody can tell, for people; empty if there is nothing.
+    package var doubts: [String] = []
     /// Where the damaged files are kept; nil where they could not be.
     package var place: String?
     /// What was found first.
@@ -29,7 +33,7 @@ package struct SalvageSummary: Sendable, CustomStringConvertible {
             : "entries may be lost under the keys " + lost.joined(separator: ", ")
                 + (lostCount > lost.count ? " and \(lostCount - lost.count) more ranges" : "")
         let kept = place.map { "the damaged files are kept at \($0)" } ?? "the damaged files could not be kept"
-        return "\(what); \(keys); \(kept)"
+        return ([what, keys] + doubts + [kept]).joined(separator: "; ")
     }
 }
 
@@ -46,6 +50,7 @@ struct EpochSalvage {
     /// Up to where the damaged epoch needed the journal.
     private(set) var journalNeeded: UInt64 = 0
     private var entryCount = 0
+    private var doubts: [String] = []
 
     private static let batchBytes = 1 << 20
 
@@ -83,13 +88,19 @@ struct EpochSalvage {
         }
     }
 
-    private func options() throws -> SalvageOptions {
+    private mutating func options() throws -> SalvageOptions {
         var options = SalvageOptions()
-        if let files = try EpochInspection.note(in: source).files {
+        switch try EpochInspection.note(in: source) {
+        case .files(let files):
             options.syncedLogBytes = files.logs
+            options.noted = files.manifestNote
             // What wrote the note wrote the logs.
             options.batchesAreSorted = true
+        case .missing: doubts.append("\(SyncedFiles.name) is missing, so that a log's lost end is not known of")
+        case .unreadable: doubts.append("\(SyncedFiles.name) is damaged, so that a log's lost end is not known of")
         }
+        // What was removed must not come back from a table that LevelDB had given up.
+        options.unknownIsLost = true
         options.ignoredFirstBytes = [KeyKind.ownDeadline, KeyKind.governed]
         return options
     }
@@ -157,6 +168,11 @@ struct EpochSalvage {
         summary.bytes = report?.bytesLost ?? 0
         summary.lostCount = ranges.count
         summary.lost = ranges.prefix(SalvageSummary.rangesMax).map { "\($0)" }
+        summary.isComplete = report?.isComplete ?? true
+        summary.doubts = doubts
+        if !summary.isComplete {
+            summary.doubts.append("the manifest is lost, and what may be obsolete of the tables is left out")
+        }
         return summary
     }
 

@@ -49,6 +49,8 @@ final class EpochStore: @unchecked Sendable {
     private let noteLock = Lock()
     /// The write generation at the last ``noteSynced(isReopened:)``; nil before the first. Guarded by `noteLock`.
     private var noted: UInt64?
+    /// The manifest as it was then. Guarded by `noteLock`.
+    private var notedManifest: (number: UInt64, byteCount: Int)?
     /// What this process noted last of how much of the journal has to be there; `.max` before the first time.
     let journalNeeded = Atomic<UInt64>(.max)
     /// Told when LevelDB reports corruption for the first time.
@@ -77,7 +79,12 @@ final class EpochStore: @unchecked Sendable {
     /// Lets LevelDB at the files, after looking at what it would pass over.
     private func openHandle(create: Bool, _ operation: String) throws(LarderError) -> LevelDB.Database {
         do {
-            if !create { try EpochInspection.prepare(path) }
+            if !create, try EpochInspection.prepare(path) == .unreadable {
+                context.report(
+                    .error,
+                    "database '\(databaseName)': \(SyncedFiles.name) is damaged; nobody knows whether LevelDB's log has "
+                        + "lost its end, and with it newer values")
+            }
             return try LevelDB.Database(path: path, options: context.levelDBOptions(create: create))
         } catch let error as FilesDamage {
             throw LarderError(.damaged, error.message, operation: operation, database: databaseName, underlying: error)
@@ -415,7 +422,7 @@ final class EpochStore: @unchecked Sendable {
             if !isReopened, let error = suspension("sync") { throw error }
             return try logLengths()
         }
-        try writeSynced(logs)
+        notedManifest = try writeSynced(logs)
         noted = generation
     }
 
@@ -427,7 +434,9 @@ final class EpochStore: @unchecked Sendable {
     }
 
     /// Syncs so much of logs, and the manifest, and writes SYNCED.
-    private func writeSynced(_ logs: [(String, Int)]) throws {
+    /// - Returns: the manifest that it names.
+    @discardableResult
+    private func writeSynced(_ logs: [(String, Int)]) throws -> (number: UInt64, byteCount: Int) {
         var synced: [UInt64: Int] = [:]
         for (name, byteCount) in logs {
             var length = 0
@@ -440,10 +449,28 @@ final class EpochStore: @unchecked Sendable {
         }
         var length = 0
         _ = try FileSystem.sync(path + "/MANIFEST-" + EpochInspection.padded(manifest.number), byteCount: &length)
-        let files = SyncedFiles(manifest: (manifest.number, manifest.log.goodBytes), logs: synced)
+        let files = SyncedFiles(manifest, logs: synced)
         // Syncs the directory too: LevelDB does not when it begins a log.
         let unsynced = try FileSystem.replace(path + "/" + SyncedFiles.name, with: Array(files.text.utf8))
         if let unsynced { throw unsynced }
+        return files.manifest
+    }
+
+    /// Closes the LevelDB as ``close()``, and notes what it has merged since the last note. What keeps it from that is no
+    /// loss: the next start notes it.
+    func closeInOrder() {
+        close()
+        guard isMade, !isSuspended, !isFrozen, knownDamage == nil else { return }
+        do {
+            try noteLock.withLock {
+                guard let notedManifest, let manifest = try ManifestScan.scan(directory: path),
+                    manifest.number != notedManifest.number || manifest.log.goodBytes != notedManifest.byteCount
+                else { return }
+                try noteSyncedLocked(true)
+            }
+        } catch {
+            context.report(.debug, "closing \(path): \(error)")
+        }
     }
 
     // MARK: The end

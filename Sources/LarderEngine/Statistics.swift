@@ -25,6 +25,8 @@ package final class Statistics: Sendable {
     /// Parts of files that could not be read, and ranges of keys that may have lost entries.
     package let salvagedPieces = Atomic<Int>(0)
     package let salvagedRanges = Atomic<Int>(0)
+    /// Salvages in which something could not be known.
+    package let salvagesInDoubt = Atomic<Int>(0)
 
     init() {}
 

@@ -1,17 +1,25 @@
 import LevelDB
+import LevelDBSalvage
 
-/// How much of LevelDB's log and manifest is known to be on the disk: the small file `<epoch>/SYNCED`.
+/// How much of LevelDB's log and manifest is known to be on the disk, and which tables counted: the small file
+/// `<epoch>/SYNCED`.
 ///
 /// LevelDB cannot tell a torn write from damage: a record that is cut short at the end of a file is taken for one that was
 /// being written, and passed over, even if it had been synced long ago; so is a whole log that is missing. This file says
 /// what has to be there: anything bad or missing before that is damage, anything bad behind it was never promised, and the
-/// journal still has it. It is written when LevelDB was opened, and before segments of the journal go.
+/// journal still has it. It is written when LevelDB was opened, before segments of the journal go, and at the end if LevelDB
+/// has merged tables since.
+///
+/// Where the manifest is lost, nothing else says which tables count: one that was merged and is there still, because a
+/// snapshot had it, would bring back what was removed.
 ///
 /// It is text, one `name value` a line, the last line the checksum of all before it:
 /// ```
 /// larder-synced 1
 /// manifest 4 1289
+/// files 9 6 0
 /// log 6 20480
+/// table 5 0 1258 016b00… 017a00…
 /// crc32c 0a1b2c3d
 /// ```
 struct SyncedFiles: Equatable {
@@ -22,20 +30,77 @@ struct SyncedFiles: Equatable {
     var manifest: (number: UInt64, byteCount: Int)
     /// The lengths of the logs in bytes, by their numbers.
     var logs: [UInt64: Int]
+    /// Numbers from this one on were given later; 0: not noted, and no tables.
+    var nextFileNumber: UInt64 = 0
+    /// Logs before this one are in tables, but for the other.
+    var logNumber: UInt64 = 0
+    var formerLogNumber: UInt64 = 0
+    var tables: [UInt64: Table] = [:]
 
-    static func == (left: SyncedFiles, right: SyncedFiles) -> Bool {
-        left.manifest == right.manifest && left.logs == right.logs
+    /// A table as the manifest has it.
+    struct Table: Equatable {
+        var level: Int
+        var byteCount: Int
+        /// LevelDB's internal keys; nil for one that is too long to be noted.
+        var smallest: [UInt8]?
+        var largest: [UInt8]?
     }
+
+    static func == (left: SyncedFiles, right: SyncedFiles) -> Bool { left.text == right.text }
 
     var text: String {
         var body = "larder-synced \(Self.formatVersion)\nmanifest \(manifest.number) \(manifest.byteCount)\n"
+        if nextFileNumber > 0 { body += "files \(nextFileNumber) \(logNumber) \(formerLogNumber)\n" }
         for (number, byteCount) in logs.sorted(by: { $0.key < $1.key }) { body += "log \(number) \(byteCount)\n" }
+        for (number, table) in tables.sorted(by: { $0.key < $1.key }) {
+            body +=
+                "table \(number) \(table.level) \(table.byteCount) "
+                + "\(Self.text(table.smallest)) \(Self.text(table.largest))\n"
+        }
         return body + PointerFile.checksumLine(of: body)
     }
 
     init(manifest: (number: UInt64, byteCount: Int), logs: [UInt64: Int]) {
         self.manifest = manifest
         self.logs = logs
+    }
+
+    /// What a manifest says now.
+    init(_ manifest: ManifestScan, logs: [UInt64: Int]) {
+        self.init(manifest: (manifest.number, manifest.log.goodBytes), logs: logs)
+        nextFileNumber = manifest.nextFileNumber
+        (logNumber, formerLogNumber) = (manifest.logNumber, manifest.formerLogNumber)
+        tables = manifest.tables.mapValues { table in
+            let keys = [table.smallest, table.largest].map { $0.count <= Self.keyBytesMax ? $0 : nil }
+            return Table(
+                level: Int(clamping: table.level), byteCount: Int(clamping: table.byteCount), smallest: keys[0],
+                largest: keys[1])
+        }
+    }
+
+    /// A longer key is not noted: then nobody knows between which keys the table was.
+    private static let keyBytesMax = 512
+    /// More than what thousands of tables take.
+    static let bytesMax = 64 << 20
+
+    private static let digits = Array("0123456789abcdef".utf8)
+
+    private static func text(_ key: [UInt8]?) -> String {
+        guard let key else { return "-" }
+        return String(decoding: key.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    }
+
+    /// - Returns: nil for what is no key, `.some(nil)` for one that was not noted.
+    private static func key(_ text: Substring) -> [UInt8]?? {
+        if text == "-" { return .some(nil) }
+        let values = text.utf8.map { digits.firstIndex(of: $0) }
+        guard values.count.isMultiple(of: 2), values.count >= 16 else { return nil }
+        var key: [UInt8] = []
+        for index in stride(from: 0, to: values.count, by: 2) {
+            guard let high = values[index], let low = values[index + 1] else { return nil }
+            key.append(UInt8(high << 4 | low))
+        }
+        return .some(key)
     }
 
     /// - Returns: nil for what is no such file.
@@ -51,12 +116,41 @@ struct SyncedFiles: Equatable {
         else { return nil }
         manifest = (number, byteCount)
         logs = [:]
-        for line in fields.dropFirst(2) {
-            guard line.count == 3, line[0] == "log", let number = UInt64(line[1]), let byteCount = Int(line[2]) else {
-                return nil
-            }
+        for line in fields.dropFirst(2) { guard take(line) else { return nil } }
+    }
+
+    private mutating func take(_ line: [Substring]) -> Bool {
+        switch (line.first, line.count) {
+        case ("log", 3):
+            guard let number = UInt64(line[1]), let byteCount = Int(line[2]) else { return false }
             logs[number] = byteCount
+        case ("files", 4):
+            guard let next = UInt64(line[1]), let log = UInt64(line[2]), let former = UInt64(line[3]) else {
+                return false
+            }
+            (nextFileNumber, logNumber, formerLogNumber) = (next, log, former)
+        case ("table", 6):
+            guard let number = UInt64(line[1]), let level = Int(line[2]), let byteCount = Int(line[3]),
+                let smallest = Self.key(line[4]), let largest = Self.key(line[5])
+            else { return false }
+            tables[number] = Table(level: level, byteCount: byteCount, smallest: smallest, largest: largest)
+        default: return false
         }
+        return true
+    }
+}
+
+extension SyncedFiles {
+    /// What a salvage is told; nil where the tables were not noted.
+    var manifestNote: NotedManifest? {
+        guard nextFileNumber > 0 else { return nil }
+        return NotedManifest(
+            number: manifest.number, byteCount: manifest.byteCount, logNumber: logNumber,
+            formerLogNumber: formerLogNumber, nextFileNumber: nextFileNumber,
+            tables: tables.mapValues { table in
+                NotedManifest.Table(
+                    level: table.level, byteCount: table.byteCount, smallest: table.smallest, largest: table.largest)
+            })
     }
 }
 
@@ -78,7 +172,8 @@ enum EpochInspection {
     }
 
     static func note(in directory: String) throws(FileError) -> Note {
-        guard let bytes = try FileSystem.read(directory + "/" + SyncedFiles.name, bytesMax: 1 << 20) else {
+        let path = directory + "/" + SyncedFiles.name
+        guard let bytes = try FileSystem.read(path, bytesMax: SyncedFiles.bytesMax) else {
             return .missing
         }
         return SyncedFiles(parsing: bytes).map { .files($0) } ?? .unreadable
@@ -86,10 +181,11 @@ enum EpochInspection {
 
     /// Checks that what was synced is there, and cuts off what was being written when the machine or the process stopped.
     /// What LevelDB finds by itself is left to it.
+    /// - Returns: what SYNCED says.
     /// - Throws: ``FilesDamage``; what the system says, a ``FileError`` or ``LevelDBError``, which may pass.
-    static func prepare(_ directory: String) throws {
+    static func prepare(_ directory: String) throws -> Note {
         let note = try note(in: directory)
-        guard let manifest = try ManifestScan.scan(directory: directory) else { return }
+        guard let manifest = try ManifestScan.scan(directory: directory) else { return note }
         try check(manifest, note)
         // Who opened the files since without noting it may have synced more than anybody knows.
         let isCurrent = note.files?.manifest.number == manifest.number
@@ -98,6 +194,7 @@ enum EpochInspection {
         {
             try checkLog(number, in: directory, synced: note.files?.logs[number] ?? (isCurrent ? 0 : nil))
         }
+        return note
     }
 
     private static func check(_ manifest: ManifestScan, _ note: Note) throws(FilesDamage) {

@@ -198,6 +198,7 @@ struct ServerInfo {
             ("salvages", "\(statistics.salvages.read())"),
             ("salvaged_lost_pieces", "\(statistics.salvagedPieces.read())"),
             ("salvaged_lost_ranges", "\(statistics.salvagedRanges.read())"),
+            ("salvages_in_doubt", "\(statistics.salvagesInDoubt.read())"),
         ]
     }
 

@@ -1,4 +1,4 @@
-/// What LevelDB's manifest says of its logs, and how far it can be read.
+/// What LevelDB's manifest says of its files, and how far it can be read.
 ///
 /// A manifest is a log of edits, each a sequence of fields with a tag; integers are varints. See LevelDB's documentation of
 /// its implementation.
@@ -9,8 +9,20 @@ package struct ManifestScan: Hashable, Sendable {
     /// Logs with lower numbers are in tables, but for ``formerLogNumber``.
     package private(set) var logNumber: UInt64 = 0
     package private(set) var formerLogNumber: UInt64 = 0
+    /// Files with this number or a higher one are made later.
+    package private(set) var nextFileNumber: UInt64 = 0
+    /// The tables that count, by number.
+    package private(set) var tables: [UInt64: Table] = [:]
     /// Whether an edit could not be understood.
     package private(set) var isStrange = false
+
+    /// A table. The keys are LevelDB's internal ones: that of the user, and eight bytes more.
+    package struct Table: Hashable, Sendable {
+        package var level: UInt64
+        package var byteCount: UInt64
+        package var smallest: [UInt8]
+        package var largest: [UInt8]
+    }
 
     /// Reads the manifest that `CURRENT` names, changing nothing.
     /// - Returns: nil when there is none: `CURRENT` or what it names is missing or damaged.
@@ -49,11 +61,11 @@ package struct ManifestScan: Hashable, Sendable {
             switch tag {
             case 1: isGood = fields.skipText()  // comparator
             case 2: isGood = fields.varint().map { logNumber = $0 } != nil
-            case 3, 4: isGood = fields.varint() != nil  // next file, last sequence
+            case 3: isGood = fields.varint().map { nextFileNumber = $0 } != nil
+            case 4: isGood = fields.varint() != nil  // last sequence
             case 5: isGood = fields.varint() != nil && fields.skipText()  // where compactions go on
-            case 6: isGood = fields.varint() != nil && fields.varint() != nil  // a table that goes
-            case 7:  // a table that comes
-                isGood = (0..<3).allSatisfy { _ in fields.varint() != nil } && fields.skipText() && fields.skipText()
+            case 6: isGood = remove(&fields)
+            case 7: isGood = add(&fields)
             case 9: isGood = fields.varint().map { formerLogNumber = $0 } != nil
             default: isGood = false
             }
@@ -62,6 +74,21 @@ package struct ManifestScan: Hashable, Sendable {
                 return
             }
         }
+    }
+
+    /// A table that goes, or goes to another level: then it comes again behind this.
+    private mutating func remove(_ fields: inout Fields) -> Bool {
+        guard let level = fields.varint(), let number = fields.varint() else { return false }
+        if tables[number]?.level == level { tables[number] = nil }
+        return true
+    }
+
+    private mutating func add(_ fields: inout Fields) -> Bool {
+        guard let level = fields.varint(), let number = fields.varint(), let byteCount = fields.varint(),
+            let smallest = fields.text(), let largest = fields.text()
+        else { return false }
+        tables[number] = Table(level: level, byteCount: byteCount, smallest: smallest, largest: largest)
+        return true
     }
 
     private struct Fields {
@@ -81,6 +108,14 @@ package struct ManifestScan: Hashable, Sendable {
             guard let count = varint(), count <= UInt64(rest.count) else { return false }
             rest = rest.dropFirst(Int(count))
             return true
+        }
+
+        mutating func text() -> [UInt8]? {
+            let before = rest
+            guard skipText() else { return nil }
+            var text = Fields(rest: before)
+            _ = text.varint()
+            return Array(text.rest.prefix(text.rest.count - rest.count))
         }
     }
 }

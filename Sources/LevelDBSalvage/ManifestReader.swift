@@ -3,9 +3,9 @@ struct TableEntry {
     let number: UInt64
     let level: Int
     let byteCount: Int
-    /// Internal keys.
-    let smallest: [UInt8]
-    let largest: [UInt8]
+    /// Internal keys; nil: not known.
+    let smallest: [UInt8]?
+    let largest: [UInt8]?
 }
 
 /// What a manifest says, up to its first damage.

@@ -29,5 +29,59 @@ package struct SalvageOptions: Sendable {
     /// How many bytes of logs are kept in memory. More throws `.tooLarge`. The default is 3 GiB.
     package var logBytesMax = 3 << 30
 
+    /// What was noted of the manifest, for when it is lost or damaged. Whatever was written since has to be known
+    /// otherwise: it need not be in what is read. The default is nil.
+    package var noted: NotedManifest?
+
+    /// Whether nothing of the tables is given where nothing says which of them count: a table that was merged and not
+    /// removed has entries of before. The default is false: they are given, and ``SalvageReport/isComplete`` is.
+    package var unknownIsLost = false
+
     package init() {}
+}
+
+/// What a manifest said, as somebody noted it.
+package struct NotedManifest: Sendable {
+    package struct Table: Sendable {
+        package let level: Int
+        package let byteCount: Int
+        /// LevelDB's internal keys; nil: not noted.
+        package let smallest: [UInt8]?
+        package let largest: [UInt8]?
+
+        package init(level: Int, byteCount: Int, smallest: [UInt8]?, largest: [UInt8]?) {
+            (self.level, self.byteCount, self.smallest, self.largest) = (level, byteCount, smallest, largest)
+        }
+    }
+
+    /// The manifest's number, and up to which of its bytes it was noted.
+    package let number: UInt64
+    package let byteCount: Int
+    /// Logs with lower numbers were in tables, but for `formerLogNumber`.
+    package let logNumber: UInt64
+    package let formerLogNumber: UInt64
+    /// Files with this number or a higher one were made later.
+    package let nextFileNumber: UInt64
+    package let tables: [UInt64: Table]
+
+    package init(
+        number: UInt64, byteCount: Int, logNumber: UInt64, formerLogNumber: UInt64, nextFileNumber: UInt64,
+        tables: [UInt64: Table]
+    ) {
+        (self.number, self.byteCount, self.nextFileNumber, self.tables) = (number, byteCount, nextFileNumber, tables)
+        (self.logNumber, self.formerLogNumber) = (logNumber, formerLogNumber)
+    }
+
+    var contents: ManifestContents {
+        var contents = ManifestContents()
+        for (number, table) in tables {
+            contents.tables[number] = TableEntry(
+                number: number, level: table.level, byteCount: table.byteCount, smallest: table.smallest,
+                largest: table.largest)
+        }
+        contents.logNumber = logNumber
+        contents.previousLogNumber = formerLogNumber
+        contents.nextFileNumber = nextFileNumber
+        return contents
+    }
 }

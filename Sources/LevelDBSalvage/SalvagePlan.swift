@@ -5,41 +5,58 @@ struct SalvagePlan {
     var logs: [UInt64] = []
     /// The log that has to be there; nil: none is known. 0: any, and there is none, although LevelDB always has one.
     var requiredLog: UInt64?
+    /// What is not known of the tables.
+    var gaps: [Gap] = []
 
     private let files: SalvageFiles
     private let names: FileNames
+    private let options: SalvageOptions
+    private var noted: NotedManifest? { options.noted }
 
     /// - Parameter report: gets what is damaged, and what is worth saying.
-    init(_ files: SalvageFiles, _ names: FileNames, _ report: inout SalvageReport) throws(SalvageError) {
+    init(
+        _ files: SalvageFiles, _ names: FileNames, _ options: SalvageOptions, _ report: inout SalvageReport
+    ) throws(SalvageError) {
         self.files = files
         self.names = names
-        guard let (name, manifest) = try Self.manifest(files, names, &report) else {
-            try takeEverything(&report)
+        self.options = options
+        let found = try manifest(&report)
+        if let (name, manifest) = found {
+            if let comparator = manifest.comparator, comparator != ManifestReader.comparator {
+                throw SalvageError(
+                    .unsupported, path: files.path, message: "its keys have another order: \(comparator)")
+            }
+            if try take(manifest, name, &report) { return }
+        } else if try takeNoted(behind: nil, &report) {
             return
+        } else {
+            try takeEverything(&report)
         }
-        if let comparator = manifest.comparator, comparator != ManifestReader.comparator {
-            throw SalvageError(.unsupported, path: files.path, message: "its keys have another order: \(comparator)")
-        }
-        try take(manifest, name, &report)
+        if !report.isComplete { loseTables() }
+    }
+
+    /// Nothing says which tables count.
+    private mutating func loseTables() {
+        guard options.unknownIsLost, let newest = tables.map(\.number).max() else { return }
+        gaps.append(Gap(range: .everything, hidden: .table(number: newest, level: nil)))
     }
 
     // MARK: The manifest
 
     /// The manifest that counts; nil where none is of use.
-    private static func manifest(_ files: SalvageFiles, _ names: FileNames, _ report: inout SalvageReport)
-        throws(SalvageError) -> (name: String, ManifestContents)?
-    {
-        let named = try current(files, names, &report)
+    private func manifest(_ report: inout SalvageReport) throws(SalvageError) -> (name: String, ManifestContents)? {
+        let named = try Self.current(files, names, &report)
         if let named {
-            if let contents = try read(named, files), contents.isUsable { return (named, contents) }
+            if let contents = try Self.read(named, files), contents.isUsable { return (named, contents) }
             let isThere = names.manifests.values.contains(named)
             report.add(
                 SalvageDamage(
                     part: .manifest, file: named, offset: 0, byteCount: 0,
                     reason: isThere ? "it says nothing that is of use" : "the file is missing", range: nil))
         }
-        for (_, name) in names.manifests.sorted(by: { $0.key > $1.key }) where name != named {
-            guard let contents = try read(name, files), contents.isUsable else { continue }
+        for (number, name) in names.manifests.sorted(by: { $0.key > $1.key }) where name != named {
+            if let noted, noted.number > number { break }
+            guard let contents = try Self.read(name, files), contents.isUsable else { continue }
             report.notes.append("\(name) is used, which CURRENT does not name")
             if named != nil {
                 report.isComplete = false
@@ -84,9 +101,10 @@ struct SalvagePlan {
 
     // MARK: What counts
 
-    private mutating func take(_ manifest: ManifestContents, _ name: String, _ report: inout SalvageReport)
-        throws(SalvageError)
-    {
+    /// - Returns: whether nothing more is to be said of what is not known.
+    private mutating func take(
+        _ manifest: ManifestContents, _ name: String, _ report: inout SalvageReport
+    ) throws(SalvageError) -> Bool {
         let log = manifest.logNumber ?? 0
         logs = names.logs.keys.filter { $0 >= log || $0 == manifest.previousLogNumber && $0 != 0 }.sorted()
         requiredLog = log == 0 ? nil : log
@@ -110,8 +128,9 @@ struct SalvagePlan {
         // of the manifest names is there, that beginning says all: whatever was made later was made of these.
         guard manifest.damage != nil, !isThere else {
             tables = manifest.tables.values.map(reference)
-            return
+            return report.isComplete
         }
+        if try takeNoted(behind: (name, manifest), &report) { return true }
         report.isComplete = false
         report.notes.append(
             "\(name) is damaged, and files that it names are gone: all tables are read, removed keys may come back"
@@ -122,6 +141,47 @@ struct SalvagePlan {
         // A table that is gone was merged into a later one, if there is any.
         tables = manifest.tables.values.filter { !missing.contains($0.number) || $0.number > newest }.map(reference)
         for number in unnamed { try take(table: number) }
+        return false
+    }
+
+    /// Where the manifest is lost: goes by what was noted of it, or by its beginning if that says more.
+    ///
+    /// Files with lower numbers than the next one that are not among the tables were given up. What was made since has
+    /// nothing that is not known otherwise: at worst it is there twice. A table that is gone was merged with others
+    /// since, or is lost: what it may have had is not known, for a removal may have gone with it. So may that of a log
+    /// that is gone, with the table that it was put into, unless no number since is missing.
+    /// - Returns: false where nothing was noted.
+    private mutating func takeNoted(
+        behind damaged: (name: String, beginning: ManifestContents)?, _ report: inout SalvageReport
+    ) throws(SalvageError) -> Bool {
+        guard let noted, names.mayHoldData else { return false }
+        var known = noted.contents
+        if let damaged {
+            let number = names.manifests.first { $0.value == damaged.name }?.key ?? 0
+            let isLonger = number == noted.number && damaged.beginning.damage?.offset ?? 0 > noted.byteCount
+            if number > noted.number || isLonger { known = damaged.beginning }
+        }
+        let next = known.nextFileNumber ?? 0
+        let newer = names.tables.keys.filter { $0 >= next }
+        let missing = missingTables(known)
+        tables = known.tables.values.map(reference)
+        for number in newer { try take(table: number) }
+        let log = known.logNumber ?? 0
+        logs = names.logs.keys.filter { $0 >= log || $0 == known.previousLogNumber && $0 != 0 }.sorted()
+        // A log that is gone was put into a table.
+        requiredLog = newer.isEmpty && log != 0 ? log : logs.isEmpty ? 0 : nil
+        report.notes.append(
+            "which tables count is known by a note: \(known.tables.count), and \(newer.count) were made since")
+        let isLogGone = log != 0 && names.logs[log] == nil && options.syncedLogBytes[log] != 0
+        if isLogGone, let newest = newer.max(), !(next...newest).allSatisfy(names.has) {
+            report.isComplete = false
+            report.notes.append("\(FileNames.padded(log)).log is gone, and with it what was removed there")
+            loseTables()
+        } else if !missing.isEmpty {
+            report.isComplete = false
+            report.notes.append("\(missing.count) of them are gone since: what they may have had is not known")
+        }
+        return true
     }
 
     /// Tables that the manifest names and that are not there, not even by name.
@@ -155,6 +215,9 @@ struct SalvagePlan {
 }
 
 extension FileNames {
+    /// Whether a file has this number.
+    func has(_ number: UInt64) -> Bool { tables[number] != nil || logs[number] != nil || manifests[number] != nil }
+
     /// A table, a log, or a manifest. The first manifest alone holds nothing: it is what a creation writes before
     /// CURRENT.
     var mayHoldData: Bool { !tables.isEmpty || !logs.isEmpty || manifests.keys.contains { $0 != 1 } }

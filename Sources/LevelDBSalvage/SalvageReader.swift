@@ -2,8 +2,8 @@
 /// every key, in the order of the keys, and where the newest state of keys may be lost.
 ///
 /// - Never an older value, never a removed key: a key of which something newer than what was read may be lost is not
-///   given, and lies in ``SalvageReport/lost``. Only where ``SalvageReport/isComplete`` is false may removed keys
-///   come back.
+///   given, and lies in ``SalvageReport/lost``. Only where ``SalvageReport/isComplete`` is false, and
+///   ``SalvageOptions/unknownIsLost`` too, may removed keys come back.
 /// - Changes nothing. Nobody may write meanwhile: close the database before.
 /// - Keeps the logs in memory, of each table its index while it is read, and one block of each table that overlaps
 ///   the key.
@@ -29,9 +29,10 @@ package final class SalvageReader {
         files = SalvageFiles(path: path, readErrorsAreDamage: options.readErrorsAreDamage)
         lastKey = try Memory(count: 0, path: path)
         let names = FileNames(try files.names())
-        let plan = try SalvagePlan(files, names, &sink.report)
+        let plan = try SalvagePlan(files, names, options, &sink.report)
         let contents = try readLogs(plan, names)
-        logGaps = contents.gaps
+        // What begins with no key comes first.
+        logGaps = plan.gaps + contents.gaps
         for gap in logGaps { sink.lostRanges.add(gap.range) }
         if !contents.versions.isEmpty { heap.add(LogSource(contents)) }
         for run in try TableRuns.make(of: plan.tables, files: files, options: options) {

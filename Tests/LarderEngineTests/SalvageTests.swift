@@ -222,6 +222,113 @@ import Testing
         }
     }
 
+    /// Entries in tables, of which every second one was removed since; the tables that had those are there again, as when a
+    /// snapshot had held them, and the manifest is lost.
+    /// - Parameter inOrder: whether the larder was closed after LevelDB had merged the removals away.
+    private func withoutManifest(_ larder: TestLarder, inOrder: Bool) throws -> TestLarder {
+        let epoch = try larder.epochDirectory()
+        let former = try Files.names(in: epoch, endingWith: ".ldb").map { ($0, try Files.read(epoch + "/" + $0)) }
+        let database = try larder.database()
+        for number in 0..<5000 where number.isMultiple(of: 2) { try database.remove(key(number)) }
+        try larder.engine().save()
+        try database.durableState.store?.compactAll()
+        if inOrder { larder.close() }
+        let survivor = try larder.survivor()
+        let copy = try survivor.epochDirectory()
+        for (name, bytes) in former where !FileSystem.exists(copy + "/" + name) {
+            try Files.write(copy + "/" + name, bytes)
+        }
+        #expect(try Files.names(in: copy, endingWith: ".ldb").count > 1)
+        try Files.remove(copy + "/" + Files.manifest(copy))
+        return survivor
+    }
+
+    /// SYNCED says which tables counted.
+    @Test func aLostManifestCostsNothingAfterACleanEnd() throws {
+        let original = try filled(.salvage)
+        let larder = try withoutManifest(original, inOrder: true)
+        let database = try larder.database()
+        for number in 0..<5000 {
+            #expect(try database.value(key(number)) == (number.isMultiple(of: 2) ? nil : Self.value(number)))
+        }
+        let summary = try #require(database.lastSalvage)
+        #expect(summary.isComplete && summary.lostCount == 0 && summary.doubts.isEmpty, "\(summary)")
+        #expect(try larder.engine().statistics.salvagesInDoubt.read() == 0)
+    }
+
+    /// LevelDB has merged tables since SYNCED was written: whether a removal went with them nobody knows.
+    @Test func aLostManifestBringsNothingBack() throws {
+        for isNoted in [true, false] {
+            let original = try filled(.salvage)
+            let larder = try withoutManifest(original, inOrder: false)
+            if !isNoted { try Files.remove(larder.epochDirectory() + "/SYNCED") }
+            let database = try larder.database()
+            for number in 0..<5000 {
+                let found = try database.value(key(number))
+                #expect(found == nil || found == Self.value(number) && !number.isMultiple(of: 2), "\(number)")
+            }
+            let summary = try #require(database.lastSalvage)
+            #expect(!summary.isComplete && summary.lostCount > 0)
+            #expect(summary.doubts.count == (isNoted ? 1 : 2), "\(summary.doubts)")
+            #expect(larder.events.contains("the manifest is lost, and what may be obsolete of the tables is left out"))
+            #expect(larder.events.contains("SYNCED is missing") == !isNoted)
+            #expect(try larder.engine().statistics.salvagesInDoubt.read() == 1)
+            try database.put("k", "1")
+            larder.close()
+            #expect(try larder.database().value("k") == "1")
+        }
+    }
+
+    /// Nobody can tell then whether the log has lost its end: that is said.
+    @Test func aDamagedNoteIsSaid() throws {
+        for isLogDamaged in [false, true] {
+            let larder = try TestLarder { $0.onDamage = .salvage }
+            let database = try larder.database(policy: .never)
+            for number in 0..<10 { try database.put(key(number), Self.value(number)) }
+            try larder.engine().save()
+            let survivor = try larder.survivor()
+            let epoch = try survivor.epochDirectory()
+            try Files.flip(epoch + "/SYNCED", at: 10)
+            if isLogDamaged {
+                try Files.flip(
+                    epoch + "/" + (try #require(try Files.names(in: epoch, endingWith: ".log").last)), at: 900)
+            }
+            let found = try survivor.database().contents()
+            #expect(
+                found.allSatisfy { key, value in (0..<10).contains { key == self.key($0) && value == Self.value($0) } })
+            if isLogDamaged {
+                #expect(try survivor.database().lastSalvage?.doubts.first?.contains("SYNCED is damaged") == true)
+                #expect(survivor.events.contains("SYNCED is damaged, so that a log's lost end is not known of"))
+            } else {
+                #expect(found.count == 10)
+                #expect(
+                    survivor.events.contains("SYNCED is damaged; nobody knows whether LevelDB's log has lost its end"))
+            }
+        }
+    }
+
+    /// What is written is read again as it was.
+    @Test func theNoteOfTablesIsReadAsItWasWritten() throws {
+        let larder = try filled(.fail)
+        let bytes = try Files.read(larder.epochDirectory() + "/SYNCED")
+        let files = try #require(SyncedFiles(parsing: bytes))
+        let manifest = try #require(try ManifestScan.scan(directory: larder.epochDirectory()))
+        #expect(files == SyncedFiles(manifest, logs: files.logs))
+        #expect(
+            Set(files.tables.keys)
+                == Set(
+                    try Files.names(in: larder.epochDirectory(), endingWith: ".ldb").compactMap {
+                        UInt64($0.dropLast(4))
+                    }))
+        #expect(files.tables.values.contains { $0.smallest != nil && $0.byteCount > 100_000 })
+        #expect(files.nextFileNumber > (files.tables.keys.max() ?? 0) && files.logNumber > 0)
+        #expect(Array(files.text.utf8) == bytes)
+        var longer = files
+        longer.tables[7] = SyncedFiles.Table(
+            level: 2, byteCount: 5, smallest: nil, largest: Array(repeating: 0xab, count: 9))
+        #expect(SyncedFiles(parsing: Array(longer.text.utf8)) == longer)
+    }
+
     /// In the library nothing happens by itself, and the call finds the damage although who met it is gone.
     @Test func theCallFindsDamageThatAClosedHandleMet() throws {
         for isSalvage in [true, false] {
