@@ -122,6 +122,7 @@ extension Database {
 
     private func openStore(_ pointer: PointerFile) throws(LarderError) -> EpochStore {
         let path = epochPath(pointer.epoch)
+        try renewCurrent(path)
         // LevelDB, told to create, would empty a directory whose CURRENT is missing; so it is never told to here, and
         // such a directory is damage.
         switch LevelDB.Database.containsDatabaseFiles(path: path) {
@@ -140,6 +141,19 @@ extension Database {
             throw error
         }
         return store
+    }
+
+    /// Finishes what a failure of the machine has left of LevelDB's change to a new manifest. Nothing is lost by that.
+    private func renewCurrent(_ path: String) throws(LarderError) {
+        do {
+            guard let manifest = try EpochInspection.renewCurrent(path) else { return }
+            context.report(
+                .warning,
+                "database '\(name)': CURRENT did not name LevelDB's newest manifest, as after a failure of the machine; it names "
+                    + "\(manifest) now, and nothing is lost")
+        } catch {
+            throw LarderError(.io, "\(error)", operation: "open", database: name, underlying: error)
+        }
     }
 
     /// Opens the files of an epoch, which are there.

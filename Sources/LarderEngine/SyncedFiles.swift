@@ -179,6 +179,21 @@ enum EpochInspection {
         return SyncedFiles(parsing: bytes).map { .files($0) } ?? .unreadable
     }
 
+    /// Has `CURRENT` name LevelDB's newest manifest, where a failure of the machine has left it naming none or the former one.
+    /// - Returns: the manifest's name; nil where nothing was to be done.
+    /// - Throws: what the system says, a ``FileError`` or ``LevelDBError``, which may pass.
+    static func renewCurrent(_ directory: String) throws -> String? {
+        guard let (name, scan) = try ManifestScan.successor(directory: directory) else { return nil }
+        if let synced = try note(in: directory).files?.manifest {
+            // One that is gone or cut off is damage.
+            let isEnough = synced.number == scan.number && synced.byteCount <= scan.log.goodBytes
+            guard synced.number < scan.number || isEnough else { return nil }
+        }
+        let path = directory + "/" + FileNames.current
+        if let unsynced = try FileSystem.replace(path, with: Array("\(name)\n".utf8)) { throw unsynced }
+        return name
+    }
+
     /// Checks that what was synced is there, and cuts off what was being written when the machine or the process stopped.
     /// What LevelDB finds by itself is left to it.
     /// - Returns: what SYNCED says.

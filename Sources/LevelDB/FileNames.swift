@@ -14,6 +14,12 @@ package enum FileNames {
         return number(name.dropFirst(9))
     }
 
+    /// As ``logNumber(_:)``, for tables: `NNNNNN.ldb`, and `.sst` of old.
+    package static func tableNumber(_ name: String) -> UInt64? {
+        guard name.hasSuffix(".ldb") || name.hasSuffix(".sst") else { return nil }
+        return number(name.dropLast(4))
+    }
+
     private static func number(_ text: Substring) -> UInt64? {
         guard !text.isEmpty, text.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }) else { return nil }
         return UInt64(text)

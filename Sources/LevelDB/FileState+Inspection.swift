@@ -40,7 +40,7 @@ extension FileState {
     }
 
     /// The names in the directory; nil if there is no directory.
-    private static func fileNames(_ path: String, _ operation: String) throws(LevelDBError) -> Set<String>? {
+    static func fileNames(_ path: String, _ operation: String) throws(LevelDBError) -> Set<String>? {
         guard let directory = opendir(path) else {
             if errno == ENOENT { return nil }
             throw LevelDBError(systemCall: "opendir", operation: operation, path: path)

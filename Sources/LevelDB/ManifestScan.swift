@@ -27,9 +27,12 @@ package struct ManifestScan: Hashable, Sendable {
     /// Reads the manifest that `CURRENT` names, changing nothing.
     /// - Returns: nil when there is none: `CURRENT` or what it names is missing or damaged.
     package static func scan(directory: String) throws(LevelDBError) -> ManifestScan? {
-        guard let name = try FileState.currentManifest(directory, "scan manifest"),
-            let number = FileNames.manifestNumber(name)
-        else { return nil }
+        guard let name = try FileState.currentManifest(directory, "scan manifest") else { return nil }
+        return try scan(directory: directory, name: name)
+    }
+
+    static func scan(directory: String, name: String) throws(LevelDBError) -> ManifestScan? {
+        guard let number = FileNames.manifestNumber(name) else { return nil }
         var result = ManifestScan(number: number)
         do throws(LevelDBError) {
             var edits: [[UInt8]] = []

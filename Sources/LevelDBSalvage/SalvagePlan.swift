@@ -58,7 +58,8 @@ struct SalvagePlan {
             if let noted, noted.number > number { break }
             guard let contents = try Self.read(name, files), contents.isUsable else { continue }
             report.notes.append("\(name) is used, which CURRENT does not name")
-            if named != nil {
+            // LevelDB would have removed it if there had been a later one. A note of it says that it counted.
+            if named != nil, noted == nil {
                 report.isComplete = false
                 report.notes.append("\(name) may be older than what is there: removed entries may have come back")
             }

@@ -32,11 +32,12 @@ import Threading
         try larder.database().put("a", "1")
         let survivor = try larder.survivor()
         let epoch = try survivor.epochDirectory()
-        try FileSystem.rename(epoch + "/CURRENT", to: epoch + "/hidden")
+        let manifest = try Files.manifest(epoch)
+        try FileSystem.rename(epoch + "/" + manifest, to: epoch + "/hidden")
         #expect(errorCode { _ = try survivor.database().value("a") } == .damaged)
         _ = try survivor.engine().maintain()
         survivor.close()
-        try FileSystem.rename(epoch + "/hidden", to: epoch + "/CURRENT")
+        try FileSystem.rename(epoch + "/hidden", to: epoch + "/" + manifest)
         #expect(try survivor.database().contents() == ["a": "1"])
     }
 

@@ -7,12 +7,13 @@ import Testing
 @Suite struct DamageTests {
     /// Ways to damage a database that is closed, by name.
     private static let damages: [(String, @Sendable (TestLarder) throws -> Void)] = [
-        ("CURRENT missing", { try Files.remove($0.epochDirectory() + "/CURRENT") }),
-        ("CURRENT empty", { try Files.truncate($0.epochDirectory() + "/CURRENT", to: 0) }),
-        ("CURRENT cut short", { try Files.truncate($0.epochDirectory() + "/CURRENT", to: 9) }),
+        ("CURRENT names nothing", { try Files.misleadCurrent($0.epochDirectory()) }),
         (
-            "CURRENT names nothing",
-            { try Files.write($0.epochDirectory() + "/CURRENT", Array("MANIFEST-009999\n".utf8)) }
+            "CURRENT and a table missing",
+            {
+                try Files.remove($0.epochDirectory() + "/CURRENT")
+                try Files.remove($0.epochDirectory() + "/" + Files.largestTable($0.epochDirectory()))
+            }
         ),
         ("MANIFEST missing", { try Files.remove($0.epochDirectory() + "/" + $0.manifest()) }),
         ("MANIFEST cut short", { try Files.truncate($0.epochDirectory() + "/" + $0.manifest(), to: 10) }),
@@ -281,7 +282,7 @@ import Testing
         for round in 0..<6 {
             try larder.database(policy: .never).put("a\(round)", String(repeating: "x", count: 40_000))
             larder.close()
-            try Files.remove(try larder.epochDirectory() + "/CURRENT")
+            try Files.misleadCurrent(try larder.epochDirectory())
             // A clock that is set back, to fewer digits even, changes nothing about which is the oldest.
             larder.time.stepWall(milliseconds: round.isMultiple(of: 2) ? -1_000_000 : 1_000_000)
             let before = Set(larder.setAside)

@@ -40,6 +40,11 @@ enum Files {
         try write(path, bytes)
     }
 
+    /// Has CURRENT name a manifest that never was: nothing says what counts.
+    static func misleadCurrent(_ epoch: String) throws {
+        try write(epoch + "/CURRENT", Array("MANIFEST-009999\n".utf8))
+    }
+
     static func remove(_ path: String) throws { try FileSystem.removeTree(path) }
 
     /// Copies a directory with what is in it.

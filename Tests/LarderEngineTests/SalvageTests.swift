@@ -188,7 +188,7 @@ import Testing
     @Test func manyKindsOfDamage() throws {
         let damages: [(String, (String) throws -> Void)] = [
             ("MANIFEST lost", { try Files.remove($0 + "/" + (try Files.manifest($0))) }),
-            ("CURRENT lost", { try Files.remove($0 + "/CURRENT") }),
+            ("CURRENT lost", { try Files.misleadCurrent($0) }),
             ("table deleted", { try Files.remove($0 + "/" + (try Files.largestTable($0))) }),
             ("table cut", { try Files.truncate($0 + "/" + (try Files.largestTable($0)), to: 9000) }),
             (

@@ -87,7 +87,7 @@ import Testing
         let epoch = try #require(
             try FileManager.default.contentsOfDirectory(atPath: work.directory + "/books").first { UInt64($0) != nil })
         let current = work.directory + "/books/\(epoch)/CURRENT"
-        try FileManager.default.removeItem(atPath: current)
+        try Data("MANIFEST-009999\n".utf8).write(to: URL(fileURLWithPath: current))
         let files = try FileManager.default.contentsOfDirectory(atPath: work.directory + "/books/\(epoch)").sorted()
         let text = expectError(.damaged) { _ = try work.cache() }
         #expect(text.contains("books") && text.contains("CURRENT") && text.contains("set it aside"))
@@ -115,7 +115,8 @@ import Testing
             let epoch = try #require(
                 try FileManager.default.contentsOfDirectory(atPath: work.directory + "/" + name)
                     .first { UInt64($0) != nil })
-            try FileManager.default.removeItem(atPath: work.directory + "/\(name)/\(epoch)/CURRENT")
+            let current = work.directory + "/\(name)/\(epoch)/CURRENT"
+            try Data("MANIFEST-009999\n".utf8).write(to: URL(fileURLWithPath: current))
             if !isByItself {
                 expectError(.damaged) { _ = try work.cache(name, policy: nil) }
                 let report = try Cache.salvage(named: name, directory: work.directory)

@@ -13,7 +13,7 @@ import Testing
 /// Damaged databases never stop the daemon, and are never emptied in silence.
 @Suite struct DamageTests {
     enum Damage: String, CaseIterable, Sendable {
-        case currentMissing, currentCutShort, currentEmpty, manifestMissing, pointerBroken, pointerMissing
+        case currentWrong, manifestMissing, pointerBroken, pointerMissing
     }
 
     /// A larder with the databases `0` and `books`, stopped.
@@ -39,9 +39,7 @@ import Testing
     private func apply(_ damage: Damage, _ larder: String) throws {
         let files = try epoch(larder, "books")
         switch damage {
-        case .currentMissing: unlink(files + "/CURRENT")
-        case .currentCutShort: truncate(files + "/CURRENT", 5)
-        case .currentEmpty: truncate(files + "/CURRENT", 0)
+        case .currentWrong: _ = try FileSystem.replace(files + "/CURRENT", with: Array("MANIFEST-009999\n".utf8))
         case .manifestMissing:
             for name in try FileSystem.list(files) where name.hasPrefix("MANIFEST") { unlink(files + "/" + name) }
         case .pointerBroken: truncate(larder + "/books/POINTER", 40)

@@ -1,0 +1,139 @@
+import LevelDB
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+
+/// LevelDB's change from one manifest to the next, as a failure of the machine may leave it on a file system that orders no
+/// names: the removal of the former files is on the disk, and CURRENT's new name is not.
+@Suite struct CurrentFileTests {
+    private let larder: TestLarder
+    /// Of the epoch before it was opened for the last time.
+    private let former: [String: [UInt8]]
+    private let formerManifest: String
+
+    init() throws {
+        larder = try TestLarder()
+        let database = try larder.database(policy: .never)
+        for number in 0..<100 { try database.put("k\(number)", "old") }
+        try larder.engine().save()
+        larder.close()
+        let again = try larder.database()
+        for number in 0..<50 { try again.put("k\(number)", "new\(number)") }
+        for number in 50..<60 { try again.remove("k\(number)") }
+        larder.close()
+        let epoch = try larder.epochDirectory()
+        former = Dictionary(
+            uniqueKeysWithValues: try FileSystem.list(epoch).map { ($0, try Files.read(epoch + "/" + $0)) })
+        formerManifest = try Files.manifest(epoch)
+        _ = try larder.database()
+        larder.close()
+        #expect(try Files.manifest(epoch) != formerManifest)
+    }
+
+    private func check(_ survivor: TestLarder, _ what: String, isRenewed: Bool = true) throws {
+        let epoch = try survivor.epochDirectory()
+        let newest = try Files.manifest(epoch)
+        let database = try survivor.database()
+        let found = try database.contents()
+        #expect(found.count == 90, "\(what): \(survivor.events.all)")
+        for number in 0..<50 { #expect(found["k\(number)"] == "new\(number)", "\(what)") }
+        for number in 60..<100 { #expect(found["k\(number)"] == "old", "\(what)") }
+        #expect(survivor.events.contains("it names \(newest) now, and nothing is lost") == isRenewed, "\(what)")
+        #expect(survivor.setAside == [] && database.lastSalvage == nil, "\(what)")
+        try database.put("more", "1")
+        survivor.close()
+        #expect(try survivor.database().contents().count == 91, "\(what)")
+    }
+
+    private func restore(_ names: [String], in epoch: String) throws {
+        for name in names { try Files.write(epoch + "/" + name, former[name] ?? []) }
+    }
+
+    @Test func aCurrentThatNamesNoManifestIsMadeAnew() throws {
+        let newest = Array("\(try Files.manifest(larder.epochDirectory()))".utf8)
+        for bytes in [nil, [], Array("MANIF".utf8), newest, Array("nonsense\n".utf8)] {
+            let survivor = try larder.survivor()
+            let current = try survivor.epochDirectory() + "/CURRENT"
+            if let bytes { try Files.write(current, bytes) } else { try Files.remove(current) }
+            try check(survivor, "\(bytes ?? [])")
+        }
+    }
+
+    @Test func aCurrentThatNamesTheFormerManifestWhichIsGoneIsMadeAnew() throws {
+        let survivor = try larder.survivor()
+        try restore(["CURRENT"], in: survivor.epochDirectory())
+        try check(survivor, "the former manifest is gone")
+    }
+
+    /// The former manifest's removal was lost as well, and that of its log was not.
+    @Test func aCurrentThatNamesTheFormerManifestWhoseLogIsGoneIsMadeAnew() throws {
+        let survivor = try larder.survivor()
+        try restore(["CURRENT", formerManifest], in: survivor.epochDirectory())
+        try check(survivor, "the former log is gone")
+    }
+
+    /// A kill before CURRENT was renamed: LevelDB goes on from the former one, which says the same.
+    @Test func aFormerManifestOfWhichAllIsThereIsLeftAlone() throws {
+        let survivor = try larder.survivor()
+        let logs = former.keys.filter { $0.hasSuffix(".log") }
+        try restore(["CURRENT", formerManifest, "SYNCED"] + logs, in: survivor.epochDirectory())
+        try check(survivor, "the former manifest has everything", isRenewed: false)
+    }
+
+    /// What proves nothing is damage, as ever.
+    @Test func nothingIsGuessed() throws {
+        let newest = try Files.manifest(larder.epochDirectory())
+        let damages: [(String, (String) throws -> Void)] = [
+            ("the newest one is cut short", { try Files.truncate($0 + "/" + newest, to: 40) }),
+            ("the newest one has a flipped bit", { try Files.flipBit($0 + "/" + newest, at: 20) }),
+            ("a table is gone", { try Files.remove($0 + "/" + Files.largestTable($0)) }),
+            ("the log is gone", { try Files.remove($0 + "/" + (try Files.names(in: $0, endingWith: ".log")[0])) }),
+            (
+                "only an older one is there",
+                {
+                    try Files.write($0 + "/" + self.formerManifest, self.former[self.formerManifest] ?? [])
+                    try Files.remove($0 + "/" + newest)
+                }
+            ),
+            (
+                "CURRENT names a newer one that is gone",
+                { try Files.misleadCurrent($0) }
+            ),
+            (
+                "only the one of a creation is there",
+                {
+                    for name in try FileSystem.list($0) where !name.hasSuffix(".ldb") {
+                        try Files.remove($0 + "/" + name)
+                    }
+                    let other = try TemporaryDirectory()
+                    try LevelDB.Database(path: other.path + "/db", options: LevelDB.Options(createIfMissing: true))
+                        .close()
+                    let made = try Files.read(other.path + "/db/" + Files.manifest(other.path + "/db"))
+                    try Files.write($0 + "/MANIFEST-000001", Array(made.prefix(50)))
+                }
+            ),
+        ]
+        for (what, damage) in damages {
+            let survivor = try larder.survivor()
+            let epoch = try survivor.epochDirectory()
+            if !what.contains("CURRENT") { try Files.remove(epoch + "/CURRENT") }
+            try damage(epoch)
+            let before = try survivor.tree()
+            #expect(errorCode { _ = try survivor.database() } == .damaged, "\(what)")
+            survivor.close()
+            #expect(try survivor.tree() == before, "\(what)")
+        }
+    }
+
+    /// What the system refuses is tried again.
+    @Test func aDiskThatRefusesIsTriedAgain() throws {
+        let survivor = try larder.survivor()
+        let epoch = try survivor.epochDirectory()
+        try Files.remove(epoch + "/CURRENT")
+        try FileSystem.makeDirectory(epoch + "/CURRENT.new")
+        #expect(errorCode { _ = try survivor.database() } == .io)
+        try Files.remove(epoch + "/CURRENT.new")
+        try check(survivor, "refused once")
+    }
+}
