@@ -117,6 +117,7 @@ final class Checkpointer: @unchecked Sendable {
     /// Called with `turn` held.
     private func checkpointInTurn() throws(LarderError) {
         lastBegan = context.time.monotonic()
+        try pipeline.takeBackWhatFailed("checkpoint")
         guard try checkUnopened() else { return keeper.wantCheckpoint() }
         guard let cut = keeper.cut(isRewrite: false) else { return }
         do throws(LarderError) {
@@ -185,6 +186,7 @@ final class Checkpointer: @unchecked Sendable {
 
     /// Called with `turn` held.
     private func rewriteInTurn() throws(LarderError) {
+        try pipeline.takeBackWhatFailed("checkpoint")
         guard try checkUnopened(), let cut = keeper.cut(isRewrite: true) else { return }
         // A power cut must not leave a hole before what is appended now: nothing behind one is used, and the segments in
         // which it stood as well are about to go.
@@ -333,6 +335,7 @@ final class Checkpointer: @unchecked Sendable {
     func flush(_ database: Database) throws(LarderError) -> PurgeReport {
         if !database.isReady(forWriting: true) { try database.prepare(forWriting: false) }
         pipeline.drain()
+        try pipeline.takeBackWhatFailed("checkpoint")
         // What LevelDB gets must not be ahead of a journal that a failing machine has lost the end of: first what is to be
         // written, then the sync, which says nothing of what is appended after it began. What is decided may end with a
         // change of a whole database, which the journal does not have.

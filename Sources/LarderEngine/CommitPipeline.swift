@@ -221,6 +221,20 @@ package final class CommitPipeline: @unchecked Sendable {
         lock.withLock { observers.removeAll { $0 === observer } }
     }
 
+    /// Tries again to take a failed commit back, where that could not be done yet. May block; must not be called with a shard
+    /// lock held.
+    /// - Throws: when it still cannot be done.
+    func takeBackWhatFailed(_ operation: String) throws(LarderError) {
+        guard keeper.owesTakeBack else { return }
+        // As a unit that fails as long as it is owed, and has it tried again by that.
+        lock.withLock {
+            lastSequence += 1
+            queue.add(control: .control(sequence: lastSequence, perform: {}, committed: { _ in }))
+        }
+        drain()
+        try keeper.requireTakenBack(operation)
+    }
+
     // MARK: Leading
 
     /// Commits what is queued until `sequence` is decided and then leaves the rest to others. Called and left with `lock`
@@ -242,6 +256,7 @@ package final class CommitPipeline: @unchecked Sendable {
     private func commit(_ group: [CommitQueue.Item]) {
         for item in group {
             do throws(LarderError) {
+                try keeper.requireTakenBack("commit")
                 switch item {
                 case .writes(let batch, _, let level): try keeper.append(batch, level)
                 case .control(_, let perform, _):
@@ -297,7 +312,7 @@ package final class CommitPipeline: @unchecked Sendable {
                 return (first, lastSequence)
             }
             pendingBytes.store(0, ordering: .relaxed)
-            keeper.takeBack(all)
+            keeper.takeBack(all, failed: last)
             return (first, last)
         }
         context.report(.error, "commit failed, \(last - first + 1) writes were refused: \(cause)")

@@ -46,7 +46,10 @@ extension Database {
         case .open(let store): if forWriting, store.isSuspended { try recover(store) }
         case .absent: if forWriting { try create(policy ?? state.rules.policy) }
         case .failed(let error) where salvage.isUnderWay: throw error
-        case .closed, .failed: try openFiles(isInTurn)
+        case .closed, .failed:
+            try pipeline.takeBackWhatFailed("open")
+            if case .open = appliedState.presence { return }
+            try openFiles(isInTurn)
         case .deleted: throw deletedError("open")
         case .shut(let error): throw error
         }
@@ -98,6 +101,8 @@ extension Database {
 
     /// Opens the epoch that POINTER names. Called with `openLock` held, when none is open.
     func openCurrentEpoch() throws(LarderError) {
+        // They may be open still.
+        try pipeline.takeBackWhatFailed("open")
         let written = try readPointer()
         let pointer = withoutFuture(written)
         if durableState.isEpochUnknown {

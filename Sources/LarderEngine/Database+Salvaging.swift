@@ -95,6 +95,7 @@ extension Database {
     var isSalvagedAtOnce: Bool { FileSystem.size(directory) <= Self.salvagedAtOnceMax }
 
     private func unopenedPatient(_ damage: LarderError) throws(LarderError) -> Patient {
+        try pipeline.takeBackWhatFailed("salvage")
         do throws(LarderError) {
             let pointer = try readPointer()
             return Patient(epoch: pointer.epoch, store: nil, pointer: pointer, damage: damage)

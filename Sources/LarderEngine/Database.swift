@@ -191,6 +191,23 @@ package final class Database: @unchecked Sendable {
         applied = durable
     }
 
+    /// Whether memory has all that LevelDB does not have: it lets go of that when the database is changed as a whole, before
+    /// that is durable. Called with all shard locks held.
+    var isMemoryWhole: Bool {
+        if case .shut = applied.presence { return true }
+        return applied.store === durable.store
+    }
+
+    /// As ``revertStateOnly()``, where the journal cannot give back what memory has let go of: until it can, reads answer
+    /// `error` and not what LevelDB has of before. Called with all shard locks held.
+    func revertIncompletely(isCleared: Bool, _ error: LarderError) {
+        let isWhole = isMemoryWhole && !isCleared
+        revertStateOnly()
+        guard !isWhole, case .open = durable.presence else { return }
+        applied.presence = .failed(
+            LarderError(.io, "the journal cannot be read: \(error)", operation: "use", database: name))
+    }
+
     /// The epoch that the entries in memory belong to; 0 where there is none, or nobody knows. Called with a shard lock held.
     var epochOfEntries: UInt64 {
         if case .shut = applied.presence { return durable.epoch }

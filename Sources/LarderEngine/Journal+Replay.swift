@@ -12,7 +12,7 @@ extension Journal {
         do throws(FileError) {
             pass = try removing.withLock { () throws(FileError) in
                 var pass = try JournalReplay(
-                    lock.withLock { segments }, known: known, readAheadBytes: readAheadBytes)
+                    lock.withLock { segments }, known: known, readAheadBytes: readAheadBytes, files)
                 if pass.newerVersion == nil {
                     try pass.run(visit)
                     adopt(pass)

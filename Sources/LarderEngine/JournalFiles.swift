@@ -9,6 +9,8 @@ enum JournalCall: Hashable, Sendable {
     case ftruncate(Int)
     case unlink
     case fsyncDirectory
+    /// Of a segment that is about to be read.
+    case open
 }
 
 /// What a test wants to happen in place of a call.
@@ -39,6 +41,13 @@ struct JournalFiles: Sendable {
             return file
         }
         return file
+    }
+
+    /// Told of each segment that is about to be read.
+    func willRead(_ path: String) throws(FileError) {
+        if case .fail(let number) = faults?.answer(.open, path) {
+            throw FileError(operation: "open", path: path, number: number)
+        }
     }
 
     func rename(_ from: String, to: String) throws(FileError) {

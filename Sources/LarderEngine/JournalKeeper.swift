@@ -26,6 +26,8 @@ final class JournalKeeper: @unchecked Sendable {
     /// Goes up when a failed commit was taken back: what a checkpoint has seen before may be gone.
     private var era: UInt64 = 0
     private var lastSequence: UInt64 = 0
+    /// Whether a failed commit could not be taken back yet: memory has what was refused, and may lack what was not.
+    private let owes = Atomic<Bool>(false)
     private let liveBytes = Atomic<Int>(0)
     /// As `liveBytes`, without the rest of long frames.
     private let countedBytes = Atomic<Int>(0)
@@ -319,30 +321,72 @@ final class JournalKeeper: @unchecked Sendable {
             .error, "the journal is damaged: \(damage); what stands behind the damage was set aside at \(place)")
     }
 
-    /// Takes databases back to what is durable: their state, and the entries that the journal has. Called with all their
-    /// shard locks held.
-    func takeBack(_ databases: [Database]) {
-        removal.withLock { lock.withLock { takeBackLocked(databases) } }
+    /// Whether a failed commit could not be taken back yet, because the journal could not be read. One atomic load.
+    ///
+    /// Meanwhile nothing is committed, because everything behind it would be dropped when it is taken back, and nothing is
+    /// put into LevelDB, because memory is not what was acknowledged.
+    var owesTakeBack: Bool { owes.load(ordering: .acquiring) }
+
+    /// - Throws: while a failed commit could not be taken back.
+    func requireTakenBack(_ operation: String) throws(LarderError) {
+        guard owesTakeBack else { return }
+        // The next attempt is the checkpointer's, in its next round.
+        wantCheckpoint()
+        throw LarderError(
+            .io, "the journal could not be read after an earlier commit failed, and that is tried again",
+            operation: operation)
     }
 
-    private func takeBackLocked(_ databases: [Database]) {
+    /// Takes databases back to what is durable: their state, and the entries that the journal has. Called with all their
+    /// shard locks held. Where the journal cannot be read for now it is still to be done: ``owesTakeBack``.
+    /// - Parameter last: the last sequence that failed.
+    func takeBack(_ databases: [Database], failed last: UInt64) {
+        removal.withLock { lock.withLock { takeBackLocked(databases, last) } }
+    }
+
+    private func takeBackLocked(_ databases: [Database], _ last: UInt64) {
         era += 1
         let byName = Dictionary(databases.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+        var isCleared = false
         do throws(LarderError) {
             // First without effect: what cannot be read must not cost what is in memory.
-            let report = try journal.replay { _, _ in }
-            if let damage = report.damage { throw LarderError(.damaged, "\(damage)", operation: "read journal") }
+            try replay { _, _ in }
+            isCleared = true
             for database in databases { database.revertToDurable() }
             let applier = JournalApplier(usesThreads: false) { byName[$0] }
             defer { applier.finish() }
-            _ = try journal.replay(applier.add)
+            try replay(applier.add)
+            owes.store(false, ordering: .releasing)
         } catch {
-            for database in databases { database.revertStateOnly() }
+            // Of what was changed as a whole memory has let go already.
+            let isWhole = !isCleared && databases.allSatisfy(\.isMemoryWhole)
+            if isWhole, error.code == .damaged { return keepRefused(databases, last, error) }
+            for database in databases { database.revertIncompletely(isCleared: isCleared, error) }
+            // Said once, not with every attempt.
             context.report(
-                .error,
-                "the journal cannot be read after a failed commit (\(error)): writes that were refused may be "
-                    + "visible until the larder is opened again")
+                owes.exchange(true, ordering: .acquiringAndReleasing) ? .debug : .error,
+                "the journal cannot be read after a failed commit (\(error)): nothing is written until it can, and writes "
+                    + "that were refused may be visible")
         }
+    }
+
+    /// As ``Journal/replay(known:_:)``, where damage is an error.
+    private func replay(_ visit: JournalVisit) throws(LarderError) {
+        let report = try journal.replay(visit)
+        if let damage = report.damage { throw LarderError(.damaged, "\(damage)", operation: "read journal") }
+    }
+
+    /// A damaged journal will not tell what was there before. Memory has all that was acknowledged, and the next checkpoint
+    /// puts it into LevelDB, with what was refused.
+    private func keepRefused(_ databases: [Database], _ last: UInt64, _ error: LarderError) {
+        for database in databases { database.revertStateOnly() }
+        lastSequence = max(lastSequence, last)
+        owes.store(false, ordering: .releasing)
+        requestCheckpoint()
+        context.report(
+            .error,
+            "the journal is damaged (\(error)), and a commit failed: what is in memory goes into LevelDB, and writes that "
+                + "were refused count")
     }
 
     func close() { lock.withLock { journal.close() } }

@@ -32,9 +32,10 @@ struct JournalReplay {
     private let known: UInt64
 
     /// Opens the files and reads their headers.
-    init(_ segments: [JournalSegment], known: UInt64, readAheadBytes: Int) throws(FileError) {
+    init(_ segments: [JournalSegment], known: UInt64, readAheadBytes: Int, _ files: JournalFiles) throws(FileError) {
         self.known = known
         for segment in segments {
+            try files.willRead(segment.path)
             let reader = try JournalReader(
                 number: segment.number, path: segment.path, readAheadBytes: readAheadBytes)
             let header = try reader?.header() ?? .failure(.malformed("it is missing, or not a file"))

@@ -201,7 +201,7 @@ final class Driver {
     /// When calls fail no more, writes are taken again, unless it is dead by then.
     private func awaitWrites() throws {
         guard let client = clients[History.control] else { return }
-        do { try awaitWrites(client) } catch  where !(error is Finding) { try lost(error) }
+        do { try awaitWrites(client) } catch where !(error is Finding) { try lost(error) }
     }
 
     private func awaitWrites(_ client: SocketClient) throws {
@@ -391,6 +391,14 @@ final class Driver {
     }
 
     private func flushAll() throws {
+        // Where it fails half-way, only the databases that it had not come to yet are as they were.
+        if plan.kind == .faults {
+            for name in CommandDice.databases {
+                let gone = everything(in: [name]).mapValues { _ in nil as Keyspace.Entry? }
+                try receive(0, sendControl(["SELECT \(name)", "FLUSHDB"], gone, whole: [name]))
+            }
+            return
+        }
         // Makes nothing where there is nothing, so that any may happen without the others.
         let all = everything(in: CommandDice.databases)
         try receive(

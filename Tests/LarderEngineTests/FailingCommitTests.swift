@@ -4,6 +4,12 @@ import Threading
 
 @testable import LarderEngine
 
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
 /// What happens when a commit does not reach the disk.
 @Suite struct FailingCommitTests {
     /// Fails the commits that it is told to.
@@ -76,6 +82,49 @@ import Threading
             }
             #expect(try database.contents() == expected)
         }
+    }
+
+    /// A journal that cannot be read for a while, when a failed commit is to be taken back: what was acknowledged is lost
+    /// neither in memory nor by the next checkpoint, and what was refused does not get into LevelDB.
+    @Test(arguments: [1, 2]) func aFailedCommitIsTakenBackOnceTheJournalCanBeRead(pass: Int) throws {
+        let failing = Mutexed(false)
+        let opens = Mutexed<Int?>(nil)
+        let larder = try TestLarder {
+            $0.journalFaults = JournalFaults { call, _ in
+                if case .write = call { return failing.current ? .fail(ENOSPC) : nil }
+                guard call == .open else { return nil }
+                return opens.with { opens in
+                    guard let count = opens else { return nil }
+                    opens = count + 1
+                    return count + 1 >= pass ? .fail(EMFILE) : nil
+                }
+            }
+        }
+        let database = try larder.database()
+        try database.put("a", "in LevelDB")
+        try larder.engine().save()
+        try database.put("a", "acknowledged")
+        failing.with { $0 = true }
+        opens.with { $0 = 0 }
+        #expect(errorCode { try database.put("a", "refused") } == .commitFailed)
+        failing.with { $0 = false }
+        #expect(errorCode { try database.flush() } == .io)
+        #expect(errorCode { try larder.engine().save() } != nil)
+        #expect(errorCode { try database.put("b", "refused") } == (pass == 1 ? .commitFailed : .io))
+        // Memory has let go of it by the second pass: then nobody is told what LevelDB has.
+        if pass == 2 { #expect(errorCode { _ = try database.value("a") } == .io) }
+        let early = try larder.survivor()
+        #expect(try early.database().contents() == ["a": "acknowledged"])
+        #expect(early.setAside.isEmpty)
+        opens.with { $0 = nil }
+        try database.flush()
+        #expect(try database.value("a") == "acknowledged")
+        try database.put("b", "again")
+        #expect(try database.contents() == ["a": "acknowledged", "b": "again"])
+        try larder.engine().save()
+        let survivor = try larder.survivor()
+        #expect(try survivor.database().contents() == ["a": "acknowledged", "b": "again"])
+        #expect(survivor.setAside.isEmpty)
     }
 
     /// The failure of one write is no business of a reader who comes later.

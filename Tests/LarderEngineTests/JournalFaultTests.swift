@@ -18,7 +18,8 @@ import Testing
 
         var hook: JournalFaults {
             JournalFaults { call, _ in
-                self.state.with { state in
+                if call == .open { return nil }
+                return self.state.with { state in
                     state.calls.append(call)
                     state.count += 1
                     return state.faults[state.count - 1]
