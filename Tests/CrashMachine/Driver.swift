@@ -478,6 +478,7 @@ final class Driver {
                     history.answer(unit, done: happened, at: faults.traceLength)
                 } else if unit.wholeDatabases.isEmpty {
                     let happened = unit.index < explanation.counts[connection]
+                    if happened { history.doubt(unit) }
                     note("\(connection):\(unit.index) \(happened ? "happened" : "did not happen")")
                     history.answer(unit, done: happened, at: faults.traceLength)
                 } else {

@@ -121,6 +121,20 @@ final class History {
         unit.wholeDatabases = databases
     }
 
+    /// A unit that nobody answered counts as done, and what was found does not tell: where only the life of an entry would be
+    /// another, it may be either.
+    func doubt(_ unit: Unit) {
+        for case (let place, var entry?) in unit.changes {
+            guard let events = keys[place], let index = events.firstIndex(where: { $0.unit === unit }),
+                let former = events[..<index].last(where: { $0.unit.outcome != .refused })?.entry,
+                former.value == entry.value
+            else { continue }
+            entry.rule = .either(former.rule, entry.rule)
+            unit.changes[place] = entry
+            keys[place]?[index] = KeyEvent(unit: unit, entry: entry)
+        }
+    }
+
     /// Everything that was answered before a moment is on the disk, as is known now.
     func noteSync(of moment: Int, at traceLength: Int) { syncs.append((moment, traceLength)) }
 

@@ -179,8 +179,17 @@ private struct Trial {
 
     /// Between which two instants an entry stops to be fresh.
     private static func deadline(_ entry: Keyspace.Entry, _ policy: UpdatePolicy) -> ClosedRange<Int64> {
+        deadline(entry, entry.rule, policy)
+    }
+
+    private static func deadline(
+        _ entry: Keyspace.Entry, _ rule: Keyspace.Rule, _ policy: UpdatePolicy
+    ) -> ClosedRange<Int64> {
         let least = entry.storedAt.earliest
-        switch (entry.rule, policy.intervalMilliseconds) {
+        switch (rule, policy.intervalMilliseconds) {
+        case (.either(let one, let other), _):
+            let (one, other) = (deadline(entry, one, policy), deadline(entry, other, policy))
+            return min(one.lowerBound, other.lowerBound)...max(one.upperBound, other.upperBound)
         case (.deadline(let instant, let span), _): return (instant.earliest + span)...(instant.latest + span)
         case (_, nil): return Int64.max...Int64.max
         case (.governed, let interval?): return (least + interval)...(entry.storedAt.latest + interval)

@@ -15,13 +15,15 @@ struct Keyspace {
     }
 
     /// When an entry stops to be fresh.
-    enum Rule {
+    indirect enum Rule {
         /// When the database's policy says so.
         case governed
         /// So many milliseconds after an instant.
         case deadline(Instant, Int64)
         /// Never, or when the database's policy says so.
         case neverOrGoverned
+        /// One of the two: nobody has said whether the command that changes it came before the end.
+        case either(Rule, Rule)
     }
 
     struct Entry {
