@@ -201,7 +201,7 @@ final class Driver {
     /// When calls fail no more, writes are taken again, unless it is dead by then.
     private func awaitWrites() throws {
         guard let client = clients[History.control] else { return }
-        do { try awaitWrites(client) } catch where !(error is Finding) { try lost(error) }
+        do { try awaitWrites(client) } catch  where !(error is Finding) { try lost(error) }
     }
 
     private func awaitWrites(_ client: SocketClient) throws {
