@@ -146,6 +146,28 @@ import Testing
         }
     }
 
+    /// LevelDB is opened once more when the files of a purged database are made: its new log has to be known before it is
+    /// written to, or what a power cut leaves at its end counts as damage.
+    @Test func theLogOfAPurgedDatabaseIsNotedBeforeItIsWrittenTo() throws {
+        let larder = try TestLarder()
+        let database = try larder.database(policy: .never)
+        try database.put("old", "1")
+        _ = try database.purge(counting: false)
+        let store = try #require(database.durableState.store)
+        #expect(!store.isMade)
+        let batch = LevelDB.WriteBatch()
+        batch.put([KeyKind.metadata, 1], [1])
+        try store.write(batch, sync: false)
+        let note = try #require(SyncedFiles(parsing: try Files.read(larder.epochDirectory() + "/SYNCED")))
+        let manifest = try #require(try ManifestScan.scan(directory: larder.epochDirectory()))
+        #expect(note.manifest.number == manifest.number)
+        #expect(note.logs == [manifest.logNumber: 0])
+        let survivor = try larder.survivor()
+        let log = try log(survivor)
+        try Files.flip(log, at: try Files.read(log).count - 1)
+        #expect(try survivor.database().contents() == [:])
+    }
+
     /// The segments of the journal stay until it is noted what takes their place.
     @Test func segmentsStayUntilItIsNotedWhatIsSynced() throws {
         let larder = try TestLarder()
