@@ -138,7 +138,7 @@ private struct Trial {
             let value = found.databases[place.database]?.entries[place.key]
             for (slot, count) in windows[connection].enumerated() where fits[connection][slot] {
                 let entry = Self.entry(events, count, controlCount, changed[place.database] ?? 0, cut)
-                fits[connection][slot] = Self.agrees(entry, value, found, place.database, history)
+                fits[connection][slot] = Self.agrees(entry, value, events, found, place.database, history)
             }
         }
         self.fits = fits
@@ -168,10 +168,19 @@ private struct Trial {
     }
 
     private static func agrees(
-        _ entry: Keyspace.Entry?, _ value: [UInt8]?, _ found: FoundState, _ database: String, _ history: History
+        _ entry: Keyspace.Entry?, _ value: [UInt8]?, _ events: [History.KeyEvent], _ found: FoundState,
+        _ database: String, _ history: History
     ) -> Bool {
-        guard let entry else { return value == nil }
         let policy = found.databases[database]?.policy ?? history.firstPolicy
+        guard let entry else {
+            // What had expired was not removed by DEL, and may be fresh again for as long as the larder's time has gone back.
+            return value == nil
+                || events.contains { event in
+                    guard let former = event.entry, former.value == value else { return false }
+                    let deadline = Self.deadline(former, policy)
+                    return deadline.lowerBound <= found.latest && deadline.upperBound > found.now.lowerBound
+                }
+        }
         let deadline = deadline(entry, policy)
         guard let value else { return deadline.lowerBound <= max(found.now.upperBound, found.latest) }
         return value == entry.value && deadline.upperBound > found.now.lowerBound
@@ -240,7 +249,8 @@ private struct Trial {
                     Driver.connection(of: place.key) == connection
                         && !Self.agrees(
                             Self.entry(events, count, controlCount, changed[place.database] ?? 0, cut),
-                            found.databases[place.database]?.entries[place.key], found, place.database, history)
+                            found.databases[place.database]?.entries[place.key], events, found, place.database,
+                            history)
                 }
                 let shown = wrong.prefix(4).map { place, events in
                     let value = found.databases[place.database]?.entries[place.key]
