@@ -124,8 +124,13 @@ final class Checkpointer: @unchecked Sendable {
             // What LevelDB gets must not be ahead of a journal that a failing machine has lost the end of.
             try keeper.sync()
         } catch {
-            // What cannot be synced has to get into LevelDB all the more.
             context.report(.debug, "before a checkpoint: \(error)")
+            do throws(LarderError) {
+                try keeper.syncCopies()
+            } catch {
+                // What cannot be synced at all has to get into LevelDB all the more.
+                context.report(.debug, "before a checkpoint: \(error)")
+            }
         }
         metBusy = false
         var passes: [any CheckpointWork] = []

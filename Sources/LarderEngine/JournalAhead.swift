@@ -38,7 +38,7 @@ final class JournalAhead: @unchecked Sendable {
 
     fileprivate var descriptor: Int32 { file }
 
-    fileprivate static func name(_ number: Int) -> String { "ahead-\(number).new" }
+    static func name(_ number: Int) -> String { "ahead-\(number).new" }
 
     /// Whether a file of this name was written ahead.
     static func isName(_ name: String) -> Bool { name.hasPrefix("ahead-") && name.hasSuffix(".new") }

@@ -178,6 +178,18 @@ final class JournalKeeper: @unchecked Sendable {
         }
     }
 
+    /// As ``sync(behind:)``, where that has failed: what could not be synced is copied, and the copies are synced.
+    func syncCopies() throws(LarderError) {
+        do throws(FileError) {
+            syncing.store(true, ordering: .relaxed)
+            defer { syncing.store(false, ordering: .relaxed) }
+            try lock.withLock { () throws(FileError) in try journal.copyUnsynced() }
+        } catch {
+            throw LarderError(.io, error.description, operation: "copy", underlying: error)
+        }
+        try sync()
+    }
+
     /// Has the disk know the names in a directory, of which the journal is to be independent.
     func syncDirectory(_ path: String) throws(LarderError) {
         do throws(FileError) {

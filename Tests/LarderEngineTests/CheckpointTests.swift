@@ -273,6 +273,35 @@ import Threading
         #expect(calls.current.contains(.fsync))
     }
 
+    /// After a failed fsync nobody knows what the disk has of a segment: a failure of the machine while LevelDB gets what stood
+    /// there would cost the database.
+    @Test func whatCouldNotBeSyncedIsCopiedBeforeLevelDBGetsAnything() throws {
+        let isFailing = Mutexed(false)
+        let store = Mutexed<EpochStore?>(nil)
+        let noted = Mutexed<[UInt64]>([])
+        let larder = try TestLarder {
+            $0.journalFaults = JournalFaults { call, path in
+                if call == .rename, path.contains("ahead-"), let store = store.current {
+                    noted.with { $0.append(store.journalNeeded.load(ordering: .relaxed)) }
+                }
+                return call == .fsync && isFailing.current && !path.contains("ahead-") ? .fail(EIO) : nil
+            }
+        }
+        let database = try larder.database()
+        try database.put("a", "1")
+        store.with { $0 = database.durableState.store }
+        isFailing.with { $0 = true }
+        #expect(errorCode { try database.put("a", "2", durability: .always) } == .commitFailed)
+        try database.put("b", "3")
+        // The second segment cannot be synced either.
+        try database.checkpointer.checkpoint()
+        #expect(noted.current.first == .max)
+        isFailing.with { $0 = false }
+        try database.put("c", "4", durability: .always)
+        let survivor = try larder.survivor()
+        #expect(try survivor.database().contents() == ["a": "1", "b": "3", "c": "4"])
+    }
+
     /// Where no checkpoint succeeds, writers hear so, instead of waiting for room for ever; what is there stays readable.
     @Test(arguments: [false, true])
     func writersAreRefusedWhileTheJournalIsFullAndCannotBeEmptied(hasThreads: Bool) throws {

@@ -140,6 +140,41 @@ import Testing
         #expect(script.calls.suffix(2).last == .fsync)
     }
 
+    /// What could not be synced is copied, if the system has it still: pages that it could not write it may have let go of.
+    @Test(arguments: [false, true]) func whatCouldNotBeSyncedIsCopied(isLost: Bool) throws {
+        let place = try TemporaryDirectory()
+        let isFailing = Mutexed(true)
+        let faults = JournalFaults { call, path in
+            call == .fsync && isFailing.current && !path.contains("ahead-") ? .fail(EIO) : nil
+        }
+        let path = place.path + "/JOURNAL"
+        let journal = try Journal(directory: path, segmentBytes: 1 << 20, faults: faults)
+        let group = { (sequence: UInt64) in
+            JournalGroup(
+                first: sequence, last: sequence,
+                entries: [JournalEntry(key: [UInt8(sequence)], record: [UInt8](repeating: 7, count: 100))])
+        }
+        for sequence: UInt64 in 1...3 { try journal.append(group(sequence)) }
+        #expect(throws: FileError.self) { try journal.sync() }
+        isFailing.with { $0 = false }
+        // Whatever later calls say.
+        #expect(throws: FileError.self) { try journal.sync() }
+        let segment = path + "/" + JournalFormat.fileName(1)
+        if isLost { try Files.flip(segment, at: JournalFormat.segmentHeaderBytes + 40) }
+        if isLost {
+            #expect(throws: FileError.self) { try journal.copyUnsynced() }
+            #expect(throws: FileError.self) { try journal.sync() }
+        } else {
+            try journal.copyUnsynced()
+            try journal.sync()
+            try journal.append(group(4))
+        }
+        #expect(try FileSystem.list(path).allSatisfy { !$0.hasSuffix(".new") })
+        journal.close()
+        let report = try Journal(directory: path, segmentBytes: 1 << 20).replay { _, _ in }
+        #expect(report.lastSequence == (isLost ? 0 : 4))
+    }
+
     /// What earlier processes left unsynced is synced before anything later counts as on the disk.
     @Test func foundSegmentsAreSyncedToo() throws {
         let history = try JournalHistory.threeSegments()

@@ -1,0 +1,80 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+extension Journal {
+    /// Makes segments anew that could not be synced: copies of what the system has of them, synced, take their places. So that
+    /// what stands in them, and behind them, survives a failure of the machine, before anything else relies on that.
+    ///
+    /// After a failed fsync the pages count as written and may not be on the disk: another fsync says nothing of them, a file
+    /// of its own does. Belongs to the thread that appends; may take long.
+    /// - Throws: when a copy cannot be made, or the system has lost what stood there. Everything is as it was.
+    func copyUnsynced() throws(FileError) {
+        try removing.withLock { () throws(FileError) in
+            let concerned = lock.withLock { segments.filter { $0.syncFailure != nil && $0 !== active } }
+            for segment in concerned { try copy(segment) }
+        }
+    }
+
+    /// Called with `removing` held.
+    private func copy(_ segment: JournalSegment) throws(FileError) {
+        let (number, bytes) = lock.withLock {
+            aheadCount += 1
+            return (aheadCount, segment.liveBytes)
+        }
+        // A name that the next start removes.
+        let path = directory + "/" + JournalAhead.name(number)
+        let file = try files.create(path)
+        let copy = JournalSegment(number: segment.number, path: segment.path, file: file)
+        do throws(FileError) {
+            try files.willRead(segment.path)
+            let reader = try JournalReader(
+                number: segment.number, path: segment.path, readAheadBytes: readAheadBytes)
+            guard let reader else { throw FileError(operation: "read", path: segment.path, number: ENOENT) }
+            try write(reader, upTo: bytes, to: file, path)
+            try files.sync(file, path: path)
+            try files.rename(path, to: segment.path)
+        } catch {
+            try? files.unlink(path)
+            throw error
+        }
+        lock.withLock { replace(segment, by: copy, bytes) }
+        try files.syncDirectory(directory)
+        lock.withLock {
+            copy.isNameSynced = true
+            copy.syncFailure = nil
+        }
+    }
+
+    /// Writes what a segment has, if it is what was written there.
+    private func write(_ reader: JournalReader, upTo bytes: Int, to file: Int32, _ path: String) throws(FileError) {
+        let lost = FileError(operation: "read", path: reader.path, number: EIO)
+        guard case .success = try reader.header(),
+            let header = try reader.bytes(at: 0, JournalFormat.segmentHeaderBytes)
+        else { throw lost }
+        try files.write(header, to: file, at: 0, path: path)
+        var offset = JournalFormat.segmentHeaderBytes
+        while offset < bytes {
+            guard case .good(let frame, _) = try reader.frame(at: offset, limit: bytes),
+                let whole = try reader.bytes(at: offset, frame.frameBytes)
+            else { throw lost }
+            try files.write(whole, to: file, at: offset, path: path)
+            offset += frame.frameBytes
+        }
+    }
+
+    /// Called with `lock` held.
+    private func replace(_ segment: JournalSegment, by copy: JournalSegment, _ bytes: Int) {
+        copy.byteCount = bytes
+        copy.lastSequence = segment.lastSequence
+        copy.hasFrames = segment.hasFrames
+        copy.syncedBytes = bytes
+        // Until the directory names it for good.
+        copy.syncFailure = segment.syncFailure
+        for index in segments.indices where segments[index] === segment { segments[index] = copy }
+    }
+}
