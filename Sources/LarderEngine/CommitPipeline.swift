@@ -147,6 +147,12 @@ package final class CommitPipeline: @unchecked Sendable {
         if let failure = failure(of: ticket) { throw failure }
     }
 
+    /// Whether nothing was committed since a commit failed.
+    package var hasJustFailed: Bool {
+        let failed = lastFailed.load(ordering: .relaxed)
+        return failed > 0 && decided.load(ordering: .acquiring) <= failed
+    }
+
     /// The error of the commit that a decided ticket stands for, if it failed. One atomic load while none failed.
     package func failure(of ticket: CommitTicket) -> LarderError? {
         // `decided` was read with acquiring order after `lastFailed` was written.
@@ -299,7 +305,9 @@ package final class CommitPipeline: @unchecked Sendable {
         let error = LarderError(
             .commitFailed, "the write was not committed: \(cause.message)", operation: "commit",
             database: cause.database, underlying: cause)
-        context.statistics.commitFailures.add()
+        // What is refused as long as an earlier failure is not taken back was said when that came.
+        let isNews = !keeper.owesTakeBack
+        if isNews { context.statistics.commitFailures.add() }
         // The table stays locked, so that no database joins whose writes would be failed and not taken back.
         let (first, last) = databases.withAll { all in
             for database in all { database.lockAll() }
@@ -315,7 +323,8 @@ package final class CommitPipeline: @unchecked Sendable {
             keeper.takeBack(all, failed: last)
             return (first, last)
         }
-        context.report(.error, "commit failed, \(last - first + 1) writes were refused: \(cause)")
+        context.report(
+            isNews ? .error : .debug, "commit failed, \(last - first + 1) writes were refused: \(cause)")
         decide(upTo: last, failure: error)
     }
 

@@ -63,6 +63,7 @@ extension Database {
             return (store, ticket)
         }
         try pipeline.wait(for: ticket)
+        epochAheadOfJournal = 0
         store?.close()
         DamagedFiles.enforceCap(context)
         context.statistics.setAside.add()

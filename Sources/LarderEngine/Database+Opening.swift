@@ -88,10 +88,8 @@ extension Database {
 
     /// Goes on after damage that keeps the files from being opened.
     private func mend(_ damage: LarderError, _ isInTurn: Bool) throws(LarderError) {
-        // Readable, but not a state that ever was; and nobody knows of which keys.
-        if needsMoreJournal { return try setAsideAndStartEmpty(damage) }
         // A salvage takes the checkpointer's turn: a checkpoint that meets damage must not wait for itself.
-        if !isInTurn, isSalvagedAtOnce || !context.options.backgroundMaintenance {
+        if !isInTurn, isSalvagedAtOnce || needsMoreJournal || !context.options.backgroundMaintenance {
             try salvageUnopenedLocked(damage)
         } else {
             self.damage.add(name, damage)
@@ -255,7 +253,7 @@ extension Database {
         }
         let needed = value.flatMap { $0.withUnsafeBytes { BigEndian.read($0, at: 0) } } ?? 0
         if context.sequences.isLossProven(needed: needed, end: end) {
-            needsMoreJournal = true
+            epochAheadOfJournal = store.epoch
             throw damaged("it needs the journal up to \(needed), which is lost behind \(end)")
         }
         hasCheckedJournal = true

@@ -72,8 +72,9 @@ extension Database {
             do throws(LarderError) {
                 try openCurrentEpoch()
             } catch {
-                // What is damaged can still be emptied. A newer Larder's files cannot, nor those that cannot be read for now.
-                guard error.code == .damaged else { throw error }
+                // What is damaged, or cannot be opened because the disk is full, can still be emptied, as long as POINTER can be
+                // read. A newer Larder's files cannot.
+                guard error.code == .damaged || error.code == .io && (try? readPointer()) != nil else { throw error }
             }
         }
         if ticketIfEmpty != nil { return nil }

@@ -135,7 +135,11 @@ extension Database {
             }
             context.graveyard.remove(parent)
             try evidence.settle(context)
-            let summary = copied.summary(patient.damage.message, at: now())
+            var summary = copied.summary(patient.damage.message, at: now())
+            if patient.pointer == nil {
+                summary.doubts.append(
+                    "\(PointerFile.name) is lost, and the policy with it: entries that followed it count as expired")
+            }
             return Salvaged(
                 store: try openFiles(ofEpoch: epoch), journalNeeded: max(copied.journalNeeded, frozen),
                 summary: summary,
@@ -158,7 +162,13 @@ extension Database {
         var salvage = EpochSalvage(
             source: source,
             indexing: ExpiryIndex.Rules(state.rules.policy, durable: durableState.rules.policy), shouldStop: shouldStop)
-        if FileSystem.exists(source) { try salvage.copy(into: store, of: self) }
+        if patient.epoch == epochAheadOfJournal {
+            // Readable, but no state that ever was, and nobody knows of which keys: what it has may be newer than the journal's
+            // end, and older too, where the journal had an entry written once more.
+            salvage.leaveOut("its LevelDB is ahead of what is left of the journal: only what the journal has goes on")
+        } else if FileSystem.exists(source) {
+            try salvage.copy(into: store, of: self)
+        }
         try store.noteSynced()
         return (salvage, patient.store?.journalNeededWhileFrozen ?? 0)
     }
@@ -242,6 +252,7 @@ extension Database {
     /// The new epoch is the current one: lets the old one go, and says what became of it.
     private func finish(_ patient: Patient, _ salvaged: Salvaged) -> SalvageSummary {
         var summary = salvaged.summary
+        (epochAheadOfJournal, hasCheckedJournal) = (0, true)
         let old = epochPath(patient.epoch)
         if salvaged.evidence.linked != nil {
             if let store = patient.store { context.graveyard.bury(store) } else { context.graveyard.remove(old) }

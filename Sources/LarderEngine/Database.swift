@@ -101,10 +101,13 @@ package final class Database: @unchecked Sendable {
     let openLock = Lock()
     private let shards: [Shard]
     private let unmanagedShards: UnsafeMutablePointer<Unmanaged<Shard>>
-    /// Whether the journal's lost end is needed. Set when the larder is opened.
-    var needsMoreJournal = false
+    /// The epoch that needs a part of the journal that is lost; 0 when none does. Guarded by `openLock`.
+    var epochAheadOfJournal: UInt64 = 0
+    var needsMoreJournal: Bool { epochAheadOfJournal != 0 }
     /// Whether that is settled. Guarded by `openLock`.
     var hasCheckedJournal = false
+    /// Whether memory has all entries and nobody may see them, because some were refused. Guarded by all shard locks.
+    private var isWithheld = false
     /// What the journal has of the database while its epoch is not known. Guarded by all shard locks.
     var unresolved = UnresolvedOperations()
 
@@ -184,6 +187,7 @@ package final class Database: @unchecked Sendable {
 
     /// As ``revertToDurable()``, with the entries left as they are. Called with all shard locks held.
     func revertStateOnly() {
+        isWithheld = false
         if let store = applied.store, store !== durable.store {
             store.end(.deleted)
             context.graveyard.bury(store)
@@ -195,15 +199,18 @@ package final class Database: @unchecked Sendable {
     /// that is durable. Called with all shard locks held.
     var isMemoryWhole: Bool {
         if case .shut = applied.presence { return true }
-        return applied.store === durable.store
+        return isWithheld || applied.store === durable.store
     }
 
-    /// As ``revertStateOnly()``, where the journal cannot give back what memory has let go of: until it can, reads answer
-    /// `error` and not what LevelDB has of before. Called with all shard locks held.
+    /// As ``revertStateOnly()``, where the journal cannot tell for now what counts: until it can, reads answer `error`, and
+    /// neither what was refused and memory has still, nor what LevelDB has of before. Called with all shard locks held.
     func revertIncompletely(isCleared: Bool, _ error: LarderError) {
         let isWhole = isMemoryWhole && !isCleared
         revertStateOnly()
-        guard !isWhole, case .open = durable.presence else { return }
+        guard case .open = durable.presence else { return }
+        // What is clean was there before.
+        if isWhole, (0..<Shard.count).allSatisfy({ shard($0).table.dirtyCount == 0 }) { return }
+        isWithheld = isWhole
         applied.presence = .failed(
             LarderError(.io, "the journal cannot be read: \(error)", operation: "use", database: name))
     }

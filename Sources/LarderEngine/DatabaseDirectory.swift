@@ -5,7 +5,7 @@ import LevelDB
 enum DatabaseDirectory {
     /// Nothing, or an empty directory.
     case absent
-    /// A database, intact or damaged: there is a ``PointerFile``, or a directory named as an epoch with LevelDB's files.
+    /// A database, intact or damaged: there is a ``PointerFile`` or its spare, or a directory named as an epoch with LevelDB's files.
     case database
     /// Something else, as far as can be seen: all of it was seen.
     case foreign
@@ -30,7 +30,8 @@ enum DatabaseDirectory {
             self = .unreadable(error)
             return
         }
-        if names.contains(PointerFile.name) {
+        // A purged database has no other files than these two: where the first is lost, the second says whose it is.
+        if names.contains(PointerFile.name) || names.contains(PointerFile.name + Replacement.suffix) {
             self = .database
             return
         }

@@ -6,9 +6,15 @@ package enum DefaultPaths {
         return text.isEmpty ? nil : text
     }
 
-    /// The user's cache directory: `$XDG_CACHE_HOME`, else `~/.cache`.
+    /// Whether ``daemonLarder`` is a place that nobody else may make: not where neither `XDG_CACHE_HOME` nor `HOME` says where
+    /// the user keeps files.
+    package static var isDaemonLarderSafe: Bool {
+        geteuid() == 0 || environment("XDG_CACHE_HOME") != nil || environment("HOME") != nil
+    }
+
+    /// The user's cache directory: `$XDG_CACHE_HOME`, else `~/.cache`; without a home one in `/tmp` that no two users share.
     static var userCache: String {
-        environment("XDG_CACHE_HOME") ?? (environment("HOME") ?? "/tmp") + "/.cache"
+        environment("XDG_CACHE_HOME") ?? (environment("HOME") ?? "/tmp/larder-\(geteuid())") + "/.cache"
     }
 
     /// The daemon's larder: `/var/cache/larder` for root, else `larder` in the user's cache directory.

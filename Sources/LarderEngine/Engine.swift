@@ -201,6 +201,11 @@ package final class Engine: @unchecked Sendable {
     /// Changes how many bytes entries kept in memory may take; what is too much is evicted before this returns, but for
     /// what LevelDB does not have yet. Thread-safe.
     package func changeMemoryLimit(to bytes: Int) { context.memory.changeLimit(to: bytes) }
+    /// Whether the last write that was committed or refused was refused, or a database takes none for now.
+    package var isRefusingWrites: Bool {
+        pipeline.hasJustFailed || keeper.owesTakeBack
+            || table.all.contains { $0.durableState.store?.isSuspended ?? false }
+    }
     /// Bytes of the journal's files.
     package var journalByteCount: Int { keeper.byteCount }
     /// For timers: milliseconds that never run back.

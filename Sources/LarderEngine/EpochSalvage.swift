@@ -29,7 +29,7 @@ package struct SalvageSummary: Sendable, CustomStringConvertible {
         let what = "\(entries) entries go on; \(pieces) pieces of \(bytes) bytes could not be read"
         let keys =
             lostCount == 0
-            ? "no entry is lost"
+            ? doubts.isEmpty ? "no entry is lost" : "no range of keys is lost"
             : "entries may be lost under the keys " + lost.joined(separator: ", ")
                 + (lostCount > lost.count ? " and \(lostCount - lost.count) more ranges" : "")
         let kept = place.map { "the damaged files are kept at \($0)" } ?? "the damaged files could not be kept"
@@ -87,6 +87,9 @@ struct EpochSalvage {
                 underlying: error)
         }
     }
+
+    /// Copies nothing, because none of it can be trusted.
+    mutating func leaveOut(_ why: String) { doubts.append(why) }
 
     private mutating func options() throws -> SalvageOptions {
         var options = SalvageOptions()
@@ -164,7 +167,7 @@ struct EpochSalvage {
         let everything = [LevelDBSalvage.KeyRange(lower: [], upper: nil)]
         let ranges = (report?.lost ?? everything).compactMap(Self.entryKeys)
         summary.entries = entryCount
-        summary.pieces = report?.damageCount ?? 1
+        summary.pieces = report?.damageCount ?? (doubts.isEmpty ? 1 : 0)
         summary.bytes = report?.bytesLost ?? 0
         summary.lostCount = ranges.count
         summary.lost = ranges.prefix(SalvageSummary.rangesMax).map { "\($0)" }

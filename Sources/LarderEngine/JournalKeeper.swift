@@ -377,8 +377,8 @@ final class JournalKeeper: @unchecked Sendable {
             // Said once, not with every attempt.
             context.report(
                 owes.exchange(true, ordering: .acquiringAndReleasing) ? .debug : .error,
-                "the journal cannot be read after a failed commit (\(error)): nothing is written until it can, and writes "
-                    + "that were refused may be visible")
+                "the journal cannot be read after a failed commit (\(error)): until it can, nothing is written, and "
+                    + "databases that were written to answer with errors")
         }
     }
 

@@ -59,7 +59,10 @@ final class Replacement {
         #endif
     }
 
-    private static func spare(of path: String) -> String { path + ".new" }
+    /// What the name of the new content ends with until it is in place, and that of the spare.
+    static let suffix = ".new"
+
+    private static func spare(of path: String) -> String { path + suffix }
 
     private static func write(_ bytes: [UInt8], to spare: String) throws(FileError) {
         // Not emptied first: that would give its room away.

@@ -187,7 +187,7 @@ struct ServerInfo {
             ("rdb_last_bgsave_time_sec", "-1"), ("rdb_current_bgsave_time_sec", "-1"), ("aof_enabled", "1"),
             ("aof_rewrite_in_progress", "0"), ("aof_rewrite_scheduled", "0"), ("aof_last_rewrite_time_sec", "-1"),
             ("aof_current_rewrite_time_sec", "-1"), ("aof_last_bgrewrite_status", "ok"),
-            ("aof_last_write_status", "ok"), ("aof_current_size", "\(server.engine.journalByteCount)"),
+            ("aof_last_write_status", server.engine.isRefusingWrites ? "err" : "ok"), ("aof_current_size", "\(server.engine.journalByteCount)"),
             ("aof_base_size", "0"), ("durability", server.engine.options.durability.rawValue),
             ("commit_groups", "\(statistics.commitGroups.read())"),
             ("commit_units", "\(statistics.commitUnits.read())"), ("syncs", "\(statistics.syncs.read())"),

@@ -15,9 +15,9 @@ package enum StandardDescriptors {
     /// - Returns: false when not even that could be opened.
     package static func fill() -> Bool {
         for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) == -1 {
-            let mode = descriptor == STDIN_FILENO ? O_RDONLY : O_WRONLY
+            // Who reads an input that nobody gave gets an error, and no empty one; who writes is rid of it.
             // The lowest that is free is the one that is missing: those below it are open.
-            if open("/dev/null", mode) != descriptor, open("/", O_RDONLY) != descriptor { return false }
+            if open("/dev/null", O_WRONLY) != descriptor, open("/", O_RDONLY) != descriptor { return false }
         }
         return true
     }

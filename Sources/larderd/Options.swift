@@ -21,6 +21,7 @@ struct Options {
     private(set) var action = Action.serve
     private(set) var logLevel = Log.Level.info
     private(set) var configuration: Server.Configuration
+    private var hasDirectory = false
     private var arguments: ArraySlice<String>
 
     /// The options that take a value, with what the value is; `--help` shows the same.
@@ -32,6 +33,12 @@ struct Options {
         configuration.engine.blockCacheBytes = 8 << 20
         arguments = words[...]
         while let word = arguments.popFirst() { try take(word) }
+        // In a place that everybody may make, somebody else may have made it first.
+        if !hasDirectory, action != .help, action != .version, !DefaultPaths.isDaemonLarderSafe {
+            throw Failure(
+                description: "neither XDG_CACHE_HOME nor HOME is set, so that there is no default: say with --dir where "
+                    + "the larder is to be")
+        }
     }
 
     private mutating func take(_ word: String) throws(Failure) {
@@ -85,7 +92,9 @@ struct Options {
             throw Failure(description: "\(name) needs a value")
         }
         switch name {
-        case "--dir": configuration.directory = try path(name, value)
+        case "--dir":
+            configuration.directory = try path(name, value)
+            hasDirectory = true
         case "--socket": configuration.socketPath = try path(name, value)
         case "--policy":
             guard let policy = UpdatePolicy(value) else {

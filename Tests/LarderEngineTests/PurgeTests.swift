@@ -22,6 +22,25 @@ import Testing
         #expect(try larder.database().policy == .middle)
     }
 
+    /// A full disk, say: LevelDB writes when it opens its files.
+    @Test func whatCannotBeOpenedCanBePurged() throws {
+        let larder = try TestLarder()
+        let database = try larder.database()
+        try database.put("a", "old")
+        try larder.maintain()
+        let store = try #require(database.durableState.store)
+        larder.close()
+        try FileSystem.remove(store.path + "/LOCK")
+        try FileSystem.makeDirectory(store.path + "/LOCK")
+        let again = try larder.database()
+        #expect(errorCode { _ = try again.value("a") } == .io)
+        _ = try again.purge()
+        #expect(try again.value("a") == nil)
+        try again.put("b", "new")
+        larder.close()
+        #expect(try larder.database().contents() == ["b": "new"])
+    }
+
     /// The epoch that takes the place of a purged one is made by its first write: what stands in LevelDB's log behind what
     /// was synced then was never promised, and the journal has it.
     @Test func aPowerCutSoonAfterAPurgeTearsWhatWasNotSyncedOnly() throws {

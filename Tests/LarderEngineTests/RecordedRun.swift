@@ -166,8 +166,8 @@ final class RecordedRun {
         try defect(survivor, from: unit)
     }
 
-    /// What is wrong with a larder whose journal was cut or damaged; nil when all databases that were not set aside are in
-    /// the state after one and the same unit.
+    /// What is wrong with a larder whose journal was cut or damaged; nil when all databases are in the state after one and the
+    /// same unit, those that were salvaged as far as they have any of it.
     /// - Parameters:
     ///   - first: no earlier one.
     ///   - together: false when each database may be in the state after a unit of its own.
@@ -178,13 +178,11 @@ final class RecordedRun {
         for name in Self.names where models[name] != nil {
             found[name] = try engine.database(name).contents()
         }
-        let setAside = survivor.setAside
-        for (name, contents) in found where setAside.contains(where: { $0.hasSuffix("-" + name) }) {
-            if !contents.isEmpty { return "\(name) was set aside and has \(contents)" }
-            found[name] = nil
-        }
+        // Of what was salvaged only what the journal has is there.
+        let salvaged = Set(found.keys.filter { name in survivor.setAside.contains { $0.hasSuffix("-" + name) } })
         func isState(_ number: Int, _ name: String, _ contents: [String: String]) -> Bool {
-            contents == visible(states[max(number, wholeChanges[name] ?? 0)][name], name, now)
+            let state = visible(states[max(number, wholeChanges[name] ?? 0)][name], name, now)
+            return salvaged.contains(name) ? contents.allSatisfy { state[$0.key] == $0.value } : contents == state
         }
         let units = first...unit
         let fits =

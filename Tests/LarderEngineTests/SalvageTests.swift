@@ -74,6 +74,23 @@ import Testing
     }
 
     /// After a kill right behind the switch the journal's operations, which name the old epoch, count.
+    /// A purged database has no files but POINTER: where that is lost, it is still ours, and the journal's part is there.
+    @Test func aPurgedDatabaseThatLosesItsPointerKeepsWhatTheJournalHas() throws {
+        let larder = try TestLarder { $0.onDamage = .salvage }
+        let database = try larder.database()
+        try database.put("a", "purged")
+        try larder.maintain()
+        _ = try database.purge()
+        try database.put("a", "new", rule: .ownNever)
+        let survivor = try larder.survivor { $0.onDamage = .salvage }
+        try FileSystem.remove(survivor.path + "/main/" + PointerFile.name)
+        let salvaged = try survivor.database()
+        #expect(try salvaged.contents() == ["a": "new"])
+        #expect(try #require(salvaged.salvage.last).description.contains("POINTER is lost, and the policy with it"))
+        survivor.close()
+        #expect(try survivor.database().contents() == ["a": "new"])
+    }
+
     @Test func whatOnlyTheJournalHasIsThereAfterAKill() throws {
         let larder = try filled(.salvage)
         try flipBlock(of: 10, larder)

@@ -46,7 +46,23 @@ import Testing
         let (end, _, _) = try ChildProcess.run("sh", ["-c", "\(tool) set k v 0<&- 1>&- 2>&-"])
         #expect(end == .exited(0))
         #expect(try daemon.connect().call("GET k") == "$1\r\nv\r\n")
+        // No input is not an empty value.
+        let (refused, _, errors) = try ChildProcess.run("sh", ["-c", "\(tool) set k 0<&-"])
+        #expect(refused == .exited(5) && errors.contains("standard input"), "\(refused), \(errors)")
+        #expect(try daemon.connect().call("GET k") == "$1\r\nv\r\n")
         #expect(try daemon.stop() == .exited(0))
+    }
+
+    /// In `/tmp` somebody else may have made the place first.
+    @Test func withoutAHomeThereIsNoDefaultDirectory() throws {
+        guard geteuid() == 0 else { return }
+        let place = try TemporaryDirectory()
+        let program = place.path + "/larderd"
+        _ = try ChildProcess.run("cp", [try DaemonProcess.program(), program])
+        _ = try ChildProcess.run("chmod", ["755", place.path])
+        let (end, _, errors) = try ChildProcess.run(
+            "setpriv", ["--reuid=65534", "--regid=65534", "--clear-groups", "env", "-i", program])
+        #expect(end == .exited(2) && errors.contains("say with --dir"), "\(end), \(errors)")
     }
 
     private func contents(_ path: String) throws -> String {
