@@ -121,7 +121,10 @@ final class Journal: @unchecked Sendable {
         guard batch.firstSequence > last else {
             throw FileError(operation: "append to", path: directory, number: EINVAL)
         }
-        if let ahead = batch.ahead { return try append(batch, ahead, syncedSequence: synced) }
+        if let ahead = batch.ahead {
+            try nameOldest()
+            return try append(batch, ahead, syncedSequence: synced)
+        }
         let segment: JournalSegment
         if let current, !current.hasFrames || current.liveBytes + batch.byteCount <= segmentBytes {
             segment = current
@@ -169,9 +172,22 @@ final class Journal: @unchecked Sendable {
         }
     }
 
+    /// Has the disk know the name of the oldest segment, which nothing else vouches for: each of the others is missed by the one
+    /// behind it, but one that is gone from the beginning looks as if it had been removed, and what stands behind it would count
+    /// without it. Before another segment gets a name, and before the one ahead of it loses its own, for a failure of the machine
+    /// may leave any of the names that were not synced. Does nothing where the name is known, as after every removal.
+    /// - Parameter number: of the segments above it.
+    func nameOldest(above number: UInt64 = 0) throws(FileError) {
+        let (oldest, present) = lock.withLock { (segments.first { $0.number > number }, segments) }
+        guard let oldest, !oldest.isNameSynced else { return }
+        try files.syncDirectory(directory)
+        lock.withLock { for segment in present { segment.isNameSynced = true } }
+    }
+
     /// Begins a segment. Its file gets its name with a full header in it, so that the end of the process leaves nothing
     /// or a good header. The directory is synced by ``sync()``.
     func makeSegment() throws(FileError) -> JournalSegment {
+        try nameOldest()
         let header = nextHeader
         let path = directory + "/" + JournalFormat.fileName(header.number)
         let temporary = path + ".new"
@@ -289,6 +305,7 @@ final class Journal: @unchecked Sendable {
             while true {
                 let oldest = lock.withLock { segments.first.flatMap { $0 === active ? nil : $0 } }
                 guard let oldest, oldest.number <= number else { return }
+                try nameOldest(above: oldest.number)
                 try files.unlink(oldest.path)
                 lock.withLock {
                     segments.removeAll { $0 === oldest }
@@ -301,8 +318,12 @@ final class Journal: @unchecked Sendable {
 
     private func syncRemoval() throws(FileError) {
         guard lock.withLock({ isRemovalUnsynced }) else { return }
+        let present = lock.withLock { segments }
         try files.syncDirectory(directory)
-        lock.withLock { isRemovalUnsynced = false }
+        lock.withLock {
+            isRemovalUnsynced = false
+            for segment in present { segment.isNameSynced = true }
+        }
     }
 
     /// Closes the files; syncs nothing. Everything fails with EBADF afterwards. Idempotent.
