@@ -81,6 +81,8 @@ extension Journal {
                     synced = done
                 }
             }
+            // Here rather than with the commit, where everybody would wait for it.
+            try nameOldest()
             return JournalAhead(
                 path: path, file: file, byteCount: payload.count, checksum: checksum, bytesBefore: bytesBefore)
         } catch {
