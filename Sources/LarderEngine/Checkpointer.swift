@@ -120,18 +120,7 @@ final class Checkpointer: @unchecked Sendable {
         try pipeline.takeBackWhatFailed("checkpoint")
         guard try checkUnopened() else { return keeper.wantCheckpoint() }
         guard let cut = keeper.cut(isRewrite: false) else { return }
-        do throws(LarderError) {
-            // What LevelDB gets must not be ahead of a journal that a failing machine has lost the end of.
-            try keeper.sync()
-        } catch {
-            context.report(.debug, "before a checkpoint: \(error)")
-            do throws(LarderError) {
-                try keeper.syncCopies()
-            } catch {
-                // What cannot be synced at all has to get into LevelDB all the more.
-                context.report(.debug, "before a checkpoint: \(error)")
-            }
-        }
+        try syncJournal()
         metBusy = false
         var passes: [any CheckpointWork] = []
         var failure: LarderError?
@@ -149,6 +138,24 @@ final class Checkpointer: @unchecked Sendable {
             throw LarderError(
                 .writesSuspended, "the database is being salvaged, and keeps what was written meanwhile in memory",
                 operation: "checkpoint", database: frozen.name)
+        }
+    }
+
+    /// Before LevelDB gets anything: it must not be ahead of a journal that a failing machine has lost the end of.
+    /// - Throws: where not even names can be synced. Those of LevelDB's files could not be either: what it got would not free the
+    ///   journal, and a failure of the machine would cost the database.
+    private func syncJournal() throws(LarderError) {
+        do throws(LarderError) {
+            return try keeper.sync()
+        } catch {
+            context.report(.debug, "before a checkpoint: \(error)")
+        }
+        do throws(LarderError) {
+            try keeper.syncCopies()
+        } catch {
+            context.report(.debug, "before a checkpoint: \(error)")
+            try keeper.syncDirectory(context.directory + "/JOURNAL")
+            // What cannot be synced at all has to get into LevelDB all the more.
         }
     }
 

@@ -290,4 +290,33 @@ import Testing
         try larder.database().checkpointer.flush(larder.database())
         #expect(calls.current.contains { $0.0 == .fsyncDirectory && $0.1 == epoch })
     }
+
+    /// Nothing of the journal could be named on the disk, and LevelDB got what stood there: a power cut then cost the whole
+    /// database, which needed what was lost.
+    @Test func nothingGetsIntoLevelDBWhileTheNamesOfTheJournalCannotBeSynced() throws {
+        let isFailing = Mutexed(false)
+        let larder = try TestLarder {
+            $0.journalFaults = JournalFaults { call, path in
+                call == .fsyncDirectory && isFailing.current && path.hasSuffix("JOURNAL") ? .fail(EIO) : nil
+            }
+        }
+        let database = try larder.database(policy: .never)
+        try database.put("a", "1")
+        try larder.engine().save()
+        isFailing.with { $0 = true }
+        try database.put("b", "2")
+        try database.put("a", "3")
+        #expect(throws: LarderError.self) { try larder.engine().save() }
+        #expect(try database.contents() == ["a": "3", "b": "2"])
+        let survivor = try larder.survivor { $0.onDamage = .salvage }
+        // The machine fails: a frame that was not synced is gone.
+        let segment = try #require(survivor.journalSegments.last)
+        try Files.truncate(segment, to: FileSystem.size(segment) - 1)
+        #expect(try survivor.database().contents() == ["a": "1", "b": "2"])
+        #expect(survivor.setAside == [])
+        isFailing.with { $0 = false }
+        try larder.engine().save()
+        #expect(larder.journalSegments.isEmpty)
+        #expect(try database.contents() == ["a": "3", "b": "2"])
+    }
 }
