@@ -30,7 +30,7 @@ import Testing
         try larder.maintain()
         let store = try #require(database.durableState.store)
         larder.close()
-        try FileSystem.remove(store.path + "/LOCK")
+        try FileSystem.removeFile(store.path + "/LOCK")
         try FileSystem.makeDirectory(store.path + "/LOCK")
         let again = try larder.database()
         #expect(errorCode { _ = try again.value("a") } == .io)

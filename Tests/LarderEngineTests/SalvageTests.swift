@@ -83,7 +83,7 @@ import Testing
         _ = try database.purge()
         try database.put("a", "new", rule: .ownNever)
         let survivor = try larder.survivor { $0.onDamage = .salvage }
-        try FileSystem.remove(survivor.path + "/main/" + PointerFile.name)
+        try FileSystem.removeFile(survivor.path + "/books/" + PointerFile.name)
         let salvaged = try survivor.database()
         #expect(try salvaged.contents() == ["a": "new"])
         #expect(try #require(salvaged.salvage.last).description.contains("POINTER is lost, and the policy with it"))
