@@ -36,7 +36,8 @@ struct Options {
         // In a place that everybody may make, somebody else may have made it first.
         if !hasDirectory, action != .help, action != .version, !DefaultPaths.isDaemonLarderSafe {
             throw Failure(
-                description: "neither XDG_CACHE_HOME nor HOME is set, so that there is no default: say with --dir where "
+                description:
+                    "neither XDG_CACHE_HOME nor HOME is set, so that there is no default: say with --dir where "
                     + "the larder is to be")
         }
     }

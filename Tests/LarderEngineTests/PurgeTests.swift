@@ -32,7 +32,7 @@ import Testing
         larder.close()
         try FileSystem.removeFile(store.path + "/LOCK")
         try FileSystem.makeDirectory(store.path + "/LOCK")
-        let again = try larder.database()
+        let again = try larder.engine().database("books")
         #expect(errorCode { _ = try again.value("a") } == .io)
         _ = try again.purge()
         #expect(try again.value("a") == nil)
