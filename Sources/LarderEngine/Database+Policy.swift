@@ -6,7 +6,7 @@ extension Database {
     package func setPolicy(_ policy: UpdatePolicy) throws(LarderError) {
         try ForkGuard.check("policy")
         while true {
-            if !isReady(forWriting: true) { try prepare(forWriting: true, policy: policy) }
+            if !isReady(forWriting: true), try isMade(with: policy) { return }
             let isDone = try openLock.withLock { () throws(LarderError) -> Bool in
                 let state = appliedState
                 // Deleted or set aside meanwhile: another try waits for that, or says so.
@@ -17,6 +17,22 @@ extension Database {
                 return true
             }
             if isDone { return }
+        }
+    }
+
+    /// Opens the files, or makes them with a policy.
+    /// - Returns: whether they were made with it, and could not be opened then: the policy is on the disk, and the next use says
+    ///   what is wrong.
+    private func isMade(with policy: UpdatePolicy) throws(LarderError) -> Bool {
+        let isNew = !exists
+        do throws(LarderError) {
+            try prepare(forWriting: true, policy: policy)
+            return false
+        } catch {
+            // Where its name may not be on the disk, it counts as closed.
+            guard isNew, case .failed = appliedState.presence, self.policy == policy else { throw error }
+            context.report(.warning, "database '\(name)' has the policy \(policy), and cannot be opened: \(error)")
+            return true
         }
     }
 

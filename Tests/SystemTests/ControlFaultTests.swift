@@ -16,12 +16,12 @@ import Testing
 /// `LARDER_CONTROL_POINTS=all` tries every call; a number, so many of each kind, chosen by `LARDER_SEED`.
 @Suite(.enabled(if: FaultLibrary.isAvailable)) struct ControlFaultTests {
     enum Operation: String, CaseIterable, Sendable {
-        case purge, policy, create, swap, save
+        case purge, policy, create, createWithPolicy, swap, save
 
         var words: String {
             switch self {
             case .purge: "FLUSHDB"
-            case .policy: "POLICY high"
+            case .policy, .createWithPolicy: "POLICY high"
             case .create: "MSET a 1 b 2"
             case .swap: "SWAPDB books other"
             case .save: "SAVE"
@@ -29,7 +29,7 @@ import Testing
         }
 
         /// On which database.
-        var database: String { self == .create ? "new" : "books" }
+        var database: String { self == .create || self == .createWithPolicy ? "new" : "books" }
     }
 
     enum Mode: CaseIterable, Sendable {
