@@ -101,6 +101,7 @@ import Threading
         if setsAside {
             #expect(try survivor.database().contents().isEmpty)
             #expect(survivor.setAside.count == 1)
+            survivor.close()
             #expect(survivor.journalSegments.isEmpty)
         } else {
             #expect(errorCode { _ = try survivor.database().contents() } == .damaged)
