@@ -178,8 +178,10 @@ final class Journal: @unchecked Sendable {
     /// may leave any of the names that were not synced. Does nothing where the name is known, as after every removal.
     /// - Parameter number: of the segments above it.
     func nameOldest(above number: UInt64 = 0) throws(FileError) {
-        let (oldest, present) = lock.withLock { (segments.first { $0.number > number }, segments) }
-        guard let oldest, !oldest.isNameSynced else { return }
+        let unnamed = lock.withLock {
+            segments.first { $0.number > number }.flatMap { $0.isNameSynced ? nil : segments }
+        }
+        guard let present = unnamed else { return }
         try files.syncDirectory(directory)
         lock.withLock { for segment in present { segment.isNameSynced = true } }
     }
