@@ -32,7 +32,7 @@ extension Database {
             switch appliedState.presence {
             case .open(let store): try store.verify()
             case .closed, .failed:
-                try openCurrentEpoch()
+                if try !isOpenAfterAll(operation) { try openCurrentEpoch() }
                 try appliedState.store?.verify()
             case .absent: break
             case .deleted: throw deletedError(operation)

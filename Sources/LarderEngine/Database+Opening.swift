@@ -46,10 +46,7 @@ extension Database {
         case .open(let store): if forWriting, store.isSuspended { try recover(store) }
         case .absent: if forWriting { try create(policy ?? state.rules.policy) }
         case .failed(let error) where salvage.isUnderWay: throw error
-        case .closed, .failed:
-            try pipeline.takeBackWhatFailed("open")
-            if case .open = appliedState.presence { return }
-            try openFiles(isInTurn)
+        case .closed, .failed: if try !isOpenAfterAll("open") { try openFiles(isInTurn) }
         case .deleted: throw deletedError("open")
         case .shut(let error): throw error
         }
@@ -97,10 +94,16 @@ extension Database {
         }
     }
 
+    /// Whether the files are open although the state was not: while a failed commit is not taken back, a database that was
+    /// written to counts as failed. To be asked before ``openCurrentEpoch()``. Called with `openLock` held.
+    /// - Throws: while it cannot be taken back.
+    func isOpenAfterAll(_ operation: String) throws(LarderError) -> Bool {
+        try pipeline.takeBackWhatFailed(operation)
+        return appliedState.store != nil
+    }
+
     /// Opens the epoch that POINTER names. Called with `openLock` held, when none is open.
     func openCurrentEpoch() throws(LarderError) {
-        // They may be open still.
-        try pipeline.takeBackWhatFailed("open")
         let written = try readPointer()
         let pointer = withoutFuture(written)
         if durableState.isEpochUnknown {

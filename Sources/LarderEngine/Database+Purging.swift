@@ -68,7 +68,7 @@ extension Database {
     /// Called with `openLock` held, where there are files.
     /// - Returns: the store that is no longer current, still open; nil when none could be opened.
     private func startEmptyEpoch() throws(LarderError) -> EpochStore? {
-        if appliedState.store == nil {
+        if try !isOpenAfterAll("purge") {
             do throws(LarderError) {
                 try openCurrentEpoch()
             } catch {

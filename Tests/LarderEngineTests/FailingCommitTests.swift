@@ -133,6 +133,36 @@ import Threading
         #expect(survivor.setAside.isEmpty)
     }
 
+    /// The files of a database that counts as failed until a commit is taken back are open: they are not opened once more.
+    @Test(arguments: [false, true]) func whatIsOpenIsNotOpenedOnceMoreWhenACommitIsTakenBack(isPurged: Bool) throws {
+        let fails = Mutexed(false)
+        let larder = try TestLarder {
+            $0.journalFaults = JournalFaults { call, _ in
+                switch call {
+                case .write: fails.current ? .fail(ENOSPC) : nil
+                case .open: fails.current ? .fail(EMFILE) : nil
+                default: nil
+                }
+            }
+        }
+        let database = try larder.database()
+        try database.put("a", "1")
+        let store = try #require(database.durableState.store)
+        fails.with { $0 = true }
+        #expect(errorCode { try database.put("a", "refused") } == .commitFailed)
+        #expect(errorCode { _ = try database.purge() } == .io)
+        fails.with { $0 = false }
+        if isPurged {
+            _ = try database.purge()
+            #expect(store.ending == .purged)
+            #expect(try database.contents() == [:])
+        } else {
+            #expect(errorCode { _ = try database.salvageIfDamaged() } == .invalidArgument)
+            #expect(database.durableState.store === store)
+            #expect(try database.contents() == ["a": "1"])
+        }
+    }
+
     /// The failure of one write is no business of a reader who comes later.
     @Test func aFailureDoesNotMakeLaterSnapshotsAndCountsFail() throws {
         let fault = Fault()
