@@ -171,22 +171,22 @@ final class Link: @unchecked Sendable {
 
     /// Ends the rest before the next attempt to connect.
     func retryNow() {
-        let wasResting = lock.withLock {
-            guard case .resting = state else { return false }
-            state = .resting(until: 0)
-            return true
-        }
-        if wasResting { WireLoop.shared.wake() }
+        change { if case .resting = $0 { .resting(until: 0) } else { nil } }
     }
 
     /// Ends the wait for the gate.
     func release() {
-        let wasHeld = lock.withLock {
-            guard case .held = state else { return false }
-            state = .held(until: 0)
+        change { if case .held = $0 { .held(until: 0) } else { nil } }
+    }
+
+    /// Puts the state in the place of this one, and has it looked at, unless `next` is nil.
+    private func change(_ next: (State) -> State?) {
+        let isChanged = lock.withLock {
+            guard let next = next(state) else { return false }
+            state = next
             return true
         }
-        if wasHeld { WireLoop.shared.wake() }
+        if isChanged { WireLoop.shared.wake() }
     }
 
     private func serveIfNeeded() {

@@ -162,7 +162,11 @@ final class Checkpointer: @unchecked Sendable {
     /// A pass into LevelDB, or into the journal where LevelDB takes nothing because it is being salvaged.
     private func anyPass(_ database: Database, upTo sequence: UInt64) throws(LarderError) -> (any CheckpointWork)? {
         guard database.isBeingSalvaged else { return try pass(database, upTo: sequence) }
-        guard database.needsJournal else { return nil }
+        return database.needsJournal ? rewritten(database, upTo: sequence) : nil
+    }
+
+    /// A pass that has written what the journal has of a database into it once more.
+    private func rewritten(_ database: Database, upTo sequence: UInt64) -> RewritePass {
         let pass = RewritePass(database, upTo: sequence)
         pass.write()
         return pass
@@ -177,9 +181,7 @@ final class Checkpointer: @unchecked Sendable {
             return nil
         }
         context.report(.debug, "the journal keeps what it has of database '\(database.name)': \(error)")
-        let pass = RewritePass(database, upTo: cut.sequence)
-        pass.write()
-        return pass
+        return rewritten(database, upTo: cut.sequence)
     }
 
     /// Whether a rewrite of the journal is worth more than a checkpoint: half of it is left afterwards, at the most. Called
@@ -204,13 +206,8 @@ final class Checkpointer: @unchecked Sendable {
         // which it stood as well are about to go.
         try keeper.sync()
         metBusy = false
-        var passes: [RewritePass] = []
         // Whatever is dirty: after the cut, so that nothing in the segments before it is left out.
-        for database in table.all where database.needsJournal {
-            let pass = RewritePass(database, upTo: cut.sequence)
-            pass.write()
-            passes.append(pass)
-        }
+        let passes = table.all.filter(\.needsJournal).map { rewritten($0, upTo: cut.sequence) }
         if try end(cut, passes, nil, before: {}) { context.statistics.journalRewrites.add() }
     }
 
@@ -256,13 +253,7 @@ final class Checkpointer: @unchecked Sendable {
             guard let store = database.durableState.store, store.journalNeeded.load(ordering: .relaxed) != 0,
                 store.isMade, !store.isFrozen, !store.isSuspended
             else { continue }
-            do throws(LarderError) {
-                try store.note(journalNeeded: 0, sync: false)
-            } catch {
-                // Purged or deleted meanwhile: nothing is needed any more.
-                guard store.ending == .none else { continue }
-                throw error
-            }
+            try unlessGone(store) { () throws(LarderError) in try store.note(journalNeeded: 0, sync: false) }
         }
     }
 
@@ -271,13 +262,7 @@ final class Checkpointer: @unchecked Sendable {
         for database in table.all {
             // One that takes no writes got nothing that the journal does not keep.
             guard let store = database.durableState.store, !store.isSuspended else { continue }
-            do throws(LarderError) {
-                try store.noteSynced()
-            } catch {
-                // Purged or deleted meanwhile: nobody needs it any more.
-                guard isCurrent(store) else { continue }
-                throw error
-            }
+            try unlessGone(store) { () throws(LarderError) in try store.noteSynced() }
         }
     }
 
@@ -285,13 +270,14 @@ final class Checkpointer: @unchecked Sendable {
     /// that. Before segments go, and before entries count as clean.
     private func syncNames(_ store: EpochStore) throws(LarderError) {
         guard store.ending == .none, store.isMade, !store.isSuspended else { return }
-        do throws(LarderError) {
-            try keeper.syncDirectory(store.path)
-        } catch {
-            // Purged or deleted meanwhile: nothing is needed any more.
-            guard isCurrent(store) else { return }
-            throw error
-        }
+        try unlessGone(store) { () throws(LarderError) in try keeper.syncDirectory(store.path) }
+    }
+
+    /// Runs `body`. That it fails for a store that was purged or deleted meanwhile does not matter: nobody needs it any more.
+    private func unlessGone(
+        _ store: EpochStore, _ body: () throws(LarderError) -> Void
+    ) throws(LarderError) {
+        do throws(LarderError) { try body() } catch { if isCurrent(store) { throw error } }
     }
 
     /// Whether a store is in use still that could not be written or looked at. A deletion moves the files before anybody is told

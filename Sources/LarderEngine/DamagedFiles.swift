@@ -63,7 +63,7 @@ enum DamagedFiles {
             try FileSystem.makeDirectory(parent)
             try FileSystem.makeDirectory(unsettled)
             // POINTER may be what is missing.
-            do throws(FileError) { try FileSystem.link(pointer, to: unsettled + "/" + last(pointer)) } catch {
+            do throws(FileError) { try FileSystem.hardLink(pointer, to: unsettled + "/" + last(pointer)) } catch {
                 guard error.number == ENOENT || error.isNoLink else { throw error }
             }
             try FileSystem.makeDirectory(linked)
@@ -89,7 +89,7 @@ enum DamagedFiles {
             for name in try FileSystem.list(epoch) where name != "LOCK" && !name.hasPrefix("MANIFEST-") {
                 do throws(FileError) {
                     try? FileSystem.removeFile(linked + "/" + name)
-                    try FileSystem.link(epoch + "/" + name, to: linked + "/" + name)
+                    try FileSystem.hardLink(epoch + "/" + name, to: linked + "/" + name)
                 } catch {
                     if error.isNoLink { return false }
                     // Merged into others meanwhile: the manifest says so.

@@ -14,19 +14,13 @@ extension EntryTable {
     var dirtyCount: Int { active.count + written.count }
 
     /// Calls `body` with every dirty entry. It must not change the table.
-    func forEachDirty(_ body: (EntryPointer) -> Void) {
-        for list in [active, written] {
-            var next = list.oldest
-            while let entry = next {
-                body(entry)
-                next = entry.head.pointee.newer
-            }
-        }
-    }
+    func forEachDirty(_ body: (EntryPointer) -> Void) { forEach(in: [active, written], body) }
 
     /// Calls `body` with every clean entry. It must not change the table.
-    func forEachClean(_ body: (EntryPointer) -> Void) {
-        for list in [small, main] {
+    func forEachClean(_ body: (EntryPointer) -> Void) { forEach(in: [small, main], body) }
+
+    private func forEach(in lists: [EntryList], _ body: (EntryPointer) -> Void) {
+        for list in lists {
             var next = list.oldest
             while let entry = next {
                 body(entry)

@@ -175,15 +175,8 @@ package enum FileSystem {
     }
 
     /// Gives a file a second name.
-    package static func link(_ path: String, to other: String) throws(FileError) {
-        #if canImport(Darwin)
-            let status = Darwin.link(path, other)
-        #elseif canImport(Musl)
-            let status = Musl.link(path, other)
-        #else
-            let status = Glibc.link(path, other)
-        #endif
-        guard status == 0 else { throw FileError(operation: "link", path: path, number: errno) }
+    package static func hardLink(_ path: String, to other: String) throws(FileError) {
+        guard link(path, other) == 0 else { throw FileError(operation: "link", path: path, number: errno) }
     }
 
     /// Removes a file. What is already gone is no error.

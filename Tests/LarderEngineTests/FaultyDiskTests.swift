@@ -256,13 +256,17 @@ import Testing
             #expect(try other.value("a") == "1")
         }
 
+        private func openEngine(_ disk: SmallDisk) throws -> Engine {
+            var options = EngineOptions()
+            options.backgroundMaintenance = false
+            return try Engine.open(disk.path + "/larder", options: options, time: ManualTimeSource())
+        }
+
         /// Who purges because the disk is full must not be told that there is no room for it.
         @Test func aPurgeOnAFullDiskMakesRoom() throws {
             let directory = try TemporaryDirectory()
             guard let disk = SmallDisk(below: directory) else { return }
-            var options = EngineOptions()
-            options.backgroundMaintenance = false
-            let engine = try Engine.open(disk.path + "/larder", options: options, time: ManualTimeSource())
+            let engine = try openEngine(disk)
             defer { engine.shutdown() }
             let database = try engine.openDatabase("books", policy: .middle)
             for number in 0..<40 { try database.put("k\(number)", String(repeating: "x", count: 50_000)) }
@@ -278,12 +282,7 @@ import Testing
         @Test func whatWasPurgedOnAFullDiskStaysPurged() throws {
             let directory = try TemporaryDirectory()
             guard let disk = SmallDisk(below: directory) else { return }
-            var options = EngineOptions()
-            options.backgroundMaintenance = false
-            func open() throws -> Engine {
-                try Engine.open(disk.path + "/larder", options: options, time: ManualTimeSource())
-            }
-            var engine = try open()
+            var engine = try openEngine(disk)
             let database = try engine.openDatabase("books", policy: .middle)
             let other = try engine.openDatabase("other")
             try other.put("kept", "1")
@@ -308,7 +307,7 @@ import Testing
                 _ = try database.purge()
             }
             engine.shutdown()
-            engine = try open()
+            engine = try openEngine(disk)
             defer { engine.shutdown() }
             #expect(try engine.openDatabase("books").contents() == [:])
             #expect(try engine.openDatabase("other").contents() == ["kept": "1", "new": "1"])
@@ -318,9 +317,7 @@ import Testing
         @Test func writesReturnWithLittleRoom() throws {
             let directory = try TemporaryDirectory()
             guard let disk = SmallDisk(below: directory) else { return }
-            var options = EngineOptions()
-            options.backgroundMaintenance = false
-            let engine = try Engine.open(disk.path + "/larder", options: options, time: ManualTimeSource())
+            let engine = try openEngine(disk)
             defer { engine.shutdown() }
             let database = try engine.openDatabase("books")
             try database.put("a", "1")
