@@ -370,6 +370,9 @@ final class ModelRun {
     private func passTime() throws {
         if random.oneIn(5) {
             let step = random.oneIn(2) ? span() : -span()
+            // Time that passed is noticed before: set back by just as much, the wall clock would show the very millisecond
+            // that was handed out last, and stand there, as no real one does.
+            _ = try now()
             note("wall clock \(step)")
             larder.time.stepWall(milliseconds: step)
         } else {

@@ -32,7 +32,7 @@
     /// Whatever shape they have, decoded models stay within their share of the memory that was allowed. Measured in a
     /// process of its own, by what the allocator has given out.
     @Suite(.serialized, .timeLimit(.minutes(3))) struct ModelMemoryTests {
-        private static let memoryBytes = 8 << 20
+        private static let memoryBytes = 16 << 20
 
         /// What the process has in memory, in bytes.
         private static func resident() throws -> Int {
@@ -62,7 +62,7 @@
                 $0.codec = codec
             }
             let bytes = stored ?? Array(text.utf8)
-            let count = min(500, (1 << 20) / (bytes.count + 200) + 1)
+            let count = min(1_000, (2 << 20) / (bytes.count + 200) + 1)
             for number in 0..<count { try cache.setBytes(bytes, forKey: "k\(number)") }
             for round in 0..<2 {
                 for number in 0..<count {
