@@ -205,11 +205,24 @@ extension Database {
     /// what is wrong with the file shows when the database is opened. Called before anybody else knows the database.
     func adoptPointer() {
         let pointer = try? readPointer()
-        if let pointer { context.noteEpoch(pointer.epoch) }
+        if let pointer {
+            context.noteEpoch(pointer.epoch)
+            syncWhatWasRead()
+        }
         withAllShards {
             setBoth { state in
                 if let pointer { state.adopt(pointer) } else { state.isEpochUnknown = true }
             }
+        }
+    }
+
+    /// The process before may have ended between the rename of POINTER and the sync of its directory: whoever has heard of a
+    /// policy from here on must not find the former one after a failure of the machine.
+    private func syncWhatWasRead() {
+        do throws(FileError) {
+            try FileSystem.syncDirectory(directory)
+        } catch {
+            context.report(.error, "\(error); a failure of the machine now may undo a change of database '\(name)'")
         }
     }
 

@@ -1,12 +1,10 @@
 extension Journal {
     /// Takes the last appended group back, which could not be synced: it counts no more.
     ///
-    /// Belongs to the thread that appends.
-    /// - Returns: nil; or why it may count all the same for a process that comes after this one, as long as this one appends
-    ///   nothing more.
-    func takeBackLast(_ batch: JournalBatch) -> FileError? {
+    /// Belongs to the thread that appends. Takes an fsync.
+    func takeBackLast(_ batch: JournalBatch) -> Taken {
         guard let segment = lock.withLock({ segments.last }), segment.lastSequence == batch.lastSequence else {
-            return nil
+            return .back
         }
         let offset = segment.liveBytes - batch.byteCount
         lock.withLock {
@@ -17,7 +15,28 @@ extension Journal {
             segment.hasFrames = offset > JournalFormat.segmentHeaderBytes
             active = nil
         }
-        return cutOff(segment, at: offset)
+        if let failure = cutOff(segment, at: offset) { return .backUnlessProcessEnds(failure) }
+        do throws(FileError) {
+            // What failed once may succeed now: and what was cut off is not to come back with a failure of the machine.
+            if let next = lock.withLock({ active }) {
+                try files.sync(next.file, path: next.path)
+                try files.syncDirectory(directory)
+            } else {
+                try files.sync(segment.file, path: segment.path)
+            }
+            return .back
+        } catch {
+            return .backUnlessMachineFails(error)
+        }
+    }
+
+    /// What has become of a group that was appended, and is not to count.
+    enum Taken {
+        case back
+        /// As long as nothing more is appended, it may count after a failure of the machine.
+        case backUnlessMachineFails(FileError)
+        /// As long as nothing more is appended, it may count for a process that comes after this one.
+        case backUnlessProcessEnds(FileError)
     }
 
     /// Sees to it that what stands in a segment from `offset` on never counts, after the end of the process either: cuts

@@ -68,11 +68,7 @@ final class JournalKeeper: @unchecked Sendable {
                         // Of all segments: what is acknowledged is worth nothing behind one that the machine may lose.
                         try journal.sync()
                     } catch {
-                        if let failure = journal.takeBackLast(batch) {
-                            doubt =
-                                ". It could not be taken back either (\(failure)): whether it counts is not known, should "
-                                + "this process end before another write is committed"
-                        }
+                        doubt = Self.doubt(journal.takeBackLast(batch))
                         throw error
                     }
                 }
@@ -89,6 +85,17 @@ final class JournalKeeper: @unchecked Sendable {
         case .always: context.statistics.syncs.add()
         }
         if isTooMuch { onFull() }
+    }
+
+    private static func doubt(_ taken: Journal.Taken) -> String {
+        let (failure, event): (FileError, String)
+        switch taken {
+        case .back: return ""
+        case .backUnlessMachineFails(let error): (failure, event) = (error, "the machine fail")
+        case .backUnlessProcessEnds(let error): (failure, event) = (error, "this process end")
+        }
+        return ". It could not be taken back for certain either (\(failure)): whether it counts is not known, should "
+            + "\(event) before another write is committed"
     }
 
     /// Writes the payload of a long record ahead of its commit. May take long.

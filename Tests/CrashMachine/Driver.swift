@@ -43,7 +43,7 @@ final class Driver {
         self.plan = plan
         history = History(connections: plan.connections, policy: plan.policy)
         place = try TemporaryDirectory(inMemory: true)
-        faults = try FaultControl(in: place, traceBytes: 256 << 20)
+        faults = try FaultControl(in: place, traceBytes: 1 << 30)
         dice = CommandDice(SeededGenerator(seed: plan.seed &+ 1))
         if plan.movesClock { dice.lead = 36_000_000 }
     }
@@ -329,7 +329,8 @@ final class Driver {
             let isDone = !Reply.hasError(replies[replies.count - 1])
             sent.now.latest = latestNow
             if sent.unit.connection == History.control { note("control \(sent.unit.index) answered") }
-            history.answer(sent.unit, done: isDone, at: faults.traceLength)
+            let isKnown = !Reply.saysThatItMayCount(replies[replies.count - 1])
+            history.answer(sent.unit, done: isDone, isKnown: isKnown, at: faults.traceLength)
             if !isDone {
                 note(
                     "refused \(Self.prefix(of: connection))\(sent.unit.index): \(Reply.text(replies[replies.count - 1]))"
@@ -470,6 +471,11 @@ final class Driver {
     }
 
     private func settle(_ explanation: Judge.Explanation, _ found: FoundState) {
+        for unit in history.doubtful where unit.index < explanation.counts[unit.connection] {
+            history.doubt(unit)
+            note("\(unit.connection):\(unit.index) was refused and happened")
+            history.answer(unit, done: true, at: faults.traceLength)
+        }
         for (connection, units) in history.units.enumerated() {
             for unit in units where unit.outcome == .open {
                 if let (name, policy) = history.policy(by: unit) {

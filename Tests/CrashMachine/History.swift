@@ -24,11 +24,16 @@ final class Unit {
     fileprivate(set) var answeredMoment = Int.max
     fileprivate(set) var answeredAt = Int.max
     fileprivate(set) var outcome = Outcome.open
+    /// How long the trace was when it was known whether it counts, where it was answered that this is not known.
+    fileprivate(set) var doubtfulUntil: Int?
     /// What it makes of keys where it happens.
     var changes: Keyspace.Changes
     /// The databases that it changes as a whole, durably by itself, each for itself; empty for what goes by the journal.
     var wholeDatabases: Set<String>
     let text: String
+
+    /// Whether nobody could know at a moment if what was refused counts all the same.
+    func isDoubtful(at traceLength: Int) -> Bool { doubtfulUntil.map { traceLength < $0 } ?? false }
 
     fileprivate init(
         _ connection: Int, _ index: Int, _ order: Int, _ moment: Int, _ sentAt: Int, _ changes: Keyspace.Changes,
@@ -68,6 +73,8 @@ final class History {
     let firstPolicy: UpdatePolicy
     /// By which moment everything answered was on the disk, and how long the trace was when that was known.
     private(set) var syncs: [(moment: Int, knownAt: Int)] = []
+    /// Refused, and nobody knows whether they count.
+    private(set) var doubtful: [Unit] = []
     private var order = 0
     private var moment = 0
 
@@ -106,10 +113,21 @@ final class History {
         return nil
     }
 
-    func answer(_ unit: Unit, done: Bool, at traceLength: Int) {
+    /// - Parameter isKnown: false where an error says that the unit may count all the same, until another is committed.
+    func answer(_ unit: Unit, done: Bool, isKnown: Bool = true, at traceLength: Int) {
         unit.answeredMoment = nextMoment()
         unit.answeredAt = traceLength
         unit.outcome = done ? .done : .refused
+        if !isKnown {
+            unit.doubtfulUntil = .max
+            doubtful.append(unit)
+        } else if done {
+            doubtful.removeAll { former in
+                let isSettled = former === unit || !unit.changes.isEmpty && former.answeredMoment < unit.sentMoment
+                if isSettled { former.doubtfulUntil = traceLength }
+                return isSettled
+            }
+        }
     }
 
     /// Of a change of whole databases only this part happened.

@@ -66,6 +66,10 @@ struct Judge {
         } else if let moment = history.syncs.last(where: { $0.knownAt <= cut })?.moment {
             least = (units[..<most].lastIndex { $0.answeredMoment < moment }).map { $0 + 1 } ?? 0
         }
+        // What was refused need not be there even where that is not known.
+        for unit in units[..<least].reversed() {
+            if unit.isDoubtful(at: cut) { least = unit.index } else if unit.outcome != .refused { break }
+        }
         return least...max(least, most)
     }
 
@@ -152,7 +156,8 @@ private struct Trial {
             let unit = event.unit
             guard unit.sentAt <= cut else { continue }
             let isAnswered = unit.answeredAt <= cut
-            if unit.outcome == .refused, isAnswered { continue }
+            let isRefused = unit.outcome == .refused && !unit.isDoubtful(at: cut)
+            if isRefused, isAnswered { continue }
             // What was there before the database was changed as a whole is gone, whatever the journal has lost.
             if unit.order <= changed { return nil }
             if unit.connection == History.control {
@@ -161,7 +166,7 @@ private struct Trial {
             }
             guard unit.index < count else { continue }
             // Refused later, or given up: only if nothing came after it.
-            if unit.outcome == .refused, unit.index != count - 1 { continue }
+            if isRefused, unit.index != count - 1 { continue }
             return event.entry
         }
         return nil
@@ -229,7 +234,9 @@ private struct Trial {
         let units = history.units[connection]
         let window = windows[connection]
         var least = window.lowerBound
-        while least < window.upperBound, units[least].answeredMoment < moment { least += 1 }
+        while least < window.upperBound, units[least].answeredMoment < moment, !units[least].isDoubtful(at: cut) {
+            least += 1
+        }
         var most = window.upperBound
         while most > window.lowerBound, units[most - 1].sentMoment > moment { most -= 1 }
         guard least <= most else { return nil }

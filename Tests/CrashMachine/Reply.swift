@@ -9,6 +9,11 @@ enum Reply {
         isError(reply) || elements(reply).contains { isError($0) } || reply == Array("*-1\r\n".utf8)
     }
 
+    /// Whether an error says that what it refuses may count all the same.
+    static func saysThatItMayCount(_ reply: [UInt8]) -> Bool {
+        hasError(reply) && String(decoding: reply, as: UTF8.self).contains("whether it counts is not known")
+    }
+
     /// The replies in an array, each as the bytes it is.
     static func elements(_ reply: [UInt8]) -> [[UInt8]] {
         guard reply.first == UInt8(ascii: "*"), let end = reply.firstIndex(of: 0x0A) else { return [] }
