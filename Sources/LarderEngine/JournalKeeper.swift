@@ -302,7 +302,19 @@ final class JournalKeeper: @unchecked Sendable {
         journal.begin(behind: context.sequences.base)
         lastSequence = report.lastSequence
         countBytes()
+        if report.operations > 0 { syncFound() }
         return context.sequences.base
+    }
+
+    /// What was found is about to be shown, and may not be on the disk yet: the process that wrote it ended before it had it
+    /// synced, or at a level that promises this for later.
+    private func syncFound() {
+        guard context.options.durability == .always else { return unsynced.store(true, ordering: .relaxed) }
+        do throws(LarderError) {
+            try sync()
+        } catch {
+            context.report(.error, "\(error.message); a failure of the machine may undo what the journal had")
+        }
     }
 
     /// Opens all databases, and sets those aside whose LevelDB needs a part of the journal that is lost. Now, because the

@@ -161,7 +161,7 @@ extension ModelCodec {
         if codec == .json, readsJSONItself {
             var made: Int?
             let value = try Self.coder.decode(type, from: bytes, madeBytes: &made)
-            if let made { size.note(counted: made) } else { size.measure(value) }
+            if let made { size.note(counted: made, of: value) } else { size.measure(value) }
             return value
         }
         let value = try decode(type, bytes, storedAs: codec)

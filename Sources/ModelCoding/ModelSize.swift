@@ -1,3 +1,5 @@
+import Synchronization
+
 #if canImport(FoundationEssentials)
     import FoundationEssentials
 #else
@@ -7,7 +9,8 @@
 /// What a decoded model takes in memory besides its own inline form: an upper bound where it can be told, or nothing.
 ///
 /// Larder's JSON decoder counts what it makes while it makes it. What another decoder made is walked through, and is not
-/// measured where that would take too long.
+/// measured where that would take too long. So is what a type's own initializer makes of what the decoder gave it: of each
+/// type some models are walked through, and all of a type of which one was much larger than what was counted.
 package struct ModelSize {
     /// The bytes; nil where they are more than ``most``, or nobody can tell.
     package private(set) var bytes: Int?
@@ -16,15 +19,58 @@ package struct ModelSize {
 
     package init(most: Int) { self.most = most }
 
-    /// Takes what a decoder counted.
-    mutating func note(counted: Int) { bytes = counted <= most ? counted : nil }
+    /// Takes what a decoder counted while it made a model.
+    mutating func note<Model>(counted: Int, of model: Model) {
+        let looks = SwollenTypes.shared.look(at: Model.self)
+        guard looks != .none else {
+            bytes = counted <= most ? counted : nil
+            return
+        }
+        // Objects that an initializer refers to may be anybody's.
+        var walk = ModelWalk(most: most, followsObjects: false)
+        walk.visit(model)
+        let isSwollen = walk.bytes > 2 * counted + 4_096
+        if isSwollen { SwollenTypes.shared.note(Model.self) }
+        // Where it was too much to look at, what was counted is the better guess, unless the type is known not to tell.
+        if isSwollen || looks == .always {
+            bytes = walk.isOver ? nil : max(walk.bytes, counted)
+        } else {
+            bytes = counted <= most ? counted : nil
+        }
+    }
 
     /// Walks through a model.
     mutating func measure<Model>(_ model: Model) {
-        var walk = ModelWalk(most: most)
+        var walk = ModelWalk(most: most, followsObjects: true)
         walk.visit(model)
         bytes = walk.isOver ? nil : walk.bytes
     }
+}
+
+/// The types whose models take more than a decoder that made them can count.
+///
+/// Thread-safe.
+private final class SwollenTypes: Sendable {
+    enum Looks { case none, once, always }
+
+    static let shared = SwollenTypes()
+
+    /// Each of the first models of a type is looked at, then one of so many.
+    private static let firstModels = 4
+    private static let oneIn = 16
+
+    /// How many models of a type there were; nil for a type of which all are looked at.
+    private let counts = Mutex<[ObjectIdentifier: Int?]>([:])
+
+    func look(at type: Any.Type) -> Looks {
+        counts.withLock { counts in
+            guard let count = counts[ObjectIdentifier(type), default: 0] else { return .always }
+            counts[ObjectIdentifier(type)] = .some(count &+ 1)
+            return count < Self.firstModels || count % Self.oneIn == 0 ? .once : .none
+        }
+    }
+
+    func note(_ type: Any.Type) { counts.withLock { $0[ObjectIdentifier(type)] = .some(nil) } }
 }
 
 /// Goes through a model and adds up what it holds outside of itself: texts, collections, objects, payloads of indirect
@@ -32,6 +78,7 @@ package struct ModelSize {
 private struct ModelWalk {
     private(set) var bytes = 0
     private let most: Int
+    private let followsObjects: Bool
     private var visits = 0
     private var objects: Set<ObjectIdentifier> = []
     private var depth = 0
@@ -42,7 +89,10 @@ private struct ModelWalk {
     /// What the allocator takes for a piece of memory, and the head of an object.
     static let objectBytes = 48
 
-    init(most: Int) { self.most = most }
+    init(most: Int, followsObjects: Bool) {
+        self.most = most
+        self.followsObjects = followsObjects
+    }
 
     /// Whether the model is too large, or too much to look at.
     var isOver: Bool { bytes > most || visits > Self.visitsMax || depth > Self.depthMax }
@@ -68,7 +118,7 @@ private struct ModelWalk {
     private mutating func visitParts(of value: Any) {
         let mirror = Mirror(reflecting: value)
         if mirror.displayStyle == .class {
-            guard objects.insert(ObjectIdentifier(value as AnyObject)).inserted else { return }
+            guard followsObjects, objects.insert(ObjectIdentifier(value as AnyObject)).inserted else { return }
             add(Self.objectBytes)
         }
         // Of an object or an indirect case what it holds is not part of the inline form.

@@ -202,6 +202,30 @@ import Testing
         #expect(try history.prefix(try history.open()).count == 1)
     }
 
+    /// What a process left unsynced used to be synced by the next one's first write, however long that took to come: until
+    /// then a failure of the machine took what readers had seen.
+    @Test(arguments: Durability.allCases) func whatIsFoundIsSynced(_ durability: Durability) throws {
+        let larder = try TestLarder { $0.durability = durability }
+        try larder.database(policy: .never).put("a", "1", durability: .os)
+        for isFailing in [false, true] {
+            let syncs = Mutexed(0)
+            let survivor = try larder.survivor {
+                $0.journalFaults = JournalFaults { call, _ in
+                    guard call == .fsync else { return nil }
+                    syncs.with { $0 += 1 }
+                    return isFailing ? .fail(EIO) : nil
+                }
+            }
+            #expect(try survivor.database().contents() == ["a": "1"])
+            #expect(syncs.current == (durability == .always ? 1 : 0))
+            #expect(survivor.events.contains("may undo") == (durability == .always && isFailing))
+            if !isFailing {
+                try survivor.maintain()
+                #expect(syncs.current == 1)
+            }
+        }
+    }
+
     /// How much of what takes a refused write back fails.
     enum Obstacle: Int, CaseIterable {
         case none, cutting, overwriting, beginningAnother

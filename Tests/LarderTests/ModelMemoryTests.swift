@@ -23,6 +23,26 @@
     }
     private struct Linked: Codable, Sendable { var first: Node }
 
+    /// What it makes of a number, the decoder does not see.
+    private struct Swollen: Codable, Sendable {
+        var number: Int
+        var table: [[UInt8]]
+
+        private enum CodingKeys: CodingKey { case number }
+
+        init(from decoder: any Decoder) throws {
+            let number = try decoder.container(keyedBy: CodingKeys.self).decode(Int.self, forKey: .number)
+            self.number = number
+            table = (0..<4).map { _ in Array(repeating: UInt8(truncatingIfNeeded: number), count: 60_000) }
+        }
+
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.container(keyedBy: CodingKeys.self)
+            try container.encode(number, forKey: .number)
+        }
+    }
+    private struct SwollenList: Codable, Sendable { var swollen: [Swollen] }
+
     /// Made by a codec of the program's own, of which nobody sees what it makes of how many bytes.
     private struct Packed: Codable, Sendable {
         var pixels: [UInt8]
@@ -51,7 +71,7 @@
 
         /// Stores `text` under many keys, reads all of them as `type` several times, and compares what memory it took with
         /// what is allowed.
-        private static func fill<Model: Decodable & Sendable>(
+        private static func fill<Model: Codable & Sendable>(
             _ type: Model.Type, _ text: String, codec: ModelCodec = .json, stored: [UInt8]? = nil
         ) throws {
             let before = try atStart.get()
@@ -63,7 +83,15 @@
             }
             let bytes = stored ?? Array(text.utf8)
             let count = min(1_000, (2 << 20) / (bytes.count + 200) + 1)
-            for number in 0..<count { try cache.setBytes(bytes, forKey: "k\(number)") }
+            // What is stored as a model is decoded by another way than what is stored as bytes.
+            let model = stored == nil ? try JSONDecoder().decode(type, from: Data(bytes)) : nil
+            for number in 0..<count {
+                if let model, number % 2 == 0 {
+                    try cache.set(model, forKey: "k\(number)")
+                } else {
+                    try cache.setBytes(bytes, forKey: "k\(number)")
+                }
+            }
             for round in 0..<2 {
                 for number in 0..<count {
                     let model = try cache.value(type, forKey: "k\(number)")
@@ -112,6 +140,14 @@
                 try Self.fill(Tree.self, fork)
                 let node = (0..<4).reduce("{\"next\":[]}") { node, _ in "{\"next\":[\(node),\(node),\(node)]}" }
                 try Self.fill(Linked.self, "{\"first\":\(node)}")
+            }
+        }
+
+        @Test func whatAnInitializerMakesOfLittle() async {
+            await #expect(processExitsWith: .success) {
+                try Self.fill(Swollen.self, "{\"number\":1}")
+                try Self.fill(SwollenList.self, "{\"swollen\":[{\"number\":1},{\"number\":2}]}")
+                try Self.fill([Swollen].self, "[{\"number\":1},{\"number\":2},{\"number\":3}]")
             }
         }
 
