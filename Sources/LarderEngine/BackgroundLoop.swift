@@ -8,6 +8,7 @@ final class BackgroundLoop: @unchecked Sendable {
     private let wakeUp = Condition()
     private var isStopping = false
     private var isWoken = false
+    private var isResting = false
     private var thread: WorkThread?
 
     /// Starts the thread.
@@ -29,13 +30,17 @@ final class BackgroundLoop: @unchecked Sendable {
         thread?.join()
     }
 
-    /// Ends the pause.
+    /// Ends the pause, unless it is to be waited for: ``rest()``.
     func wake() {
         lock.withLock {
             isWoken = true
-            wakeUp.signal()
+            if !isResting { wakeUp.signal() }
         }
     }
+
+    /// Has the next pause be waited for, whoever wakes the thread. Called by the work that failed: what wakes it did so because
+    /// of that.
+    func rest() { lock.withLock { isResting = true } }
 
     private func run(_ work: () -> Int64) {
         lock.lock()
@@ -44,7 +49,8 @@ final class BackgroundLoop: @unchecked Sendable {
             lock.unlock()
             let pause = work()
             lock.lock()
-            if !isStopping, !isWoken { wakeUp.wait(lock, milliseconds: pause) }
+            if !isStopping, isResting || !isWoken { wakeUp.wait(lock, milliseconds: pause) }
+            isResting = false
         }
         lock.unlock()
     }

@@ -37,7 +37,7 @@ final class Checkpointer: @unchecked Sendable {
     func start() {
         let pause = context.options.maintenanceMilliseconds
         loop.start("larder-checkpoint") { [self] in
-            checkpointIfDue()
+            if !checkpointIfDue() { loop.rest() }
             return pause
         }
     }
@@ -47,9 +47,11 @@ final class Checkpointer: @unchecked Sendable {
 
     /// A checkpoint if there is enough to write, or if the last is long ago: entries that expire in memory are to give
     /// their space back too.
-    func checkpointIfDue() {
-        guard keeper.isDue || turn.withLock({ isOld }) else { return }
-        _ = attempt { true }
+    /// - Returns: false when it failed.
+    @discardableResult
+    func checkpointIfDue() -> Bool {
+        guard keeper.isDue || turn.withLock({ isOld }) else { return true }
+        return attempt { true }
     }
 
     /// Whether the last checkpoint is long ago. Called with `turn` held.
@@ -124,21 +126,22 @@ final class Checkpointer: @unchecked Sendable {
         metBusy = false
         var passes: [any CheckpointWork] = []
         var failure: LarderError?
+        /// Why what is written does not get into LevelDB, of one database at least.
+        var obstacle: LarderError?
         for database in table.all {
             do throws(LarderError) {
-                if let pass = try anyPass(database, upTo: cut.sequence) { passes.append(pass) }
+                if let pass = try pass(database, upTo: cut.sequence) { passes.append(pass) }
             } catch {
                 if let pass = rewrite(database, cut, because: error) { passes.append(pass) } else { failure = error }
+                obstacle = error
             }
         }
+        // It would be due at once again, and go no better.
+        if obstacle != nil { loop.rest() }
         let end = try end(cut, passes, failure) { () throws(LarderError) in try noteComplete(passes, cut) }
         if end { context.statistics.checkpoints.add() }
         // Nothing that this can do makes room.
-        if keeper.isFull, let frozen = table.all.first(where: \.isBeingSalvaged) {
-            throw LarderError(
-                .writesSuspended, "the database is being salvaged, and keeps what was written meanwhile in memory",
-                operation: "checkpoint", database: frozen.name)
-        }
+        if keeper.isFull, let obstacle { throw obstacle }
     }
 
     /// Before LevelDB gets anything: it must not be ahead of a journal that a failing machine has lost the end of.
@@ -159,12 +162,6 @@ final class Checkpointer: @unchecked Sendable {
         }
     }
 
-    /// A pass into LevelDB, or into the journal where LevelDB takes nothing because it is being salvaged.
-    private func anyPass(_ database: Database, upTo sequence: UInt64) throws(LarderError) -> (any CheckpointWork)? {
-        guard database.isBeingSalvaged else { return try pass(database, upTo: sequence) }
-        return database.needsJournal ? rewritten(database, upTo: sequence) : nil
-    }
-
     /// A pass that has written what the journal has of a database into it once more.
     private func rewritten(_ database: Database, upTo sequence: UInt64) -> RewritePass {
         let pass = RewritePass(database, upTo: sequence)
@@ -174,9 +171,10 @@ final class Checkpointer: @unchecked Sendable {
 
     /// Where one database's LevelDB takes nothing for now, the journal goes on keeping what it has of it, and the segments
     /// need not stay for it: nobody else notices. Called with `turn` held.
-    /// - Returns: nil where the disk has no room for that.
+    /// - Returns: nil where the disk has no room for that, or where it would make none: the journal would be as long again.
     private func rewrite(_ database: Database, _ cut: JournalKeeper.Cut, because error: LarderError) -> RewritePass? {
         let bytes = database.journalBytesOfDirty + database.withAllShards { database.unresolved.byteCount }
+        guard bytes < context.options.checkpointBytes || bytes <= keeper.byteCount / 4 * 3 else { return nil }
         guard (try? FileSystem.probe(directory: context.directory + "/JOURNAL", bytes: bytes + (1 << 20))) != nil else {
             return nil
         }
@@ -375,6 +373,11 @@ final class Checkpointer: @unchecked Sendable {
     /// - Returns: nil when there is nothing to write.
     private func pass(_ database: Database, upTo sequence: UInt64) throws(LarderError) -> CheckpointPass? {
         guard database.needsJournal else { return nil }
+        if database.isBeingSalvaged {
+            throw LarderError(
+                .writesSuspended, "the database is being salvaged, and keeps what was written meanwhile in memory",
+                operation: "checkpoint", database: database.name)
+        }
         // What the journal had for a database that was not opened since.
         if !database.isReady(forWriting: true), try !database.prepareUnlessBusy() {
             metBusy = true

@@ -141,22 +141,27 @@ private struct Trial {
             guard let connection = Driver.connection(of: place.key) else { continue }
             let value = found.databases[place.database]?.entries[place.key]
             for (slot, count) in windows[connection].enumerated() where fits[connection][slot] {
-                let entry = Self.entry(events, count, controlCount, changed[place.database] ?? 0, cut)
-                fits[connection][slot] = Self.agrees(entry, value, events, found, place.database, history)
+                fits[connection][slot] = [true, false].contains { countsDoubtful in
+                    let entry = Self.entry(
+                        events, count, controlCount, changed[place.database] ?? 0, cut, countsDoubtful: countsDoubtful)
+                    return Self.agrees(entry, value, events, found, place.database, history)
+                }
             }
         }
         self.fits = fits
     }
 
     /// What a key holds when so many units of its connection happened.
+    /// - Parameter countsDoubtful: whether those happened of which nobody knows if they count.
     private static func entry(
-        _ events: [History.KeyEvent], _ count: Int, _ controlCount: Int, _ changed: Int, _ cut: Int
+        _ events: [History.KeyEvent], _ count: Int, _ controlCount: Int, _ changed: Int, _ cut: Int,
+        countsDoubtful: Bool = false
     ) -> Keyspace.Entry? {
         for event in events.reversed() {
             let unit = event.unit
             guard unit.sentAt <= cut else { continue }
             let isAnswered = unit.answeredAt <= cut
-            let isRefused = unit.outcome == .refused && !unit.isDoubtful(at: cut)
+            let isRefused = unit.isDoubtful(at: cut) ? !countsDoubtful : unit.outcome == .refused
             if isRefused, isAnswered { continue }
             // What was there before the database was changed as a whole is gone, whatever the journal has lost.
             if unit.order <= changed { return nil }

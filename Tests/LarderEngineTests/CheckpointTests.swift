@@ -41,6 +41,42 @@ import Threading
         #expect(try survivor.database().contents() == ["a": "1"])
     }
 
+    /// A database that takes nothing, and has more in the journal than that is to hold: each checkpoint used to write all of it
+    /// into the journal once more, which was due for another at once, and writers of all databases waited for ever.
+    @Test(arguments: [false, true]) func aDatabaseThatTakesNothingDoesNotHaveEverybodyWait(_ hasThreads: Bool) throws {
+        let larder = try TestLarder { $0.checkpointBytes = 64 << 20 }
+        let value = String(repeating: "x", count: 100_000)
+        for number in 0..<30 { try larder.database("broken").put("\(number)", value) }
+        try larder.database().put("a", "1")
+        let written = Mutexed(0)
+        let survivor = try larder.survivor {
+            $0.checkpointBytes = 1000
+            $0.backgroundMaintenance = hasThreads
+            $0.maintenanceMilliseconds = 10
+            $0.onDamage = .fail
+            $0.journalFaults = JournalFaults { call, _ in
+                if case .write(let count) = call { written.with { $0 += count } }
+                return nil
+            }
+        }
+        let epoch = try survivor.epochDirectory(of: "broken")
+        let manifest = try Files.manifest(epoch)
+        try FileSystem.rename(epoch + "/" + manifest, to: epoch + "/hidden")
+        _ = try survivor.engine()
+        let error = #expect(throws: LarderError.self) {
+            for number in 0..<10_000 { try survivor.database().put("\(number)", "2") }
+        }
+        #expect(error?.code == .writesSuspended && error?.database == "broken", "\(String(describing: error))")
+        #expect(try survivor.database().value("a") == "1")
+        if hasThreads { usleep(200_000) } else { for _ in 0..<20 { _ = try survivor.engine().maintain() } }
+        #expect(written.current < 7_000_000, "\(written.current)")
+        try FileSystem.rename(epoch + "/hidden", to: epoch + "/" + manifest)
+        _ = try survivor.engine().maintain()
+        try survivor.database().put("b", "3")
+        #expect(try survivor.database("broken").contents().count == 30)
+        #expect(try survivor.engine().journalByteCount < 1 << 20)
+    }
+
     /// Epochs are told apart by numbers that come from the clock, which somebody may have set back.
     @Test func aDatabaseThatIsMadeAnewNeverGetsAnEpochOfBefore() throws {
         let larder = try TestLarder()
