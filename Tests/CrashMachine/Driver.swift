@@ -471,7 +471,7 @@ final class Driver {
     }
 
     private func settle(_ explanation: Judge.Explanation, _ found: FoundState) {
-        for unit in history.doubtful where unit.index < explanation.counts[unit.connection] {
+        for unit in history.doubtful where history.isSeen(unit, explanation.counts, found) {
             history.doubt(unit)
             note("\(unit.connection):\(unit.index) was refused and happened")
             history.answer(unit, done: true, at: faults.traceLength)

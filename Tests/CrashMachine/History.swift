@@ -153,6 +153,21 @@ final class History {
         }
     }
 
+    /// Whether what was found can only be there because a unit happened of which nobody knew if it counts.
+    /// - Parameter counts: of each connection, how many units happened.
+    func isSeen(_ unit: Unit, _ counts: [Int], _ found: FoundState) -> Bool {
+        guard unit.index < counts[unit.connection] else { return false }
+        return unit.changes.contains { place, entry in
+            let counting = (keys[place] ?? []).filter { event in
+                event.unit === unit || event.unit.outcome == .done
+                    || event.unit.outcome == .open && event.unit.index < counts[event.unit.connection]
+            }
+            guard counting.last?.unit === unit else { return false }
+            let former = counting.dropLast().last?.entry?.value
+            return former != entry?.value && found.databases[place.database]?.entries[place.key] == entry?.value
+        }
+    }
+
     /// Everything that was answered before a moment is on the disk, as is known now.
     func noteSync(of moment: Int, at traceLength: Int) { syncs.append((moment, traceLength)) }
 

@@ -239,7 +239,7 @@ import Testing
             let larder = try damaged({ _ in }, { $0.onDamage = .salvage })
             if isEntryFormat {
                 let store = try #require(try larder.database().durableState.store)
-                try store.rawPut(Database.Metadata.formatKey, [2])
+                try store.rawPut(EpochMetadata.formatKey, [2])
                 larder.close()
             } else {
                 try Files.write(larder.directory(of: "books") + "/POINTER", Array("larder-database 3\nwhatever\n".utf8))

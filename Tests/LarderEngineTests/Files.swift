@@ -82,3 +82,11 @@ extension TestLarder {
 
     var setAside: [String] { (try? FileSystem.list(path + "/DAMAGED")) ?? [] }
 }
+
+extension Checkpointing {
+    /// What databases do not ask for, and tests do.
+    @discardableResult
+    func checkpointIfDue() -> Bool { (self as? Checkpointer)?.checkpointIfDue() ?? false }
+
+    func rewrite() throws(LarderError) { try (self as? Checkpointer)?.rewrite() }
+}

@@ -206,7 +206,7 @@ import Testing
             try sequences.load()
             sequences.begin(behind: units, now: .max)
             #expect(sequences.base < Sequences.end)
-            #expect(sequences.nextEpoch(after: .max) <= PointerFile.epochMax + 1)
+            #expect(sequences.nextEpoch(after: .max) <= Sequences.epochMax + 1)
         }
     }
 

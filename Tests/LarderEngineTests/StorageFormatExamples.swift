@@ -60,11 +60,11 @@ enum StorageFormatExamples {
                 + "00 00 00 17 75 73 65 72 3a 31 01 00 01 00 00 00 00 00 00 00 01 8b cf e5 68 00 7b 22 61 22 "
                 + "3a 31 7d 03 00 00 00 01 61",
             made: journalFrame),
-        Example(name: "format-key", hex: "00 66 6f 72 6d 61 74", made: Database.Metadata.formatKey),
-        Example(name: "format-value", hex: "01", made: [Database.Metadata.formatVersion]),
-        Example(name: "journal-record-key", hex: "00 6a 6f 75 72 6e 61 6c", made: Database.Metadata.journalKey),
+        Example(name: "format-key", hex: "00 66 6f 72 6d 61 74", made: EpochMetadata.formatKey),
+        Example(name: "format-value", hex: "01", made: [EpochMetadata.formatVersion]),
+        Example(name: "journal-record-key", hex: "00 6a 6f 75 72 6e 61 6c", made: EpochMetadata.journalKey),
         Example(
-            name: "journal-record-value", hex: "00 00 00 00 00 00 00 2b", made: Database.Metadata.journalValue(43)),
+            name: "journal-record-value", hex: "00 00 00 00 00 00 00 2b", made: EpochMetadata.journalValue(43)),
         Example(name: "record-key", hex: "01 75 73 65 72 3a 31", made: key.stored),
         Example(
             name: "record-governed",

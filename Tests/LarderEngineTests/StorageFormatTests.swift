@@ -66,7 +66,7 @@ import Testing
         #expect(JournalFormat.version == 1)
         #expect(TimeMark.version == 1 && StorageFormatExamples.timeMark.bytes.count == TimeMark.byteCount)
         #expect(RecordHeader.version == 1)
-        #expect(Database.Metadata.formatVersion == 1)
+        #expect(EpochMetadata.formatVersion == 1)
     }
 
     /// What really stands in a database is of the kinds that the page lists, and of no other.
@@ -78,7 +78,7 @@ import Testing
         try database.put("user:3", "{}", rule: .ownNever)
         let entries = try #require(try database.flushedStore()).rawEntries()
         #expect(entries.map { $0.key[0] } == [0, 0, 1, 1, 1, 2, 3])
-        #expect(entries.prefix(2).map(\.key) == [Database.Metadata.formatKey, Database.Metadata.journalKey])
+        #expect(entries.prefix(2).map(\.key) == [EpochMetadata.formatKey, EpochMetadata.journalKey])
         #expect(entries.allSatisfy { !$0.value.isEmpty })
         let names = try FileSystem.list(larder.path + "/books")
         #expect(names == ["\(try #require(database.durableState.store).epoch)", "POINTER", "POINTER.new"])

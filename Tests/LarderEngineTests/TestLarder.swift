@@ -142,7 +142,7 @@ extension Database {
     /// needed.
     func rawKeys() throws(LarderError) -> [[UInt8]] {
         guard let store = try flushedStore() else { return [] }
-        return try store.rawKeys().filter { $0 != Metadata.journalKey }
+        return try store.rawKeys().filter { $0 != EpochMetadata.journalKey }
     }
 }
 

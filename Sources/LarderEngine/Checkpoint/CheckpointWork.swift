@@ -80,7 +80,7 @@ extension EpochStore {
     func note(journalNeeded sequence: UInt64, sync: Bool = true) throws(LarderError) {
         if isFrozen { return noteWhileFrozen(journalNeeded: sequence) }
         let batch = LevelDB.WriteBatch()
-        batch.put(Database.Metadata.journalKey, Database.Metadata.journalValue(sequence))
+        batch.put(EpochMetadata.journalKey, EpochMetadata.journalValue(sequence))
         try write(batch, sync: sync)
         journalNeeded.store(sequence, ordering: .relaxed)
     }

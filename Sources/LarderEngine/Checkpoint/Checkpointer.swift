@@ -11,7 +11,7 @@ import Threading
 ///
 /// Thread-safe. One checkpoint or flush at a time; the proof for `@unchecked Sendable` is that the rest is constant.
 /// Lock order: a database's `openLock`, `turn`, a store's `indexLock`, shard locks.
-final class Checkpointer: @unchecked Sendable {
+final class Checkpointer: Checkpointing, @unchecked Sendable {
     private let context: EngineContext
     private let table: DatabaseTable
     private let keeper: JournalKeeper
@@ -290,7 +290,7 @@ final class Checkpointer: @unchecked Sendable {
     /// - Returns: false when another thread is doing something with one.
     /// - Throws: the damage of one that needs more. The journal stays until it is set aside.
     private func checkUnopened() throws(LarderError) -> Bool {
-        if isJournalEnough || context.journalEnd.load(ordering: .relaxed) == .max { return true }
+        if isJournalEnough || context.journalEnd == .max { return true }
         for database in table.all where database.isUnopened {
             do throws(LarderError) {
                 guard try database.prepareUnlessBusy() else { return false }

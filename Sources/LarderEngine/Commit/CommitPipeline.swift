@@ -13,6 +13,17 @@ extension CommitObserver {
     package func congestionMayBeOver() {}
 }
 
+/// What a pipeline commits for: where its units are applied.
+protocol CommitOwner: AnyObject, Sendable {
+    /// Tells what was noted of units that are committed. By whichever thread committed; must not block.
+    func committed(_ notes: any CommitNotes)
+
+    /// Takes what is applied back to what is durable.
+    /// - Parameter failing: to be called once, while nobody can apply anything: notes which units fail, and says which is the
+    ///   last.
+    func takeBack(_ failing: () -> UInt64)
+}
+
 /// Takes applied units in order and makes them durable in groups.
 ///
 /// - Units are queued under the shard locks of what they change, so the order of sequences is the order of application.
@@ -25,9 +36,9 @@ extension CommitObserver {
 /// Thread-safe. The proof for `@unchecked Sendable`: all state below "guarded" is read and written with `lock` held.
 /// Lock order: the table of databases, shard locks (databases by number, shards by index), `lock`.
 package final class CommitPipeline: @unchecked Sendable {
-    private let context: EngineContext
+    private let context: LarderContext
     private let keeper: JournalKeeper
-    private let databases: DatabaseTable
+    private let owner: any CommitOwner
     private let decided = Atomic<UInt64>(0)
     /// The highest sequence that ever failed: who waited for a later one need not look for its failure.
     private let lastFailed = Atomic<UInt64>(0)
@@ -49,10 +60,10 @@ package final class CommitPipeline: @unchecked Sendable {
     private var observers: [any CommitObserver] = []
     private var thread: WorkThread?
 
-    init(context: EngineContext, keeper: JournalKeeper, databases: DatabaseTable) {
+    init(context: LarderContext, keeper: JournalKeeper, owner: any CommitOwner) {
         self.context = context
         self.keeper = keeper
-        self.databases = databases
+        self.owner = owner
     }
 
     /// Goes on behind what the journal has. Before anything is queued.
@@ -281,7 +292,7 @@ package final class CommitPipeline: @unchecked Sendable {
         switch item {
         case .writes(let batch, let units, _):
             context.statistics.commitUnits.add(units)
-            context.changes.tell(batch.changes)
+            if let notes = batch.notes { owner.committed(notes) }
             pendingBytes.add(-batch.payloadByteCount)
         case .control(let sequence, _, let committed):
             context.statistics.commitUnits.add()
@@ -308,24 +319,20 @@ package final class CommitPipeline: @unchecked Sendable {
         // What is refused as long as an earlier failure is not taken back was said when that came.
         let isNews = !keeper.owesTakeBack
         if isNews { context.statistics.commitFailures.add() }
-        // The table stays locked, so that no database joins whose writes would be failed and not taken back.
-        let (first, last) = databases.withAll { all in
-            for database in all { database.lockAll() }
-            defer { for database in all.reversed() { database.unlockAll() } }
-            let (first, last) = lock.withLock {
+        var failed: ClosedRange<UInt64> = 0...0
+        owner.takeBack {
+            failed = lock.withLock {
                 queue.recycle(queue.take())
-                let first = decided.load(ordering: .relaxed) + 1
-                failures.add(first...lastSequence, error)
+                let failed = decided.load(ordering: .relaxed) + 1...lastSequence
+                failures.add(failed, error)
                 lastFailed.store(lastSequence, ordering: .relaxed)
-                return (first, lastSequence)
+                return failed
             }
             pendingBytes.store(0, ordering: .relaxed)
-            keeper.takeBack(all, failed: last)
-            return (first, last)
+            return failed.upperBound
         }
-        context.report(
-            isNews ? .error : .debug, "commit failed, \(last - first + 1) writes were refused: \(cause)")
-        decide(upTo: last, failure: error)
+        context.report(isNews ? .error : .debug, "commit failed, \(failed.count) writes were refused: \(cause)")
+        decide(upTo: failed.upperBound, failure: error)
     }
 
     // MARK: The pipeline's own thread

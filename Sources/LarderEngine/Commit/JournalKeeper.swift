@@ -17,21 +17,22 @@ final class JournalKeeper: @unchecked Sendable {
         fileprivate let era: UInt64
     }
 
-    private let context: EngineContext
-    private let journal: Journal
-    private let lock = Lock()
+    let context: LarderContext
+    private let memory: MemoryBudget
+    let journal: Journal
+    let lock = Lock()
     /// Held while segments are removed, which takes some fsyncs, so that they do not go while entries are taken back from
     /// them. Writers need not wait for it.
-    private let removal = Lock()
+    let removal = Lock()
     /// Goes up when a failed commit was taken back: what a checkpoint has seen before may be gone.
-    private var era: UInt64 = 0
-    private var lastSequence: UInt64 = 0
+    var era: UInt64 = 0
+    var lastSequence: UInt64 = 0
     /// Whether a failed commit could not be taken back yet: memory has what was refused, and may lack what was not.
-    private let owes = Atomic<Bool>(false)
+    let owes = Atomic<Bool>(false)
     private let liveBytes = Atomic<Int>(0)
     /// As `liveBytes`, without the rest of long frames.
     private let countedBytes = Atomic<Int>(0)
-    private let unsynced = Atomic<Bool>(false)
+    let unsynced = Atomic<Bool>(false)
     private let syncing = Atomic<Bool>(false)
     private let needsCheckpoint = Atomic<Bool>(false)
     /// Why the last checkpoint failed; nil when it did not.
@@ -40,8 +41,9 @@ final class JournalKeeper: @unchecked Sendable {
     /// Wakes the checkpointer. Set before anything is written.
     var onFull: () -> Void = {}
 
-    init(context: EngineContext) throws(LarderError) {
+    init(context: LarderContext, memory: MemoryBudget) throws(LarderError) {
         self.context = context
+        self.memory = memory
         do throws(FileError) {
             journal = try Journal(
                 directory: context.directory + "/JOURNAL", segmentBytes: context.options.journalSegmentBytes,
@@ -118,7 +120,7 @@ final class JournalKeeper: @unchecked Sendable {
 
     /// Whether appending may take long, because an fsync is under way.
     var isBusy: Bool { syncing.load(ordering: .relaxed) }
-    private func countBytes() {
+    func countBytes() {
         let counts = journal.byteCounts
         liveBytes.store(counts.live, ordering: .relaxed)
         countedBytes.store(counts.counted, ordering: .relaxed)
@@ -129,7 +131,7 @@ final class JournalKeeper: @unchecked Sendable {
     var isFull: Bool {
         let (live, counted) = (liveBytes.load(ordering: .relaxed), countedBytes.load(ordering: .relaxed))
         return counted > bytesMax || live > bytesMax + Record.payloadBytesMax
-            || context.memory.isFullOfDirty(besides: live - counted)
+            || memory.isFullOfDirty(besides: live - counted)
     }
     /// Whether so much waits for LevelDB that those should wait who store long records.
     var isFullForLong: Bool { liveBytes.load(ordering: .relaxed) > bytesMax || isFull }
@@ -143,7 +145,7 @@ final class JournalKeeper: @unchecked Sendable {
     /// Whether a checkpoint was asked for that puts everything into LevelDB.
     var isWanted: Bool { needsCheckpoint.load(ordering: .relaxed) }
     private var isTooMuch: Bool {
-        liveBytes.load(ordering: .relaxed) >= context.options.checkpointBytes || context.memory.isCheckpointDue
+        liveBytes.load(ordering: .relaxed) >= context.options.checkpointBytes || memory.isCheckpointDue
     }
     /// The error for writes while the journal is full and LevelDB does not take what it has; else nil. One atomic load while
     /// checkpoints succeed.
@@ -159,7 +161,7 @@ final class JournalKeeper: @unchecked Sendable {
     /// Bytes of the journal's files.
     var byteCount: Int { liveBytes.load(ordering: .relaxed) }
 
-    private func requestCheckpoint() {
+    func requestCheckpoint() {
         needsCheckpoint.store(true, ordering: .relaxed)
         onFull()
     }
@@ -256,101 +258,7 @@ final class JournalKeeper: @unchecked Sendable {
     /// The last commit unit that the journal got.
     var lastAppended: UInt64 { lock.withLock { lastSequence } }
 
-    // MARK: Reading
-
-    /// Applies what the journal has to the databases it belongs to. Before anything else uses them.
-    /// - Returns: the sequence of the last commit unit.
-    func recover(_ table: DatabaseTable) throws(LarderError) -> UInt64 {
-        // Nobody else has them yet; the locks keep one thread's eviction off the other's shards.
-        let databases = table.all
-        for database in databases { database.lockAll() }
-        let applier = JournalApplier(usesThreads: true, noteEpoch: context.noteEpoch, find: table.find)
-        let report: JournalReport
-        do {
-            defer {
-                applier.finish()
-                for database in databases.reversed() { database.unlockAll() }
-            }
-            report = try lock.withLock { () throws(LarderError) in try journal.replay(applier.add) }
-        }
-        for name in applier.unknownNames.sorted() {
-            let isForeign = if case .foreign = DatabaseDirectory(context.directory + "/" + name) { true } else { false }
-            context.report(
-                isForeign ? .error : .info,
-                "the journal has operations of database '\(name)', which is not there any more"
-                    + (isForeign ? ", but something else is; they are passed over" : ""))
-        }
-        context.timeKeeper.goOn(fromStamp: applier.latestStored)
-        context.sequences.wasCut = report.damage != nil || report.cut != nil
-        // An empty journal does not tell how far an earlier process came.
-        context.sequences.begin(behind: report.lastSequence, now: context.time.now())
-        // Without a segment nobody knows how far the journal went, and nothing of it was needed any more.
-        if report.segments > 0 {
-            context.journalEnd.store(report.lastSequence, ordering: .relaxed)
-            if report.damage != nil || report.cut != nil { try findWhoNeedsMore(report, table) }
-        }
-        if let damage = report.damage { try setAside(damage, report) }
-        if let cut = report.cut, cut.bytes > 0 {
-            context.report(
-                .info, "the journal's last \(cut.bytes) bytes are what was being written at the end: \(cut.reason)")
-        }
-        if report.operations > 0 {
-            context.report(
-                .info, "replayed \(report.operations) operations, \(report.bytes) bytes of the journal")
-            requestCheckpoint()
-        }
-        journal.begin(behind: context.sequences.base)
-        lastSequence = report.lastSequence
-        countBytes()
-        if report.operations > 0 { syncFound() }
-        return context.sequences.base
-    }
-
-    /// What was found is about to be shown, and may not be on the disk yet: the process that wrote it ended before it had it
-    /// synced, or at a level that promises this for later.
-    private func syncFound() {
-        guard context.options.durability == .always else { return unsynced.store(true, ordering: .relaxed) }
-        do throws(LarderError) {
-            try sync()
-        } catch {
-            context.report(.error, "\(error.message); a failure of the machine may undo what the journal had")
-        }
-    }
-
-    /// Opens all databases, and sets those aside whose LevelDB needs a part of the journal that is lost. Now, because the
-    /// next start would not know of the loss any more.
-    private func findWhoNeedsMore(_ report: JournalReport, _ table: DatabaseTable) throws(LarderError) {
-        if report.damage != nil, context.options.onDamage == .fail { return }
-        for database in table.all where database.exists {
-            do throws(LarderError) {
-                try database.prepare(forWriting: false)
-            } catch {
-                if database.needsMoreJournal { throw error }
-                context.report(
-                    .error,
-                    "database '\(database.name)' cannot be opened, so that nobody knows whether it needs the part of the "
-                        + "journal that is lost: \(error)")
-            }
-        }
-    }
-
-    private func setAside(_ damage: JournalDamage, _ report: JournalReport) throws(LarderError) {
-        guard context.options.onDamage == .salvage else {
-            throw LarderError(
-                .damaged,
-                "the journal is damaged: \(damage). What stands before the damage can be used; nothing was changed. "
-                    + "Open with the damage set aside to go on with that", operation: "open larder")
-        }
-        let place = try DamagedFiles.place(for: "journal", context: context)
-        do throws(FileError) {
-            try journal.setAside(report, to: place)
-        } catch {
-            throw LarderError(.io, error.description, operation: "set the journal aside", underlying: error)
-        }
-        context.statistics.setAside.add()
-        context.report(
-            .error, "the journal is damaged: \(damage); what stands behind the damage was set aside at \(place)")
-    }
+    // MARK: A failed commit
 
     /// Whether a failed commit could not be taken back yet, because the journal could not be read. One atomic load.
     ///
@@ -366,58 +274,6 @@ final class JournalKeeper: @unchecked Sendable {
         throw LarderError(
             .io, "the journal could not be read after an earlier commit failed, and that is tried again",
             operation: operation)
-    }
-
-    /// Takes databases back to what is durable: their state, and the entries that the journal has. Called with all their
-    /// shard locks held. Where the journal cannot be read for now it is still to be done: ``owesTakeBack``.
-    /// - Parameter last: the last sequence that failed.
-    func takeBack(_ databases: [Database], failed last: UInt64) {
-        removal.withLock { lock.withLock { takeBackLocked(databases, last) } }
-    }
-
-    private func takeBackLocked(_ databases: [Database], _ last: UInt64) {
-        era += 1
-        let byName = Dictionary(databases.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
-        var isCleared = false
-        do throws(LarderError) {
-            // First without effect: what cannot be read must not cost what is in memory.
-            try replay { _, _ in }
-            isCleared = true
-            for database in databases { database.revertToDurable() }
-            let applier = JournalApplier(usesThreads: false) { byName[$0] }
-            defer { applier.finish() }
-            try replay(applier.add)
-            owes.store(false, ordering: .releasing)
-        } catch {
-            // Of what was changed as a whole memory has let go already.
-            let isWhole = !isCleared && databases.allSatisfy(\.isMemoryWhole)
-            if isWhole, error.code == .damaged { return keepRefused(databases, last, error) }
-            for database in databases { database.revertIncompletely(isCleared: isCleared, error) }
-            // Said once, not with every attempt.
-            context.report(
-                owes.exchange(true, ordering: .acquiringAndReleasing) ? .debug : .error,
-                "the journal cannot be read after a failed commit (\(error)): until it can, nothing is written, and "
-                    + "databases that were written to answer with errors")
-        }
-    }
-
-    /// As ``Journal/replay(known:_:)``, where damage is an error.
-    private func replay(_ visit: JournalVisit) throws(LarderError) {
-        let report = try journal.replay(visit)
-        if let damage = report.damage { throw LarderError(.damaged, "\(damage)", operation: "read journal") }
-    }
-
-    /// A damaged journal will not tell what was there before. Memory has all that was acknowledged, and the next checkpoint
-    /// puts it into LevelDB, with what was refused.
-    private func keepRefused(_ databases: [Database], _ last: UInt64, _ error: LarderError) {
-        for database in databases { database.revertStateOnly() }
-        lastSequence = max(lastSequence, last)
-        owes.store(false, ordering: .releasing)
-        requestCheckpoint()
-        context.report(
-            .error,
-            "the journal is damaged (\(error)), and a commit failed: what is in memory goes into LevelDB, and writes that "
-                + "were refused count")
     }
 
     func close() { lock.withLock { journal.close() } }

@@ -15,6 +15,8 @@ final class Sequences: @unchecked Sendable {
     static let first: UInt64 = 1 << 62
     /// What a sequence stays below: the bit has another meaning in memory.
     static let end: UInt64 = 1 << 63
+    /// Epochs are times in milliseconds, or a little more: far below this, from which counting up cannot overflow.
+    static let epochMax: UInt64 = 1 << 62
     /// As many sequences are reserved at a time.
     static let unitsStep: UInt64 = 1 << 32
     /// More are reserved when so many are left.
@@ -62,7 +64,7 @@ final class Sequences: @unchecked Sendable {
             guard let bytes = try FileSystem.read(path) else { return }
             let file = try SequencesFile(parsing: bytes)
             origin = .known(file)
-            raise(lastEpoch, to: min(file.epochs, PointerFile.epochMax))
+            raise(lastEpoch, to: min(file.epochs, Self.epochMax))
         } catch SequencesFile.Defect.newerFormat(let version) {
             throw LarderError(
                 .newerFormat,
@@ -143,7 +145,7 @@ final class Sequences: @unchecked Sendable {
 
     /// A number that no epoch of this larder has had, and nothing else that is named by such a number.
     func nextEpoch(after previous: UInt64) -> UInt64 {
-        raise(lastEpoch, to: min(previous, PointerFile.epochMax))
+        raise(lastEpoch, to: min(previous, Self.epochMax))
         let next = lastEpoch.wrappingAdd(1, ordering: .relaxed).newValue
         // What cannot be reserved is given out all the same: who frees room on a full disk must not be kept from it, and
         // what is there is found at the next start too.
@@ -154,7 +156,7 @@ final class Sequences: @unchecked Sendable {
     /// A number that was found on the disk.
     func noteEpoch(_ epoch: UInt64) {
         // Nobody gets there by counting.
-        guard epoch < PointerFile.epochMax else { return }
+        guard epoch < Self.epochMax else { return }
         raise(lastEpoch, to: epoch)
     }
 

@@ -30,15 +30,6 @@ package final class Statistics: Sendable {
 
     init() {}
 
-    /// Takes over what a shard counted.
-    func take(_ counters: inout Shard.Counters) {
-        hits.add(counters.hits)
-        misses.add(counters.misses)
-        writes.add(counters.writes)
-        removals.add(counters.removals)
-        expired.add(counters.expired)
-        counters = Shard.Counters()
-    }
 }
 
 extension Atomic where Value == Int {

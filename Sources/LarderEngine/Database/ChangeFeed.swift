@@ -94,7 +94,7 @@ extension Database {
                 case .putLong(_, let header, let note): (.stored(header), note)
                 case .remove(_, let note): (.removed, note)
                 }
-            batch.changes.append(
+            batch.changes.add(
                 EntryChange(
                     database: self, key: Array(operation.key.bytes), kind: kind, former: note.former,
                     origin: note.origin))
@@ -109,12 +109,21 @@ extension Database {
     }
 }
 
-extension JournalBatch {
+/// The changes in a batch.
+final class ChangeList: CommitNotes {
+    private(set) var changes: [EntryChange] = []
+
+    var count: Int { changes.count }
+
+    func add(_ change: EntryChange) { changes.append(change) }
+
+    func clear() { if !changes.isEmpty { changes = [] } }
+
     /// Puts the changes of one unit, noted database by database, in the order in which they were made.
     /// - Parameters:
     ///   - first: where they begin.
     ///   - steps: their places in the unit, as they are noted; equal ones stay as they are.
-    func orderChanges(from first: Int, by steps: [Int]) {
+    func order(from first: Int, by steps: [Int]) {
         // Whether changes are noted may have changed meanwhile.
         guard changes.count - first == steps.count else { return }
         let order = steps.indices.sorted { (steps[$0], $0) < (steps[$1], $1) }
@@ -123,7 +132,12 @@ extension JournalBatch {
     }
 }
 
-extension Engine {
-    /// Tells what is committed.
-    package var changes: ChangeFeed { context.changes }
+extension JournalBatch {
+    /// What the operations are to those who listen to changes. Made when it is asked for: only while somebody does listen.
+    var changes: ChangeList {
+        if let list = notes as? ChangeList { return list }
+        let list = ChangeList()
+        notes = list
+        return list
+    }
 }

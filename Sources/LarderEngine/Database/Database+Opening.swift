@@ -2,20 +2,6 @@ import LevelDB
 
 /// Opening, creating and closing: what brings a database's files in and out of use.
 extension Database {
-    /// What metadata records say. **On disk: do not change.**
-    enum Metadata {
-        static let formatKey: [UInt8] = [KeyKind.metadata] + Array("format".utf8)
-        static let formatVersion: UInt8 = 1
-        /// Up to which commit unit the journal has to be there for the entries to be a consistent state: 8 bytes,
-        /// big-endian. Matters only where the journal turns out to be damaged.
-        static let journalKey: [UInt8] = [KeyKind.metadata] + Array("journal".utf8)
-
-        static func journalValue(_ sequence: UInt64) -> [UInt8] {
-            var bytes: [UInt8] = []
-            BigEndian.append(sequence, to: &bytes)
-            return bytes
-        }
-    }
 
     /// Opens the files, creates them if it is for writing and there are none, reopens them after a failed write. May
     /// block on the disk. Does nothing when the database is ready.
@@ -165,7 +151,7 @@ extension Database {
     /// Opens the files of an epoch, which are there.
     func openFiles(ofEpoch epoch: UInt64) throws(LarderError) -> EpochStore {
         try EpochStore(
-            path: epochPath(epoch), epoch: epoch, databaseName: name, create: false, context: context,
+            path: epochPath(epoch), epoch: epoch, databaseName: name, create: false, context: context.larder,
             onDamage: onDamage)
     }
 
@@ -253,19 +239,19 @@ extension Database {
 
     private func checkFormat(_ store: EpochStore) throws(LarderError) {
         let value = try store.access("open") { (database) throws(LevelDBError) in
-            try database.get(Metadata.formatKey)
+            try database.get(EpochMetadata.formatKey)
         }
         guard let value, let version = value.first, version > 0 else { throw damaged("it has no format record") }
-        guard version <= Metadata.formatVersion else { throw newer("its entries have format \(version)") }
+        guard version <= EpochMetadata.formatVersion else { throw newer("its entries have format \(version)") }
     }
 
     /// Where the journal's end was lost, LevelDB may have a part of what stood there. Looked at once: what checkpoints of
     /// this process note, the journal has.
     private func checkJournal(_ store: EpochStore) throws(LarderError) {
-        let end = context.journalEnd.load(ordering: .relaxed)
+        let end = context.journalEnd
         guard !hasCheckedJournal, end != .max || context.sequences.origin == .unknown else { return }
         let value = try store.access("open") { (database) throws(LevelDBError) in
-            try database.get(Metadata.journalKey)
+            try database.get(EpochMetadata.journalKey)
         }
         let needed = value.flatMap { $0.withUnsafeBytes { BigEndian.read($0, at: 0) } } ?? 0
         if context.sequences.isLossProven(needed: needed, end: end) {
@@ -396,13 +382,13 @@ extension Database {
         let store: EpochStore
         do throws(LarderError) {
             store = try EpochStore(
-                path: path, epoch: epoch, databaseName: name, create: true, context: context, onDamage: onDamage)
+                path: path, epoch: epoch, databaseName: name, create: true, context: context.larder, onDamage: onDamage)
         } catch {
             context.graveyard.remove(path)
             throw error
         }
         let batch = LevelDB.WriteBatch()
-        batch.put(Metadata.formatKey, [Metadata.formatVersion])
+        batch.put(EpochMetadata.formatKey, [EpochMetadata.formatVersion])
         do throws(LarderError) {
             try store.write(batch, sync: true)
             // Syncs the directory too: LevelDB does not sync the name CURRENT, without which the epoch would count as damaged.

@@ -152,7 +152,7 @@ extension Database {
     /// A store for an epoch that begins empty. Its files are made by the first checkpoint that has something for them.
     func emptyStore(_ epoch: UInt64) -> EpochStore {
         EpochStore(
-            unmadeAt: epochPath(epoch), epoch: epoch, databaseName: name, context: context, onDamage: onDamage)
+            unmadeAt: epochPath(epoch), epoch: epoch, databaseName: name, context: context.larder, onDamage: onDamage)
     }
 
     /// Has POINTER say that the epoch's files are there, once they are: until then nobody would notice their loss.

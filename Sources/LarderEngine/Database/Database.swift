@@ -94,7 +94,7 @@ package final class Database: @unchecked Sendable {
     let context: EngineContext
     private let time: EngineTime
     let pipeline: CommitPipeline
-    let checkpointer: Checkpointer
+    let checkpointer: any Checkpointing
     let table: DatabaseTable
     let damage: DamageReports
     /// Taken by what opens, creates, purges or deletes; before any shard lock, never under one.
@@ -120,7 +120,7 @@ package final class Database: @unchecked Sendable {
 
     init(
         name: String, number: Int, exists: Bool, context: EngineContext, pipeline: CommitPipeline,
-        checkpointer: Checkpointer, table: DatabaseTable, damage: DamageReports
+        checkpointer: any Checkpointing, table: DatabaseTable, damage: DamageReports
     ) {
         self.name = name
         self.number = number

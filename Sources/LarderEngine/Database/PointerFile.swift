@@ -15,9 +15,6 @@
 package struct PointerFile: Hashable, Sendable {
     package static let name = "POINTER"
     package static let formatVersion = 2
-    /// Epochs are times in milliseconds, or a little more: far below this, from which counting up cannot overflow.
-    static let epochMax: UInt64 = 1 << 62
-
     package var epoch: UInt64
     package var rules: FreshnessRules
     package var generation: UInt32
@@ -54,11 +51,8 @@ package struct PointerFile: Hashable, Sendable {
 
             """
         if !isPlain { body += "journal-from \(journalFrom)\nunmade \(isUnmade ? 1 : 0)\n" }
-        return body + Self.checksumLine(of: body)
+        return body + CRC32C.line(of: body)
     }
-
-    /// The last line, for the lines before it.
-    static func checksumLine(of body: String) -> String { "crc32c \(hex(CRC32C.checksum(body.utf8)))\n" }
 
     package enum Defect: Error, Equatable {
         case newerFormat(Int)
@@ -79,7 +73,7 @@ package struct PointerFile: Hashable, Sendable {
             throw .malformed("it has not \(version == 1 ? "seven" : "nine") lines")
         }
         let body = lines[0..<count].map { $0 + "\n" }.joined()
-        guard lines[count] == "crc32c \(Self.hex(CRC32C.checksum(body.utf8)))" else {
+        guard lines[count] + "\n" == CRC32C.line(of: body) else {
             throw .malformed("the checksum does not match")
         }
         func value(_ index: Int, _ name: String) throws(Defect) -> Substring {
@@ -98,15 +92,10 @@ package struct PointerFile: Hashable, Sendable {
             else { throw .malformed("a value is out of its range") }
             (journalFrom, isUnmade) = (from, unmade)
         }
-        guard epoch <= Self.epochMax, journalFrom <= epoch else { throw .malformed("a value is out of its range") }
+        guard epoch <= Sequences.epochMax, journalFrom <= epoch else { throw .malformed("a value is out of its range") }
         let latest = EngineTime.latestMilliseconds
         self.init(
             epoch: epoch, rules: FreshnessRules(policy: policy, deadBefore: min(max(deadBefore, 0), latest)),
             generation: generation, isUnindexed: unindexed, journalFrom: journalFrom, isUnmade: isUnmade)
-    }
-
-    private static func hex(_ value: UInt32) -> String {
-        let digits = String(value, radix: 16)
-        return String(repeating: "0", count: 8 - digits.count) + digits
     }
 }

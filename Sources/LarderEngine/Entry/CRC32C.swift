@@ -9,6 +9,12 @@ package enum CRC32C {
             ?? Array(bytes).withUnsafeBytes { checksum($0) }
     }
 
+    /// The last line of a small text file: the checksum of all lines before it.
+    static func line(of body: String) -> String {
+        let digits = String(checksum(body.utf8), radix: 16)
+        return "crc32c " + String(repeating: "0", count: 8 - digits.count) + digits + "\n"
+    }
+
     /// The checksum of bytes whose beginning has the checksum `checksum` (0 for nothing) and that go on with `bytes`.
     package static func extend(_ checksum: UInt32, _ bytes: UnsafeRawBufferPointer) -> UInt32 {
         larder_crc32c_extend(checksum, bytes.baseAddress, bytes.count)

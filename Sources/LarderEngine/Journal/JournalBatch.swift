@@ -17,8 +17,8 @@ final class JournalBatch: @unchecked Sendable {
     /// The sequence of the last operation; 0 while there is none.
     private(set) var lastSequence: UInt64 = 0
     private(set) var operationCount = 0
-    /// What the operations are to those who listen to changes; empty while nobody does.
-    var changes: [EntryChange] = []
+    /// What those who fill the batch note of it; told when it is committed.
+    var notes: (any CommitNotes)?
     /// Why this batch cannot be written: an errno. 0 while it can.
     private(set) var defect: Int32 = 0
 
@@ -132,7 +132,7 @@ final class JournalBatch: @unchecked Sendable {
         end = JournalFormat.frameHeaderBytes
         selectedNumber = nil
         ahead = nil
-        if !changes.isEmpty { changes = [] }
+        notes?.clear()
         if capacity > Self.keptBytesMax {
             free(memory)
             memory = nil
@@ -198,4 +198,10 @@ final class JournalBatch: @unchecked Sendable {
     @inline(__always) private func copy(_ bytes: UnsafeRawBufferPointer, to place: UnsafeMutableRawPointer) {
         if let start = bytes.baseAddress { memcpy(place, start, bytes.count) }
     }
+}
+
+/// What is noted of a batch, and means nothing to it. For the one who has the batch.
+protocol CommitNotes: AnyObject {
+    /// Forgets everything.
+    func clear()
 }

@@ -57,8 +57,10 @@ package final class Engine: @unchecked Sendable {
         context = EngineContext(directory: path, options: options, time: time)
         table = DatabaseTable()
         damage = DamageReports()
-        keeper = try JournalKeeper(context: context)
-        pipeline = CommitPipeline(context: context, keeper: keeper, databases: table)
+        keeper = try JournalKeeper(context: context.larder, memory: context.memory)
+        pipeline = CommitPipeline(
+            context: context.larder, keeper: keeper,
+            owner: DatabaseCommits(table: table, keeper: keeper, changes: context.changes))
         checkpointer = Checkpointer(context: context, table: table, keeper: keeper, pipeline: pipeline)
         maintenance = Maintenance(
             context: context, table: table, damage: damage, keeper: keeper, checkpointer: checkpointer)
@@ -66,7 +68,7 @@ package final class Engine: @unchecked Sendable {
             try context.timeKeeper.begin()
             try context.sequences.load()
             try readDirectory()
-            pipeline.begin(behind: try keeper.recover(table))
+            pipeline.begin(behind: try keeper.recover(table, context))
         } catch {
             giveUp()
             throw error
@@ -185,6 +187,12 @@ package final class Engine: @unchecked Sendable {
     }
 
     // MARK: The larder
+
+    /// The engine's clock, for those who ask it so often that the way to it counts.
+    package var clock: EngineTime { context.time }
+
+    /// Tells what is committed.
+    package var changes: ChangeFeed { context.changes }
 
     /// The engine's time, for one command or call, in milliseconds since 1970.
     package func now() -> Int64 { context.time.now() }

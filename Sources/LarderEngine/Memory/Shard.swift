@@ -264,3 +264,15 @@ final class Shard: @unchecked Sendable {
     /// The shard of a key with this hash, from 0 to ``count`` - 1.
     static func index(_ hash: Int) -> Int { hash & (count - 1) }
 }
+
+extension Statistics {
+    /// Takes over what a shard counted.
+    func take(_ counters: inout Shard.Counters) {
+        hits.add(counters.hits)
+        misses.add(counters.misses)
+        writes.add(counters.writes)
+        removals.add(counters.removals)
+        expired.add(counters.expired)
+        counters = Shard.Counters()
+    }
+}

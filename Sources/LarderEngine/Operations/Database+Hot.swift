@@ -110,8 +110,3 @@ extension Database {
         body(index, (header, UnsafeRawBufferPointer(rebasing: record.dropFirst(header.byteCount))))
     }
 }
-
-extension Engine {
-    /// The engine's clock, for those who ask it so often that the way to it counts.
-    package var clock: EngineTime { context.time }
-}

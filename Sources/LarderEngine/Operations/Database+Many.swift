@@ -21,7 +21,7 @@ extension Database {
             for index in keys.indices {
                 keys[index].withBytes { key in
                     batch.put(key: key, header: header, payload: payloads[index], sequence: sequence)
-                    if context.changes.isOn { batch.changes.append(stored(key, header, origin)) }
+                    if context.changes.isOn { batch.changes.add(stored(key, header, origin)) }
                 }
             }
         }

@@ -110,7 +110,7 @@ extension Database {
     /// The newest epoch that has files; 0 where there is none.
     private var newestEpoch: UInt64 {
         let names = (try? FileSystem.list(directory)) ?? []
-        return names.compactMap { UInt64($0) }.filter { $0 <= PointerFile.epochMax }.max() ?? 0
+        return names.compactMap { UInt64($0) }.filter { $0 <= Sequences.epochMax }.max() ?? 0
     }
 
     // MARK: The new epoch

@@ -27,7 +27,7 @@ final class EpochStore: @unchecked Sendable {
     let path: String
     let epoch: UInt64
     let databaseName: String
-    private let context: EngineContext
+    private let context: LarderContext
     /// Held by who looks at entries and then writes to LevelDB what follows from that: checkpoints, and the sweep. Before
     /// shard locks and `writeLock`.
     let indexLock = Lock()
@@ -58,7 +58,7 @@ final class EpochStore: @unchecked Sendable {
 
     /// Opens or creates the LevelDB at `path`.
     init(
-        path: String, epoch: UInt64, databaseName: String, create: Bool, context: EngineContext,
+        path: String, epoch: UInt64, databaseName: String, create: Bool, context: LarderContext,
         onDamage: @escaping @Sendable (EpochStore, LarderError) -> Void
     ) throws(LarderError) {
         self.path = path
@@ -97,7 +97,7 @@ final class EpochStore: @unchecked Sendable {
 
     /// An empty epoch without files. The first write makes them.
     init(
-        unmadeAt path: String, epoch: UInt64, databaseName: String, context: EngineContext,
+        unmadeAt path: String, epoch: UInt64, databaseName: String, context: LarderContext,
         onDamage: @escaping @Sendable (EpochStore, LarderError) -> Void
     ) {
         self.path = path
@@ -153,7 +153,7 @@ final class EpochStore: @unchecked Sendable {
                 onDamage: { _, _ in })
             defer { maker.close() }
             let batch = LevelDB.WriteBatch()
-            batch.put(Database.Metadata.formatKey, [Database.Metadata.formatVersion])
+            batch.put(EpochMetadata.formatKey, [EpochMetadata.formatVersion])
             try maker.write(batch, sync: true)
             try maker.noteSynced()
             maker.close()

@@ -57,7 +57,7 @@ struct SyncedFiles: Equatable {
                 "table \(number) \(table.level) \(table.byteCount) "
                 + "\(Self.text(table.smallest)) \(Self.text(table.largest))\n"
         }
-        return body + PointerFile.checksumLine(of: body)
+        return body + CRC32C.line(of: body)
     }
 
     init(manifest: (number: UInt64, byteCount: Int), logs: [UInt64: Int]) {
@@ -109,7 +109,7 @@ struct SyncedFiles: Equatable {
         var lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         guard lines.count >= 4, lines.popLast() == "", let checksum = lines.popLast() else { return nil }
         let body = lines.map { $0 + "\n" }.joined()
-        guard checksum + "\n" == PointerFile.checksumLine(of: body) else { return nil }
+        guard checksum + "\n" == CRC32C.line(of: body) else { return nil }
         let fields = lines.map { $0.split(separator: " ") }
         guard fields[0] == ["larder-synced", "\(Self.formatVersion)"], fields[1].count == 3, fields[1][0] == "manifest",
             let number = UInt64(fields[1][1]), let byteCount = Int(fields[1][2])

@@ -308,35 +308,42 @@ package final class Session: @unchecked Sendable {
                 hasCommand = true
                 return .cold
             }
+            hasCommand = false
             if found == nil, isOfBrowser {
-                hasCommand = false
                 isClosing = true
                 return .closing
             }
-            // What is wrong while commands are queued spoils the transaction; the commands that run all the same do not.
-            if !hasStarted { transaction?.isAborted = true }
-            hasCommand = false
-            var error = error
-            if !hasStarted, found?.name == "exec" {
-                // As in Redis an EXEC that may not run ends the transaction.
-                discardTransaction()
-                error = .aborted(error)
-            }
-            replies.error(error.bytes)
-            server.errors.count(error.bytes)
-            if let found = found ?? CommandTable.find(parser.argument(0)) {
-                if hasStarted {
-                    if !server.monitors.isEmpty { show(found, call) }
-                    note(found, call, nanoseconds: nanoseconds() - begin, failed: true)
-                } else {
-                    counter.rejected(found.number)
-                }
+            if hasStarted, let found {
+                fail(error)
+                if !server.monitors.isEmpty { show(found, call) }
+                note(found, call, nanoseconds: nanoseconds() - begin, failed: true)
+            } else {
+                reject(found, error)
             }
         }
         if isSilent { noteSilentWrites(call.ticket) } else { hold(from: start, call.ticket) }
         // A transaction goes on.
         if execution == nil { endCommand(start) } else { execution?.start = start }
         return nil
+    }
+
+    /// Answers a command that did not run.
+    private func reject(_ spec: CommandSpec?, _ error: CommandError) {
+        // What is wrong while commands are queued spoils the transaction; the commands that run all the same do not.
+        transaction?.isAborted = true
+        if spec?.name == "exec" {
+            // As in Redis an EXEC that may not run ends the transaction.
+            discardTransaction()
+            fail(.aborted(error))
+        } else {
+            fail(error)
+        }
+        if let spec = spec ?? CommandTable.find(parser.argument(0)) { counter.rejected(spec.number) }
+    }
+
+    private func fail(_ error: CommandError) {
+        replies.error(error.bytes)
+        server.errors.count(error.bytes)
     }
 
     private func findCommand() throws(CommandError) -> CommandSpec {

@@ -1,18 +1,12 @@
 import LevelDB
 import Synchronization
-import Threading
 
-/// What all parts of one larder share. Thread-safe.
-final class EngineContext: Sendable {
+/// What the files of one larder have in common. Thread-safe.
+final class LarderContext: Sendable {
     let directory: String
     let options: EngineOptions
     let time: EngineTime
     let statistics = Statistics()
-    let graveyard = Graveyard()
-    let changes = ChangeFeed()
-    let memory: MemoryBudget
-    /// Held while two databases are exchanged: one pair at a time. Before every other lock.
-    let exchanging = Lock()
     private let blockCache: BlockCache
     /// The last commit unit that the journal had at the start; `max` where nobody knows.
     let journalEnd = Atomic<UInt64>(.max)
@@ -28,7 +22,6 @@ final class EngineContext: Sendable {
         }
         sequences = Sequences(directory: directory, report: report)
         timeKeeper = TimeKeeper(directory: directory, time: time, report: report)
-        memory = MemoryBudget(limitBytes: options.memoryBytes)
         blockCache = BlockCache(bytes: options.blockCacheBytes)
     }
 

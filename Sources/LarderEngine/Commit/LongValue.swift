@@ -1,0 +1,37 @@
+/// A long value on its way under a key: its bytes are in the journal's directory and in the memory of an entry before any
+/// lock is taken, so that to commit it holds up nobody.
+///
+/// For one update. What is not committed leaves nothing behind. The proof for `@unchecked Sendable`: it belongs to the thread
+/// that stores it, until the entry is taken.
+package final class LongValue: @unchecked Sendable {
+    let key: Key
+    /// The length of the record's header, which stands before the value.
+    let headerCount: Int
+    let ahead: JournalAhead
+    private var entry: EntryPointer?
+
+    init(_ key: Key, headerCount: Int, _ payload: UnsafeRawBufferPointer, _ ahead: JournalAhead) {
+        self.key = key
+        self.headerCount = headerCount
+        self.ahead = ahead
+        let count = headerCount + payload.count
+        let entry = key.withBytes { EntryPointer.make($0, hash: key.hash, recordCount: count) }
+        if let start = payload.baseAddress {
+            // `reserve` checks that header and payload have room.
+            (entry.reserve(count) + headerCount).copyMemory(from: start, byteCount: payload.count)
+        }
+        self.entry = entry
+    }
+
+    deinit { entry?.free() }
+
+    /// The entry, complete but for its stamp. Once.
+    func take(_ header: RecordHeader) -> EntryPointer {
+        guard let entry, header.byteCount == headerCount else {
+            preconditionFailure("a long value is stored once, with the header it was made for")
+        }
+        header.write(to: entry.reserve(headerCount + ahead.byteCount))
+        self.entry = nil
+        return entry
+    }
+}

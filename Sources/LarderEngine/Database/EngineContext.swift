@@ -1,0 +1,40 @@
+import Synchronization
+import Threading
+
+/// What all databases of one larder share. Thread-safe.
+final class EngineContext: Sendable {
+    let larder: LarderContext
+    // Those of ``larder``, one step nearer:
+    let directory: String
+    let options: EngineOptions
+    let time: EngineTime
+    let statistics: Statistics
+
+    let graveyard = Graveyard()
+    let changes = ChangeFeed()
+    let memory: MemoryBudget
+    /// Held while two databases are exchanged: one pair at a time. Before every other lock.
+    let exchanging = Lock()
+
+    init(directory: String, options: EngineOptions, time: EngineTime) {
+        let larder = LarderContext(directory: directory, options: options, time: time)
+        self.larder = larder
+        self.directory = directory
+        self.options = options
+        self.time = time
+        statistics = larder.statistics
+        memory = MemoryBudget(limitBytes: options.memoryBytes)
+    }
+
+    var sequences: Sequences { larder.sequences }
+    var timeKeeper: TimeKeeper { larder.timeKeeper }
+    var journalEnd: UInt64 { larder.journalEnd.load(ordering: .relaxed) }
+
+    func report(_ level: EngineEvent.Level, _ message: String) { larder.report(level, message) }
+
+    /// As ``LarderContext/nextEpoch(after:)``.
+    func nextEpoch(after previous: UInt64) -> UInt64 { larder.nextEpoch(after: previous) }
+
+    /// As ``LarderContext/noteEpoch(_:)``.
+    func noteEpoch(_ epoch: UInt64) { larder.noteEpoch(epoch) }
+}

@@ -1,0 +1,80 @@
+extension Engine {
+    /// Runs commands on keys of several databases: everything they read and write happens at one instant, and what they
+    /// write is one commit unit.
+    ///
+    /// As ``Database/update(_:loading:now:durability:fillCache:_:)`` does it for one database.
+    /// - Parameters:
+    ///   - parts: one for each database. Those that are written must be ready for writing.
+    ///   - now: the time of all commands.
+    ///   - bytesMax: how long the records together may be that are read from the disk.
+    ///   - mayBlock: whether the disk may be asked.
+    ///   - body: called at most once, with the locks held. Must not block, must not call the engine. Says whether what it
+    ///     did is to be applied; what it throws undoes everything.
+    package func transact(
+        _ parts: [TransactionPart], now: Int64, bytesMax: Int, mayBlock: Bool,
+        _ body: (inout TransactionUpdate) throws(LarderError) -> Bool
+    ) throws(LarderError) -> TransactionEnd {
+        try ForkGuard.check("update")
+        // The order of locks.
+        let parts = parts.sorted { $0.database.number < $1.database.number }
+        let shards = parts.map { $0.database.shardSet($0.keys) }
+        let read = parts.map { Array($0.keys[..<$0.loadedCount]) }
+        var cold = parts.map { ColdReads(count: $0.loadedCount, fillCache: true, bytesMax: bytesMax) }
+        defer { for index in parts.indices { parts[index].database.forget(read[index], &cold[index]) } }
+        var attempt = 0
+        while true {
+            attempt += 1
+            if mayBlock {
+                for (index, part) in parts.enumerated() {
+                    try part.database.readCold(read[index], .records, &cold[index], attempt: attempt)
+                }
+            }
+            for (index, part) in parts.enumerated() { part.database.lock(shards[index]) }
+            defer { for (index, part) in parts.enumerated() { part.database.unlock(shards[index]) } }
+
+            var ticket: UInt64 = 0
+            var updates: [Update] = []
+            for (index, part) in parts.enumerated() {
+                let state = part.database.applied
+                ticket = max(ticket, state.sequence)
+                guard
+                    let found = try part.database.gather(
+                        read[index], .records, &cold[index], attempt: attempt, now: now, ticket: &ticket)
+                else { break }
+                let unread = Array(repeating: ColdReads.Value.record(nil), count: part.keys.count - part.loadedCount)
+                updates.append(try Update(part.keys, slots: nil, now, state, .records, found + unread))
+            }
+            guard updates.count == parts.count else {
+                if mayBlock { continue }
+                return .cold
+            }
+            var update = TransactionUpdate(parts, updates)
+            guard try body(&update) else { return .dropped }
+            if let sequence = try apply(update) { ticket = max(ticket, sequence) }
+            return .applied(CommitTicket(sequence: ticket))
+        }
+    }
+
+    /// Queues what a transaction did as one unit, and applies it. Called with the locks held.
+    /// - Returns: nil when it changed nothing.
+    private func apply(_ update: TransactionUpdate) throws(LarderError) -> UInt64? {
+        var changes: [(database: Database, store: EpochStore, operations: [CommitOperation])] = []
+        // Everything that may be refused comes before anything is done.
+        for (part, operations) in zip(update.parts, update.operations) where !operations.isEmpty {
+            let store = try part.database.writableStore(part.database.applied, "update")
+            changes.append((part.database, store, operations))
+        }
+        guard !changes.isEmpty else { return nil }
+        let sequence = pipeline.enqueue(options.durability) { batch, sequence in
+            let list = context.changes.isOn ? batch.changes : nil
+            let noted = list?.count ?? 0
+            for change in changes { change.database.write(change.operations, into: batch, change.store, sequence) }
+            if changes.count > 1 {
+                list?.order(
+                    from: noted, by: changes.flatMap { $0.operations.filter { !$0.note.isUnseen }.map(\.note.step) })
+            }
+        }
+        for change in changes { change.database.note(change.operations, sequence) }
+        return sequence
+    }
+}

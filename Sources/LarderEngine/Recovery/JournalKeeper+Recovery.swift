@@ -1,0 +1,98 @@
+/// The start: what the journal has goes into memory, and what is wrong with it is dealt with.
+extension JournalKeeper {
+    /// Applies what the journal has to the databases it belongs to. Before anything else uses them.
+    /// - Returns: the sequence of the last commit unit.
+    func recover(_ table: DatabaseTable, _ context: EngineContext) throws(LarderError) -> UInt64 {
+        // Nobody else has them yet; the locks keep one thread's eviction off the other's shards.
+        let databases = table.all
+        for database in databases { database.lockAll() }
+        let applier = JournalApplier(usesThreads: true, noteEpoch: context.noteEpoch, find: table.find)
+        let report: JournalReport
+        do {
+            defer {
+                applier.finish()
+                for database in databases.reversed() { database.unlockAll() }
+            }
+            report = try lock.withLock { () throws(LarderError) in try journal.replay(applier.add) }
+        }
+        for name in applier.unknownNames.sorted() {
+            let isForeign = if case .foreign = DatabaseDirectory(context.directory + "/" + name) { true } else { false }
+            context.report(
+                isForeign ? .error : .info,
+                "the journal has operations of database '\(name)', which is not there any more"
+                    + (isForeign ? ", but something else is; they are passed over" : ""))
+        }
+        context.timeKeeper.goOn(fromStamp: applier.latestStored)
+        context.sequences.wasCut = report.damage != nil || report.cut != nil
+        // An empty journal does not tell how far an earlier process came.
+        context.sequences.begin(behind: report.lastSequence, now: context.time.now())
+        // Without a segment nobody knows how far the journal went, and nothing of it was needed any more.
+        if report.segments > 0 {
+            context.larder.journalEnd.store(report.lastSequence, ordering: .relaxed)
+            if report.damage != nil || report.cut != nil { try findWhoNeedsMore(report, table) }
+        }
+        if let damage = report.damage { try setAside(damage, report, context) }
+        if let cut = report.cut, cut.bytes > 0 {
+            context.report(
+                .info, "the journal's last \(cut.bytes) bytes are what was being written at the end: \(cut.reason)")
+        }
+        if report.operations > 0 {
+            context.report(
+                .info, "replayed \(report.operations) operations, \(report.bytes) bytes of the journal")
+            requestCheckpoint()
+        }
+        journal.begin(behind: context.sequences.base)
+        lastSequence = report.lastSequence
+        countBytes()
+        if report.operations > 0 { syncFound() }
+        return context.sequences.base
+    }
+
+    /// What was found is about to be shown, and may not be on the disk yet: the process that wrote it ended before it had it
+    /// synced, or at a level that promises this for later.
+    private func syncFound() {
+        guard context.options.durability == .always else { return unsynced.store(true, ordering: .relaxed) }
+        do throws(LarderError) {
+            try sync()
+        } catch {
+            context.report(.error, "\(error.message); a failure of the machine may undo what the journal had")
+        }
+    }
+
+    /// Opens all databases, and sets those aside whose LevelDB needs a part of the journal that is lost. Now, because the
+    /// next start would not know of the loss any more.
+    private func findWhoNeedsMore(_ report: JournalReport, _ table: DatabaseTable) throws(LarderError) {
+        if report.damage != nil, context.options.onDamage == .fail { return }
+        for database in table.all where database.exists {
+            do throws(LarderError) {
+                try database.prepare(forWriting: false)
+            } catch {
+                if database.needsMoreJournal { throw error }
+                context.report(
+                    .error,
+                    "database '\(database.name)' cannot be opened, so that nobody knows whether it needs the part of the "
+                        + "journal that is lost: \(error)")
+            }
+        }
+    }
+
+    private func setAside(
+        _ damage: JournalDamage, _ report: JournalReport, _ context: EngineContext
+    ) throws(LarderError) {
+        guard context.options.onDamage == .salvage else {
+            throw LarderError(
+                .damaged,
+                "the journal is damaged: \(damage). What stands before the damage can be used; nothing was changed. "
+                    + "Open with the damage set aside to go on with that", operation: "open larder")
+        }
+        let place = try DamagedFiles.place(for: "journal", context: context)
+        do throws(FileError) {
+            try journal.setAside(report, to: place)
+        } catch {
+            throw LarderError(.io, error.description, operation: "set the journal aside", underlying: error)
+        }
+        context.statistics.setAside.add()
+        context.report(
+            .error, "the journal is damaged: \(damage); what stands behind the damage was set aside at \(place)")
+    }
+}

@@ -1,0 +1,14 @@
+/// What metadata records say. **On disk: do not change.**
+enum EpochMetadata {
+    static let formatKey: [UInt8] = [KeyKind.metadata] + Array("format".utf8)
+    static let formatVersion: UInt8 = 1
+    /// Up to which commit unit the journal has to be there for the entries to be a consistent state: 8 bytes,
+    /// big-endian. Matters only where the journal turns out to be damaged.
+    static let journalKey: [UInt8] = [KeyKind.metadata] + Array("journal".utf8)
+
+    static func journalValue(_ sequence: UInt64) -> [UInt8] {
+        var bytes: [UInt8] = []
+        BigEndian.append(sequence, to: &bytes)
+        return bytes
+    }
+}
