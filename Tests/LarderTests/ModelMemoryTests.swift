@@ -1,6 +1,7 @@
 #if os(Linux)
     import Foundation
     import Larder
+    import TestSupport
     import Testing
 
     /// A model that is large where its text is short.
@@ -51,7 +52,7 @@
 
     /// Whatever shape they have, decoded models stay within their share of the memory that was allowed. Measured in a
     /// process of its own, by what the allocator has given out.
-    @Suite(.serialized, .timeLimit(.minutes(3))) struct ModelMemoryTests {
+    @Suite(.serialized, .timeLimit(.minutes(3)), .disabled(if: Sanitizer.isOn)) struct ModelMemoryTests {
         private static let memoryBytes = 16 << 20
 
         /// What the process has in memory, in bytes.
