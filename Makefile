@@ -138,11 +138,12 @@ docs: test-deps
 	LARDER_UPDATE_DOCS=1 $(SWIFT) test --skip-build --disable-xctest --filter DocsTests
 
 tsan: test-deps
-	LARDER_SYSTEM_MALLOC=1 LARDER_SANITIZED=1 $(SWIFT) test --disable-xctest --sanitize=thread --scratch-path .build/tsan
+	LARDER_SYSTEM_MALLOC=1 LARDER_SANITIZED=1 $(SWIFT) test --no-parallel --disable-xctest --sanitize=thread --scratch-path .build/tsan
 
+# One test after the other: slowed down and all at once, they would exceed their time limits.
 # Without a search for leaks: what lives as long as the process, such as threads that are not joined, counts as one.
 asan: test-deps
-	LARDER_SYSTEM_MALLOC=1 LARDER_SANITIZED=1 ASAN_OPTIONS=detect_leaks=0 $(SWIFT) test --disable-xctest --sanitize=address --scratch-path .build/asan
+	LARDER_SYSTEM_MALLOC=1 LARDER_SANITIZED=1 ASAN_OPTIONS=detect_leaks=0 $(SWIFT) test --no-parallel --disable-xctest --sanitize=address --scratch-path .build/asan
 
 kill: test-deps
 	$(SWIFT) build --build-tests
