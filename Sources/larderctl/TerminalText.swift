@@ -1,7 +1,7 @@
 /// Bytes as a terminal may show them: what a key or a value has in it must not move the cursor, rename the window or type
 /// into the shell.
 enum TerminalText {
-    /// Control characters, and bytes that are not UTF-8, become `\n`, `\t`, `\r` or `\xHH`.
+    /// Control characters, those that turn the direction of text, and bytes that are not UTF-8 become `\n`, `\t`, `\r` or `\xHH`.
     /// - Parameter keepsLines: whether line ends and tabs stay as they are.
     static func escaped(_ bytes: [UInt8], keepsLines: Bool) -> [UInt8] {
         var text: [UInt8] = []
@@ -33,9 +33,17 @@ enum TerminalText {
         let length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC2 ? 2 : 1
         guard length > 1, index + length <= bytes.count,
             let text = String(validating: bytes[index..<index + length], as: UTF8.self),
-            let scalar = text.unicodeScalars.first, scalar.value >= 0xA0
+            let scalar = text.unicodeScalars.first, scalar.value >= 0xA0, !isDirection(scalar)
         else { return 1 }
         return length
+    }
+
+    /// Whether a character changes the order in which others are shown (Unicode Standard Annex 9, section 2).
+    private static func isDirection(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.value {
+        case 0x061C, 0x200E, 0x200F, 0x202A...0x202E, 0x2066...0x2069: true
+        default: false
+        }
     }
 
     private static func append(_ byte: UInt8, to text: inout [UInt8]) {

@@ -86,8 +86,8 @@ import Testing
 
         /// A key or a value used to be able to write to the terminal what it liked.
         @Test func aTerminalGetsNoControlCharacters() throws {
-            let evil = "\u{1B}]0;title\u{7} \u{9B}2J \r\u{8}\u{7F} é € 😀 a\\b"
-            let shown = "\\x1b]0;title\\x07 \\xc2\\x9b2J \\r\\x08\\x7f é € 😀 a\\b"
+            let evil = "\u{1B}]0;title\u{7} \u{9B}2J \r\u{8}\u{7F} é € 😀 a\\b gpj.\u{202E}exe"
+            let shown = "\\x1b]0;title\\x07 \\xc2\\x9b2J \\r\\x08\\x7f é € 😀 a\\b gpj.\\xe2\\x80\\xaeexe"
             try withTool { larderctl, _ in
                 func terminal(_ words: String...) throws -> String {
                     String(decoding: try larderctl.runOnTerminal(words.map { Array($0.utf8) }), as: UTF8.self)

@@ -46,6 +46,27 @@ import Testing
         String(decoding: generator.bytes(count: count).map { 0x21 + $0 % 90 }, as: UTF8.self)
     }
 
+    /// Monitoring that was made for Redis looks at this field.
+    @Test(.enabled(if: FaultLibrary.isAvailable)) func infoSaysThatWritesFail() throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let faults = try FaultControl(in: place)
+        let daemon = try DaemonProcess(in: place, faults: faults)
+        let client = try daemon.connect()
+        func status() throws -> String? {
+            try client.call("INFO persistence").split(separator: "\r\n").map(String.init)
+                .first { $0.hasPrefix("aof_last_write_status:") }
+        }
+        #expect(try client.call("SET k 1") == "+OK\r\n")
+        #expect(try status() == "aof_last_write_status:ok")
+        faults.arm(.failing(.changing, ENOSPC))
+        #expect(try client.call("SET k 2").hasPrefix("-"))
+        #expect(try status() == "aof_last_write_status:err")
+        #expect(try client.call("GET k") == "$1\r\n1\r\n")
+        faults.disarm()
+        #expect(try client.call("SET k 3") == "+OK\r\n")
+        #expect(try status() == "aof_last_write_status:ok")
+    }
+
     @Test(arguments: ["os", "everysecond", "always"]) func aLimitThatComesAndGoes(_ durability: String) throws {
         var generator = SeededGenerator(seed: testSeed())
         let place = try TemporaryDirectory(inMemory: true)

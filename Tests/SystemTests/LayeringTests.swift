@@ -22,14 +22,13 @@ import Testing
                 "Larder", "Maintenance", "Salvage", "Checkpoint", "Recovery", "Operations", "Views", "Database",
                 "Commit",
                 "Journal", "Memory", "Store", "Context", "Entry", "System",
-            ], cycleMax: 9),
+            ], cycleMax: 6),
         Plan(
             module: "LarderServer",
             rooms: [
-                "Daemon", "Network", "Reference", "Commands", "Transactions", "Session", "Notifications", "Messages",
-                "State",
-                "Command", "Formats", "System",
-            ], upwardMax: 27, cycleMax: 18),
+                "Daemon", "Reference", "Commands", "Network", "Session", "Transactions", "State", "Command",
+                "Notifications", "Messages", "Formats", "System",
+            ], upwardMax: 16, cycleMax: 18),
         Plan(
             module: "LarderClient",
             rooms: ["Client", "Blocking", "Cache", "NearCache", "Subscriptions", "Wire", "Requests", "Types"],

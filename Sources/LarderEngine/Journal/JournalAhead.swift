@@ -16,7 +16,7 @@ final class JournalAhead: @unchecked Sendable {
     let bytesBefore: Int
     private var file: Int32
 
-    fileprivate init(path: String, file: Int32, byteCount: Int, checksum: UInt32, bytesBefore: Int) {
+    init(path: String, file: Int32, byteCount: Int, checksum: UInt32, bytesBefore: Int) {
         self.path = path
         self.file = file
         self.byteCount = byteCount
@@ -31,83 +31,15 @@ final class JournalAhead: @unchecked Sendable {
     }
 
     /// The file, open for writing, which the caller closes from now on; -1 when it was taken before.
-    fileprivate func takeFile() -> Int32 {
+    func takeFile() -> Int32 {
         defer { file = -1 }
         return file
     }
 
-    fileprivate var descriptor: Int32 { file }
+    var descriptor: Int32 { file }
 
     static func name(_ number: Int) -> String { "ahead-\(number).new" }
 
     /// Whether a file of this name was written ahead.
     static func isName(_ name: String) -> Bool { name.hasPrefix("ahead-") && name.hasSuffix(".new") }
-}
-
-/// As close(2), whose name the journal has for something else.
-private func closeFile(_ file: Int32) { close(file) }
-
-extension Journal {
-    /// How much is written before the disk is waited for: with more unwritten pages the system has everybody wait who writes.
-    private static let aheadSyncBytes = 32 << 20
-    /// How much is written at once.
-    private static let aheadWriteBytes = 4 << 20
-
-    /// Writes the payload of a long record to a file that is to become a segment. May take long; beside everything else.
-    /// - Parameters:
-    ///   - bytesBefore: what stands before it in the frame's payload.
-    ///   - isSynced: whether all of it is to be on the disk.
-    func writeAhead(_ payload: UnsafeRawBufferPointer, bytesBefore: Int, isSynced: Bool) throws(FileError)
-        -> JournalAhead
-    {
-        let number = lock.withLock {
-            aheadCount += 1
-            return aheadCount
-        }
-        let path = directory + "/" + JournalAhead.name(number)
-        let file = try files.create(path)
-        do throws(FileError) {
-            let start = JournalFormat.segmentHeaderBytes + JournalFormat.frameHeaderBytes + bytesBefore
-            var checksum: UInt32 = 0
-            var done = 0
-            var synced = 0
-            while done < payload.count {
-                let part = payload[done..<min(done + Self.aheadWriteBytes, payload.count)]
-                try files.write(UnsafeRawBufferPointer(rebasing: part), to: file, at: start + done, path: path)
-                checksum = CRC32C.extend(checksum, UnsafeRawBufferPointer(rebasing: part))
-                done = part.endIndex
-                if done - synced >= Self.aheadSyncBytes || isSynced && done == payload.count {
-                    try files.sync(file, path: path)
-                    synced = done
-                }
-            }
-            // Here rather than with the commit, where everybody would wait for it.
-            try nameOldest()
-            return JournalAhead(
-                path: path, file: file, byteCount: payload.count, checksum: checksum, bytesBefore: bytesBefore)
-        } catch {
-            closeFile(file)
-            try? files.unlink(path)
-            throw error
-        }
-    }
-
-    /// Commits a group whose payload ends with what was written ahead: makes its file the next segment. As
-    /// ``append(_:)``, which calls it.
-    func append(_ batch: JournalBatch, _ ahead: JournalAhead, syncedSequence: UInt64) throws(FileError) {
-        let header = nextHeader
-        let offset = JournalFormat.segmentHeaderBytes
-        guard let front = batch.seal(segment: header.number, offset: offset, syncedSequence: syncedSequence),
-            front.count == JournalFormat.frameHeaderBytes + ahead.bytesBefore, ahead.descriptor >= 0
-        else { throw FileError(operation: "append to", path: directory, number: EINVAL) }
-        let path = directory + "/" + JournalFormat.fileName(header.number)
-        try files.write(header.bytes, to: ahead.descriptor, path: ahead.path)
-        try files.write(front, to: ahead.descriptor, at: offset, path: ahead.path)
-        try files.rename(ahead.path, to: path)
-        let segment = JournalSegment(number: header.number, path: path, file: ahead.takeFile())
-        lock.withLock {
-            add(segment)
-            note(batch, in: segment, end: offset + batch.byteCount)
-        }
-    }
 }

@@ -1,0 +1,55 @@
+extension Database {
+    /// Brings what was kept into memory, now that the epoch is known: what counts, that is. Called with all shard locks held,
+    /// after the state says which epoch is the current one.
+    func resolve() {
+        guard !unresolved.isEmpty, !applied.isEpochUnknown else { return }
+        for (epoch, operations) in unresolved.epochs.sorted(by: { $0.key < $1.key }) where applied.counts(epoch) {
+            for (key, operation) in operations {
+                let hash = key.hash
+                let shard = shard(Shard.index(hash))
+                key.withBytes { bytes in
+                    guard let record = operation.record else {
+                        return shard.remove(bytes, hash, sequence: operation.sequence)
+                    }
+                    record.withUnsafeBytes { shard.put(bytes, hash, stored: $0, sequence: operation.sequence) }
+                }
+            }
+        }
+        unresolved = UnresolvedOperations()
+    }
+
+    /// Commits what is kept once more, so that the segments of the journal that had it may go.
+    /// - Returns: the last commit unit of it; 0 when there was nothing.
+    func rewriteUnresolved() -> UInt64 {
+        var newest: UInt64 = 0
+        let kept = withAllShards { unresolved.epochs.sorted { $0.key < $1.key } }
+        for (epoch, operations) in kept {
+            var rest = Array(operations)[...]
+            while !rest.isEmpty {
+                let slice = rest.prefix(Self.sliceCount)
+                rest = rest.dropFirst(Self.sliceCount)
+                newest = max(newest, rewrite(slice, epoch))
+                pipeline.drain()
+            }
+        }
+        return newest
+    }
+
+    private func rewrite(_ slice: ArraySlice<(key: Key, value: UnresolvedOperations.Operation)>, _ epoch: UInt64)
+        -> UInt64
+    {
+        withAllShards {
+            // Resolved or purged meanwhile: then memory has it, or nobody needs it.
+            guard !unresolved.isEmpty else { return 0 }
+            return pipeline.enqueue(.os) { batch, unit in
+                batch.select(database: name, number: number, epoch: epoch)
+                for (key, operation) in slice {
+                    key.withBytes { key in
+                        guard let record = operation.record else { return batch.remove(key: key, sequence: unit) }
+                        record.withUnsafeBytes { batch.put(key: key, record: $0, sequence: unit) }
+                    }
+                }
+            }
+        }
+    }
+}
