@@ -9,6 +9,7 @@
 #   make install      install larderd and larderctl below PREFIX (/usr/local)
 #   make format       format the sources and check their style
 #   make docs         write the generated documentation anew
+#   make check        lint, the tests, and both sanitizers: about an hour
 #   make tsan asan    the tests under the thread and the address sanitizer
 #   make fuzz         the protocol codec and the reader of damaged databases under libFuzzer (FUZZ_SECONDS each)
 #   make hostile      hostile clients at full size: ten thousand connections, values of 512 MiB, a million words
@@ -132,6 +133,12 @@ format:
 
 lint:
 	$(SWIFT) format lint --recursive --strict --parallel Package.swift Sources Tests Examples
+
+.PHONY: check
+check: lint
+	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory asan
+	@$(MAKE) --no-print-directory tsan
 
 docs: test-deps
 	$(SWIFT) build --build-tests

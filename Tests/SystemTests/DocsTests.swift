@@ -30,6 +30,20 @@ import Testing
         #expect(try Self.read(path) == ProtocolPage.text, "run: make docs")
     }
 
+    /// Whoever runs the tests finds what they listen to.
+    @Test func everyVariableOfTheTestsIsDocumented() throws {
+        let page = try Self.read("docs/Testing.md")
+        var found: Set<Substring> = []
+        for file in SourceModule.paths(below: "Tests") {
+            let text = try Self.read(file)
+            for match in text.matches(of: /(?:getenv|environment|number)\("(LARDER_\w+)"\)/) {
+                found.insert(match.output.1)
+            }
+        }
+        #expect(found.count >= 15)
+        for name in found.sorted() { #expect(page.contains("| `\(name)` |"), "\(name) is not in docs/Testing.md") }
+    }
+
     @Test func everyCommandHasAllItsTexts() {
         for spec in CommandTable.all {
             #expect(!spec.summary.isEmpty && !spec.reply.isEmpty && !spec.complexity.isEmpty, "\(spec.name)")

@@ -102,11 +102,14 @@ struct SourceModule {
     static func allFiles() throws -> [SourceFile] { try files(below: "Sources") }
 
     private static func files(below directory: String) throws -> [SourceFile] {
-        let root = DocsTests.root + "/"
-        let paths = FileManager.default.enumerator(atPath: root + directory)?.compactMap { $0 as? String } ?? []
-        return try paths.filter { $0.hasSuffix(".swift") }.sorted().map { path in
-            SourceFile(path: directory + "/" + path, text: try DocsTests.read(directory + "/" + path))
-        }
+        try paths(below: directory).map { SourceFile(path: $0, text: try DocsTests.read($0)) }
+    }
+
+    /// All Swift files below a directory of the package, by their paths from the package's directory on.
+    static func paths(below directory: String) -> [String] {
+        let found = FileManager.default.enumerator(atPath: DocsTests.root + "/" + directory)
+        let paths = found?.compactMap { $0 as? String } ?? []
+        return paths.filter { $0.hasSuffix(".swift") }.sorted().map { directory + "/" + $0 }
     }
 
     /// The groups of more than one file in which each needs each other, directly or by others (Tarjan, 1972).
