@@ -123,7 +123,9 @@ final class History {
             doubtful.append(unit)
         } else if done {
             doubtful.removeAll { former in
-                let isSettled = former === unit || !unit.changes.isEmpty && former.answeredMoment < unit.sentMoment
+                // What changes a whole database does not go by the journal.
+                let isWrite = unit.connection != Self.control && !unit.changes.isEmpty
+                let isSettled = former === unit || isWrite && former.answeredMoment < unit.sentMoment
                 if isSettled { former.doubtfulUntil = traceLength }
                 return isSettled
             }

@@ -45,7 +45,11 @@ final class RecordedFile {
         let count = pending.firstIndex { $0.end > begin } ?? pending.count
         for index in 0..<count {
             switch pending[index].kind {
-            case .truncate(let size): Self.resize(&durable, to: size)
+            case .truncate(let size):
+                Self.resize(&durable, to: size)
+                lost = lost.filter { $0.offset < size }.map {
+                    Fragment(offset: $0.offset, data: $0.data.prefix(size - $0.offset))
+                }
             case .write(let offset, let data) where pending[index].isDoubtful:
                 keepOrLose(data, at: offset, unless: pending[(index + 1)..<count])
             case .write(let offset, let data):

@@ -2,6 +2,14 @@ import CrashMachine
 import TestSupport
 import Testing
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
 /// What may be left of small programs whose right outcomes are known, by each model of an accident.
 @Suite(.enabled(if: FaultLibrary.isAvailable)) struct RecordedDiskTests {
     private typealias Outcome = [String: String]
@@ -69,6 +77,21 @@ import Testing
         let inOrder: Set<Outcome> = [[:], ["x": ""], ["x": "", "y": ""]]
         #expect(try outcomes(.orderedPowerCut, lines) == inOrder)
         #expect(try outcomes(.strictPowerCut, lines) == inOrder.union([["y": ""]]))
+    }
+
+    /// What could not be synced and is cut off is gone, whatever the disk had of it.
+    @Test(arguments: [RecordedDisk.Accident.kill, .orderedPowerCut, .strictPowerCut])
+    func whatIsCutOffAfterAFailedSyncIsGone(_ accident: RecordedDisk.Accident) throws {
+        for name in ["a", "b", "c", "d"] {
+            let lines = [
+                "f = write('\(name)', 'text')", "try: os.fsync(f)", "except OSError: pass", "os.ftruncate(f, 1)",
+                "sync(f)",
+                "syncdir('')",
+            ]
+            let found = try outcomes(accident, lines) { $0.arm(.failing(.sync, EIO, path: "", from: 1, count: 1)) }
+            // Of the first byte nobody knows whether the disk has it.
+            #expect(found.isSubset(of: [[name: "t"], [name: "\0"]]) && !found.isEmpty, "\(found)")
+        }
     }
 
     /// An fsync makes a file's name durable by one model, and not by the other.
