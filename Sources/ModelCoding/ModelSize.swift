@@ -21,11 +21,9 @@ package struct ModelSize {
 
     /// Takes what a decoder counted while it made a model.
     mutating func note<Model>(counted: Int, of model: Model) {
+        bytes = counted <= most ? counted : nil
         let looks = SwollenTypes.shared.look(at: Model.self)
-        guard looks != .none else {
-            bytes = counted <= most ? counted : nil
-            return
-        }
+        guard looks != .none else { return }
         // Objects that an initializer refers to may be anybody's.
         var walk = ModelWalk(most: most, followsObjects: false)
         walk.visit(model)
@@ -34,8 +32,6 @@ package struct ModelSize {
         // Where it was too much to look at, what was counted is the better guess, unless the type is known not to tell.
         if isSwollen || looks == .always {
             bytes = walk.isOver ? nil : max(walk.bytes, counted)
-        } else {
-            bytes = counted <= most ? counted : nil
         }
     }
 

@@ -29,7 +29,7 @@ package struct SequencesFile: Hashable, Sendable {
             epochs \(epochs)
 
             """
-        return body + "crc32c \(Self.hex(CRC32C.checksum(body.utf8)))\n"
+        return body + CRC32C.line(of: body)
     }
 
     package enum Defect: Error, Equatable {
@@ -48,17 +48,12 @@ package struct SequencesFile: Hashable, Sendable {
         guard version <= Self.formatVersion else { throw .newerFormat(version) }
         guard lines.count == 5, lines[4].isEmpty else { throw .malformed("it has not four lines") }
         let body = lines[0..<3].map { $0 + "\n" }.joined()
-        guard lines[3] == "crc32c \(Self.hex(CRC32C.checksum(body.utf8)))" else {
+        guard lines[3] + "\n" == CRC32C.line(of: body) else {
             throw .malformed("the checksum does not match")
         }
         guard fields[1].count == 2, fields[1][0] == "commit-units", let units = UInt64(fields[1][1]),
             fields[2].count == 2, fields[2][0] == "epochs", let epochs = UInt64(fields[2][1])
         else { throw .malformed("'commit-units' or 'epochs' is missing or out of its range") }
         self.init(commitUnits: units, epochs: epochs)
-    }
-
-    private static func hex(_ value: UInt32) -> String {
-        let digits = String(value, radix: 16)
-        return String(repeating: "0", count: 8 - digits.count) + digits
     }
 }
