@@ -10,9 +10,11 @@ import PackageDescription
 #if os(macOS)
     // Homebrew on Apple silicon lives outside the compiler's default search path, and LevelDB has no pkg-config file.
     let homebrewCompile: [SwiftSetting] = [.unsafeFlags(["-Xcc", "-I/opt/homebrew/include"])]
+    let homebrewCXX: [CXXSetting] = [.unsafeFlags(["-I/opt/homebrew/include"])]
     let homebrewLink: [LinkerSetting] = [.unsafeFlags(["-L/opt/homebrew/lib"])]
 #else
     let homebrewCompile: [SwiftSetting] = []
+    let homebrewCXX: [CXXSetting] = []
     let homebrewLink: [LinkerSetting] = []
 #endif
 
@@ -47,12 +49,13 @@ let package = Package(
             name: "CUV", pkgConfig: "libuv",
             providers: [.apt(["libuv1-dev"]), .brew(["libuv"])]),
         .systemLibrary(name: "CSnappy", providers: [.apt(["libsnappy-dev"]), .brew(["snappy"])]),
+        .target(name: "CLevelDBFiles", dependencies: ["CLevelDB"], cxxSettings: homebrewCXX),
         .target(name: "CCRC32C"),
         .target(name: "CPrefetch"),
         .target(name: "LarderVocabulary", swiftSettings: settings),
         .target(name: "Threading", swiftSettings: settings),
         .target(
-            name: "LevelDB", dependencies: ["CCRC32C", "CLevelDB", "Threading"],
+            name: "LevelDB", dependencies: ["CCRC32C", "CLevelDB", "CLevelDBFiles", "Threading"],
             swiftSettings: settings, linkerSettings: homebrewLink),
         .target(
             name: "LevelDBSalvage", dependencies: ["CCRC32C", "CSnappy"],

@@ -1,4 +1,5 @@
 import CLevelDB
+import CLevelDBFiles
 
 /// ``Options`` as LevelDB wants them, with what must outlive the database: the filter policy and the block cache.
 ///
@@ -14,6 +15,7 @@ final class OptionsHandle: @unchecked Sendable {
         blockCache = options.blockCache
         filterPolicy =
             options.bloomBitsPerKey > 0 ? leveldb_filterpolicy_create_bloom(Int32(options.bloomBitsPerKey)) : nil
+        if let environment = larder_leveldb_environment() { leveldb_options_set_env(handle, environment) }
         leveldb_options_set_create_if_missing(handle, options.createIfMissing ? 1 : 0)
         leveldb_options_set_error_if_exists(handle, options.errorIfExists ? 1 : 0)
         leveldb_options_set_paranoid_checks(handle, options.paranoidChecks ? 1 : 0)
