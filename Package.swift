@@ -1,9 +1,9 @@
 // swift-tools-version: 6.2
 // Larder: a cache that the processes of one machine share, kept in LevelDB.
 //
-// LevelDB, snappy and libuv come from the system: Debian's libleveldb-dev, libsnappy-dev and libuv1-dev
-// (installed by `make deps`), or Homebrew's leveldb, snappy and libuv. On Linux the daemon takes its memory from
-// libjemalloc-dev, unless LARDER_SYSTEM_MALLOC is set.
+// LevelDB, snappy, libuv and xxHash come from the system: Debian's libleveldb-dev, libsnappy-dev, libuv1-dev and
+// libxxhash-dev (installed by `make deps`), or Homebrew's leveldb, snappy, libuv and xxhash. On Linux the daemon takes its
+// memory from libjemalloc-dev, unless LARDER_SYSTEM_MALLOC is set.
 
 import PackageDescription
 
@@ -49,6 +49,9 @@ let package = Package(
             name: "CUV", pkgConfig: "libuv",
             providers: [.apt(["libuv1-dev"]), .brew(["libuv"])]),
         .systemLibrary(name: "CSnappy", providers: [.apt(["libsnappy-dev"]), .brew(["snappy"])]),
+        .systemLibrary(
+            name: "CXXHash", pkgConfig: "libxxhash",
+            providers: [.apt(["libxxhash-dev"]), .brew(["xxhash"])]),
         .target(name: "CLevelDBFiles", dependencies: ["CLevelDB"], cxxSettings: homebrewCXX),
         .target(name: "CCRC32C"),
         .target(name: "CPrefetch"),
@@ -69,7 +72,7 @@ let package = Package(
         .target(name: "Larder", dependencies: ["ModelCoding", "LarderEngine", "Threading"], swiftSettings: settings),
         .target(name: "RESP", swiftSettings: settings),
         .target(
-            name: "LarderServer", dependencies: ["LarderEngine", "RESP", "Threading", "CUV"],
+            name: "LarderServer", dependencies: ["LarderEngine", "RESP", "Threading", "CUV", "CXXHash"],
             swiftSettings: settings, linkerSettings: homebrewLink),
         .target(
             name: "LarderClient", dependencies: ["ModelCoding", "RESP", "LarderVocabulary", "Threading"],

@@ -1,3 +1,4 @@
+import CXXHash
 import LarderEngine
 
 /// What must be true of a value for a command to change it: `IFEQ value`, `IFNE value`, or the same of its digest, `IFDEQ
@@ -36,16 +37,18 @@ struct ValueCondition {
         let isEqual =
             switch subject {
             case .value(let value): record.payload.elementsEqual(value)
-            case .digest(let digest): record.withPayload { XXH3.hash($0) } == digest
+            case .digest(let digest): record.withPayload { Digest.of($0) } == digest
             }
         return isEqual != isNegated
     }
 }
 
-/// The digest of a value: its XXH3 hash as 16 hexadecimal digits.
+/// The digest of a value: its XXH3 hash of 64 bits without a seed, shown as 16 hexadecimal digits.
 enum Digest {
+    static func of(_ payload: UnsafeRawBufferPointer) -> UInt64 { XXH3_64bits(payload.baseAddress, payload.count) }
+
     static func text(_ payload: UnsafeRawBufferPointer) -> String {
-        let digits = String(XXH3.hash(payload), radix: 16)
+        let digits = String(of(payload), radix: 16)
         return String(repeating: "0", count: 16 - digits.count) + digits
     }
 

@@ -3,7 +3,7 @@ import Testing
 @testable import LarderServer
 
 /// The hash behind DIGEST, against what the xxHash project's own library gives.
-@Suite struct XXH3Tests {
+@Suite struct DigestTests {
     /// The bytes that the xxHash project tests itself with.
     private static let bytes: [UInt8] = {
         var number: UInt64 = 0x9E37_79B1
@@ -13,7 +13,7 @@ import Testing
         }
     }()
 
-    private func hash(_ bytes: some Sequence<UInt8>) -> UInt64 { Array(bytes).withUnsafeBytes { XXH3.hash($0) } }
+    private func hash(_ bytes: some Sequence<UInt8>) -> UInt64 { Array(bytes).withUnsafeBytes { Digest.of($0) } }
 
     /// Hashes of the first so many of these bytes: every way, and the lengths at which one ends and the next begins.
     @Test(
