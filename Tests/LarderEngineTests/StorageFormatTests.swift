@@ -113,10 +113,7 @@ import Testing
     // MARK: The page
 
     private static func page() throws -> [String] {
-        // …/Tests/LarderEngineTests/StorageFormatTests.swift
-        var path = String(#filePath)
-        for _ in 0..<3 { path = FileSystem.parent(path) }
-        let text = String(decoding: try Files.read(path + "/docs/StorageFormat.md"), as: UTF8.self)
+        let text = String(decoding: try Files.read(PackageRoot.path + "/docs/StorageFormat.md"), as: UTF8.self)
         return text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
     }
 

@@ -38,14 +38,10 @@ enum ScriptedServer: CustomTestStringConvertible, Sendable {
     }
 }
 
-/// The scripts in `Clients`, each a program in the language of the client that it uses. A script checks what it gets and
+/// The scripts in `Clients/Programs`, each a program in the language of the client that it uses. A script checks what it gets and
 /// prints `all is well` as its last line; the tests only start it.
 enum ClientProgram {
-    /// `Clients`, beside this file.
-    static let directory: String = {
-        let file = #filePath
-        return file.prefix(upTo: file.lastIndex(of: "/") ?? file.endIndex) + "/Clients"
-    }()
+    static let directory = PackageRoot.path + "/Tests/SystemTests/Clients/Programs"
 
     /// The end of a script's output that says it came to its end.
     private static let success = "all is well\n"
@@ -53,7 +49,7 @@ enum ClientProgram {
     /// Runs a script to its end, which must be a good one.
     /// - Parameters:
     ///   - interpreter: what runs it; where nil the file is a program itself.
-    ///   - file: a path, or a name in `Clients`.
+    ///   - file: a path, or a name in `Clients/Programs`.
     static func run(
         _ interpreter: String?, _ file: String, _ arguments: [String], environment: [String] = [],
         sourceLocation: SourceLocation = #_sourceLocation

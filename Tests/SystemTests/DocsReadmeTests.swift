@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test func swiftOfReadmeIsPartOfTheExamples() throws {
-        let examples = DocsTests.root + "/Examples"
+        let examples = PackageRoot.path + "/Examples"
         let sources = try FileManager.default.subpathsOfDirectory(atPath: examples)
             .filter { $0.hasSuffix(".swift") && !$0.contains(".build/") }
             .map { Self.squeezed(try String(contentsOfFile: examples + "/" + $0, encoding: .utf8)) }

@@ -9,9 +9,6 @@ import Testing
 
 /// The documentation says what the code says.
 @Suite struct DocsTests {
-    /// The package's directory, found from this file's place in it.
-    static let root = #filePath.split(separator: "/").dropLast(3).reduce("") { $0 + "/" + $1 }
-
     /// Where the built programs are: the test bundle stands beside them.
     static let products: String = {
         let bundle = CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? CommandLine.arguments[0]
@@ -19,13 +16,13 @@ import Testing
     }()
 
     static func read(_ path: String) throws -> String {
-        try String(contentsOf: URL(filePath: root + "/" + path), encoding: .utf8)
+        try String(contentsOf: URL(filePath: PackageRoot.path + "/" + path), encoding: .utf8)
     }
 
     @Test func protocolPageIsMadeFromTheCommandTable() throws {
         let path = "docs/Protocol.md"
         if ProcessInfo.processInfo.environment["LARDER_UPDATE_DOCS"] != nil {
-            try ProtocolPage.text.write(to: URL(filePath: Self.root + "/" + path), atomically: true, encoding: .utf8)
+            try ProtocolPage.text.write(to: URL(filePath: PackageRoot.path + "/" + path), atomically: true, encoding: .utf8)
         }
         #expect(try Self.read(path) == ProtocolPage.text, "run: make docs")
     }

@@ -11,7 +11,7 @@ enum ExampleProcess {
     }
 
     /// The package's directory.
-    static let root = DocsTests.root
+    static let root = PackageRoot.path
 
     /// Runs a line of shell to its end. What a signal ended counts as exit code 128 and more, as in a shell.
     static func run(_ line: String, directory: String = root) async throws -> Result {

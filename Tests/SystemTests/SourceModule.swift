@@ -107,7 +107,7 @@ struct SourceModule {
 
     /// All Swift files below a directory of the package, by their paths from the package's directory on.
     static func paths(below directory: String) -> [String] {
-        let found = FileManager.default.enumerator(atPath: DocsTests.root + "/" + directory)
+        let found = FileManager.default.enumerator(atPath: PackageRoot.path + "/" + directory)
         let paths = found?.compactMap { $0 as? String } ?? []
         return paths.filter { $0.hasSuffix(".swift") }.sorted().map { directory + "/" + $0 }
     }

@@ -50,11 +50,7 @@ package enum FaultLibrary {
         return library
     }
 
-    /// `Tests/FaultLibrary`, beside this file's directory.
-    private static let directory: String = {
-        let words = #filePath.split(separator: "/", omittingEmptySubsequences: false).dropLast(2)
-        return words.joined(separator: "/") + "/FaultLibrary"
-    }()
+    private static let directory = PackageRoot.path + "/Tests/FaultLibrary"
 
     private static func contents(_ path: String) throws -> [UInt8] {
         guard let file = fopen(path, "r") else {
