@@ -132,7 +132,7 @@ let package = Package(
             dependencies: [
                 "CrashMachine", "Larder", "LarderClient", "LarderServer", "larderd", "larderctl", "RESP", "TestSupport",
             ],
-            exclude: ["Clients"], swiftSettings: settings),
+            exclude: ["Clients/Programs"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

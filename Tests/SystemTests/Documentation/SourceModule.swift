@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// A file of Swift source, as text without its comments and string literals.
 struct SourceFile: Hashable, Sendable {

@@ -1,4 +1,5 @@
 import LarderServer
+import TestSupport
 import Testing
 
 #if canImport(FoundationEssentials)
