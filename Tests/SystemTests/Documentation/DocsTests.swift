@@ -23,7 +23,8 @@ import Testing
     @Test func protocolPageIsMadeFromTheCommandTable() throws {
         let path = "docs/Protocol.md"
         if ProcessInfo.processInfo.environment["LARDER_UPDATE_DOCS"] != nil {
-            try ProtocolPage.text.write(to: URL(filePath: PackageRoot.path + "/" + path), atomically: true, encoding: .utf8)
+            try ProtocolPage.text.write(
+                to: URL(filePath: PackageRoot.path + "/" + path), atomically: true, encoding: .utf8)
         }
         #expect(try Self.read(path) == ProtocolPage.text, "run: make docs")
     }

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// The sources show the architecture: a file stands in one room, and what is above uses what is below, never the other way.
@@ -50,6 +51,14 @@ import Testing
             Issue.record("\(directory): \(files.count) files, more than \(Self.filesMax)")
         }
         #expect(Set(module.files.map(\.room)) == Set(plan.rooms), "a room is empty")
+    }
+
+    @Test func noDirectoryHasMoreThanAHeadHolds() throws {
+        let paths = try FileManager.default.subpathsOfDirectory(atPath: PackageRoot.path + "/Tests")
+        let files = paths.filter { $0.hasSuffix(".swift") }.map { $0[..<($0.lastIndex(of: "/") ?? $0.startIndex)] }
+        for (directory, files) in Dictionary(grouping: files, by: { $0 }) where files.count > Self.filesMax {
+            Issue.record("Tests/\(directory): \(files.count) files, more than \(Self.filesMax)")
+        }
     }
 
     @Test(arguments: plans) func nothingRefersUpward(_ plan: Plan) throws {
