@@ -71,8 +71,11 @@ let package = Package(
         .target(name: "ModelCoding", dependencies: ["JSONCoding", "LarderVocabulary"], swiftSettings: settings),
         .target(name: "Larder", dependencies: ["ModelCoding", "LarderEngine", "Threading"], swiftSettings: settings),
         .target(name: "RESP", swiftSettings: settings),
+        // Without LevelDB and libuv: larderctl has its help from it.
+        .target(name: "CommandCatalog", dependencies: ["LarderVocabulary"], swiftSettings: settings),
         .target(
-            name: "LarderServer", dependencies: ["LarderEngine", "RESP", "Threading", "CUV", "CXXHash"],
+            name: "LarderServer",
+            dependencies: ["CommandCatalog", "LarderEngine", "RESP", "Threading", "CUV", "CXXHash"],
             swiftSettings: settings, linkerSettings: homebrewLink),
         .target(
             name: "LarderClient", dependencies: ["ModelCoding", "RESP", "LarderVocabulary", "Threading"],
@@ -82,8 +85,12 @@ let package = Package(
             name: "larderd",
             dependencies: ["LarderServer", "LarderEngine", "RESP"] + (usesJemalloc ? ["CAllocator"] : []),
             swiftSettings: settings + (usesJemalloc ? [.define("LARDER_JEMALLOC")] : [])),
+        // Makes docs/Protocol.md: for the tests, not for the daemon.
+        .target(
+            name: "ProtocolReference", dependencies: ["CommandCatalog", "LarderEngine", "LarderServer"],
+            swiftSettings: settings),
         .executableTarget(
-            name: "larderctl", dependencies: ["LarderClient", "LarderServer", "RESP"], swiftSettings: settings),
+            name: "larderctl", dependencies: ["CommandCatalog", "LarderClient", "RESP"], swiftSettings: settings),
         .executableTarget(
             name: "larderbench",
             dependencies: ["CLevelDB", "CUV", "Larder", "LarderEngine", "LevelDB", "RESP", "Threading"],
@@ -115,13 +122,15 @@ let package = Package(
         .testTarget(name: "JSONCodingTests", dependencies: ["JSONCoding", "TestSupport"], swiftSettings: settings),
         .testTarget(name: "RESPTests", dependencies: ["RESP", "TestSupport"], swiftSettings: settings),
         .testTarget(
-            name: "LarderServerTests", dependencies: ["LarderServer", "LarderEngine", "RESP", "TestSupport"],
+            name: "LarderServerTests",
+            dependencies: [
+                "CommandCatalog", "LarderServer", "LarderEngine", "ProtocolReference", "RESP", "TestSupport",
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "LarderClientTests",
             dependencies: [
-                "Larder", "LarderClient", "LarderEngine", "LarderServer", "larderctl", "larderd", "RESP", "TestSupport",
-                "Threading",
+                "Larder", "LarderClient", "LarderEngine", "larderctl", "larderd", "RESP", "TestSupport", "Threading",
             ],
             swiftSettings: settings),
         .testTarget(
@@ -130,7 +139,9 @@ let package = Package(
         .testTarget(
             name: "SystemTests",
             dependencies: [
-                "CrashMachine", "Larder", "LarderClient", "LarderServer", "larderd", "larderctl", "RESP", "TestSupport",
+                "CommandCatalog", "CrashMachine", "Larder", "LarderClient", "LarderServer", "LarderVocabulary",
+                "larderd",
+                "larderctl", "ProtocolReference", "RESP", "TestSupport",
             ],
             exclude: ["Clients/Programs"], swiftSettings: settings),
     ],

@@ -1,7 +1,7 @@
-// What `larderctl help` says. That of the daemon's commands comes from the daemon's own command table.
+// What `larderctl help` says. What it says of the daemon's commands comes from the catalog that the daemon has too.
 
+import CommandCatalog
 import LarderClient
-import LarderServer
 
 /// The texts of the help.
 enum Help {
@@ -33,7 +33,7 @@ enum Help {
         let name = String(decoding: first, as: UTF8.self)
         if let verb = Verb.all.first(where: { $0.name == name }) {
             output.line(text(of: verb))
-        } else if let command = CommandReference.row(named: name) {
+        } else if let command = CommandMetadata.named(name) {
             output.line(text(of: command))
         } else if name == "help" {
             output.line(usage)
@@ -49,18 +49,18 @@ enum Help {
         var lines = ["usage: larderctl [OPTION…] \(verb.name)" + (verb.synopsis.isEmpty ? "" : " " + verb.synopsis)]
         lines += ["", verb.summary.prefix(1).uppercased() + verb.summary.dropFirst() + ".", "", verb.details]
         if !verb.options.isEmpty { lines += [""] + optionLines(verb.options) }
-        if let command = CommandReference.row(named: verb.name) {
+        if let command = CommandMetadata.named(verb.name) {
             lines += ["", "The daemon's command of that name can more: larderctl help \(command.name.uppercased())"]
         }
         return lines.joined(separator: "\n")
     }
 
-    private static func text(of command: CommandSpec) -> String {
+    private static func text(of command: CommandMetadata) -> String {
         let arguments =
             command.arity < 0
             ? "at least \(-(command.arity + 1))" : command.arity == 1 ? "none" : "\(command.arity - 1)"
         let rows = [
-            ["  arguments", arguments], ["  answer", command.reply], ["  group", command.group],
+            ["  arguments", arguments], ["  answer", command.reply], ["  group", command.group.rawValue],
             ["  since", command.since], ["  complexity", command.complexity],
         ]
         let call = command.name.uppercased() + (command.syntax.isEmpty ? "" : " " + command.syntax)
@@ -76,11 +76,11 @@ enum Help {
     /// The commands by group, in the table's order.
     private static var groups: [(name: String, commands: [String])] {
         var groups: [(name: String, commands: [String])] = []
-        for row in CommandReference.all {
-            if let index = groups.firstIndex(where: { $0.name == row.group }) {
+        for row in CommandMetadata.all {
+            if let index = groups.firstIndex(where: { $0.name == row.group.rawValue }) {
                 groups[index].commands.append(row.name.uppercased())
             } else {
-                groups.append((row.group, [row.name.uppercased()]))
+                groups.append((row.group.rawValue, [row.name.uppercased()]))
             }
         }
         return groups

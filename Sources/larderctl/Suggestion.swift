@@ -1,5 +1,7 @@
 // "Did you mean …?"
 
+import CommandCatalog
+
 /// Finds the name that somebody who mistyped one had in mind.
 enum Suggestion {
     /// Words beyond this are not looked at: the work grows with the square of the length.
@@ -9,7 +11,7 @@ enum Suggestion {
     static func text(for word: String) -> String {
         let verbs = Verb.all.map(\.name) + ["help"]
         if let verb = nearest(to: word, among: verbs) { return "; did you mean \(verb)?" }
-        let commands = CommandReference.all.map { $0.name.uppercased() }
+        let commands = CommandMetadata.all.map { $0.name.uppercased() }
         return nearest(to: word, among: commands).map { "; did you mean \($0)?" } ?? ""
     }
 

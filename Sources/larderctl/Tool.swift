@@ -1,7 +1,7 @@
 // From the words of the command line to an exit code.
 
+import CommandCatalog
 import LarderClient
-import LarderServer
 
 /// The program.
 enum Tool {
@@ -44,7 +44,7 @@ enum Tool {
         if let verb = Verb.all.first(where: { $0.name == name }) {
             return try perform(verb, arguments, options, output)
         }
-        guard let command = CommandReference.row(named: name) else {
+        guard let command = CommandMetadata.named(name) else {
             throw UsageError("'\(printableKey(first))' is neither a verb nor a command" + Suggestion.text(for: name))
         }
         return try Raw.run(command, [first] + arguments, Context(options: options, output: output))

@@ -1,142 +1,53 @@
+import CommandCatalog
 import LarderEngine
 import RESP
-import Synchronization
 
-/// What a command is, in one row: everything that dispatch, COMMAND, help and the documentation need.
+/// A command of the table: its row of the catalog, with what running it needs at hand.
 ///
-/// A class, because each command that runs passes its row around, and copying eight texts would cost more than the rest
-/// of finding it.
+/// A class, because each command that runs passes it around.
 package final class CommandSpec: Sendable {
-    /// Lower case, as Redis reports it.
-    package let name: String
-    /// The name, for finding it in a request.
+    /// All that is known of it.
+    package let metadata: CommandMetadata
+    /// The name, for finding it in a request: of a subcommand the part behind the bar.
     let word: ShortWord
-    /// How many words a call has, the name included; negative: at least so many.
     package let arity: Int
     package let flags: CommandFlags
-    package let keys: KeyPositions
-    /// Redis' group of the command, or `larder` for ours.
-    package let group: String
-    /// The version of Redis that brought it, or of Larder.
-    package let since: String
-    package let complexity: String
-    /// What stands behind the name in a call.
-    package let syntax: String
-    package let summary: String
-    /// What comes back.
-    package let reply: String
+    let keys: KeyPositions
     let run: Handler
-    /// What its writes are called in events.
     let tag: WriteTag
-    /// The commands that the second word of a call chooses from; this row itself is then never run. Their names are
-    /// `command|subcommand`.
+    /// The commands that the second word of a call chooses from; this one itself is then not run, except where a call without a
+    /// second word is one.
     package let subcommands: [CommandSpec]
-    /// Different for each row, from 0 on: for counting.
+    /// The row's, for counting.
     let number: Int
 
-    private static let nextNumber = Atomic<Int>(0)
-    /// More rows than there are, subcommands included.
-    static let numberMax = 384
+    package var name: String { metadata.name }
 
     /// Runs on the connection's event loop and must not block; what may block is deferred.
     typealias Handler = @Sendable (inout Call) throws(CommandError) -> Outcome
 
-    init(
-        _ name: String, arity: Int, _ flags: CommandFlags, keys: KeyPositions = .none, group: String, since: String,
-        complexity: String, syntax: String = "", summary: String, reply: String, subcommands: [CommandSpec] = [],
-        run: @escaping Handler = { _ throws(CommandError) in throw .syntax }
-    ) {
-        self.name = name
-        tag = WriteTag(command: name)
-        self.subcommands = subcommands
-        // What is found by its second word has the part behind the bar.
-        let own = name.split(separator: "|").last.map(String.init) ?? name
-        word = ShortWord(own)
-        precondition(own.utf8.count <= ShortWord.lengthMax, "a command's name is too long for the table")
-        number = Self.nextNumber.wrappingAdd(1, ordering: .relaxed).oldValue
-        precondition(number < Self.numberMax, "there are more commands than are counted")
-        self.arity = arity
-        self.flags = flags
-        self.keys = keys
-        self.group = group
-        self.since = since
-        self.complexity = complexity
-        self.syntax = syntax
-        self.summary = summary
-        self.reply = reply
-        self.run = run
+    init(_ row: CommandMetadata, _ handlers: [CommandMetadata: Handler]) {
+        metadata = row
+        word = ShortWord(String(row.ownName))
+        precondition(row.ownName.utf8.count <= ShortWord.lengthMax, "a command's name is too long for the table")
+        number = row.number
+        arity = row.arity
+        flags = row.flags
+        keys = row.keys
+        tag = row.tag
+        subcommands = row.subcommands.map { subcommand in
+            subcommand.isHelp
+                ? CommandSpec(subcommand, [subcommand: Self.help(row)]) : CommandSpec(subcommand, handlers)
+        }
+        if row.runsByItself {
+            guard let handler = handlers[row] else { preconditionFailure("\(row.name) has no handler") }
+            run = handler
+        } else {
+            run = { _ throws(CommandError) in throw .syntax }
+        }
     }
 
     func accepts(argumentCount: Int) -> Bool { arity >= 0 ? argumentCount == arity : argumentCount >= -arity }
-}
-
-package struct CommandFlags: OptionSet, Sendable {
-    package let rawValue: Int
-    package init(rawValue: Int) { self.rawValue = rawValue }
-
-    /// Changes entries or databases: the database is opened or reopened first where that is needed.
-    package static let write = CommandFlags(rawValue: 1)
-    /// Reads entries: the database is opened first where that is needed.
-    package static let readonly = CommandFlags(rawValue: 2)
-    package static let fast = CommandFlags(rawValue: 4)
-    package static let admin = CommandFlags(rawValue: 8)
-    package static let loading = CommandFlags(rawValue: 16)
-    package static let stale = CommandFlags(rawValue: 32)
-
-    /// Works on whole databases and on a thread that may block, so that nothing is opened or created before it runs.
-    package static let wholeDatabase = CommandFlags(rawValue: 64)
-    /// Stores entries where there were none: a database without files is created first.
-    package static let creates = CommandFlags(rawValue: 128)
-    /// Reads no entries that it shows, but needs the database open as what does.
-    package static let opens = CommandFlags(rawValue: 256)
-    /// Runs between MULTI and EXEC instead of being queued.
-    package static let inMulti = CommandFlags(rawValue: 512)
-    /// Not allowed between MULTI and EXEC.
-    package static let noMulti = CommandFlags(rawValue: 1024)
-    package static let noScript = CommandFlags(rawValue: 2048)
-    package static let allowBusy = CommandFlags(rawValue: 4096)
-    package static let skipSlowlog = CommandFlags(rawValue: 8192)
-    package static let noAuth = CommandFlags(rawValue: 1 << 14)
-    package static let noAsyncLoading = CommandFlags(rawValue: 1 << 15)
-    /// Sends messages to connections or changes who gets them.
-    package static let pubsub = CommandFlags(rawValue: 1 << 16)
-    /// Runs on the connection's event loop, wherever the commands before it ran.
-    package static let onLoop = CommandFlags(rawValue: 1 << 17)
-    /// Deferred to a thread of its own: takes little time whatever there is, and must not wait behind what takes long.
-    package static let status = CommandFlags(rawValue: 1 << 18)
-    /// Deferred: takes a bounded time.
-    package static let brief = CommandFlags(rawValue: 1 << 19)
-
-    /// Redis' names, in the order in which Redis tells them.
-    package var names: [String] {
-        let all: [(CommandFlags, String)] = [
-            (.write, "write"), (.readonly, "readonly"), (.admin, "admin"), (.pubsub, "pubsub"),
-            (.noScript, "noscript"),
-            (.loading, "loading"), (.stale, "stale"), (.skipSlowlog, "skip_slowlog"), (.fast, "fast"),
-            (.noAuth, "no_auth"),
-            (.noAsyncLoading, "no_async_loading"),
-            (.noMulti, "no_multi"), (.allowBusy, "allow_busy"),
-        ]
-        return all.filter { contains($0.0) }.map(\.1)
-    }
-}
-
-/// Which arguments are keys: positions count from the name, 0; `last` may count from the end, -1 being the last word.
-package struct KeyPositions: Sendable {
-    package let first: Int
-    package let last: Int
-    package let step: Int
-    /// The argument that says how many keys there are; 0 where none does.
-    package var countAt = 0
-
-    package static let none = KeyPositions(first: 0, last: 0, step: 0)
-    package static let one = KeyPositions(first: 1, last: 1, step: 1)
-    package static let second = KeyPositions(first: 2, last: 2, step: 1)
-    package static let two = KeyPositions(first: 1, last: 2, step: 1)
-    package static let all = KeyPositions(first: 1, last: -1, step: 1)
-    package static let pairs = KeyPositions(first: 1, last: -1, step: 2)
-    /// A number, then so many keys with something behind each.
-    package static let countedPairs = KeyPositions(first: 2, last: 0, step: 2, countAt: 1)
 }
 
 extension CommandSpec {
@@ -154,19 +65,20 @@ extension CommandSpec {
         return found
     }
 
-    /// A row that answers `COMMAND HELP` from the rows beside it.
-    static func help(_ command: String, since: String = "5.0.0") -> CommandSpec {
-        CommandSpec(
-            "\(command)|help", arity: 2, [.loading, .stale],
-            group: CommandTable.helpGroups[command] ?? "server", since: since, complexity: "O(1)",
-            summary: "Tells about the subcommands.", reply: "array of lines"
-        ) { call throws(CommandError) in
-            let rows = CommandTable.find(command)?.subcommands ?? []
+    func subcommand(named name: String) -> CommandSpec? {
+        let word = ShortWord(name)
+        return subcommands.first { $0.word == word }
+    }
+
+    /// Answers `COMMAND HELP` from the rows of the subcommands.
+    private static func help(_ command: CommandMetadata) -> Handler {
+        { call throws(CommandError) in
+            let rows = command.subcommands
             let replies = call.session.replyMemory
             replies.pointee.array(count: 1 + 2 * rows.count)
-            replies.pointee.simple("\(command.uppercased()) <subcommand> [<argument> ...]. Subcommands are:")
+            replies.pointee.simple("\(command.name.uppercased()) <subcommand> [<argument> ...]. Subcommands are:")
             for row in rows {
-                let name = row.name.split(separator: "|").last?.uppercased() ?? ""
+                let name = row.ownName.uppercased()
                 replies.pointee.simple(row.syntax.isEmpty ? name : "\(name) \(row.syntax)")
                 replies.pointee.simple("    \(row.summary)")
             }
@@ -234,11 +146,6 @@ struct CommandError: Error, Equatable {
     static func aborted(_ error: CommandError) -> CommandError {
         let text = error.bytes.starts(with: Array("ERR ".utf8)) ? Array(error.bytes.dropFirst(4)) : error.bytes
         return CommandError("EXECABORT Transaction discarded because of: ", text, "")
-    }
-
-    /// For commands that have subcommands.
-    static func unknownSubcommand(_ call: Call, _ command: String) -> CommandError {
-        CommandError("ERR unknown subcommand '", shown(call.bytes(1), 128), "'. Try \(command) HELP.")
     }
 
     init(_ error: LarderError) { self.init("ERR \(error)") }

@@ -1,22 +1,35 @@
+import CommandCatalog
 import RESP
 
-/// Every command, in one table. Adding one is a row and a function.
+/// Every command, in one table: the catalog's rows with the functions that run them. Adding one is a row of the catalog, a
+/// function, and the line here that brings them together.
 package enum CommandTable {
-    /// In the order of their groups, as help and documentation show them.
-    package static let all: [CommandSpec] =
-        stringCommands + storingCommands + valuePartCommands + numberCommands + bitCommands
-        + bitFieldCommands + lcsCommands + conditionalCommands + keyCommands + movingCommands
-        + dumpCommands + objectCommands + expiryCommands + transactionCommands + pubsubCommands + connectionCommands
-        + clientCommands + commandCommands + serverCommands + administrationCommands + configCommands + larderCommands
+    typealias Handlers = [CommandMetadata: CommandSpec.Handler]
 
-    /// The groups of HELP where a command's subcommands are not of the group `server`.
-    static let helpGroups = ["client": "connection", "object": "generic", "pubsub": "pubsub"]
+    /// In the order of the catalog.
+    package static let all: [CommandSpec] = CommandMetadata.all.map { CommandSpec($0, handlers) }
+
+    static let handlers: Handlers = [
+        stringCommands, storingCommands, valuePartCommands, numberCommands, bitCommands, bitFieldCommands, lcsCommands,
+        conditionalCommands, keyCommands, movingCommands, dumpCommands, objectCommands, expiryCommands,
+        transactionCommands, pubsubCommands, connectionCommands, clientCommands, commandCommands, serverCommands,
+        administrationCommands, configCommands, larderCommands,
+    ].reduce(into: [:]) { $0.merge($1) { _, _ in preconditionFailure("a command has two handlers") } }
 
     /// With all subcommands, each behind its command.
     package static let withSubcommands: [CommandSpec] = all.flatMap { [$0] + $0.subcommands }
 
     private static let byName: [ShortWord: CommandSpec] = Dictionary(
         uniqueKeysWithValues: all.map { ($0.word, $0) })
+
+    private static let byRow: [CommandMetadata: CommandSpec] = Dictionary(
+        uniqueKeysWithValues: withSubcommands.map { ($0.metadata, $0) })
+
+    /// The command of a row.
+    static func spec(_ row: CommandMetadata) -> CommandSpec {
+        guard let spec = byRow[row] else { preconditionFailure("the row of \(row.name) stands in no list of rows") }
+        return spec
+    }
 
     /// Finds a command by its name in any case of ASCII letters.
     package static func find(_ name: UnsafeRawBufferPointer) -> CommandSpec? { find(ShortWord(name)) }
@@ -26,5 +39,12 @@ package enum CommandTable {
     package static func find(_ name: String) -> CommandSpec? {
         var name = name
         return name.withUTF8 { find(UnsafeRawBufferPointer($0)) }
+    }
+
+    /// Finds `command` or `command|subcommand`.
+    static func findWithSubcommand(_ name: String) -> CommandSpec? {
+        let parts = name.split(separator: "|", maxSplits: 1, omittingEmptySubsequences: false)
+        guard let first = parts.first, let spec = find(String(first)) else { return nil }
+        return parts.count == 2 ? spec.subcommand(named: String(parts[1])) : spec
     }
 }

@@ -1,3 +1,4 @@
+import CommandCatalog
 import Threading
 
 /// The server's threads for what may block. None of them waits behind the others.

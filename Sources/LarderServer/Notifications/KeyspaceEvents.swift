@@ -1,3 +1,4 @@
+import CommandCatalog
 import LarderEngine
 
 /// Which events of entries are published, as `notify-keyspace-events` says it.
@@ -69,24 +70,8 @@ struct KeyspaceEvents: OptionSet, Sendable {
     static let errorText = "Invalid event class character. Use 'Ag$lshzxeKEtmdn'."
 }
 
-/// What a write is called in the events of its entries, as Redis names them.
-enum WriteTag: UInt16, Sendable {
-    case other, set, append, setrange, incrby, incrbyfloat, setbit, bitop, delete, getex, expire, persist, rename, copy,
-        move, restore
-    /// SET that keeps the deadline.
-    case setKeeping
-
-    private static let byCommand: [String: WriteTag] = [
-        "set": .set, "setnx": .set, "setex": .set, "psetex": .set, "getset": .set, "mset": .set, "msetnx": .set,
-        "msetex": .set, "append": .append, "setrange": .setrange, "incr": .incrby, "decr": .incrby, "incrby": .incrby,
-        "decrby": .incrby, "incrbyfloat": .incrbyfloat, "setbit": .setbit, "bitfield": .setbit, "bitop": .bitop,
-        "getdel": .delete, "del": .delete, "unlink": .delete, "delex": .delete, "getex": .getex, "expire": .expire,
-        "pexpire": .expire, "expireat": .expire, "pexpireat": .expire, "persist": .persist, "rename": .rename,
-        "renamenx": .rename, "copy": .copy, "move": .move, "restore": .restore,
-    ]
-
-    init(command: String) { self = Self.byCommand[command] ?? .other }
-
+/// The events of writes, as Redis names them.
+extension WriteTag {
     typealias Event = (kind: KeyspaceEvents, name: String)
 
     /// The events of an entry that was stored.

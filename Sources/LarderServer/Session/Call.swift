@@ -1,3 +1,4 @@
+import CommandCatalog
 import LarderEngine
 import RESP
 
@@ -74,13 +75,8 @@ struct Call {
         return value
     }
 
-    /// Answers `<command> HELP` from the table.
-    func help(_ command: String) {
-        guard let spec = CommandTable.find(command) else { return session.replies.nullArray() }
-        session.replies.array(count: 2)
-        session.replies.simple("\(command) \(spec.syntax)")
-        session.replies.simple(spec.summary)
-    }
+    /// The command's name; without a subcommand's.
+    var name: String { spec?.name ?? "" }
 
     // MARK: The database
 

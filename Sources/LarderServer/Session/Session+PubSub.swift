@@ -1,3 +1,4 @@
+import CommandCatalog
 import RESP
 
 /// What one connection listens to. A value; its session owns it.
@@ -45,23 +46,11 @@ extension Session {
 
     /// Refuses a command that subscriber mode does not allow.
     func checkSubscriberMode(_ spec: CommandSpec) throws(CommandError) {
-        guard isInSubscriberMode, !Self.allowedInSubscriberMode.contains(spec.name) else { return }
-        var name = spec.name
-        if !name.contains("|"), Self.containers.contains(name), parser.argumentCount > 1 {
-            name += "|" + String(decoding: shown(parser.argument(1), 128), as: UTF8.self).lowercased()
-        }
+        guard isInSubscriberMode, !spec.flags.contains(.inSubscriberMode) else { return }
         throw CommandError(
-            "ERR Can't execute '\(name)': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in "
+            "ERR Can't execute '\(spec.name)': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in "
                 + "this context")
     }
-
-    private static let allowedInSubscriberMode: Set<String> = [
-        "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe", "ping", "quit", "reset",
-    ]
-    /// Commands that Redis names together with their subcommand.
-    private static let containers: Set<String> = [
-        "client", "command", "config", "latency", "memory", "object", "pubsub", "slowlog",
-    ]
 
     func subscribe(_ name: [UInt8], _ kind: PubSub.Kind) {
         // In place: a copy that is changed and put back would copy all names for each of them.

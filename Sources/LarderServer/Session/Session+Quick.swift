@@ -1,3 +1,4 @@
+import CommandCatalog
 import LarderEngine
 import RESP
 

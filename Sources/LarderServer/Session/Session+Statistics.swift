@@ -1,3 +1,4 @@
+import CommandCatalog
 import LarderEngine
 import RESP
 
@@ -173,7 +174,7 @@ extension Session {
     /// Refuses commands on entries to a connection that monitors, in Redis' words, to which it counts as a replica.
     func checkMonitoring(_ spec: CommandSpec) throws(CommandError) {
         guard isMonitoring else { return }
-        if !spec.flags.isDisjoint(with: [.write, .readonly]) || spec.name == "publish" || spec.name == "spublish" {
+        if !spec.flags.isDisjoint(with: [.write, .readonly, .publishes]) {
             throw CommandError("ERR Replica can't interact with the keyspace")
         }
     }
@@ -198,20 +199,22 @@ extension Session {
     private static func secrets(
         _ spec: CommandSpec, _ count: Int, _ word: (Int) -> UnsafeRawBufferPointer
     ) -> Range<Int> {
-        if spec.name == "auth" { return 1..<max(1, count) }
-        if spec.name == "config|set" {
+        switch spec.metadata.secrets {
+        case .none: return 0..<0
+        case .all: return 1..<max(1, count)
+        case .ofSecretSettings:
             let first = stride(from: 2, to: count, by: 2).first { index in
                 secretSettings.contains { equalsIgnoringCase(word(index), $0) }
             }
             return first.map { min($0 + 1, count)..<count } ?? 0..<0
+        case .afterAUTH:
+            var index = 2
+            while index < count {
+                if equalsIgnoringCase(word(index), "AUTH") { return index + 1..<min(index + 3, count) }
+                index += equalsIgnoringCase(word(index), "SETNAME") ? 2 : 1
+            }
+            return 0..<0
         }
-        guard spec.name == "hello" else { return 0..<0 }
-        var index = 2
-        while index < count {
-            if equalsIgnoringCase(word(index), "AUTH") { return index + 1..<min(index + 3, count) }
-            index += equalsIgnoringCase(word(index), "SETNAME") ? 2 : 1
-        }
-        return 0..<0
     }
 
     private static var redacted: UnsafeRawBufferPointer {
@@ -226,8 +229,9 @@ extension Session {
     func isPaused(_ spec: CommandSpec) -> Bool {
         guard server.hasAttention.load(ordering: .relaxed) else { return false }
         let isWrite =
-            spec.flags.contains(.write) || spec.name == "publish" || spec.name == "spublish"
-            || spec.name == "exec" && transaction?.commands.contains { $0.spec.flags.contains(.write) } == true
+            !spec.flags.isDisjoint(with: [.write, .publishes])
+            || spec.flags.contains(.runsTransaction)
+                && transaction?.commands.contains { $0.spec.flags.contains(.write) } == true
         return server.pause.holds(isWrite: isWrite, now: server.engine.monotonic())
     }
 
@@ -251,8 +255,6 @@ extension Session {
 extension CommandTable {
     /// The numbers of the commands that have short ways.
     static let quick: (get: Int, set: Int, ping: Int, mget: Int, exists: Int) = (
-        number("get"), number("set"), number("ping"), number("mget"), number("exists")
+        spec(.get).number, spec(.set).number, spec(.ping).number, spec(.mget).number, spec(.exists).number
     )
-
-    private static func number(_ name: String) -> Int { find(name)?.number ?? 0 }
 }

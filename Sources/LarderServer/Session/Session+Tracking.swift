@@ -1,3 +1,4 @@
+import CommandCatalog
 import LarderEngine
 import RESP
 
@@ -32,6 +33,6 @@ extension Session {
 
     /// What CLIENT CACHING said holds for one command, or for the transaction that begins with it.
     func endCaching(_ spec: CommandSpec) {
-        if caching != nil, transaction == nil, execution == nil, !spec.name.hasPrefix("client|") { caching = nil }
+        if caching != nil, transaction == nil, execution == nil, !spec.flags.contains(.keepsCaching) { caching = nil }
     }
 }

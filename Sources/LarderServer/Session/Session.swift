@@ -1,3 +1,4 @@
+import CommandCatalog
 import LarderEngine
 import RESP
 
@@ -331,7 +332,7 @@ package final class Session: @unchecked Sendable {
     private func reject(_ spec: CommandSpec?, _ error: CommandError) {
         // What is wrong while commands are queued spoils the transaction; the commands that run all the same do not.
         transaction?.isAborted = true
-        if spec?.name == "exec" {
+        if let spec, spec.flags.contains(.runsTransaction) {
             // As in Redis an EXEC that may not run ends the transaction.
             discardTransaction()
             fail(.aborted(error))
@@ -357,7 +358,7 @@ package final class Session: @unchecked Sendable {
             lastSpec = found
         }
         guard spec.accepts(argumentCount: parser.argumentCount) else {
-            guard spec.name == "exec" else { throw .arity(spec.name) }
+            guard spec.flags.contains(.runsTransaction) else { throw .arity(spec.name) }
             // As in Redis, which discards what is queued.
             discardTransaction()
             throw .aborted(.arity(spec.name))
@@ -376,7 +377,7 @@ package final class Session: @unchecked Sendable {
             arguments += [UInt8(ascii: "'")] + shown(parser.argument(index), room) + Array("' ".utf8)
         }
         let name = shown(parser.argument(0), Self.shownBytesMax)
-        if let subject = OtherTypes.subject(of: String(decoding: name, as: UTF8.self)) {
+        if let subject = UnsupportedTypes.subject(of: String(decoding: name, as: UTF8.self)) {
             arguments += Array("(there are no \(subject): Larder stores strings only)".utf8)
         }
         return CommandError("ERR unknown command '", name, "', with args beginning with: ", arguments)

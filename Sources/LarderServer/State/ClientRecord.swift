@@ -1,3 +1,4 @@
+import CommandCatalog
 import LarderEngine
 import RESP
 import Synchronization
@@ -110,7 +111,7 @@ final class ClientRecord: @unchecked Sendable {
     func line(now: Int64) -> String {
         let names = known
         let number = lastCommand.read()
-        let command = CommandTable.name(number: number) ?? "NULL"
+        let command = CommandMetadata.numbered(number)?.name ?? "NULL"
         let (input, output) = (inputBytes.read(), outputBytes.read())
         let queued = queuedBytes.read()
         let fields: [(String, String)] = [
@@ -142,12 +143,4 @@ final class ClientRegistry: @unchecked Sendable {
     var all: [ClientRecord] { lock.withLock { records.values.sorted { $0.id < $1.id } } }
 
     func find(_ id: Int64) -> ClientRecord? { lock.withLock { records[id] } }
-}
-
-extension CommandTable {
-    /// The names by number: see ``CommandSpec/number``.
-    private static let names: [Int: String] = Dictionary(
-        uniqueKeysWithValues: withSubcommands.map { ($0.number, $0.name) })
-
-    static func name(number: Int) -> String? { names[number] }
 }

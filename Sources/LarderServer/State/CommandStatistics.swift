@@ -1,3 +1,4 @@
+import CommandCatalog
 import Synchronization
 import Threading
 
@@ -55,13 +56,13 @@ final class CommandCounter: @unchecked Sendable {
     private let cells: UnsafeMutablePointer<Atomic<Int>>
 
     init() {
-        let count = CommandSpec.numberMax * Self.fields
+        let count = CommandMetadata.numberMax * Self.fields
         cells = .allocate(capacity: count)
         for index in 0..<count { (cells + index).initialize(to: Atomic(0)) }
     }
 
     deinit {
-        cells.deinitialize(count: CommandSpec.numberMax * Self.fields)
+        cells.deinitialize(count: CommandMetadata.numberMax * Self.fields)
         cells.deallocate()
     }
 
@@ -92,14 +93,14 @@ final class CommandCounter: @unchecked Sendable {
     }
 
     fileprivate func reset() {
-        for index in 0..<(CommandSpec.numberMax * Self.fields) { cells[index].store(0, ordering: .relaxed) }
+        for index in 0..<(CommandMetadata.numberMax * Self.fields) { cells[index].store(0, ordering: .relaxed) }
         total.store(0, ordering: .relaxed)
         bytesIn.store(0, ordering: .relaxed)
         bytesOut.store(0, ordering: .relaxed)
     }
 
     fileprivate func add(to sums: inout [Int: CommandStatistics.Sum]) {
-        for number in 0..<CommandSpec.numberMax {
+        for number in 0..<CommandMetadata.numberMax {
             let start = cells + number * Self.fields
             let (calls, rejected) = (start[0].read(), start[2].read())
             guard calls > 0 || rejected > 0 else { continue }

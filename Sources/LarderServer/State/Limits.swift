@@ -60,7 +60,7 @@ package struct Limits: Sendable {
     package var requests = RESPLimits()
 
     /// The most entries one SCAN looks at.
-    static let scanCountMax = 1_000_000
+    package static let scanCountMax = 1_000_000
     /// Bytes that a command may bring, build or go over many times on an event loop: 1 MiB. For more it goes to a thread that
     /// may block.
     static let loopBytesMax = 1 << 20
@@ -69,14 +69,11 @@ package struct Limits: Sendable {
     /// Bytes that an event loop writes to the journal itself: 4 MiB. More is left to the pipeline's thread.
     static let loopCommitBytesMax = 4 << 20
     /// What a name that is listened to takes beside its bytes.
-    static let subscriptionOverheadBytes = 128
+    package static let subscriptionOverheadBytes = 128
     /// Bytes of keys, from which one SCAN looks at no more entries: 16 MiB.
-    static let scanBytesMax = 16 << 20
+    package static let scanBytesMax = 16 << 20
     /// What a key takes beside its bytes while KEYS gathers it.
     static let listedKeyOverheadBytes = 64
-    /// Entries that both databases of SWAPDB may have together, and bytes of their values: it writes them all at once.
-    static let exchangedEntriesMax = 100_000
-    static let exchangedBytesMax = 64 << 20
     /// Commands that a connection runs on its event loop in one go, before others have their turn.
     static let loopCommandsMax = 4096
     /// Reads of a connection, of 64 KiB each, before others have their turn.

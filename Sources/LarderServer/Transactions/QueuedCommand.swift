@@ -1,3 +1,4 @@
+import CommandCatalog
 import LarderEngine
 import RESP
 
@@ -54,7 +55,11 @@ final class QueuedCommand {
 
     /// Whether it stores its keys whatever is there, and cannot fail.
     var overwritesBlindly: Bool {
-        spec.name == "set" && count == 3 || spec.name == "mset" && count % 2 == 1
+        switch spec.metadata.overwrites {
+        case .never: false
+        case .words(let number): count == number
+        case .pairs: count % 2 == 1
+        }
     }
 }
 

@@ -1,3 +1,4 @@
+import CommandCatalog
 import LarderEngine
 import RESP
 
@@ -169,8 +170,8 @@ extension Session {
 
     /// Shows EXEC, which is the parser's command still, to who monitors.
     private func showExec(_ now: Int64) {
-        guard !server.monitors.isEmpty, parser.argumentCount == 1, let spec = CommandTable.find("exec") else { return }
-        show(spec, Call(self, server, now: now, mayBlock: false))
+        guard !server.monitors.isEmpty, parser.argumentCount == 1 else { return }
+        show(CommandTable.spec(.exec), Call(self, server, now: now, mayBlock: false))
     }
 
     /// A command that a thread that may block leaves to the loop.

@@ -1,3 +1,4 @@
+import CommandCatalog
 import LarderEngine
 import RESP
 
@@ -56,7 +57,7 @@ struct TransactionPlan {
         }
         var current = database
         for command in commands {
-            if command.spec.name == "select", command.count == 2 {
+            if case .selected = command.spec.metadata.database {
                 if case .success(let selected) = resolve(command.text(1), engine) { current = selected }
                 continue
             }
@@ -91,13 +92,16 @@ struct TransactionPlan {
     /// The key that MOVE or COPY writes in another database, if that has files: whether it is to get some only the command
     /// knows.
     private mutating func noteTarget(_ command: QueuedCommand, _ database: Database, _ engine: Engine) {
-        var place: (name: Int, key: Int)?
-        if command.spec.name == "move", command.count == 3 { place = (2, 1) }
-        if command.spec.name == "copy" {
-            let word = (3..<max(3, command.count - 1)).last { equalsIgnoringCase(command[$0], "DB") }
-            place = word.map { ($0 + 1, 2) }
+        let place: (name: Int, key: Int)
+        switch command.spec.metadata.database {
+        case .none, .selected: return
+        case .target(let name, let key): place = (name, key)
+        case .targetOption(let key):
+            let option = (key + 1..<max(key + 1, command.count - 1)).last { equalsIgnoringCase(command[$0], "DB") }
+            guard let option else { return }
+            place = (option + 1, key)
         }
-        guard let place, command[place.key].count <= Key.bytesMax,
+        guard command[place.key].count <= Key.bytesMax,
             case .success(let target) = resolve(command.text(place.name), engine), target !== database, target.exists
         else { return }
         let index = part(target)

@@ -1,3 +1,5 @@
+import CommandCatalog
+import ProtocolReference
 import Testing
 
 @testable import LarderServer
@@ -45,7 +47,7 @@ import Testing
             ProtocolExamples.groups.values.flatMap(Self.steps).compactMap {
                 $0.request.split(separator: " ").first?.lowercased()
             })
-        let commands = Set(CommandTable.all.map(\.name))
+        let commands = Set(CommandMetadata.all.map(\.name))
         let missing = commands.subtracting(shown).subtracting(ProtocolExamples.without).sorted()
         #expect(missing.isEmpty, "\(missing)")
         #expect(ProtocolExamples.without.isDisjoint(with: shown))

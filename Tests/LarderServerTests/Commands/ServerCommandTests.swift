@@ -1,3 +1,4 @@
+import CommandCatalog
 import LarderEngine
 import TestSupport
 import Testing
@@ -100,16 +101,24 @@ import Testing
         #expect(server.stopReasons.all == ["SHUTDOWN from client \(call.session.id)"])
     }
 
+    @Test func everyRowHasAHandlerAndEveryHandlerARow() {
+        let rows = CommandMetadata.withSubcommands
+        #expect(Set(CommandTable.handlers.keys) == Set(rows.filter { $0.runsByItself && !$0.isHelp }))
+        #expect(CommandTable.withSubcommands.map(\.metadata) == rows)
+        for row in rows { #expect(CommandMetadata.numbered(row.number) == row) }
+    }
+
     @Test func theTableIsSound() {
         #expect(Set(CommandTable.all.map(\.name)).count == CommandTable.all.count)
         for spec in CommandTable.all {
             #expect(spec.name == spec.name.lowercased())
             #expect(spec.arity != 0)
-            #expect(spec.summary.hasSuffix("."), "\(spec.name)")
-            #expect(!spec.complexity.isEmpty && !spec.reply.isEmpty && !spec.since.isEmpty, "\(spec.name)")
+            let row = spec.metadata
+            #expect(row.summary.hasSuffix("."), "\(row.name)")
+            #expect(!row.complexity.isEmpty && !row.reply.isEmpty && !row.since.isEmpty, "\(row.name)")
             let isExact = spec.arity > 0
             #expect(
-                isExact == !(spec.syntax.contains("[") || spec.syntax.contains("...") || spec.arity < 0), "\(spec.name)"
+                isExact == !(row.syntax.contains("[") || row.syntax.contains("...") || row.arity < 0), "\(spec.name)"
             )
             #expect(CommandTable.find(spec.name.uppercased())?.name == spec.name)
         }

@@ -1,5 +1,6 @@
 import Foundation
 import LarderServer
+import ProtocolReference
 import TestSupport
 import Testing
 

@@ -1,4 +1,5 @@
 import LarderServer
+import LarderVocabulary
 import TestSupport
 import Testing
 

@@ -1,4 +1,5 @@
-import LarderServer
+import CommandCatalog
+import ProtocolReference
 import TestSupport
 import Testing
 
@@ -44,7 +45,7 @@ import Testing
     }
 
     @Test func everyCommandHasAllItsTexts() {
-        for spec in CommandTable.all {
+        for spec in CommandMetadata.withSubcommands {
             #expect(!spec.summary.isEmpty && !spec.reply.isEmpty && !spec.complexity.isEmpty, "\(spec.name)")
             #expect(spec.summary.last == "." || spec.summary.hasSuffix(")."), "\(spec.name): summary is a sentence")
             #expect(spec.name == spec.name.lowercased())

@@ -27,9 +27,9 @@ import Testing
         Plan(
             module: "LarderServer",
             rooms: [
-                "Daemon", "Reference", "Commands", "Network", "Session", "Transactions", "State", "Command",
-                "Notifications", "Messages", "Formats", "System",
-            ], upwardMax: 16, cycleMax: 18),
+                "Daemon", "Commands", "Network", "Session", "Transactions", "State", "Command", "Notifications",
+                "Messages", "Formats", "System",
+            ], upwardMax: 13, cycleMax: 16),
         Plan(
             module: "LarderClient",
             rooms: ["Client", "Blocking", "Cache", "NearCache", "Subscriptions", "Wire", "Requests", "Types"],

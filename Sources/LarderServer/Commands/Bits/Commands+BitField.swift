@@ -1,23 +1,11 @@
+import CommandCatalog
 import LarderEngine
 import RESP
 
 extension CommandTable {
-    static let bitFieldCommands: [CommandSpec] = [
-        CommandSpec(
-            "bitfield", arity: -2, [.write, .creates], keys: .one, group: "bitmap", since: "3.2.0",
-            complexity: "O(N) with N the value's length, and O(1) for each operation",
-            syntax:
-                "key [GET type offset | [OVERFLOW WRAP | SAT | FAIL] SET type offset value | INCRBY type offset increment] ...",
-            summary:
-                "Reads and writes integers of 1 to 64 bits in a value; an entry that is written keeps its deadline rule "
-                + "and counts as stored now.",
-            reply: "array of integers, null where OVERFLOW FAIL forbade it"
-        ) { call throws(CommandError) in try BitFieldCommands.bitfield(&call, mayWrite: true) },
-        CommandSpec(
-            "bitfield_ro", arity: -2, [.readonly, .fast], keys: .one, group: "bitmap", since: "6.0.0",
-            complexity: "O(1) for each operation", syntax: "key [GET type offset ...]",
-            summary: "Reads integers of 1 to 64 bits in a value.", reply: "array of integers"
-        ) { call throws(CommandError) in try BitFieldCommands.bitfield(&call, mayWrite: false) },
+    static let bitFieldCommands: Handlers = [
+        .bitfield: { call throws(CommandError) in try BitFieldCommands.bitfield(&call, mayWrite: true) },
+        .bitfieldReadonly: { call throws(CommandError) in try BitFieldCommands.bitfield(&call, mayWrite: false) },
     ]
 }
 

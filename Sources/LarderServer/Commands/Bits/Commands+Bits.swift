@@ -1,38 +1,15 @@
+import CommandCatalog
 import LarderEngine
 import RESP
 
 /// Commands that take a value for a row of bits; the first is the highest bit of the first byte.
 extension CommandTable {
-    static let bitCommands: [CommandSpec] = [
-        CommandSpec(
-            "setbit", arity: 4, [.write, .creates], keys: .one, group: "bitmap", since: "2.2.0",
-            complexity: "O(N) with N the value's length", syntax: "key offset value",
-            summary: "Sets one bit, with zeros in front of it where the value is shorter; the entry keeps its deadline "
-                + "rule and counts as stored now.",
-            reply: "integer: the former bit", run: BitCommands.setbit),
-        CommandSpec(
-            "getbit", arity: 3, [.readonly, .fast], keys: .one, group: "bitmap", since: "2.2.0", complexity: "O(1)",
-            syntax: "key offset", summary: "Returns one bit.", reply: "integer; 0 behind the value's end",
-            run: BitCommands.getbit),
-        CommandSpec(
-            "bitcount", arity: -2, .readonly, keys: .one, group: "bitmap", since: "2.6.0",
-            complexity: "O(N) with N the value's length", syntax: "key [start end [BYTE | BIT]]",
-            summary: "Counts the bits that are set.", reply: "integer; 0 when there is no fresh entry",
-            run: BitCommands.bitcount),
-        CommandSpec(
-            "bitpos", arity: -3, .readonly, keys: .one, group: "bitmap", since: "2.8.7",
-            complexity: "O(N) with N the value's length", syntax: "key bit [start [end [BYTE | BIT]]]",
-            summary: "Finds the first bit that is set, or is not.",
-            reply: "integer; -1 when there is none, and for 0 the place behind the value's end if no end was given",
-            run: BitCommands.bitpos),
-        CommandSpec(
-            "bitop", arity: -4, [.write, .creates], keys: KeyPositions(first: 2, last: -1, step: 1), group: "bitmap",
-            since: "2.6.0", complexity: "O(N) with N the values' lengths together",
-            syntax: "AND | OR | XOR | NOT destination key [key ...]",
-            summary:
-                "Stores what values come to bit by bit, shorter ones taken as if zeros followed; without any value "
-                + "the destination is removed.",
-            reply: "integer: the length of what was stored", run: BitCommands.bitop),
+    static let bitCommands: Handlers = [
+        .setbit: BitCommands.setbit,
+        .getbit: BitCommands.getbit,
+        .bitcount: BitCommands.bitcount,
+        .bitpos: BitCommands.bitpos,
+        .bitop: BitCommands.bitop,
     ]
 }
 

@@ -1,73 +1,27 @@
+import CommandCatalog
 import LarderEngine
 import RESP
 
 extension CommandTable {
-    static let clientCommands: [CommandSpec] = [
-        CommandSpec(
-            "client", arity: -2, [], group: "connection", since: "2.4.0",
-            complexity: "O(1); LIST and KILL O(N) with N the connections",
-            syntax: "subcommand [argument ...]", summary: "Tells about connections, names and ends them.",
-            reply: "as the subcommand says: CLIENT HELP", subcommands: clientSubcommands)
+    static let clientCommands: Handlers = [
+        .clientID: ClientCommands.id,
+        .clientGetname: ClientCommands.getname,
+        .clientSetname: ClientCommands.setname,
+        .clientSetinfo: ClientCommands.setinfo,
+        .clientInfo: ClientCommands.info,
+        .clientList: ClientCommands.list,
+        .clientKill: ClientCommands.kill,
+        .clientReply: ClientCommands.reply,
+        .clientPause: ClientCommands.pause,
+        .clientUnpause: ClientCommands.unpause,
+        .clientNoEvict: ClientCommands.noEvict,
+        .clientNoTouch: ClientCommands.noTouch,
+        .clientUnblock: ClientCommands.unblock,
+        .clientTracking: TrackingCommands.tracking,
+        .clientCaching: TrackingCommands.caching,
+        .clientGetredir: TrackingCommands.redirection,
+        .clientTrackinginfo: TrackingCommands.info,
     ]
-
-    private static let clientSubcommands: [CommandSpec] = [
-        client("id", arity: 2, since: "5.0.0", "", "The connection's number.", ClientCommands.id),
-        client("getname", arity: 2, since: "2.6.9", "", "The connection's name.", ClientCommands.getname),
-        client("setname", arity: 3, since: "2.6.9", "name", "Names the connection.", ClientCommands.setname),
-        client(
-            "setinfo", arity: 4, since: "7.2.0", "LIB-NAME|LIB-VER value", "Names the client's library.",
-            ClientCommands.setinfo),
-        client("info", arity: 2, since: "6.2.0", "", "A line about this connection.", ClientCommands.info),
-        client(
-            "list", arity: -2, since: "2.4.0", admin: true, "[TYPE NORMAL|MASTER|REPLICA|PUBSUB] [ID id [id ...]]",
-            "A line about each connection.", ClientCommands.list),
-        client(
-            "kill", arity: -3, since: "2.4.0", admin: true,
-            "address | [ID id] [TYPE type] [ADDR address] [LADDR address] [USER name] [SKIPME YES|NO] ...",
-            "Closes connections.", ClientCommands.kill),
-        client(
-            "reply", arity: 3, since: "3.2.0", "ON|OFF|SKIP", "Whether this connection gets replies.",
-            ClientCommands.reply),
-        client(
-            "pause", arity: -3, since: "2.9.50", admin: true, "milliseconds [WRITE|ALL]",
-            "Lets no command begin, or none that writes, for a while.", ClientCommands.pause),
-        client("unpause", arity: 2, since: "6.2.0", admin: true, "", "Ends a pause.", ClientCommands.unpause),
-        client(
-            "no-evict", arity: 3, since: "7.0.0", admin: true, "ON|OFF", "Accepted: connections are not evicted.",
-            ClientCommands.noEvict),
-        client(
-            "no-touch", arity: 3, since: "7.2.0", "ON|OFF",
-            "Accepted: reads count for what stays in memory all the same.",
-            ClientCommands.noTouch),
-        client(
-            "unblock", arity: -3, since: "5.0.0", admin: true, "id [TIMEOUT|ERROR]",
-            "0: no command blocks a connection.",
-            ClientCommands.unblock),
-        client(
-            "tracking", arity: -3, since: "6.0.0",
-            "ON|OFF [REDIRECT id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]",
-            "Whether the connection is told when what it has read changes.", TrackingCommands.tracking),
-        client(
-            "caching", arity: 3, since: "6.0.0", "YES|NO", "Whether what the next command reads is tracked.",
-            TrackingCommands.caching),
-        client(
-            "getredir", arity: 2, since: "6.0.0", "", "Which connection is told instead.", TrackingCommands.redirection),
-        client(
-            "trackinginfo", arity: 2, since: "6.2.0", "", "How the connection tracks what it reads.",
-            TrackingCommands.info),
-        .help("client"),
-    ]
-
-    static func client(
-        _ name: String, arity: Int, since: String, admin: Bool = false, _ syntax: String, _ summary: String,
-        _ run: @escaping CommandSpec.Handler
-    ) -> CommandSpec {
-        CommandSpec(
-            "client|\(name)", arity: arity,
-            admin ? [.admin, .noScript, .loading, .stale] : [.noScript, .loading, .stale],
-            group: "connection", since: since, complexity: "O(1), or O(N) with N the connections", syntax: syntax,
-            summary: summary, reply: "as said there", run: run)
-    }
 }
 
 /// CLIENT and its subcommands.

@@ -1,38 +1,16 @@
+import CommandCatalog
 import LarderEngine
 import RESP
 
 extension CommandTable {
-    static let connectionCommands: [CommandSpec] = [
-        CommandSpec(
-            "ping", arity: -1, [.fast], group: "connection", since: "1.0.0", complexity: "O(1)",
-            syntax: "[message]", summary: "Answers, so that one knows the daemon lives.",
-            reply: "PONG, or the message as bulk", run: ConnectionCommands.ping),
-        CommandSpec(
-            "echo", arity: 2, [.fast, .loading, .stale], group: "connection", since: "1.0.0", complexity: "O(1)",
-            syntax: "message", summary: "Returns the message.", reply: "bulk", run: ConnectionCommands.echo),
-        CommandSpec(
-            "quit", arity: -1, [.fast, .loading, .stale, .noScript, .noAuth, .allowBusy, .inMulti],
-            group: "connection", since: "1.0.0", complexity: "O(1)",
-            summary: "Closes the connection once the replies are sent.", reply: "OK", run: ConnectionCommands.quit),
-        CommandSpec(
-            "hello", arity: -1, [.fast, .loading, .stale, .noScript, .noAuth, .allowBusy], group: "connection",
-            since: "6.0.0", complexity: "O(1)",
-            syntax: "[protover [AUTH username password] [SETNAME clientname]]",
-            summary: "Changes to RESP2 or RESP3, and tells about the server.", reply: "map",
-            run: ConnectionCommands.hello),
-        CommandSpec(
-            "select", arity: 2, [.fast, .loading, .stale], group: "connection", since: "1.0.0", complexity: "O(1)",
-            syntax: "name", summary: "Changes the connection's database; 0 is the one it begins with.", reply: "OK",
-            run: ConnectionCommands.select),
-        CommandSpec(
-            "auth", arity: -2, [.fast, .loading, .stale, .noScript, .noAuth, .allowBusy], group: "connection",
-            since: "1.0.0", complexity: "O(1)", syntax: "[username] password",
-            summary: "Gives the password that larderd was started with (--password-file).", reply: "OK",
-            run: ConnectionCommands.auth),
-        CommandSpec(
-            "reset", arity: 1, [.fast, .loading, .stale, .noScript, .noAuth, .allowBusy, .inMulti],
-            group: "connection", since: "6.2.0", complexity: "O(N) with N what the connection watches and listens to",
-            summary: "Makes the connection as it was when it began.", reply: "RESET", run: ConnectionCommands.reset),
+    static let connectionCommands: Handlers = [
+        .ping: ConnectionCommands.ping,
+        .echo: ConnectionCommands.echo,
+        .quit: ConnectionCommands.quit,
+        .hello: ConnectionCommands.hello,
+        .select: ConnectionCommands.select,
+        .auth: ConnectionCommands.auth,
+        .reset: ConnectionCommands.reset,
     ]
 }
 
@@ -154,7 +132,7 @@ enum ConnectionCommands {
         session.replies.bulk("server")
         session.replies.bulk("redis")
         session.replies.bulk("version")
-        session.replies.bulk(ServerInfo.redisVersion)
+        session.replies.bulk(Version.redis)
         session.replies.bulk("proto")
         session.replies.integer(version.rawValue)
         session.replies.bulk("id")

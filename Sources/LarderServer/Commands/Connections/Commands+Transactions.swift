@@ -1,32 +1,14 @@
+import CommandCatalog
 import LarderEngine
 import RESP
 
 extension CommandTable {
-    static let transactionCommands: [CommandSpec] = [
-        CommandSpec(
-            "multi", arity: 1, [.fast, .loading, .stale, .noScript, .allowBusy, .inMulti], group: "transactions",
-            since: "1.2.0", complexity: "O(1)",
-            summary: "From here to EXEC commands are queued instead of run.", reply: "OK",
-            run: TransactionCommands.multi),
-        CommandSpec(
-            "exec", arity: 1, [.loading, .stale, .noScript, .skipSlowlog, .inMulti], group: "transactions",
-            since: "1.2.0", complexity: "that of the queued commands",
-            summary: "Runs the queued commands at one instant, isolated from everybody else, as one commit unit.",
-            reply: "array of the commands' replies; null when a watched key was changed", run: TransactionCommands.exec),
-        CommandSpec(
-            "discard", arity: 1, [.fast, .loading, .stale, .noScript, .allowBusy, .inMulti], group: "transactions",
-            since: "2.0.0", complexity: "O(N) with N the queued commands",
-            summary: "Forgets the queued commands and the watched keys.", reply: "OK",
-            run: TransactionCommands.discard),
-        CommandSpec(
-            "watch", arity: -2, [.fast, .loading, .stale, .noScript, .allowBusy, .inMulti, .opens], keys: .all,
-            group: "transactions", since: "2.2.0", complexity: "O(N)", syntax: "key [key ...]",
-            summary: "Has the next EXEC do nothing if one of the keys is changed until then.", reply: "OK",
-            run: TransactionCommands.watch),
-        CommandSpec(
-            "unwatch", arity: 1, [.fast, .loading, .stale, .noScript, .allowBusy], group: "transactions",
-            since: "2.2.0", complexity: "O(N) with N the watched keys", summary: "Forgets the watched keys.",
-            reply: "OK", run: TransactionCommands.unwatch),
+    static let transactionCommands: Handlers = [
+        .multi: TransactionCommands.multi,
+        .exec: TransactionCommands.exec,
+        .discard: TransactionCommands.discard,
+        .watch: TransactionCommands.watch,
+        .unwatch: TransactionCommands.unwatch,
     ]
 }
 

@@ -1,22 +1,12 @@
+import CommandCatalog
 import LarderEngine
 import RESP
 
 /// Values on their way to another server and back.
 extension CommandTable {
-    static let dumpCommands: [CommandSpec] = [
-        CommandSpec(
-            "dump", arity: 2, .readonly, keys: .one, group: "generic", since: "2.6.0",
-            complexity: "O(N) with N the value's length", syntax: "key",
-            summary: "Returns a value in the form that RESTORE takes, here and in Redis.",
-            reply: "bulk; null when there is no fresh entry", run: DumpCommands.dump),
-        CommandSpec(
-            "restore", arity: -4, [.write, .creates], keys: .one, group: "generic", since: "2.6.0",
-            complexity: "O(N) with N the value's length",
-            syntax: "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
-            summary:
-                "Stores what DUMP returned, here or in Redis up to 7.0. The ttl is in milliseconds, 0 for none: then "
-                + "the entry follows the database's policy.",
-            reply: "OK; an error when the key has a fresh entry and REPLACE is missing", run: DumpCommands.restore),
+    static let dumpCommands: Handlers = [
+        .dump: DumpCommands.dump,
+        .restore: DumpCommands.restore,
     ]
 }
 

@@ -1,64 +1,40 @@
+import CommandCatalog
 import LarderEngine
 import RESP
 
 extension CommandTable {
-    static let expiryCommands: [CommandSpec] = [
-        expiry("expire", "1.0.0", "key seconds", "in so many seconds", .seconds),
-        expiry("pexpire", "2.6.0", "key milliseconds", "in so many milliseconds", .milliseconds),
-        expiry("expireat", "1.2.0", "key unix-time-seconds", "at an instant in seconds since 1970", .unixSeconds),
-        expiry(
-            "pexpireat", "2.6.0", "key unix-time-milliseconds", "at an instant in milliseconds since 1970",
-            .unixMilliseconds),
-        remaining("ttl", "1.0.0", "Returns how long an entry stays fresh, in seconds.", seconds: true),
-        remaining("pttl", "2.6.0", "Returns how long an entry stays fresh, in milliseconds.", seconds: false),
-        deadline("expiretime", "7.0.0", "Returns an entry's deadline in seconds since 1970.", seconds: true),
-        deadline("pexpiretime", "7.0.0", "Returns an entry's deadline in milliseconds since 1970.", seconds: false),
-        CommandSpec(
-            "persist", arity: 2, [.write, .fast], keys: .one, group: "generic", since: "2.2.0", complexity: "O(1)",
-            syntax: "key", summary: "Makes an entry stay for good, whatever the database's policy says.",
-            reply: "1; 0 when there is no fresh entry or it has no deadline", run: ExpiryCommands.persist),
+    static let expiryCommands: Handlers = [
+        .expire: { call throws(CommandError) in try ExpiryCommands.expire(&call, .seconds) },
+        .pexpire: { call throws(CommandError) in try ExpiryCommands.expire(&call, .milliseconds) },
+        .expireat: { call throws(CommandError) in try ExpiryCommands.expire(&call, .unixSeconds) },
+        .pexpireat: { call throws(CommandError) in try ExpiryCommands.expire(&call, .unixMilliseconds) },
+        .ttl: { call throws(CommandError) in try ExpiryCommands.remaining(&call, inSeconds: true) },
+        .pttl: { call throws(CommandError) in try ExpiryCommands.remaining(&call, inSeconds: false) },
+        .expiretime: { call throws(CommandError) in try ExpiryCommands.instant(&call, inSeconds: true) },
+        .pexpiretime: { call throws(CommandError) in try ExpiryCommands.instant(&call, inSeconds: false) },
+        .persist: ExpiryCommands.persist,
     ]
-
-    private static func expiry(_ name: String, _ since: String, _ syntax: String, _ when: String, _ form: ExpiryForm)
-        -> CommandSpec
-    {
-        CommandSpec(
-            name, arity: -3, [.write, .fast], keys: .one, group: "generic", since: since, complexity: "O(1)",
-            syntax: syntax + " [NX | XX | GT | LT]", summary: "Gives an entry a deadline of its own, \(when).",
-            reply: "1; 0 when there is no fresh entry or the option forbade it"
-        ) { call throws(CommandError) in try ExpiryCommands.expire(&call, name, form) }
-    }
-
-    private static func remaining(_ name: String, _ since: String, _ summary: String, seconds: Bool) -> CommandSpec {
-        CommandSpec(
-            name, arity: 2, [.readonly, .fast], keys: .one, group: "generic", since: since, complexity: "O(1)",
-            syntax: "key", summary: summary,
-            reply: "integer; -1 when it does not expire, -2 when there is no fresh entry"
-        ) { call throws(CommandError) in
-            try ExpiryCommands.deadline(&call) { deadline, now in
-                // Redis rounds to the nearest second.
-                seconds ? (deadline - now + 500) / 1000 : deadline - now
-            }
-        }
-    }
-
-    private static func deadline(_ name: String, _ since: String, _ summary: String, seconds: Bool) -> CommandSpec {
-        CommandSpec(
-            name, arity: 2, [.readonly, .fast], keys: .one, group: "generic", since: since, complexity: "O(1)",
-            syntax: "key", summary: summary,
-            reply: "integer; -1 when it does not expire, -2 when there is no fresh entry"
-        ) { call throws(CommandError) in
-            let ahead = call.timeAhead
-            return try ExpiryCommands.deadline(&call) { deadline, _ in
-                let deadline = max(0, deadline - ahead)
-                // To the nearest second too; nothing is added to what may be the largest number.
-                return seconds ? deadline / 1000 + (deadline % 1000 >= 500 ? 1 : 0) : deadline
-            }
-        }
-    }
 }
 
 enum ExpiryCommands {
+    /// How long an entry stays fresh.
+    static func remaining(_ call: inout Call, inSeconds: Bool) throws(CommandError) -> Outcome {
+        try deadline(&call) { deadline, now in
+            // Redis rounds to the nearest second.
+            inSeconds ? (deadline - now + 500) / 1000 : deadline - now
+        }
+    }
+
+    /// When an entry stops being fresh, by the wall clock.
+    static func instant(_ call: inout Call, inSeconds: Bool) throws(CommandError) -> Outcome {
+        let ahead = call.timeAhead
+        return try deadline(&call) { deadline, _ in
+            let deadline = max(0, deadline - ahead)
+            // To the nearest second too; nothing is added to what may be the largest number.
+            return inSeconds ? deadline / 1000 + (deadline % 1000 >= 500 ? 1 : 0) : deadline
+        }
+    }
+
     private struct Condition: OptionSet {
         let rawValue: Int
         static let absent = Condition(rawValue: 1)
@@ -67,10 +43,10 @@ enum ExpiryCommands {
         static let less = Condition(rawValue: 8)
     }
 
-    static func expire(_ call: inout Call, _ name: String, _ form: ExpiryForm) throws(CommandError) -> Outcome {
+    static func expire(_ call: inout Call, _ form: ExpiryForm) throws(CommandError) -> Outcome {
         let condition = try condition(call)
         let value = try call.integer(2)
-        let deadline = try form.deadline(value, call, command: name, positive: false)
+        let deadline = try form.deadline(value, call, positive: false)
         let changed = try call.update([try call.key(1)], loading: true) { update -> Bool in
             guard let record = update.current(0) else { return false }
             guard allows(condition, deadline, update.rules.deadline(record.header)) else { return false }
@@ -120,7 +96,7 @@ enum ExpiryCommands {
         return true
     }
 
-    static func deadline(_ call: inout Call, _ answer: (_ deadline: Int64, _ now: Int64) -> Int64)
+    private static func deadline(_ call: inout Call, _ answer: (_ deadline: Int64, _ now: Int64) -> Int64)
         throws(CommandError) -> Outcome
     {
         guard let facts = try call.facts(1) else {

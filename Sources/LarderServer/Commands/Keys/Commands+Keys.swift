@@ -1,48 +1,17 @@
+import CommandCatalog
 import LarderEngine
 import RESP
 
 extension CommandTable {
-    static let keyCommands: [CommandSpec] = [
-        removal("del", [], "1.0.0", "Removes keys."),
-        removal(
-            "unlink", .fast, "4.0.0",
-            "Removes keys; the same as DEL, since space is always reclaimed in the background."),
-        CommandSpec(
-            "exists", arity: -2, [.readonly, .fast], keys: .all, group: "generic", since: "1.0.0", complexity: "O(N)",
-            syntax: "key [key ...]", summary: "Counts which of the keys have a fresh entry.",
-            reply: "integer; a key named twice counts twice", run: KeyCommands.exists),
-        CommandSpec(
-            "type", arity: 2, [.readonly, .fast], keys: .one, group: "generic", since: "1.0.0", complexity: "O(1)",
-            syntax: "key", summary: "Says what kind of value a key has: only strings exist.",
-            reply: "`string`, or `none` when there is no fresh entry", run: KeyCommands.type),
-        CommandSpec(
-            "keys", arity: 2, .readonly, group: "generic", since: "1.0.0",
-            complexity: "O(N) with N the entries under the pattern's fixed beginning", syntax: "pattern",
-            summary: "Lists the keys of fresh entries that match a pattern, in the order of their bytes.",
-            reply: "array of bulk", run: KeyCommands.keys),
-        CommandSpec(
-            "scan", arity: -2, [.readonly, .brief], group: "generic", since: "2.8.0",
-            complexity: "O(COUNT) for each call, and O(M) with M the entries that LevelDB does not have yet",
-            syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
-            summary: "Lists keys step by step; begin with cursor 0 and go on with the cursor that came back, until it "
-                + "is 0.",
-            reply: "array of the next cursor and an array of keys; an unknown cursor is an error",
-            run: KeyCommands.scan),
-        CommandSpec(
-            "dbsize", arity: 1, [.readonly, .fast], group: "server", since: "1.0.0",
-            complexity: "O(N) after a checkpoint or a sweep, else O(M) with M the entries written since",
-            summary: "Counts the entries, those included that are expired but not yet swept.", reply: "integer",
-            run: KeyCommands.dbsize),
+    static let keyCommands: Handlers = [
+        .del: KeyCommands.remove,
+        .unlink: KeyCommands.remove,
+        .exists: KeyCommands.exists,
+        .type: KeyCommands.type,
+        .keys: KeyCommands.keys,
+        .scan: KeyCommands.scan,
+        .dbsize: KeyCommands.dbsize,
     ]
-
-    private static func removal(_ name: String, _ flags: CommandFlags, _ since: String, _ summary: String)
-        -> CommandSpec
-    {
-        CommandSpec(
-            name, arity: -2, flags.union(.write), keys: .all, group: "generic", since: since, complexity: "O(N)",
-            syntax: "key [key ...]", summary: summary, reply: "integer: how many had a fresh entry",
-            run: KeyCommands.remove)
-    }
 }
 
 enum KeyCommands {

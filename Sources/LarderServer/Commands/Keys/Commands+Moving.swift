@@ -1,51 +1,17 @@
+import CommandCatalog
 import LarderEngine
 import RESP
 
 /// Commands that give an entry another key or another database, and those that only look at keys.
 extension CommandTable {
-    static let movingCommands: [CommandSpec] = [
-        CommandSpec(
-            "touch", arity: -2, [.readonly, .fast], keys: .all, group: "generic", since: "3.2.1", complexity: "O(N)",
-            syntax: "key [key ...]",
-            summary: "Counts which of the keys have a fresh entry; they stay stored when they were.",
-            reply: "integer; a key named twice counts twice", run: KeyCommands.exists),
-        CommandSpec(
-            "rename", arity: 3, [.write], keys: .two, group: "generic", since: "1.0.0", complexity: "O(1)",
-            syntax: "key newkey",
-            summary:
-                "Gives an entry another key, with its deadline rule and the time it was stored; what the other key had "
-                + "is gone.",
-            reply: "OK; an error when there is no fresh entry"
-        ) { call throws(CommandError) in try MovingCommands.rename(&call, onlyIfAbsent: false) },
-        CommandSpec(
-            "renamenx", arity: 3, [.write, .fast], keys: .two, group: "generic", since: "1.0.0", complexity: "O(1)",
-            syntax: "key newkey", summary: "As RENAME, if the other key has no fresh entry.",
-            reply: "1; 0 when the other key has a fresh entry; an error when the first one has none"
-        ) { call throws(CommandError) in try MovingCommands.rename(&call, onlyIfAbsent: true) },
-        CommandSpec(
-            "copy", arity: -3, [.write], keys: .two, group: "generic", since: "6.2.0",
-            complexity: "O(N) with N the value's length", syntax: "source destination [DB name] [REPLACE]",
-            summary: "Copies an entry, with its deadline rule and the time it was stored, to another key or database.",
-            reply: "1; 0 when there is no fresh entry, or one under the other key and no REPLACE",
-            run: MovingCommands.copy),
-        CommandSpec(
-            "move", arity: 3, [.write, .fast], keys: .one, group: "generic", since: "1.0.0", complexity: "O(1)",
-            syntax: "key name",
-            summary: "Moves an entry to another database, with its deadline rule and the time it was stored: what is "
-                + "governed follows that database's policy.",
-            reply: "1; 0 when there is no fresh entry, or one in the other database", run: MovingCommands.move),
-        CommandSpec(
-            "swapdb", arity: 3, [.write, .wholeDatabase, .fast], group: "server", since: "4.0.0",
-            complexity: "O(N) with N the entries of both databases", syntax: "name name",
-            summary: "Exchanges the entries of two databases, as one commit unit. Their policies stay. For small ones: "
-                + "\(Limits.exchangedEntriesMax) entries and \(Limits.exchangedBytesMax >> 20) MiB of values together at "
-                + "most.",
-            reply: "OK; an error when there is more", run: MovingCommands.swapdb),
-        CommandSpec(
-            "randomkey", arity: 1, .readonly, group: "generic", since: "1.0.0",
-            complexity: "O(M) with M the entries that LevelDB does not have yet",
-            summary: "Returns the key of one fresh entry, chosen by chance, though not each with the same chance.",
-            reply: "bulk; null when there is none", run: MovingCommands.randomkey),
+    static let movingCommands: Handlers = [
+        .touch: KeyCommands.exists,
+        .rename: { call throws(CommandError) in try MovingCommands.rename(&call, onlyIfAbsent: false) },
+        .renamenx: { call throws(CommandError) in try MovingCommands.rename(&call, onlyIfAbsent: true) },
+        .copy: MovingCommands.copy,
+        .move: MovingCommands.move,
+        .swapdb: MovingCommands.swapdb,
+        .randomkey: MovingCommands.randomkey,
     ]
 }
 
@@ -139,8 +105,8 @@ enum MovingCommands {
         return .deferred { (reply) throws(CommandError) in
             do throws(LarderError) {
                 try engine.exchange(
-                    databases[0], databases[1], entriesMax: Limits.exchangedEntriesMax,
-                    bytesMax: Limits.exchangedBytesMax)
+                    databases[0], databases[1], entriesMax: CommandMetadata.exchangedEntriesMax,
+                    bytesMax: CommandMetadata.exchangedBytesMax)
             } catch {
                 throw CommandError(error)
             }

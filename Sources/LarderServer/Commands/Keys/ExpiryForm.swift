@@ -10,8 +10,8 @@ struct ExpiryForm: Equatable {
 
     /// The deadline by the engine's time, in milliseconds since 1970.
     /// - Parameter positive: whether zero and negative numbers are an error, as they are for SET.
-    func deadline(_ value: Int64, _ call: Call, command: String, positive: Bool) throws(CommandError) -> Int64 {
-        let invalid = CommandError("ERR invalid expire time in '\(command)' command")
+    func deadline(_ value: Int64, _ call: Call, positive: Bool) throws(CommandError) -> Int64 {
+        let invalid = CommandError("ERR invalid expire time in '\(call.name)' command")
         if positive, value <= 0 { throw invalid }
         let (scaled, overflow) = isSeconds ? value.multipliedReportingOverflow(by: 1000) : (value, false)
         if overflow { throw invalid }

@@ -1,37 +1,14 @@
+import CommandCatalog
 import LarderEngine
 import RESP
 
 extension CommandTable {
-    static let larderCommands: [CommandSpec] = [
-        CommandSpec(
-            "meta", arity: 2, [.readonly, .fast], keys: .one, group: "larder", since: "0.1.0", complexity: "O(1)",
-            syntax: "key", summary: "Tells when an entry was stored, when it stops being fresh, and why.",
-            reply: "map of stored-at, age, deadline, ttl (milliseconds, -1 never), rule, policy, size, codec, state; "
-                + "null when there is no fresh entry", run: LarderCommands.meta),
-        CommandSpec(
-            "policy", arity: -1, .readonly, group: "larder", since: "0.1.0", complexity: "O(1)",
-            syntax: "[name|seconds]",
-            summary: "Returns or sets the current database's update policy: \(UpdatePolicy.syntax).",
-            reply: "map of policy and interval (milliseconds, -1 never); OK when it was set",
-            run: LarderCommands.policy),
-        CommandSpec(
-            "databases", arity: 1, .admin, group: "larder", since: "0.1.0",
-            complexity: "O(N) with N the entries of all databases written since they were last counted",
-            summary: "Lists the databases that have files.",
-            reply: "array of maps of name, policy, interval, entries, bytes, state, damage",
-            run: LarderCommands.databases),
-        CommandSpec(
-            "purge", arity: -1, [.write, .wholeDatabase], group: "larder", since: "0.1.0",
-            complexity: "O(1) to empty the database, and O(N) to count what was removed; O(N) with EXPIRED or PREFIX",
-            syntax: "[EXPIRED | PREFIX prefix]",
-            summary: "Empties the current database at once, or removes its expired entries, or those whose keys begin "
-                + "with a prefix (in commit units of at most 512).",
-            reply: "map of entries, bytes, milliseconds", run: LarderCommands.purge),
-        CommandSpec(
-            "snapshot", arity: 2, .readonly, group: "larder", since: "0.1.0",
-            complexity: "O(M) with M the entries that LevelDB does not have yet", syntax: "OPEN | CLOSE",
-            summary: "From OPEN to CLOSE this connection's reads of the current database see one instant.",
-            reply: "OK", run: LarderCommands.snapshot),
+    static let larderCommands: Handlers = [
+        .meta: LarderCommands.meta,
+        .policy: LarderCommands.policy,
+        .databases: LarderCommands.databases,
+        .purge: LarderCommands.purge,
+        .snapshot: LarderCommands.snapshot,
     ]
 }
 

@@ -1,92 +1,28 @@
+import CommandCatalog
 import LarderEngine
 import RESP
 
 extension CommandTable {
-    static let administrationCommands: [CommandSpec] = [
-        server(
-            "time", arity: 1, [.loading, .stale, .fast], "2.6.0", "", "The time.", "array of seconds and microseconds",
-            AdministrationCommands.time),
-        server(
-            "lastsave", arity: 1, [.loading, .stale, .fast], "1.0.0", "",
-            "When SAVE or BGSAVE last succeeded, or the daemon began, in seconds since 1970.", "integer",
-            AdministrationCommands.lastsave),
-        server(
-            "save", arity: 1, [.admin, .noScript, .noAsyncLoading, .noMulti], "1.0.0", "",
-            "Writes what is committed into the databases, and syncs it to the disk.", "OK", AdministrationCommands.save),
-        server(
-            "bgsave", arity: -1, [.admin, .noScript, .noAsyncLoading], "1.0.0", "[SCHEDULE]",
-            "Begins what SAVE does, and does not wait for it.", "a line of text", AdministrationCommands.bgsave),
-        server(
-            "bgrewriteaof", arity: 1, [.admin, .noScript, .noAsyncLoading], "1.0.0", "",
-            "As BGSAVE, after which the journal is cut.", "a line of text", AdministrationCommands.bgrewriteaof),
-        CommandSpec(
-            "wait", arity: 3, [.noScript], group: "generic", since: "3.0.0", complexity: "O(1)",
-            syntax: "replicas milliseconds",
-            summary: "0 at once: there are no replicas; that writes are committed every reply says.",
-            reply: "integer 0",
-            run: AdministrationCommands.wait),
-        server(
-            "role", arity: 1, [.noScript, .loading, .stale, .fast], "2.8.12", "", "Says that this is a master.",
-            "array of `master`, 0 and no replicas", AdministrationCommands.role),
-        server(
-            "debug", arity: -2, [.admin, .noScript, .loading, .stale], "1.0.0", "SLEEP seconds | HELP",
-            "For tests, where larderd was started with --enable-debug: SLEEP has this connection wait.", "OK",
-            AdministrationCommands.debug),
-        server(
-            "monitor", arity: 1, [.admin, .noScript, .loading, .stale], "1.0.0", "",
-            "Shows every command that the daemon runs, until RESET or the end of the connection.",
-            "OK, then a line for each command", AdministrationCommands.monitor),
-        container(
-            "slowlog", "2.2.12", "The last commands that took long.",
-            [
-                (
-                    "get", -2, "[count]", "The newest entries, 10 where nothing is said, -1 for all.",
-                    SlowLogCommands.get
-                ),
-                ("len", 2, "", "How many entries there are.", SlowLogCommands.len),
-                ("reset", 2, "", "Forgets them.", SlowLogCommands.reset),
-            ], [.admin, .loading, .stale], helpSince: "6.2.0"),
-        container(
-            "latency", "2.8.13", "What took longer than `latency-monitor-threshold`, and how long commands take.",
-            [
-                ("latest", 2, "", "The newest sample of each event, and its longest.", LatencyCommands.latest),
-                ("history", 3, "event", "The samples of an event.", LatencyCommands.history),
-                ("reset", -2, "[event ...]", "Forgets events, all where none is named.", LatencyCommands.reset),
-                ("graph", 3, "event", "The samples of an event as a drawing.", LatencyCommands.graph),
-                ("doctor", 2, "", "The events in words.", LatencyCommands.doctor),
-                (
-                    "histogram", -2, "[command ...]", "How many calls took up to so many microseconds.",
-                    LatencyCommands.histogram
-                ),
-            ], [.admin, .noScript, .loading, .stale], helpSince: "2.8.13"),
+    static let administrationCommands: Handlers = [
+        .time: AdministrationCommands.time,
+        .lastsave: AdministrationCommands.lastsave,
+        .save: AdministrationCommands.save,
+        .bgsave: AdministrationCommands.bgsave,
+        .bgrewriteaof: AdministrationCommands.bgrewriteaof,
+        .wait: AdministrationCommands.wait,
+        .role: AdministrationCommands.role,
+        .debug: AdministrationCommands.debug,
+        .monitor: AdministrationCommands.monitor,
+        .slowlogGet: SlowLogCommands.get,
+        .slowlogLen: SlowLogCommands.len,
+        .slowlogReset: SlowLogCommands.reset,
+        .latencyLatest: LatencyCommands.latest,
+        .latencyHistory: LatencyCommands.history,
+        .latencyReset: LatencyCommands.reset,
+        .latencyGraph: LatencyCommands.graph,
+        .latencyDoctor: LatencyCommands.doctor,
+        .latencyHistogram: LatencyCommands.histogram,
     ]
-
-    private static func server(
-        _ name: String, arity: Int, _ flags: CommandFlags, _ since: String, _ syntax: String, _ summary: String,
-        _ reply: String, _ run: @escaping CommandSpec.Handler
-    ) -> CommandSpec {
-        CommandSpec(
-            name, arity: arity, flags, group: "server", since: since, complexity: "O(1)", syntax: syntax,
-            summary: summary, reply: reply, run: run)
-    }
-
-    private static func container(
-        _ name: String, _ since: String, _ summary: String,
-        _ rows: [(name: String, arity: Int, syntax: String, summary: String, run: CommandSpec.Handler)],
-        _ flags: CommandFlags, helpSince: String
-    ) -> CommandSpec {
-        let subcommands = rows.map { row in
-            CommandSpec(
-                "\(name)|\(row.name)", arity: row.arity, flags, group: "server",
-                since: row.name == "histogram" ? "7.0.0" : since, complexity: "O(N)",
-                syntax: row.syntax, summary: row.summary, reply: "as in Redis", run: row.run)
-        }
-        let words = rows.map { $0.syntax.isEmpty ? $0.name.uppercased() : "\($0.name.uppercased()) \($0.syntax)" }
-        return CommandSpec(
-            name, arity: -2, [], group: "server", since: since, complexity: "O(N)",
-            syntax: words.joined(separator: " | ") + " | HELP", summary: summary, reply: "as the subcommand says",
-            subcommands: subcommands + [.help(name, since: helpSince)])
-    }
 }
 
 /// TIME, SAVE and their like.
@@ -173,7 +109,10 @@ enum AdministrationCommands {
                 "ERR DEBUG command not allowed: larderd has to be started with --enable-debug for it")
         }
         if call.isWord(1, "HELP") {
-            call.help("DEBUG")
+            let row = CommandMetadata.debug
+            call.session.replies.array(count: 2)
+            call.session.replies.simple("\(row.name.uppercased()) \(row.syntax)")
+            call.session.replies.simple(row.summary)
             return .done
         }
         guard call.isWord(1, "SLEEP"), call.count == 3 else {

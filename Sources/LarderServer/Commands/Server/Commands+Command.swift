@@ -1,46 +1,17 @@
+import CommandCatalog
 import LarderEngine
 import RESP
 
 extension CommandTable {
-    static let commandCommands: [CommandSpec] = [
-        CommandSpec(
-            "command", arity: -1, [.loading, .stale], group: "server", since: "2.8.13",
-            complexity: "O(N) with N the commands",
-            syntax: "[COUNT | LIST [FILTERBY ACLCAT category|PATTERN pattern|MODULE name] | INFO [name ...] | "
-                + "DOCS [name ...] | GETKEYS command [argument ...] | GETKEYSANDFLAGS command [argument ...] | HELP]",
-            summary: "Tells about the commands.", reply: "array or map as in Redis",
-            subcommands: [
-                row("count", arity: 2, "", "How many commands there are.", CommandCommands.count),
-                row(
-                    "list", arity: -2, since: "7.0.0", "[FILTERBY ACLCAT category|PATTERN pattern|MODULE name]",
-                    "Their names.",
-                    CommandCommands.list),
-                row("info", arity: -2, "[name ...]", "What they are.", CommandCommands.info),
-                row("docs", arity: -2, since: "7.0.0", "[name ...]", "What they do.", CommandCommands.docs),
-                row("getkeys", arity: -4, "command [argument ...]", "The keys of a call.", CommandCommands.getkeys),
-                row(
-                    "getkeysandflags", arity: -4, since: "7.0.0", "command [argument ...]",
-                    "The keys of a call, and what is done with them.", CommandCommands.getkeysandflags),
-                .help("command"),
-            ], run: CommandCommands.command)
+    static let commandCommands: Handlers = [
+        .command: CommandCommands.command,
+        .commandCount: CommandCommands.count,
+        .commandList: CommandCommands.list,
+        .commandInfo: CommandCommands.info,
+        .commandDocs: CommandCommands.docs,
+        .commandGetkeys: CommandCommands.getkeys,
+        .commandGetkeysandflags: CommandCommands.getkeysandflags,
     ]
-
-    private static func row(
-        _ name: String, arity: Int, since: String = "2.8.13", _ syntax: String, _ summary: String,
-        _ run: @escaping CommandSpec.Handler
-    ) -> CommandSpec {
-        CommandSpec(
-            "command|\(name)", arity: arity, [.loading, .stale], group: "server", since: since,
-            complexity: "O(N) with N the commands", syntax: syntax, summary: summary, reply: "as in Redis", run: run)
-    }
-
-    /// Finds `command` or `command|subcommand`.
-    static func findWithSubcommand(_ name: String) -> CommandSpec? {
-        let parts = name.split(separator: "|", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-        guard let first = parts.first, let spec = find(first) else { return nil }
-        guard parts.count == 2 else { return spec }
-        return spec.subcommands.first { $0.name == name.lowercased() }
-    }
 }
 
 /// COMMAND and its subcommands.
@@ -60,7 +31,7 @@ enum CommandCommands {
         if call.count == 5, call.isWord(2, "FILTERBY") {
             if call.isWord(3, "ACLCAT") {
                 let category = "@" + call.text(4).lowercased()
-                names = names.filter { $0.categories.contains(category) }
+                names = names.filter { $0.metadata.categories.contains(category) }
             } else if call.isWord(3, "PATTERN") {
                 let pattern = GlobPattern(Array(call.text(4).lowercased().utf8))
                 names = names.filter { pattern.matches(Array($0.name.utf8)) }
@@ -85,7 +56,7 @@ enum CommandCommands {
     @Sendable static func docs(_ call: inout Call) throws(CommandError) -> Outcome {
         let specs = named(call).compactMap { $0 }
         call.session.replies.map(count: specs.count)
-        for spec in specs { document(spec, call.session) }
+        for spec in specs { document(spec.metadata, call.session) }
         return .done
     }
 
@@ -111,15 +82,15 @@ enum CommandCommands {
         session.replies.array(count: 10)
         session.replies.bulk(spec.name)
         session.replies.integer(spec.arity)
-        words(spec.flagNames, session)
-        let positions = spec.shownKeys
+        words(spec.metadata.flagNames, session)
+        let positions = spec.metadata.shownKeys
         session.replies.integer(positions.first)
         session.replies.integer(positions.last)
         session.replies.integer(positions.step)
-        words(spec.categories, session)
-        session.replies.set(count: spec.tips.count)
-        for tip in spec.tips { session.replies.bulk(tip) }
-        let keys = spec.keySpecifications
+        words(spec.metadata.categories, session)
+        session.replies.set(count: spec.metadata.tips.count)
+        for tip in spec.metadata.tips { session.replies.bulk(tip.rawValue) }
+        let keys = spec.metadata.keySpecifications
         session.replies.set(count: keys.count)
         for key in keys { key.write(to: &session.replyMemory.pointee) }
         session.replies.set(count: spec.subcommands.count)
@@ -131,14 +102,14 @@ enum CommandCommands {
         for word in words { session.replies.simple(word) }
     }
 
-    private static func document(_ spec: CommandSpec, _ session: Session) {
+    private static func document(_ spec: CommandMetadata, _ session: Session) {
         session.replies.bulk(spec.name)
         let flags = spec.documentationFlags
         let replacement = spec.replacement
         session.replies.map(
             count: 7 + (spec.subcommands.isEmpty ? 0 : 1) + (flags.isEmpty ? 0 : 1) + (replacement == nil ? 0 : 2))
         let fields = [
-            ("summary", spec.summary), ("since", spec.since), ("group", spec.group),
+            ("summary", spec.summary), ("since", spec.since), ("group", spec.group.rawValue),
             ("complexity", spec.complexity), ("syntax", spec.syntax), ("reply", spec.reply),
         ]
         for (name, value) in fields {
@@ -163,7 +134,7 @@ enum CommandCommands {
     }
 
     /// The syntax once more, as the one argument that makes redis-cli's help show it.
-    private static func arguments(_ spec: CommandSpec, _ session: Session) {
+    private static func arguments(_ spec: CommandMetadata, _ session: Session) {
         session.replies.bulk("arguments")
         guard !spec.syntax.isEmpty else { return session.replies.array(count: 0) }
         session.replies.array(count: 1)
@@ -181,8 +152,9 @@ enum CommandCommands {
         let count = call.count - 2
         guard var spec = CommandTable.find(call.bytes(2)) else { throw CommandError("ERR Invalid command specified") }
         if !spec.subcommands.isEmpty, count > 1 {
-            guard let found = spec.subcommands.first(where: { $0.name == "\(spec.name)|\(call.text(3).lowercased())" })
-            else { throw CommandError("ERR Invalid command specified") }
+            guard let found = spec.subcommand(named: call.text(3)) else {
+                throw CommandError("ERR Invalid command specified")
+            }
             spec = found
         }
         guard spec.keys.first > 0 || spec.keys.step > 0 else {

@@ -1,36 +1,14 @@
+import CommandCatalog
 import LarderEngine
 import RESP
 
 extension CommandTable {
-    static let configCommands: [CommandSpec] = [
-        CommandSpec(
-            "config", arity: -2, [], group: "server", since: "2.0.0", complexity: "O(N) with N the settings",
-            syntax: "GET pattern [pattern ...] | SET name value [name value ...] | RESETSTAT | REWRITE | HELP",
-            summary: "Shows and changes settings.", reply: "GET: map; the others OK",
-            subcommands: [
-                row(
-                    "get", arity: -3, "pattern [pattern ...]", "Shows the settings whose names match.",
-                    ConfigCommands.get),
-                row(
-                    "set", arity: -4, "name value [name value ...]",
-                    "Changes settings, all or none, until the daemon ends.", ConfigCommands.set),
-                row("resetstat", arity: 2, "", "Sets the counters of INFO to 0.", ConfigCommands.resetstat),
-                row(
-                    "rewrite", arity: 2, since: "2.8.0", "", "An error: there is no file of settings.",
-                    ConfigCommands.rewrite),
-                .help("config"),
-            ])
+    static let configCommands: Handlers = [
+        .configGet: ConfigCommands.get,
+        .configSet: ConfigCommands.set,
+        .configResetstat: ConfigCommands.resetstat,
+        .configRewrite: ConfigCommands.rewrite,
     ]
-
-    private static func row(
-        _ name: String, arity: Int, since: String = "2.0.0", _ syntax: String, _ summary: String,
-        _ run: @escaping CommandSpec.Handler
-    ) -> CommandSpec {
-        CommandSpec(
-            "config|\(name)", arity: arity, [.admin, .noScript, .loading, .stale, .status], group: "server",
-            since: since,
-            complexity: "O(N) with N the settings", syntax: syntax, summary: summary, reply: "as said there", run: run)
-    }
 }
 
 enum ConfigCommands {

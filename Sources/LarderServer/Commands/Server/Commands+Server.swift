@@ -1,30 +1,14 @@
+import CommandCatalog
 import LarderEngine
 import RESP
 
 extension CommandTable {
-    static let serverCommands: [CommandSpec] = [
-        CommandSpec(
-            "info", arity: -1, [.loading, .stale, .status], group: "server", since: "1.0.0",
-            complexity: "O(1); entries are counted in the background, many of them at most once a minute",
-            syntax: "[section ...]",
-            summary: "Tells about the daemon, in Redis' form.", reply: "text", run: ServerCommands.info),
-        flush("flushdb", "Empties the current database at once; its policy stays."),
-        flush("flushall", "Empties every database at once, one after the other; their policies stay."),
-        CommandSpec(
-            "shutdown", arity: -1, [.admin, .loading, .stale, .noScript, .allowBusy, .noMulti], group: "server",
-            since: "1.0.0", complexity: "O(1)",
-            syntax: "[NOSAVE | SAVE] [NOW] [FORCE]",
-            summary: "Ends the daemon: what was read is finished, everything is committed and synced.",
-            reply: "none: the connection closes", run: ServerCommands.shutdown),
+    static let serverCommands: Handlers = [
+        .info: ServerCommands.info,
+        .flushdb: { call throws(CommandError) in try ServerCommands.flush(&call, all: false) },
+        .flushall: { call throws(CommandError) in try ServerCommands.flush(&call, all: true) },
+        .shutdown: ServerCommands.shutdown,
     ]
-
-    private static func flush(_ name: String, _ summary: String) -> CommandSpec {
-        CommandSpec(
-            name, arity: -1, [.write, .wholeDatabase], group: "server", since: "1.0.0", complexity: "O(1)",
-            syntax: "[ASYNC | SYNC]",
-            summary: summary, reply: "OK"
-        ) { call throws(CommandError) in try ServerCommands.flush(&call, all: name == "flushall") }
-    }
 }
 
 enum ServerCommands {

@@ -4,9 +4,6 @@ import LarderEngine
 ///
 /// May wait a little for counts of entries: see ``EntryCounts``.
 struct ServerInfo {
-    /// The version of Redis whose replies ours follow; clients choose their features by it.
-    static let redisVersion = "7.0.0"
-
     private let server: ServerState
     private let asked: Int64
 
@@ -68,7 +65,7 @@ struct ServerInfo {
         var system = utsname()
         uname(&system)
         return [
-            ("redis_version", Self.redisVersion), ("redis_git_sha1", "00000000"), ("redis_git_dirty", "0"),
+            ("redis_version", Version.redis), ("redis_git_sha1", "00000000"), ("redis_git_dirty", "0"),
             ("redis_build_id", "larder"), ("redis_mode", "standalone"), ("larder_version", Version.text),
             (
                 "os",

@@ -1,30 +1,14 @@
+import CommandCatalog
 import LarderEngine
 import RESP
 
 /// What versions of Redis later than 7 brought for caches: changes that depend on the value, and many values with one
 /// lifetime.
 extension CommandTable {
-    static let conditionalCommands: [CommandSpec] = [
-        CommandSpec(
-            "digest", arity: 2, [.readonly, .fast], keys: .one, group: "string", since: "8.4.0",
-            complexity: "O(N) with N the value's length", syntax: "key",
-            summary: "Returns the XXH3 hash of a value, to compare it without sending it.",
-            reply: "bulk of 16 hexadecimal digits; null when there is no fresh entry", run: ConditionalCommands.digest),
-        CommandSpec(
-            "delex", arity: -2, [.write, .fast], keys: .one, group: "string", since: "8.4.0",
-            complexity: "O(N) with N the value's length",
-            syntax: "key [IFEQ value | IFNE value | IFDEQ digest | IFDNE digest]",
-            summary: "Removes a key if its value, or the digest of its value, is equal to another, or is not.",
-            reply: "1; 0 when there is no fresh entry or the condition forbade it", run: ConditionalCommands.delex),
-        CommandSpec(
-            "msetex", arity: -4, [.write, .creates], keys: .countedPairs, group: "string", since: "8.4.0",
-            complexity: "O(N)",
-            syntax: "numkeys key value [key value ...] [NX | XX] [EX seconds | PX milliseconds "
-                + "| EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL | POLICY name|seconds] "
-                + "[CODEC raw|json|plist|custom]",
-            summary: "Stores several values, all or none, with one lifetime; NX asks that none of the keys has a fresh "
-                + "entry, XX that all have one.",
-            reply: "1; 0 when the condition forbade it", run: ConditionalCommands.msetex),
+    static let conditionalCommands: Handlers = [
+        .digest: ConditionalCommands.digest,
+        .delex: ConditionalCommands.delex,
+        .msetex: ConditionalCommands.msetex,
     ]
 }
 
@@ -58,7 +42,7 @@ enum ConditionalCommands {
         }
         guard number <= (call.count - 2) / 2 else { throw CommandError("ERR wrong number of key-value pairs") }
         let end = 2 + 2 * Int(number)
-        let options = try SetOptions(call, from: end, command: "msetex", isForMany: true)
+        let options = try SetOptions(call, from: end, isForMany: true)
         var keys: [Key] = []
         var values: [UnsafeRawBufferPointer] = []
         for index in stride(from: 2, to: end, by: 2) {

@@ -1,17 +1,10 @@
+import CommandCatalog
 import LarderEngine
 import RESP
 
 extension CommandTable {
-    static let lcsCommands: [CommandSpec] = [
-        CommandSpec(
-            "lcs", arity: -3, .readonly, keys: .two, group: "string", since: "7.0.0",
-            complexity: "O(N*M) with N and M the values' lengths, in time and memory",
-            syntax: "key1 key2 [LEN] [IDX] [MINMATCHLEN min-match-len] [WITHMATCHLEN]",
-            summary:
-                "Finds the longest sequence of bytes that two values have in common, in order though not together.",
-            reply:
-                "bulk; LEN: integer; IDX: map of the ranges that match, from the last to the first, and of the length",
-            run: LCSCommand.run)
+    static let lcsCommands: Handlers = [
+        .lcs: LCSCommand.run
     ]
 }
 

@@ -1,40 +1,20 @@
+import CommandCatalog
 import LarderEngine
 import RESP
 
 /// Commands that take a value for a number.
 extension CommandTable {
-    static let numberCommands: [CommandSpec] = [
-        counting("incr", "Adds 1 to a value.") { _ throws(CommandError) in 1 },
-        counting("decr", "Subtracts 1 from a value.") { _ throws(CommandError) in -1 },
-        counting("incrby", "Adds a number to a value.", syntax: " increment") { call throws(CommandError) in
-            try call.integer(2)
-        },
-        counting("decrby", "Subtracts a number from a value.", syntax: " decrement") { call throws(CommandError) in
+    static let numberCommands: Handlers = [
+        .incr: { call throws(CommandError) in try NumberCommands.add(1, &call) },
+        .decr: { call throws(CommandError) in try NumberCommands.add(-1, &call) },
+        .incrby: { call throws(CommandError) in try NumberCommands.add(try call.integer(2), &call) },
+        .decrby: { call throws(CommandError) in
             let amount = try call.integer(2)
             guard amount != .min else { throw CommandError("ERR decrement would overflow") }
-            return -amount
+            return try NumberCommands.add(-amount, &call)
         },
-        CommandSpec(
-            "incrbyfloat", arity: 3, [.write, .creates, .fast], keys: .one, group: "string", since: "2.6.0",
-            complexity: "O(1)", syntax: "key increment",
-            summary:
-                "Adds a number with a fraction to a value, which counts as 0 where there is none; the entry keeps its "
-                + "deadline rule and counts as stored now.",
-            reply: "bulk: the new value", run: NumberCommands.incrbyfloat),
+        .incrbyfloat: NumberCommands.incrbyfloat,
     ]
-
-    private static func counting(
-        _ name: String, _ summary: String, syntax: String = "",
-        _ amount: @escaping @Sendable (Call) throws(CommandError) -> Int64
-    ) -> CommandSpec {
-        CommandSpec(
-            name, arity: syntax.isEmpty ? 2 : 3, [.write, .creates, .fast], keys: .one, group: "string",
-            since: "1.0.0", complexity: "O(1)", syntax: "key" + syntax,
-            summary: summary + " Where there is none it counts as 0; the entry keeps its deadline rule and counts as "
-                + "stored now.",
-            reply: "integer: the new value"
-        ) { call throws(CommandError) in try NumberCommands.add(try amount(call), &call) }
-    }
 }
 
 enum NumberCommands {

@@ -1,41 +1,17 @@
+import CommandCatalog
 import LarderEngine
 import RESP
 
 /// The other forms of SET and GET: with a condition, a lifetime or the former value in the command's name.
 extension CommandTable {
-    static let storingCommands: [CommandSpec] = [
-        CommandSpec(
-            "setnx", arity: 3, [.write, .creates, .fast], keys: .one, group: "string", since: "1.0.0",
-            complexity: "O(1)", syntax: "key value", summary: "Stores a value if the key has no fresh entry.",
-            reply: "1; 0 when there is a fresh entry", run: StoringCommands.setnx),
-        lifetime("setex", "2.0.0", "key seconds value", "seconds", .seconds),
-        lifetime("psetex", "2.6.0", "key milliseconds value", "milliseconds", .milliseconds),
-        CommandSpec(
-            "getset", arity: 3, [.write, .creates, .fast], keys: .one, group: "string", since: "1.0.0",
-            complexity: "O(1)", syntax: "key value",
-            summary: "Stores a value as SET does, and returns the former one.",
-            reply: "bulk; null when there was no fresh entry", run: StoringCommands.getset),
-        CommandSpec(
-            "getex", arity: -2, [.write, .fast], keys: .one, group: "string", since: "6.2.0", complexity: "O(1)",
-            syntax:
-                "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]",
-            summary: "Returns the value of a key and gives its entry a deadline, or none.",
-            reply: "bulk; null when there is no fresh entry", run: StoringCommands.getex),
-        CommandSpec(
-            "msetnx", arity: -3, [.write, .creates], keys: .pairs, group: "string", since: "1.0.1",
-            complexity: "O(N)", syntax: "key value [key value ...]",
-            summary: "Stores several values if none of the keys has a fresh entry, all or none.",
-            reply: "1; 0 when nothing was stored", run: StoringCommands.msetnx),
+    static let storingCommands: Handlers = [
+        .setnx: StoringCommands.setnx,
+        .setex: { call throws(CommandError) in try StoringCommands.set(&call, .seconds) },
+        .psetex: { call throws(CommandError) in try StoringCommands.set(&call, .milliseconds) },
+        .getset: StoringCommands.getset,
+        .getex: StoringCommands.getex,
+        .msetnx: StoringCommands.msetnx,
     ]
-
-    private static func lifetime(
-        _ name: String, _ since: String, _ syntax: String, _ unit: String, _ form: ExpiryForm
-    ) -> CommandSpec {
-        CommandSpec(
-            name, arity: 4, [.write, .creates], keys: .one, group: "string", since: since, complexity: "O(1)",
-            syntax: syntax, summary: "Stores a value that stays fresh for so many \(unit).", reply: "OK"
-        ) { call throws(CommandError) in try StoringCommands.set(&call, name, form) }
-    }
 }
 
 enum StoringCommands {
@@ -52,8 +28,8 @@ enum StoringCommands {
         return .done
     }
 
-    static func set(_ call: inout Call, _ name: String, _ form: ExpiryForm) throws(CommandError) -> Outcome {
-        let deadline = try form.deadline(try call.integer(2), call, command: name, positive: true)
+    static func set(_ call: inout Call, _ form: ExpiryForm) throws(CommandError) -> Outcome {
+        let deadline = try form.deadline(try call.integer(2), call, positive: true)
         let key = try call.key(1)
         let value = call.bytes(3)
         let long = try call.writeAhead(value, key, rule: .own(deadline))
@@ -108,7 +84,7 @@ enum StoringCommands {
         let rule = Result { () throws(CommandError) -> DeadlineRule in
             guard case .expiry(let form, let index) = words else { return .ownNever }
             let value = try call.integer(index)
-            return .own(try form.deadline(value, call, command: "getex", positive: true))
+            return .own(try form.deadline(value, call, positive: true))
         }
         let found = try call.update([try call.key(1)], loading: true) { update -> Result<Record?, CommandError> in
             guard let record = update.current(0) else { return .success(nil) }

@@ -1,35 +1,15 @@
+import CommandCatalog
 import LarderEngine
 import RESP
 
 extension CommandTable {
-    static let stringCommands: [CommandSpec] = [
-        CommandSpec(
-            "get", arity: 2, [.readonly, .fast], keys: .one, group: "string", since: "1.0.0", complexity: "O(1)",
-            syntax: "key", summary: "Returns the value of a key.", reply: "bulk; null when there is no fresh entry",
-            run: StringCommands.get),
-        CommandSpec(
-            "set", arity: -3, [.write, .creates], keys: .one, group: "string", since: "1.0.0", complexity: "O(1)",
-            syntax:
-                "key value [NX | XX | IFEQ value | IFNE value | IFDEQ digest | IFDNE digest] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds "
-                + "| PXAT unix-time-milliseconds | KEEPTTL | POLICY name|seconds] [CODEC raw|json|plist|custom]",
-            summary: "Stores a value, and says how long it stays fresh if not as the database's policy says.",
-            reply: "OK; null when the condition forbade it; with GET the former value or null", run: StringCommands.set),
-        CommandSpec(
-            "getdel", arity: 2, [.write, .fast], keys: .one, group: "string", since: "6.2.0", complexity: "O(1)",
-            syntax: "key", summary: "Returns the value of a key and removes the key.",
-            reply: "bulk; null when there is no fresh entry", run: StringCommands.getdel),
-        CommandSpec(
-            "mget", arity: -2, [.readonly, .fast], keys: .all, group: "string", since: "1.0.0", complexity: "O(N)",
-            syntax: "key [key ...]", summary: "Returns the values of several keys at one instant.",
-            reply: "array of bulk or null", run: StringCommands.mget),
-        CommandSpec(
-            "mset", arity: -3, [.write, .creates], keys: .pairs, group: "string", since: "1.0.1", complexity: "O(N)",
-            syntax: "key value [key value ...]", summary: "Stores several values, all or none.", reply: "OK",
-            run: StringCommands.mset),
-        CommandSpec(
-            "strlen", arity: 2, [.readonly, .fast], keys: .one, group: "string", since: "2.2.0", complexity: "O(1)",
-            syntax: "key", summary: "Returns the length of a value in bytes.",
-            reply: "integer; 0 when there is no fresh entry", run: StringCommands.strlen),
+    static let stringCommands: Handlers = [
+        .get: StringCommands.get,
+        .set: StringCommands.set,
+        .getdel: StringCommands.getdel,
+        .mget: StringCommands.mget,
+        .mset: StringCommands.mset,
+        .strlen: StringCommands.strlen,
     ]
 }
 

@@ -1,31 +1,15 @@
+import CommandCatalog
 import LarderEngine
 import RESP
 
 /// Commands that read or change a part of a value.
 extension CommandTable {
-    static let valuePartCommands: [CommandSpec] = [
-        CommandSpec(
-            "append", arity: 3, [.write, .creates, .fast], keys: .one, group: "string", since: "2.0.0",
-            complexity: "O(N) with N the value's length", syntax: "key value",
-            summary: "Puts bytes behind a value; the entry keeps its deadline rule and counts as stored now.",
-            reply: "integer: the new length", run: ValuePartCommands.append),
-        range("getrange", "2.4.0", "Returns the bytes of a value from one place to another, both included."),
-        range("substr", "1.0.0", "The former name of GETRANGE."),
-        CommandSpec(
-            "setrange", arity: 4, [.write, .creates], keys: .one, group: "string", since: "2.2.0",
-            complexity: "O(N) with N the value's length", syntax: "key offset value",
-            summary:
-                "Overwrites a value from an offset on, with zeros in between where it is shorter; the entry keeps its "
-                + "deadline rule and counts as stored now.",
-            reply: "integer: the new length", run: ValuePartCommands.setrange),
+    static let valuePartCommands: Handlers = [
+        .append: ValuePartCommands.append,
+        .getrange: ValuePartCommands.getrange,
+        .substr: ValuePartCommands.getrange,
+        .setrange: ValuePartCommands.setrange,
     ]
-
-    private static func range(_ name: String, _ since: String, _ summary: String) -> CommandSpec {
-        CommandSpec(
-            name, arity: 4, .readonly, keys: .one, group: "string", since: since,
-            complexity: "O(N) with N the bytes returned", syntax: "key start end", summary: summary,
-            reply: "bulk; empty when there is no fresh entry", run: ValuePartCommands.getrange)
-    }
 }
 
 enum ValuePartCommands {

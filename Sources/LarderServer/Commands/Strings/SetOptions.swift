@@ -53,9 +53,8 @@ struct SetOptions {
     /// Reads the words. As in Redis they must fit together before the values behind them are looked at.
     /// - Parameters:
     ///   - first: where they begin.
-    ///   - command: the command's name, for errors.
     ///   - isForMany: whether they hold for several entries, so that what is about one value is left out.
-    init(_ call: Call, from first: Int = 3, command: String = "set", isForMany: Bool = false) throws(CommandError) {
+    init(_ call: Call, from first: Int = 3, isForMany: Bool = false) throws(CommandError) {
         var words = Words(isForMany: isForMany)
         var index = first
         while index < call.count {
@@ -83,7 +82,7 @@ struct SetOptions {
             lifetime = .policy(policy)
         case .expiry(let form, let index):
             let value = try call.integer(index)
-            lifetime = .until(try form.deadline(value, call, command: command, positive: true))
+            lifetime = .until(try form.deadline(value, call, positive: true))
         }
     }
 

@@ -1,5 +1,5 @@
 /// Commands of Redis that work on values that are no strings: unknown here, and the error says why.
-enum OtherTypes {
+enum UnsupportedTypes {
     /// - Returns: what the command works on.
     static func subject(of name: String) -> String? { subjects[name.lowercased()] }
 

@@ -1,5 +1,6 @@
+import CommandCatalog
 import LarderEngine
-import RESP
+import LarderServer
 
 /// docs/Protocol.md, made from the command table, the limits and the list of differences. A test compares the file with
 /// this, and writes it anew where `LARDER_UPDATE_DOCS` is set.
@@ -243,24 +244,25 @@ package enum ProtocolPage {
 
     // MARK: Commands
 
-    private static var groups: [String] {
-        var seen: [String] = []
-        for spec in CommandTable.all where !seen.contains(spec.group) { seen.append(spec.group) }
+    private static var groups: [CommandGroup] {
+        var seen: [CommandGroup] = []
+        for row in CommandMetadata.all where !seen.contains(row.group) { seen.append(row.group) }
         return seen
     }
 
-    private static func section(_ group: String) -> String {
-        let title = group == "larder" ? "Larder's own" : group.prefix(1).uppercased() + group.dropFirst()
+    private static func section(_ group: CommandGroup) -> String {
+        let name = group.rawValue
+        let title = group == .larder ? "Larder's own" : name.prefix(1).uppercased() + name.dropFirst()
         // Subcommands have rows of their own, in the place of their command's.
-        let specs = CommandTable.all.filter { $0.group == group }.flatMap { spec in
-            spec.subcommands.isEmpty ? [spec] : (spec.arity == -1 ? [spec] : []) + spec.subcommands
+        let specs = CommandMetadata.all.filter { $0.group == group }.flatMap { row in
+            (row.runsByItself ? [row] : []) + row.subcommands
         }
         let rows = specs.map { spec in
             let name = spec.name.uppercased().replacing("|", with: " ")
             let usage = ([name] + (spec.syntax.isEmpty ? [] : [spec.syntax])).joined(separator: " ")
             return "| `\(escaped(usage))` | \(escaped(spec.summary)) | \(escaped(spec.reply)) | \(spec.complexity) |\n"
         }
-        let examples = ProtocolExamples.groups[group].map {
+        let examples = ProtocolExamples.groups[name].map {
             "\nTyped by hand, under `--policy never`:\n\n```\n\($0)\n```\n"
         }
         return "## Commands: \(title)\n\n| command | does | reply | cost |\n|---|---|---|---|\n" + rows.joined()
@@ -362,7 +364,7 @@ package enum ProtocolPage {
             "They work on every connection and pin nothing; Redis takes any number for a cursor."
         ),
         (
-            "`HELLO` and `INFO` say Redis version \(ServerInfo.redisVersion); `larder_version` says ours.",
+            "`HELLO` and `INFO` say Redis version \(Version.redis); `larder_version` says ours.",
             "Clients choose their features by Redis' version."
         ),
         (

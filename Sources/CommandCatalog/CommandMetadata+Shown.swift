@@ -1,0 +1,68 @@
+/// What COMMAND shows of a command: Redis' flags, categories and key specifications, which follow from its row.
+extension CommandMetadata {
+    package var flagNames: [String] { runsByItself ? flags.names : [] }
+
+    /// The positions as COMMAND shows them: none for what has subcommands.
+    package var shownKeys: KeyPositions {
+        if let channels { return channels }
+        return subcommands.isEmpty && keys.countAt == 0 ? keys : .none
+    }
+
+    /// What COMMAND DOCS says of the standing of a command.
+    package var documentationFlags: [String] {
+        replacement != nil ? ["deprecated"] : flags.contains(.systemCommand) ? ["syscmd"] : []
+    }
+
+    // MARK: Categories
+
+    /// In the order in which Redis tells them.
+    private static let categoryOrder = [
+        "keyspace", "read", "write", "string", "bitmap", "pubsub", "admin", "fast", "slow", "dangerous", "connection",
+        "transaction",
+    ]
+
+    /// The categories that access lists know the command by, such as `@read`.
+    package var categories: [String] {
+        var own: Set<String> = [flags.contains(.fast) ? "fast" : "slow"]
+        if let category { own.insert(category) }
+        if subcommands.isEmpty {
+            if category == nil, let category = group.category { own.insert(category) }
+            if flags.contains(.write) { own.insert("write") }
+            if flags.contains(.readonly) { own.insert("read") }
+            if flags.contains(.pubsub) { own.insert("pubsub") }
+            if !flags.isDisjoint(with: [.admin, .administrative]) { own.formUnion(["admin", "dangerous"]) }
+            if flags.contains(.dangerous) { own.insert("dangerous") }
+        }
+        return Self.categoryOrder.filter { own.contains($0) }.map { "@" + $0 }
+    }
+
+    // MARK: Keys
+
+    /// Where the keys of a call stand, and what is done with them.
+    package struct KeySpecification {
+        /// Why the flags are what they are, where that is not plain.
+        package let notes: String?
+        package let flags: [String]
+        package let index: Int
+        /// Counted from `index`, or from the end if negative.
+        package let last: Int
+        package let step: Int
+    }
+
+    package var keySpecifications: [KeySpecification] {
+        let keys = shownKeys
+        guard keys.first > 0, keys.step > 0 else { return [] }
+        guard access.count == 2 else {
+            return [
+                KeySpecification(
+                    notes: keyNotes, flags: access[0], index: keys.first,
+                    last: keys.last < 0 ? keys.last : keys.last - keys.first, step: keys.step)
+            ]
+        }
+        return [
+            KeySpecification(notes: nil, flags: access[0], index: keys.first, last: 0, step: 1),
+            KeySpecification(
+                notes: nil, flags: access[1], index: keys.first + 1, last: keys.last < 0 ? -1 : 0, step: 1),
+        ]
+    }
+}

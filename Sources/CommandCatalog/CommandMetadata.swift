@@ -1,0 +1,147 @@
+import Synchronization
+
+/// What a command is, in one row: every fact that dispatch, COMMAND, help and the documentation need, except for the function
+/// that runs it, which the daemon has.
+///
+/// A class, because each command that runs passes its row around, and copying its texts would cost more than the rest of
+/// finding it. Two rows are equal if they are the same one.
+package final class CommandMetadata: Sendable {
+    /// Lower case, as Redis reports it; of a subcommand `command|subcommand`.
+    package let name: String
+    /// How many words a call has, the name included; negative: at least so many.
+    package let arity: Int
+    package let flags: CommandFlags
+    package let keys: KeyPositions
+    package let group: CommandGroup
+    /// The version of Redis that brought it, or of Larder.
+    package let since: String
+    package let complexity: String
+    /// What stands behind the name in a call.
+    package let syntax: String
+    package let summary: String
+    /// What comes back.
+    package let reply: String
+    /// What is done with the first key, or with all of them, and with the others: flags of Redis' key specifications.
+    package let access: [[String]]
+    /// How the words of a call change what is done with its key.
+    package let keyUse: KeyUse
+    /// Why the flags of its keys are what they are, where that is not plain.
+    package let keyNotes: String?
+    /// Where the sharded channels stand, which COMMAND shows as keys that are none.
+    package let channels: KeyPositions?
+    /// The category of access lists that stands in the place of its group's.
+    package let category: String?
+    /// What Redis advises clients of.
+    package let tips: [CommandTip]
+    /// The command to use instead.
+    package let replacement: Replacement?
+    /// What its writes are called in events.
+    package let tag: WriteTag
+    package let overwrites: Overwriting
+    /// The database that it names.
+    package let database: DatabaseArgument
+    package let secrets: SecretWords
+    package let oneShot: OneShotUse
+    /// Whether it is the row that answers `COMMAND HELP` from the rows beside it.
+    package let isHelp: Bool
+    /// The commands that the second word of a call chooses from.
+    package let subcommands: [CommandMetadata]
+    /// Different for each row, from 0 on: for counting.
+    package let number: Int
+
+    private static let nextNumber = Atomic<Int>(0)
+    /// More rows than there are, subcommands included.
+    package static let numberMax = 384
+
+    /// A command that another one replaces, and since which version of Redis.
+    package struct Replacement: Sendable {
+        package let since: String
+        package let text: String
+    }
+
+    init(
+        _ name: String, arity: Int, _ flags: CommandFlags, keys: KeyPositions = .none, group: CommandGroup,
+        since: String, complexity: String = "O(1)", syntax: String = "", summary: String, reply: String,
+        access: [String]? = nil, keyUse: KeyUse = .same, keyNotes: String? = nil, channels: KeyPositions? = nil,
+        category: String? = nil, tips: [CommandTip] = [], replacement: Replacement? = nil, tag: WriteTag = .other,
+        overwrites: Overwriting = .never, database: DatabaseArgument = .none, secrets: SecretWords = .none,
+        oneShot: OneShotUse = .fits, isHelp: Bool = false, subcommands: [CommandMetadata] = []
+    ) {
+        self.name = name
+        self.arity = arity
+        self.flags = flags
+        self.keys = keys
+        self.group = group
+        self.since = since
+        self.complexity = complexity
+        self.syntax = syntax
+        self.summary = summary
+        self.reply = reply
+        let usual = flags.contains(.write) ? "RW access update" : "RO access"
+        self.access = (access ?? [usual]).map { $0.split(separator: " ").map(String.init) }
+        self.keyUse = keyUse
+        self.keyNotes = keyNotes
+        self.channels = channels
+        self.category = category
+        self.tips = tips
+        self.replacement = replacement
+        self.tag = tag
+        self.overwrites = overwrites
+        self.database = database
+        self.secrets = secrets
+        self.oneShot = oneShot
+        self.isHelp = isHelp
+        self.subcommands = subcommands
+        number = Self.nextNumber.wrappingAdd(1, ordering: .relaxed).oldValue
+        precondition(number < Self.numberMax, "there are more commands than are counted")
+    }
+
+    /// The row of `COMMAND HELP`.
+    static func help(_ command: String, group: CommandGroup, category: String? = nil, since: String = "5.0.0")
+        -> CommandMetadata
+    {
+        CommandMetadata(
+            "\(command)|help", arity: 2, [.loading, .stale], group: group, since: since,
+            summary: "Tells about the subcommands.", reply: "array of lines", category: category,
+            isHelp: true)
+    }
+}
+
+extension CommandMetadata: Hashable {
+    package static func == (left: CommandMetadata, right: CommandMetadata) -> Bool { left === right }
+    package func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}
+
+extension CommandMetadata {
+    /// All commands, in the order in which help and documentation show them; subcommands are in the row of their command.
+    package static let all: [CommandMetadata] =
+        strings + bits + comparison + keyspace + expiry + connections + server + larder
+
+    /// With all subcommands, each behind its command.
+    package static let withSubcommands: [CommandMetadata] = all.flatMap { [$0] + $0.subcommands }
+
+    private static let byNumber: [Int: CommandMetadata] = Dictionary(
+        uniqueKeysWithValues: withSubcommands.map { ($0.number, $0) })
+
+    /// The row of a number.
+    package static func numbered(_ number: Int) -> CommandMetadata? { byNumber[number] }
+
+    /// The command of a name, in any case; nil where there is none.
+    package static func named(_ name: String) -> CommandMetadata? {
+        let name = name.lowercased()
+        return all.first { $0.name == name }
+    }
+
+    /// The name of a subcommand without its command's; else the whole name.
+    package var ownName: Substring {
+        name[(name.lastIndex(of: "|").map { name.index(after: $0) } ?? name.startIndex)...]
+    }
+
+    /// Whether a call without a subcommand runs.
+    package var runsByItself: Bool { subcommands.isEmpty || arity == -1 }
+
+    /// The most entries that both databases of SWAPDB may have together, and the most bytes of their values: it writes them
+    /// all at once.
+    package static let exchangedEntriesMax = 100_000
+    package static let exchangedBytesMax = 64 << 20
+}

@@ -1,0 +1,173 @@
+/// Keys: removing, listing, moving, telling about them.
+extension CommandMetadata {
+    static let keyspace: [CommandMetadata] = [
+        .del, .unlink, .exists, .type, .keys, .scan, .dbsize, .touch, .rename, .renamenx, .copy, .move, .swapdb,
+        .randomkey, .dump, .restore, .object, .memory,
+    ]
+
+    package static let del = CommandMetadata(
+        "del", arity: -2, [.write], keys: .all, group: .generic, since: "1.0.0", complexity: "O(N)",
+        syntax: "key [key ...]", summary: "Removes keys.", reply: "integer: how many had a fresh entry",
+        access: ["RM delete"], tips: [.requestMultiShard, .responseSum], tag: .delete)
+
+    package static let unlink = CommandMetadata(
+        "unlink", arity: -2, [.write, .fast], keys: .all, group: .generic, since: "4.0.0", complexity: "O(N)",
+        syntax: "key [key ...]",
+        summary: "Removes keys; the same as DEL, since space is always reclaimed in the background.",
+        reply: "integer: how many had a fresh entry", access: ["RM delete"], tips: [.requestMultiShard, .responseSum],
+        tag: .delete)
+
+    package static let exists = CommandMetadata(
+        "exists", arity: -2, [.readonly, .fast], keys: .all, group: .generic, since: "1.0.0", complexity: "O(N)",
+        syntax: "key [key ...]", summary: "Counts which of the keys have a fresh entry.",
+        reply: "integer; a key named twice counts twice", access: ["RO"], tips: [.requestMultiShard, .responseSum])
+
+    package static let type = CommandMetadata(
+        "type", arity: 2, [.readonly, .fast], keys: .one, group: .generic, since: "1.0.0", syntax: "key",
+        summary: "Says what kind of value a key has: only strings exist.",
+        reply: "`string`, or `none` when there is no fresh entry", access: ["RO"])
+
+    package static let keys = CommandMetadata(
+        "keys", arity: 2, [.readonly, .dangerous], group: .generic, since: "1.0.0",
+        complexity: "O(N) with N the entries under the pattern's fixed beginning", syntax: "pattern",
+        summary: "Lists the keys of fresh entries that match a pattern, in the order of their bytes.",
+        reply: "array of bulk", tips: [.requestAllShards, .outputOrder])
+
+    package static let scan = CommandMetadata(
+        "scan", arity: -2, [.readonly, .brief], group: .generic, since: "2.8.0",
+        complexity: "O(COUNT) for each call, and O(M) with M the entries that LevelDB does not have yet",
+        syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
+        summary: "Lists keys step by step; begin with cursor 0 and go on with the cursor that came back, until it "
+            + "is 0.", reply: "array of the next cursor and an array of keys; an unknown cursor is an error",
+        tips: [.output, .requestSpecial])
+
+    package static let dbsize = CommandMetadata(
+        "dbsize", arity: 1, [.readonly, .fast], group: .server, since: "1.0.0",
+        complexity: "O(N) after a checkpoint or a sweep, else O(M) with M the entries written since",
+        summary: "Counts the entries, those included that are expired but not yet swept.", reply: "integer",
+        category: "keyspace", tips: [.requestAllShards, .responseSum])
+
+    package static let touch = CommandMetadata(
+        "touch", arity: -2, [.readonly, .fast], keys: .all, group: .generic, since: "3.2.1", complexity: "O(N)",
+        syntax: "key [key ...]",
+        summary: "Counts which of the keys have a fresh entry; they stay stored when they were.",
+        reply: "integer; a key named twice counts twice", access: ["RO"], tips: [.requestMultiShard, .responseSum])
+
+    package static let rename = CommandMetadata(
+        "rename", arity: 3, [.write], keys: .two, group: .generic, since: "1.0.0", syntax: "key newkey",
+        summary: "Gives an entry another key, with its deadline rule and the time it was stored; what the other "
+            + "key had is gone.", reply: "OK; an error when there is no fresh entry",
+        access: ["RW access delete", "OW update"], tag: .rename)
+
+    package static let renamenx = CommandMetadata(
+        "renamenx", arity: 3, [.write, .fast], keys: .two, group: .generic, since: "1.0.0", syntax: "key newkey",
+        summary: "As RENAME, if the other key has no fresh entry.",
+        reply: "1; 0 when the other key has a fresh entry; an error when the first one has none",
+        access: ["RW access delete", "OW insert"], tag: .rename)
+
+    package static let copy = CommandMetadata(
+        "copy", arity: -3, [.write, .denyOOM], keys: .two, group: .generic, since: "6.2.0",
+        complexity: "O(N) with N the value's length", syntax: "source destination [DB name] [REPLACE]",
+        summary: "Copies an entry, with its deadline rule and the time it was stored, to another key or database.",
+        reply: "1; 0 when there is no fresh entry, or one under the other key and no REPLACE",
+        access: ["RO access", "OW update"], tag: .copy, database: .targetOption(key: 2))
+
+    package static let move = CommandMetadata(
+        "move", arity: 3, [.write, .fast], keys: .one, group: .generic, since: "1.0.0", syntax: "key name",
+        summary: "Moves an entry to another database, with its deadline rule and the time it was stored: what is "
+            + "governed follows that database's policy.",
+        reply: "1; 0 when there is no fresh entry, or one in the other database", tag: .move,
+        database: .target(name: 2, key: 1))
+
+    package static let swapdb = CommandMetadata(
+        "swapdb", arity: 3, [.write, .fast, .wholeDatabase, .dangerous], group: .server, since: "4.0.0",
+        complexity: "O(N) with N the entries of both databases", syntax: "name name",
+        summary: "Exchanges the entries of two databases, as one commit unit. Their policies stay. For small ones: "
+            + "\(exchangedEntriesMax) entries and \(exchangedBytesMax >> 20) MiB of values together at most.",
+        reply: "OK; an error when there is more", category: "keyspace")
+
+    package static let randomkey = CommandMetadata(
+        "randomkey", arity: 1, [.readonly], group: .generic, since: "1.0.0",
+        complexity: "O(M) with M the entries that LevelDB does not have yet",
+        summary: "Returns the key of one fresh entry, chosen by chance, though not each with the same chance.",
+        reply: "bulk; null when there is none", tips: [.requestAllShards, .output])
+
+    package static let dump = CommandMetadata(
+        "dump", arity: 2, [.readonly], keys: .one, group: .generic, since: "2.6.0",
+        complexity: "O(N) with N the value's length", syntax: "key",
+        summary: "Returns a value in the form that RESTORE takes, here and in Redis.",
+        reply: "bulk; null when there is no fresh entry", tips: [.output])
+
+    package static let restore = CommandMetadata(
+        "restore", arity: -4, [.write, .denyOOM, .creates, .dangerous], keys: .one, group: .generic, since: "2.6.0",
+        complexity: "O(N) with N the value's length",
+        syntax: "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
+        summary: "Stores what DUMP returned, here or in Redis up to 7.0. The ttl is in milliseconds, 0 for none: "
+            + "then the entry follows the database's policy.",
+        reply: "OK; an error when the key has a fresh entry and REPLACE is missing", access: ["OW update"],
+        tag: .restore)
+
+    package static let object = CommandMetadata(
+        "object", arity: -2, [.readonly], keys: .second, group: .generic, since: "2.2.3",
+        syntax: "ENCODING key | FREQ key | IDLETIME key | REFCOUNT key | HELP",
+        summary: "Tells about an entry what Redis would: the encoding its bytes would have there, and the seconds "
+            + "since it was stored, for there is no note of reads.",
+        reply: "ENCODING: bulk; IDLETIME, REFCOUNT: integer; FREQ: an error as in Redis without LFU; null when "
+            + "there is no fresh entry; HELP: array",
+        subcommands: [
+            .objectEncoding, .objectFreq, .objectIdletime, .objectRefcount,
+            .help("object", group: .generic, since: "6.2.0"),
+        ])
+
+    package static let objectEncoding = CommandMetadata(
+        "object|encoding", arity: 3, [.readonly], keys: .second, group: .generic, since: "2.2.3", syntax: "key",
+        summary: "How Redis would keep the value: `int`, `embstr` or `raw`.", reply: "bulk or null", access: ["RO"],
+        tips: [.output])
+
+    package static let objectFreq = CommandMetadata(
+        "object|freq", arity: 3, [.readonly], keys: .second, group: .generic, since: "4.0.0", syntax: "key",
+        summary: "An error where there is an entry: there is no note of use.", reply: "error or null", access: ["RO"],
+        tips: [.output])
+
+    package static let objectIdletime = CommandMetadata(
+        "object|idletime", arity: 3, [.readonly], keys: .second, group: .generic, since: "2.2.3", syntax: "key",
+        summary: "The seconds since the value was stored.", reply: "integer or null", access: ["RO"], tips: [.output])
+
+    package static let objectRefcount = CommandMetadata(
+        "object|refcount", arity: 3, [.readonly], keys: .second, group: .generic, since: "2.2.3", syntax: "key",
+        summary: "What Redis would say: 2147483647 for small numbers, else 1.", reply: "integer or null",
+        access: ["RO"], tips: [.output])
+
+    package static let memory = CommandMetadata(
+        "memory", arity: -2, [.readonly], keys: .second, group: .server, since: "4.0.0",
+        syntax: "USAGE key [SAMPLES count] | STATS | DOCTOR | PURGE | MALLOC-STATS | HELP",
+        summary: "Tells how much memory an entry takes while it is in memory, and about the daemon's memory; "
+            + "PURGE gives the system back what is free.",
+        reply: "USAGE: integer, null when there is no fresh entry; STATS: map; PURGE: OK; the others: text",
+        subcommands: [
+            .memoryUsage, .memoryStats, .memoryDoctor, .memoryPurge, .memoryMallocStats,
+            .help("memory", group: .server, since: "4.0.0"),
+        ])
+
+    package static let memoryUsage = CommandMetadata(
+        "memory|usage", arity: -3, [.readonly], keys: .second, group: .server, since: "4.0.0",
+        syntax: "key [SAMPLES count]", summary: "The bytes that the entry takes while it is in memory.",
+        reply: "integer or null", access: ["RO"])
+
+    package static let memoryStats = CommandMetadata(
+        "memory|stats", arity: 2, [], group: .server, since: "4.0.0",
+        summary: "The memory of all entries, and its bound.", reply: "map",
+        tips: [.output, .requestAllShards, .responseSpecial])
+
+    package static let memoryDoctor = CommandMetadata(
+        "memory|doctor", arity: 2, [], group: .server, since: "4.0.0", summary: "The same as a sentence.",
+        reply: "text", tips: [.output, .requestAllShards, .responseSpecial])
+
+    package static let memoryPurge = CommandMetadata(
+        "memory|purge", arity: 2, [], group: .server, since: "4.0.0", summary: "Gives the system back what is free.",
+        reply: "OK", tips: [.requestAllShards, .responseAllSucceeded])
+
+    package static let memoryMallocStats = CommandMetadata(
+        "memory|malloc-stats", arity: 2, [], group: .server, since: "4.0.0", summary: "Nothing yet.", reply: "text",
+        tips: [.output, .requestAllShards, .responseSpecial])
+}

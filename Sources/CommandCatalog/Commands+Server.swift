@@ -1,0 +1,197 @@
+/// The daemon as a whole.
+extension CommandMetadata {
+    static let server: [CommandMetadata] = [
+        .command, .info, .flushdb, .flushall, .shutdown, .time, .lastsave, .save, .bgsave, .bgrewriteaof, .wait, .role,
+        .debug, .monitor, .slowlog, .latency, .config,
+    ]
+
+    package static let command = CommandMetadata(
+        "command", arity: -1, [.loading, .stale], group: .server, since: "2.8.13",
+        complexity: "O(N) with N the commands",
+        syntax: "[COUNT | LIST [FILTERBY ACLCAT category|PATTERN pattern|MODULE name] | INFO [name ...] | DOCS "
+            + "[name ...] | GETKEYS command [argument ...] | GETKEYSANDFLAGS command [argument ...] | HELP]",
+        summary: "Tells about the commands.", reply: "array or map as in Redis", category: "connection",
+        tips: [.outputOrder],
+        subcommands: [
+            .commandCount, .commandList, .commandInfo, .commandDocs, .commandGetkeys, .commandGetkeysandflags,
+            .help("command", group: .server, category: "connection"),
+        ])
+
+    package static let commandCount = CommandMetadata(
+        "command|count", arity: 2, [.loading, .stale], group: .server, since: "2.8.13",
+        complexity: "O(N) with N the commands", summary: "How many commands there are.", reply: "as in Redis",
+        category: "connection")
+
+    package static let commandList = CommandMetadata(
+        "command|list", arity: -2, [.loading, .stale], group: .server, since: "7.0.0",
+        complexity: "O(N) with N the commands", syntax: "[FILTERBY ACLCAT category|PATTERN pattern|MODULE name]",
+        summary: "Their names.", reply: "as in Redis", category: "connection", tips: [.outputOrder])
+
+    package static let commandInfo = CommandMetadata(
+        "command|info", arity: -2, [.loading, .stale], group: .server, since: "2.8.13",
+        complexity: "O(N) with N the commands", syntax: "[name ...]", summary: "What they are.", reply: "as in Redis",
+        category: "connection", tips: [.outputOrder])
+
+    package static let commandDocs = CommandMetadata(
+        "command|docs", arity: -2, [.loading, .stale], group: .server, since: "7.0.0",
+        complexity: "O(N) with N the commands", syntax: "[name ...]", summary: "What they do.", reply: "as in Redis",
+        category: "connection", tips: [.outputOrder])
+
+    package static let commandGetkeys = CommandMetadata(
+        "command|getkeys", arity: -4, [.loading, .stale], group: .server, since: "2.8.13",
+        complexity: "O(N) with N the commands", syntax: "command [argument ...]", summary: "The keys of a call.",
+        reply: "as in Redis", category: "connection")
+
+    package static let commandGetkeysandflags = CommandMetadata(
+        "command|getkeysandflags", arity: -4, [.loading, .stale], group: .server, since: "7.0.0",
+        complexity: "O(N) with N the commands", syntax: "command [argument ...]",
+        summary: "The keys of a call, and what is done with them.", reply: "as in Redis", category: "connection")
+
+    package static let info = CommandMetadata(
+        "info", arity: -1, [.loading, .stale, .status, .dangerous], group: .server, since: "1.0.0",
+        complexity: "O(1); entries are counted in the background, many of them at most once a minute",
+        syntax: "[section ...]", summary: "Tells about the daemon, in Redis' form.", reply: "text",
+        tips: [.output, .requestAllShards, .responseSpecial])
+
+    package static let flushdb = CommandMetadata(
+        "flushdb", arity: -1, [.write, .wholeDatabase, .dangerous], group: .server, since: "1.0.0",
+        syntax: "[ASYNC | SYNC]", summary: "Empties the current database at once; its policy stays.", reply: "OK",
+        category: "keyspace", tips: [.requestAllShards, .responseAllSucceeded])
+
+    package static let flushall = CommandMetadata(
+        "flushall", arity: -1, [.write, .wholeDatabase, .dangerous], group: .server, since: "1.0.0",
+        syntax: "[ASYNC | SYNC]", summary: "Empties every database at once, one after the other; their policies stay.",
+        reply: "OK", category: "keyspace", tips: [.requestAllShards, .responseAllSucceeded])
+
+    package static let shutdown = CommandMetadata(
+        "shutdown", arity: -1, [.admin, .loading, .stale, .noMulti, .noScript, .allowBusy], group: .server,
+        since: "1.0.0", syntax: "[NOSAVE | SAVE] [NOW] [FORCE]",
+        summary: "Ends the daemon: what was read is finished, everything is committed and synced.",
+        reply: "none: the connection closes", oneShot: .endsDaemon)
+
+    package static let time = CommandMetadata(
+        "time", arity: 1, [.fast, .loading, .stale], group: .server, since: "2.6.0", summary: "The time.",
+        reply: "array of seconds and microseconds", tips: [.output])
+
+    package static let lastsave = CommandMetadata(
+        "lastsave", arity: 1, [.fast, .loading, .stale, .administrative], group: .server, since: "1.0.0",
+        summary: "When SAVE or BGSAVE last succeeded, or the daemon began, in seconds since 1970.", reply: "integer",
+        tips: [.output])
+
+    package static let save = CommandMetadata(
+        "save", arity: 1, [.admin, .noMulti, .noScript, .noAsyncLoading], group: .server, since: "1.0.0",
+        summary: "Writes what is committed into the databases, and syncs it to the disk.", reply: "OK")
+
+    package static let bgsave = CommandMetadata(
+        "bgsave", arity: -1, [.admin, .noScript, .noAsyncLoading], group: .server, since: "1.0.0", syntax: "[SCHEDULE]",
+        summary: "Begins what SAVE does, and does not wait for it.", reply: "a line of text")
+
+    package static let bgrewriteaof = CommandMetadata(
+        "bgrewriteaof", arity: 1, [.admin, .noScript, .noAsyncLoading], group: .server, since: "1.0.0",
+        summary: "As BGSAVE, after which the journal is cut.", reply: "a line of text")
+
+    package static let wait = CommandMetadata(
+        "wait", arity: 3, [.noScript], group: .generic, since: "3.0.0", syntax: "replicas milliseconds",
+        summary: "0 at once: there are no replicas; that writes are committed every reply says.", reply: "integer 0",
+        category: "connection", tips: [.requestAllShards, .responseMinimum])
+
+    package static let role = CommandMetadata(
+        "role", arity: 1, [.fast, .loading, .stale, .noScript, .administrative], group: .server, since: "2.8.12",
+        summary: "Says that this is a master.", reply: "array of `master`, 0 and no replicas")
+
+    package static let debug = CommandMetadata(
+        "debug", arity: -2, [.admin, .loading, .stale, .noScript, .systemCommand], group: .server, since: "1.0.0",
+        syntax: "SLEEP seconds | HELP",
+        summary: "For tests, where larderd was started with --enable-debug: SLEEP has this connection wait.",
+        reply: "OK")
+
+    package static let monitor = CommandMetadata(
+        "monitor", arity: 1, [.admin, .loading, .stale, .noScript], group: .server, since: "1.0.0",
+        summary: "Shows every command that the daemon runs, until RESET or the end of the connection.",
+        reply: "OK, then a line for each command", oneShot: .streams)
+
+    package static let slowlog = CommandMetadata(
+        "slowlog", arity: -2, [], group: .server, since: "2.2.12", complexity: "O(N)",
+        syntax: "GET [count] | LEN | RESET | HELP", summary: "The last commands that took long.",
+        reply: "as the subcommand says",
+        subcommands: [.slowlogGet, .slowlogLen, .slowlogReset, .help("slowlog", group: .server, since: "6.2.0")])
+
+    package static let slowlogGet = CommandMetadata(
+        "slowlog|get", arity: -2, [.admin, .loading, .stale], group: .server, since: "2.2.12", complexity: "O(N)",
+        syntax: "[count]", summary: "The newest entries, 10 where nothing is said, -1 for all.", reply: "as in Redis",
+        tips: [.requestAllNodes, .output])
+
+    package static let slowlogLen = CommandMetadata(
+        "slowlog|len", arity: 2, [.admin, .loading, .stale], group: .server, since: "2.2.12", complexity: "O(N)",
+        summary: "How many entries there are.", reply: "as in Redis", tips: [.requestAllNodes, .responseSum, .output])
+
+    package static let slowlogReset = CommandMetadata(
+        "slowlog|reset", arity: 2, [.admin, .loading, .stale], group: .server, since: "2.2.12", complexity: "O(N)",
+        summary: "Forgets them.", reply: "as in Redis", tips: [.requestAllNodes, .responseAllSucceeded])
+
+    package static let latency = CommandMetadata(
+        "latency", arity: -2, [], group: .server, since: "2.8.13", complexity: "O(N)",
+        syntax: "LATEST | HISTORY event | RESET [event ...] | GRAPH event | DOCTOR | HISTOGRAM [command ...] | HELP",
+        summary: "What took longer than `latency-monitor-threshold`, and how long commands take.",
+        reply: "as the subcommand says",
+        subcommands: [
+            .latencyLatest, .latencyHistory, .latencyReset, .latencyGraph, .latencyDoctor, .latencyHistogram,
+            .help("latency", group: .server, since: "2.8.13"),
+        ])
+
+    package static let latencyLatest = CommandMetadata(
+        "latency|latest", arity: 2, [.admin, .loading, .stale, .noScript], group: .server, since: "2.8.13",
+        complexity: "O(N)", summary: "The newest sample of each event, and its longest.", reply: "as in Redis",
+        tips: [.output, .requestAllNodes, .responseSpecial])
+
+    package static let latencyHistory = CommandMetadata(
+        "latency|history", arity: 3, [.admin, .loading, .stale, .noScript], group: .server, since: "2.8.13",
+        complexity: "O(N)", syntax: "event", summary: "The samples of an event.", reply: "as in Redis",
+        tips: [.output, .requestAllNodes, .responseSpecial])
+
+    package static let latencyReset = CommandMetadata(
+        "latency|reset", arity: -2, [.admin, .loading, .stale, .noScript], group: .server, since: "2.8.13",
+        complexity: "O(N)", syntax: "[event ...]", summary: "Forgets events, all where none is named.",
+        reply: "as in Redis", tips: [.requestAllNodes, .responseAllSucceeded])
+
+    package static let latencyGraph = CommandMetadata(
+        "latency|graph", arity: 3, [.admin, .loading, .stale, .noScript], group: .server, since: "2.8.13",
+        complexity: "O(N)", syntax: "event", summary: "The samples of an event as a drawing.", reply: "as in Redis",
+        tips: [.output, .requestAllNodes, .responseSpecial])
+
+    package static let latencyDoctor = CommandMetadata(
+        "latency|doctor", arity: 2, [.admin, .loading, .stale, .noScript], group: .server, since: "2.8.13",
+        complexity: "O(N)", summary: "The events in words.", reply: "as in Redis",
+        tips: [.output, .requestAllNodes, .responseSpecial])
+
+    package static let latencyHistogram = CommandMetadata(
+        "latency|histogram", arity: -2, [.admin, .loading, .stale, .noScript], group: .server, since: "7.0.0",
+        complexity: "O(N)", syntax: "[command ...]", summary: "How many calls took up to so many microseconds.",
+        reply: "as in Redis", tips: [.output, .requestAllNodes, .responseSpecial])
+
+    package static let config = CommandMetadata(
+        "config", arity: -2, [], group: .server, since: "2.0.0", complexity: "O(N) with N the settings",
+        syntax: "GET pattern [pattern ...] | SET name value [name value ...] | RESETSTAT | REWRITE | HELP",
+        summary: "Shows and changes settings.", reply: "GET: map; the others OK",
+        subcommands: [.configGet, .configSet, .configResetstat, .configRewrite, .help("config", group: .server)])
+
+    package static let configGet = CommandMetadata(
+        "config|get", arity: -3, [.admin, .loading, .stale, .noScript, .status], group: .server, since: "2.0.0",
+        complexity: "O(N) with N the settings", syntax: "pattern [pattern ...]",
+        summary: "Shows the settings whose names match.", reply: "as said there")
+
+    package static let configSet = CommandMetadata(
+        "config|set", arity: -4, [.admin, .loading, .stale, .noScript, .status], group: .server, since: "2.0.0",
+        complexity: "O(N) with N the settings", syntax: "name value [name value ...]",
+        summary: "Changes settings, all or none, until the daemon ends.", reply: "as said there",
+        tips: [.requestAllNodes, .responseAllSucceeded], secrets: .ofSecretSettings)
+
+    package static let configResetstat = CommandMetadata(
+        "config|resetstat", arity: 2, [.admin, .loading, .stale, .noScript, .status], group: .server, since: "2.0.0",
+        complexity: "O(N) with N the settings", summary: "Sets the counters of INFO to 0.", reply: "as said there")
+
+    package static let configRewrite = CommandMetadata(
+        "config|rewrite", arity: 2, [.admin, .loading, .stale, .noScript, .status], group: .server, since: "2.8.0",
+        complexity: "O(N) with N the settings", summary: "An error: there is no file of settings.",
+        reply: "as said there")
+}

@@ -1,0 +1,70 @@
+import CommandCatalog
+import RESP
+
+// What COMMAND says of the keys of a call.
+
+extension CommandSpec {
+    /// What is done with a key of a call.
+    /// - Parameters:
+    ///   - position: the key's place among the keys.
+    ///   - count: how many words the call has.
+    ///   - word: a word's bytes.
+    func keyFlags(position: Int, count: Int, _ word: (Int) -> UnsafeRawBufferPointer) -> [String] {
+        switch metadata.keyUse {
+        case .overwritesUnlessGET where !(3..<max(3, count)).contains { equalsIgnoringCase(word($0), "GET") }:
+            return ["OW", "update"]
+        case .readsIfOnlyGET where Self.onlyReads(bitfield: count, word): return ["RO", "access"]
+        default:
+            let access = metadata.access
+            return access[min(position, access.count - 1)].filter { $0 != "variable_flags" }
+        }
+    }
+
+    /// Whether BITFIELD has reading operations only, and nothing that it does not understand.
+    private static func onlyReads(bitfield count: Int, _ word: (Int) -> UnsafeRawBufferPointer) -> Bool {
+        var index = 2
+        while index < count {
+            if equalsIgnoringCase(word(index), "GET"), index + 2 < count {
+                index += 3
+            } else if equalsIgnoringCase(word(index), "OVERFLOW"), index + 1 < count {
+                index += 2
+            } else {
+                return false
+            }
+        }
+        return true
+    }
+}
+
+extension CommandMetadata.KeySpecification {
+    func write(to replies: inout ReplyBuffer) {
+        replies.map(count: notes == nil ? 3 : 4)
+        if let notes {
+            replies.bulk("notes")
+            replies.bulk(notes)
+        }
+        replies.bulk("flags")
+        replies.set(count: flags.count)
+        for flag in flags { replies.simple(flag) }
+        replies.bulk("begin_search")
+        replies.map(count: 2)
+        replies.bulk("type")
+        replies.bulk("index")
+        replies.bulk("spec")
+        replies.map(count: 1)
+        replies.bulk("index")
+        replies.integer(index)
+        replies.bulk("find_keys")
+        replies.map(count: 2)
+        replies.bulk("type")
+        replies.bulk("range")
+        replies.bulk("spec")
+        replies.map(count: 3)
+        replies.bulk("lastkey")
+        replies.integer(last)
+        replies.bulk("keystep")
+        replies.integer(step)
+        replies.bulk("limit")
+        replies.integer(0)
+    }
+}
