@@ -6,7 +6,7 @@ import LarderServer
 /// this, and writes it anew where `LARDER_UPDATE_DOCS` is set.
 package enum ProtocolPage {
     package static var text: String {
-        ([introduction, examples, limitsSection, errorsSection, databasesSection, transactionsSection]
+        ([introduction, examples, limitsSection, settingsSection, errorsSection, databasesSection, transactionsSection]
             + groups.map(section) + [differencesSection])
             .joined(separator: "\n")
     }
@@ -48,6 +48,24 @@ package enum ProtocolPage {
         ```
 
         """
+
+    /// The options of the daemon that CONFIG has too.
+    private static var settingsSection: String {
+        let rows = DaemonOption.all.filter { !$0.settingNames.isEmpty }.map { option in
+            let names = option.settingNames.map { $0.isChangeable ? "`\($0.name)`" : "`\($0.name)` (shown only)" }
+            return "| `\(option.usage)` | \(names.joined(separator: ", ")) | \(option.help.joined(separator: " ")) |\n"
+        }
+        return """
+            ## Options and settings
+
+            What larderd is started with, and the names under which `CONFIG GET` shows it; `CONFIG SET` changes what is not
+            marked, until the daemon ends.
+
+            | option | setting | what it is |
+            |---|---|---|
+
+            """ + rows.joined() + "\n"
+    }
 
     private static let errorsSection = """
         ## Errors

@@ -16,6 +16,8 @@ struct OptionSpec: Sendable {
     /// What the value is called in the help; nil for an option without one.
     let value: String?
     let summary: String
+    /// Takes it into the options that every verb has; nil for an option of one verb, which reads it by itself.
+    var take: (@Sendable (inout Options, ParsedOption) throws -> Void)?
 }
 
 /// Options that every verb has, before it or after it.
@@ -33,27 +35,42 @@ struct Options {
     var showsHelp = false
     var showsVersion = false
 
+    /// Adding one is a row.
     static let specs: [OptionSpec] = [
         OptionSpec(
             name: "--socket", value: "PATH",
-            summary: "the daemon's socket (default: $LARDER_SOCKET, else the daemon's default)"),
-        OptionSpec(name: "--database", value: "NAME", summary: "the database to use (default: 0)"),
+            summary: "the daemon's socket (default: $LARDER_SOCKET, else the daemon's default)"
+        ) { $0.socketPath = try $1.text() },
+        OptionSpec(name: "--database", value: "NAME", summary: "the database to use (default: 0)") {
+            $0.database = try $1.text()
+        },
         OptionSpec(
             name: "--password-file", value: "PATH",
-            summary: "a file whose first line is the daemon's password, as larderd has it"),
+            summary: "a file whose first line is the daemon's password, as larderd has it"
+        ) { $0.password = try password(try $1.text()) },
         OptionSpec(
             name: "--trust-user", value: "NAME",
-            summary:
-                "talk to this user's daemon too (name or number), not only to root's, yours and system ones"),
-        OptionSpec(name: "--json", value: nil, summary: "answer in JSON, one line for each answer"),
+            summary: "talk to this user's daemon too (name or number), not only to root's, yours and system ones"
+        ) { $0.trustedUsers.insert(try user(try $1.text())) },
+        OptionSpec(name: "--json", value: nil, summary: "answer in JSON, one line for each answer") { options, _ in
+            options.json = true
+        },
         OptionSpec(
             name: "--raw", value: nil,
-            summary: "write control characters in keys and values to a terminal as they are; elsewhere they always are"),
+            summary: "write control characters in keys and values to a terminal as they are; elsewhere they always are"
+        ) { options, _ in options.isRaw = true },
         OptionSpec(
-            name: "--timeout", value: "MS", summary: "how long to wait for the daemon (default: 5000; 0: no limit)"),
-        OptionSpec(name: "--help", value: nil, summary: "say how it is used"),
-        OptionSpec(name: "--version", value: nil, summary: "say which version this is"),
+            name: "--timeout", value: "MS", summary: "how long to wait for the daemon (default: 5000; 0: no limit)"
+        ) { $0.timeoutMilliseconds = try milliseconds($1) },
+        help,
+        OptionSpec(name: "--version", value: nil, summary: "say which version this is") { options, _ in
+            options.showsVersion = true
+        },
     ]
+
+    static let help = OptionSpec(name: "--help", value: nil, summary: "say how it is used") { options, _ in
+        options.showsHelp = true
+    }
 
     /// Reads the options before the verb. `rest` begins with the verb.
     /// - Throws: ``UsageError``; ``InputOutputError`` for a file that cannot be read.
@@ -63,33 +80,23 @@ struct Options {
         while index < words.count {
             guard let option = try ParsedOption(words, at: index, specs: specs, verb: nil) else { break }
             index += option.wordCount
-            if option.name == "--" { break }
+            if option.spec == nil { break }
             try options.apply(option)
         }
         return (options, Array(words.dropFirst(index)))
     }
 
     /// Takes an option that is one of ``specs``. Errors as for ``parse(_:)``.
-    mutating func apply(_ option: ParsedOption) throws {
-        switch option.name {
-        case "--socket": socketPath = try option.text()
-        case "--database": database = try option.text()
-        case "--password-file": password = try Self.password(try option.text())
-        case "--trust-user": trustedUsers.insert(try Self.user(try option.text()))
-        case "--json": json = true
-        case "--raw": isRaw = true
-        case "--timeout":
-            guard let text = try? option.text(), let number = Int(text),
-                (0...LarderClient.timeoutMillisecondsMax).contains(number)
-            else {
-                throw UsageError(
-                    "--timeout takes milliseconds, 1 to \(LarderClient.timeoutMillisecondsMax), or 0 for no limit")
-            }
-            timeoutMilliseconds = number
-        case "--help": showsHelp = true
-        case "--version": showsVersion = true
-        default: break
+    mutating func apply(_ option: ParsedOption) throws { try option.spec?.take?(&self, option) }
+
+    private static func milliseconds(_ option: ParsedOption) throws -> Int {
+        guard let text = try? option.text(), let number = Int(text),
+            (0...LarderClient.timeoutMillisecondsMax).contains(number)
+        else {
+            throw UsageError(
+                "--timeout takes milliseconds, 1 to \(LarderClient.timeoutMillisecondsMax), or 0 for no limit")
         }
+        return number
     }
 
     /// The number of a user.
@@ -112,6 +119,8 @@ struct Options {
 /// One option as it stands on the command line: `--name`, `--name VALUE` or `--name=VALUE`.
 struct ParsedOption {
     let name: String
+    /// Nil for `--`, which ends the options.
+    let spec: OptionSpec?
     let value: [UInt8]?
     /// How many words it takes, 1 or 2.
     let wordCount: Int
@@ -121,12 +130,12 @@ struct ParsedOption {
     init?(_ words: [[UInt8]], at index: Int, specs: [OptionSpec], verb: String?) throws(UsageError) {
         let word = words[index]
         if word == Array("-h".utf8) {
-            (name, value, wordCount) = ("--help", nil, 1)
+            (name, spec, value, wordCount) = (Options.help.name, Options.help, nil, 1)
             return
         }
         guard word.starts(with: "--".utf8) else { return nil }
         if word.count == 2 {
-            (name, value, wordCount) = ("--", nil, 1)
+            (name, spec, value, wordCount) = ("--", nil, nil, 1)
             return
         }
         let equals = word.firstIndex(of: UInt8(ascii: "="))
@@ -137,6 +146,7 @@ struct ParsedOption {
             throw UsageError("there is no option \(printableKey(name.utf8))\(near)\(escape)", verb: verb)
         }
         self.name = name
+        self.spec = spec
         if spec.value == nil {
             guard equals == nil else { throw UsageError("\(name) takes no value", verb: verb) }
             (value, wordCount) = (nil, 1)

@@ -32,9 +32,9 @@ struct Verb: Sendable {
                 continue
             }
             index += option.wordCount
-            if option.name == "--" {
+            if option.spec == nil {
                 takesOptions = false
-            } else if self.options.contains(where: { $0.name == option.name }) {
+            } else if option.spec?.take == nil {
                 arguments.options[option.name] = option
             } else {
                 try options.apply(option)

@@ -7,9 +7,9 @@ enum Daemon {
     static func main(_ arguments: [String]) -> Int32 {
         guard StandardDescriptors.fill() else { return ExitCode.failed }
         ProcessSettings.ignoreWriteSignals()
-        let options: Options
-        do throws(Options.Failure) {
-            options = try Options(arguments)
+        let options: DaemonCommandLine
+        do throws(DaemonCommandLine.Failure) {
+            options = try DaemonCommandLine(arguments)
         } catch {
             complain("\(error.description)\nTry: larderd --help")
             return ExitCode.usage
@@ -26,7 +26,7 @@ enum Daemon {
         }
     }
 
-    private static func serve(_ options: Options) -> Int32 {
+    private static func serve(_ options: DaemonCommandLine) -> Int32 {
         let log = Log(least: options.logLevel)
         log.debug("memory comes from \(Allocator.name)")
         do throws(Server.Failure) {

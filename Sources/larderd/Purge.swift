@@ -4,7 +4,7 @@ import RESP
 
 /// `larderd --purge`: straight to the files, or through the socket of the daemon that holds the larder.
 enum Purge {
-    static func run(_ target: Options.PurgeTarget, _ options: Options) -> Int32 {
+    static func run(_ target: DaemonCommandLine.PurgeTarget, _ options: DaemonCommandLine) -> Int32 {
         guard FileSystem.isDirectory(options.configuration.directory) else {
             Daemon.complain("there is no larder at \(options.configuration.directory): nothing to purge (--dir)")
             return ExitCode.noDatabase
@@ -39,7 +39,7 @@ enum Purge {
 
     // MARK: With the daemon stopped
 
-    private static func purgeFiles(_ target: Options.PurgeTarget, _ engine: Engine) -> Int32 {
+    private static func purgeFiles(_ target: DaemonCommandLine.PurgeTarget, _ engine: Engine) -> Int32 {
         var databases = engine.databases
         if case .database(let name) = target {
             databases = databases.filter { $0.name == name }
@@ -61,7 +61,7 @@ enum Purge {
 
     // MARK: With the daemon running
 
-    private static func purgeThroughSocket(_ target: Options.PurgeTarget, _ directory: String, _ socket: String)
+    private static func purgeThroughSocket(_ target: DaemonCommandLine.PurgeTarget, _ directory: String, _ socket: String)
         -> Int32
     {
         do throws(AdminClient.Failure) {

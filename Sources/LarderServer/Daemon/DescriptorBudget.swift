@@ -39,7 +39,7 @@ struct DescriptorBudget: Equatable {
 
     /// Raises the process' limit, and lowers that of clients to what is possible.
     static func take(
-        for configuration: inout Server.Configuration, log: Log
+        for configuration: inout ServerConfiguration, log: Log
     ) throws(Server.Failure) -> DescriptorBudget {
         let limit = ProcessSettings.raiseDescriptorLimit()
         let names = (try? FileSystem.list(configuration.directory)) ?? []

@@ -4,39 +4,6 @@ import Threading
 
 /// The daemon as a library: serves a larder over a Unix-domain socket until it is told to stop.
 package enum Server {
-    package struct Configuration: Sendable {
-        package var directory: String
-        package var socketPath: String
-        package var engine = EngineOptions()
-        package var limits = Limits()
-        /// Which events are published, as Redis' `notify-keyspace-events` has it.
-        package var keyspaceEvents = ""
-        /// Event loops, 1 to 64; connections are spread over them.
-        package var threads = 1
-        /// Whether SIGTERM, SIGINT and SIGHUP stop the server.
-        package var handlesSignals = true
-        /// What AUTH has to give; nil for none.
-        package var password: [UInt8]?
-        /// Called before a thread that may block runs a connection's commands. For tests, which make it wait.
-        package var beforeColdSlice: (@Sendable () -> Void)?
-        /// Called with the name of a deferred command before its work is done, on the thread that does it. For tests, which
-        /// make it wait.
-        package var beforeWork: (@Sendable (String) -> Void)?
-
-        package init(directory: String, socketPath: String) {
-            self.directory = directory
-            self.socketPath = socketPath
-        }
-    }
-
-    /// Memory for hot entries where nothing is said: a 16th of the machine's, at least 16 MiB, at most 512 MiB.
-    package static var defaultMemoryBytes: Int {
-        let (pages, size) = (sysconf(Int32(_SC_PHYS_PAGES)), sysconf(Int32(_SC_PAGESIZE)))
-        guard pages > 0, size > 0 else { return 16 << 20 }
-        let (bytes, overflow) = Int(pages).multipliedReportingOverflow(by: Int(size))
-        return min(max((overflow ? Int.max : bytes) / 16, 16 << 20), 512 << 20)
-    }
-
     package enum Failure: Error, CustomStringConvertible {
         case larder(LarderError)
         /// The socket's path cannot be one.
@@ -68,7 +35,7 @@ package enum Server {
     /// syncs and returns. Blocks the calling thread.
     /// - Parameter onReady: called once connections are accepted, with a closure that stops the server from any thread.
     package static func run(
-        _ configuration: Configuration, log: Log, onReady: (@escaping @Sendable (String) -> Void) -> Void = { _ in }
+        _ configuration: ServerConfiguration, log: Log, onReady: (@escaping @Sendable (String) -> Void) -> Void = { _ in }
     ) throws(Failure) {
         ProcessSettings.ignoreWriteSignals()
         var configuration = configuration
@@ -97,7 +64,7 @@ package enum Server {
     }
 
     private static func serve(
-        _ configuration: Configuration, _ descriptors: DescriptorBudget, _ engine: Engine, _ descriptor: Int32,
+        _ configuration: ServerConfiguration, _ descriptors: DescriptorBudget, _ engine: Engine, _ descriptor: Int32,
         _ log: Log, _ onReady: (@escaping @Sendable (String) -> Void) -> Void
     ) throws(Failure) {
         let stopper = Stopper(log)

@@ -33,7 +33,7 @@ final class RunningServer: @unchecked Sendable {
         directory = try TemporaryDirectory(inMemory: true)
         socketPath = directory.path + "/socket"
         logLines = try LogReader()
-        var configuration = Server.Configuration(directory: directory.path + "/larder", socketPath: socketPath)
+        var configuration = ServerConfiguration(directory: directory.path + "/larder", socketPath: socketPath)
         configuration.threads = threads
         configuration.limits = limits
         configuration.handlesSignals = false
@@ -46,7 +46,7 @@ final class RunningServer: @unchecked Sendable {
         if let failure { throw failure }
     }
 
-    private func run(_ configuration: Server.Configuration, _ log: Log) {
+    private func run(_ configuration: ServerConfiguration, _ log: Log) {
         var thrown: Server.Failure?
         do throws(Server.Failure) {
             try Server.run(configuration, log: log) { stop in

@@ -1,0 +1,148 @@
+import LarderEngine
+
+/// An option of larderd's: how it is read, what `--help` says of it, and under which names CONFIG has it.
+package struct DaemonOption: Sendable {
+    /// How a value is given.
+    enum Form: Sendable {
+        /// There is none.
+        case flag
+        /// `--name VALUE` or `--name=VALUE`.
+        case value
+        /// `--name=VALUE` only: alone the name is another option.
+        case attached
+    }
+
+    /// Throws ``DaemonCommandLine/Failure`` only. Untyped: closures would have to repeat the type.
+    typealias Take = @Sendable (inout DaemonCommandLine, OptionValue) throws -> Void
+
+    package let name: String
+    let form: Form
+    /// What the value is called; empty for a flag.
+    package let valueName: String
+    /// Lines of at most 100 characters.
+    package let help: [String]
+    /// What CONFIG shows of it.
+    let settings: [Setting]
+    let take: Take
+
+    /// An option with a value.
+    init(_ name: String, _ valueName: String, _ help: [String], settings: [Setting] = [], take: @escaping Take) {
+        self.init(name, .value, valueName, help, settings, take)
+    }
+
+    init(
+        flag name: String, _ help: [String], settings: [Setting] = [],
+        take: @escaping @Sendable (inout DaemonCommandLine) throws -> Void
+    ) {
+        self.init(name, .flag, "", help, settings) { line, _ in try take(&line) }
+    }
+
+    init(attached name: String, _ valueName: String, _ help: [String], take: @escaping Take) {
+        self.init(name, .attached, valueName, help, [], take)
+    }
+
+    private init(
+        _ name: String, _ form: Form, _ valueName: String, _ help: [String], _ settings: [Setting],
+        _ take: @escaping Take
+    ) {
+        self.name = name
+        self.form = form
+        self.valueName = valueName
+        self.help = help
+        self.settings = settings
+        self.take = take
+    }
+
+    /// As it is typed: `--memory BYTES`.
+    package var usage: String {
+        switch form {
+        case .flag: name
+        case .value: "\(name) \(valueName)"
+        case .attached: "\(name)=\(valueName)"
+        }
+    }
+
+    /// The names that CONFIG has for it, and whether CONFIG SET can change it.
+    package var settingNames: [(name: String, isChangeable: Bool)] { settings.map { ($0.name, $0.isChangeable) } }
+
+    /// The options in the form of `--help`.
+    package static func helpLines(_ options: [DaemonOption]) -> [String] {
+        let column = 19
+        return options.flatMap { option in
+            let usage = option.usage
+            let indent = "  " + String(repeating: " ", count: column)
+            guard usage.count < column else { return ["  " + usage] + option.help.map { indent + $0 } }
+            let first = "  " + usage + String(repeating: " ", count: column - usage.count) + option.help[0]
+            return [first] + option.help.dropFirst().map { indent + $0 }
+        }
+    }
+
+    /// What `--help` says of all options, one group after the other.
+    package static var helpText: String {
+        [serving, purging, telling].map { helpLines($0).joined(separator: "\n") }.joined(separator: "\n\n")
+    }
+}
+
+/// The value that was given for an option, and what it means. All throw what is wrong with it, after the option's name.
+struct OptionValue {
+    let option: String
+    let text: String
+
+    typealias Failure = DaemonCommandLine.Failure
+
+    func oneOf<Value>(_ rule: String, _ parse: (String) -> Value?) throws(Failure) -> Value {
+        guard let parsed = parse(text) else {
+            throw Failure("\(option) \(text): it is one of \(rule)")
+        }
+        return parsed
+    }
+
+    func byteCount() throws(Failure) -> Int {
+        guard let bytes = DaemonCommandLine.bytes(text) else {
+            throw Failure("\(option) \(text): it is \(ByteCount.rule), up to 1T")
+        }
+        return bytes
+    }
+
+    func path() throws(Failure) -> String {
+        guard !text.isEmpty else {
+            throw Failure("\(option) needs a path that is not empty")
+        }
+        return text
+    }
+
+    func number(_ range: ClosedRange<Int>) throws(Failure) -> Int {
+        guard let number = Int(text), range.contains(number) else {
+            throw Failure(
+                "\(option) \(text): it is a number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return number
+    }
+
+    func events() throws(Failure) -> String {
+        guard Notifier.isValid(text) else {
+            throw Failure("\(option) \(text): \(Notifier.eventsError)")
+        }
+        return text
+    }
+
+    func databaseName() throws(Failure) -> String {
+        guard DatabaseName.isValid(text) else {
+            throw Failure("\(option)=\(text): not a database name: \(DatabaseName.rule)")
+        }
+        return text
+    }
+
+    /// The first line of a file.
+    func password() throws(Failure) -> [UInt8] {
+        var bytes: [UInt8]?
+        do throws(FileError) { bytes = try FileSystem.read(text) } catch {
+            throw Failure("\(option): \(error)")
+        }
+        let line = Array((bytes ?? []).prefix { $0 != 0x0A && $0 != 0x0D })
+        guard !line.isEmpty else {
+            throw Failure("\(option) \(text): its first line is to be the password")
+        }
+        return line
+    }
+}

@@ -1,0 +1,270 @@
+import LarderEngine
+import Synchronization
+
+/// larderd's options. Adding one is a row: the command line, `--help`, CONFIG and docs/Protocol.md are made from it.
+extension DaemonOption {
+    package static let all = serving + purging + telling
+
+    /// What the daemon is to be like.
+    static let serving: [DaemonOption] = [
+        DaemonOption(
+            "--dir", "PATH",
+            [
+                "the larder's directory; made with mode 0700 if it is missing",
+                "(default: /var/cache/larder for root, else ~/.cache/larder)",
+            ],
+            settings: [
+                Setting("dir", .protected) { $0.engine.directory }
+            ]
+        ) {
+            $0.configuration.directory = try $1.path()
+            $0.hasDirectory = true
+        },
+        DaemonOption(
+            "--socket", "PATH",
+            [
+                "the socket to listen on, made with mode 0600",
+                "(default: $LARDER_SOCKET, else /run/larder/larder.sock for root,",
+                "else $XDG_RUNTIME_DIR/larder/larder.sock, else /tmp/larder-UID/larder.sock)",
+            ],
+            settings: [
+                Setting("unixsocket") { $0.socketPath }
+            ]
+        ) { $0.configuration.socketPath = try $1.path() },
+        DaemonOption(
+            "--policy", "POLICY",
+            [
+                "how long entries of new databases stay fresh: highest (10 s), high (1 min),",
+                "middle (1 h), low (24 h), lowest (7 days), never, or a number of seconds",
+                "(default: lowest); databases that exist keep theirs",
+            ],
+            settings: [
+                Setting("larder-policy") { "\($0.engine.options.defaultPolicy)" }
+            ]
+        ) { $0.configuration.engine.defaultPolicy = try $1.oneOf(UpdatePolicy.syntax) { UpdatePolicy($0) } },
+        DaemonOption(
+            "--durability", "LEVEL",
+            [
+                "what a write has survived before it is acknowledged: os (the death of the daemon),",
+                "everysecond (and an fsync at least once a second), always (an fsync first)",
+                "(default: everysecond)",
+            ],
+            settings: [
+                Setting("appendfsync", .onlyToItself) { state in
+                    switch state.engine.options.durability {
+                    case .os: "no"
+                    case .everysecond: "everysec"
+                    case .always: "always"
+                    }
+                },
+                Setting("larder-durability") { $0.engine.options.durability.rawValue },
+            ]
+        ) {
+            $0.configuration.engine.durability = try $1.oneOf(
+                Durability.allCases.map(\.rawValue).joined(separator: ", ")
+            ) { Durability(rawValue: $0) }
+        },
+        DaemonOption(
+            "--memory", "BYTES",
+            [
+                "memory for hot entries beside the disk, such as 256M; 0 for none",
+                "besides those that are not in LevelDB yet: up to half of this, or 32M",
+                "(default: a 16th of the machine's, at least 16M, at most 512M)",
+            ],
+            settings: [
+                Setting(
+                    "maxmemory",
+                    .checked { _, text in
+                        guard let bytes = Setting.bytes(text) else {
+                            return .failure(Setting.Problem(text: "argument must be a memory value"))
+                        }
+                        return .success { $0.engine.changeMemoryLimit(to: Int(clamping: bytes)) }
+                    }, { String($0.engine.memory.limitBytes) })
+            ]
+        ) { $0.configuration.engine.memoryBytes = try $1.byteCount() },
+        DaemonOption(
+            "--checkpoint", "BYTES",
+            [
+                "bytes of the journal from which entries are written to the databases, and the journal is cut;",
+                "less takes less disk and memory, and costs more time (default: 64M)",
+            ],
+            settings: [
+                Setting("larder-checkpoint") { String($0.engine.options.checkpointBytes) }
+            ]
+        ) { $0.configuration.setCheckpoint(try $1.byteCount()) },
+        DaemonOption(
+            "--threads", "N",
+            [
+                "event loops, 1 to 64 (default: 1)"
+            ],
+            settings: [
+                Setting("io-threads") { String($0.threadCount) }
+            ]
+        ) { $0.configuration.threads = try $1.number(1...64) },
+        DaemonOption(
+            "--max-clients", "N",
+            [
+                "connections at a time (default: 10000); fewer where the limit of open descriptors",
+                "(ulimit -n) leaves too few for the larder's files, as the log then says",
+            ],
+            settings: [
+                .number(
+                    "maxclients", 1...4_294_967_295, get: { Int64($0.settings.clientsMax.read()) },
+                    check: { server, number in
+                        guard number > server.clientsPossible else { return nil }
+                        return "The operating system is not able to handle the specified number of clients, try with "
+                            + "\(server.clientsPossible)"
+                    }, set: { $0.settings.clientsMax.store(Int(clamping: $1), ordering: .relaxed) })
+            ]
+        ) { $0.configuration.limits.clientsMax = try $1.number(1...1_000_000) },
+        DaemonOption(
+            "--max-databases", "N",
+            [
+                "databases in the larder (default: 64)"
+            ],
+            settings: [
+                Setting("larder-max-databases") { String($0.engine.options.databasesMax) }
+            ]
+        ) { $0.configuration.engine.databasesMax = try $1.number(1...10_000) },
+        DaemonOption(
+            "--notify-keyspace-events", "FLAGS",
+            [
+                "events of entries that are published, as in Redis: K, E or both, and A or some of",
+                "g $ x e n (default: none)",
+            ],
+            settings: [
+                Setting(
+                    "notify-keyspace-events",
+                    .checked { _, text in
+                        guard Notifier.isValid(text) else {
+                            return .failure(Setting.Problem(text: Notifier.eventsError))
+                        }
+                        return .success { _ = $0.notifier.setEvents(text) }
+                    }, { $0.notifier.eventsText })
+            ]
+        ) { $0.configuration.keyspaceEvents = try $1.events() },
+        DaemonOption(
+            "--max-tracked-keys", "N",
+            [
+                "keys that clients which track what they read may have read (default: 1000000)"
+            ],
+            settings: [
+                .number(
+                    "tracking-table-max-keys", 0...Int64.max, get: { Int64($0.tracking.keysMax) },
+                    set: { $0.tracking.changeLimit(to: Int(clamping: $1)) })
+            ]
+        ) { $0.configuration.limits.trackedKeysMax = try $1.number(1...1_000_000_000) },
+        DaemonOption(
+            "--max-watched-deadlines", "N",
+            [
+                "entries with a deadline of their own of which the expiry is told in time",
+                "(default: 1000000)",
+            ],
+            settings: [
+                Setting("larder-max-watched-deadlines") { String($0.limits.watchedDeadlinesMax) }
+            ]
+        ) { $0.configuration.limits.watchedDeadlinesMax = try $1.number(0...1_000_000_000) },
+        DaemonOption(
+            "--max-subscriber-output", "BYTES",
+            [
+                "messages that a subscriber may leave unread (default: 32M),",
+                "and for a minute a quarter of that",
+            ],
+            settings: [
+                Setting("client-output-buffer-limit", .checked(OutputLimit.change), OutputLimit.text),
+                Setting("larder-max-subscriber-output") { String($0.settings.subscriberBytesMax.read()) },
+            ]
+        ) { $0.configuration.limits.subscriberBytesMax = try $1.byteCount() },
+        DaemonOption(
+            "--max-reply", "BYTES",
+            [
+                "the values of one MGET together (default: 512M)"
+            ],
+            settings: [
+                Setting("larder-max-reply") { String($0.limits.replyBytesMax) }
+            ]
+        ) { $0.configuration.limits.replyBytesMax = try $1.byteCount() },
+        DaemonOption(
+            "--max-transaction", "BYTES",
+            [
+                "the commands between MULTI and EXEC, for each connection (default: 64M)"
+            ],
+            settings: [
+                Setting("larder-max-transaction") { String($0.limits.transactionBytesMax) }
+            ]
+        ) { $0.configuration.limits.transactionBytesMax = try $1.byteCount() },
+        DaemonOption(
+            "--max-watched-keys", "N",
+            [
+                "keys that one connection may WATCH (default: 10000)"
+            ],
+            settings: [
+                Setting("larder-max-watched-keys") { String($0.limits.watchedKeysMax) }
+            ]
+        ) { $0.configuration.limits.watchedKeysMax = try $1.number(0...1_000_000) },
+        DaemonOption(
+            "--max-subscriptions", "BYTES",
+            [
+                "names of the channels that one connection may listen to (default: 16M)"
+            ],
+            settings: [
+                Setting("larder-max-subscriptions") { String($0.limits.subscriptionBytesMax) }
+            ]
+        ) { $0.configuration.limits.subscriptionBytesMax = try $1.byteCount() },
+        DaemonOption(
+            "--reply-timeout", "SECONDS",
+            [
+                "how long a client may leave replies unread before it is disconnected (default: 60)"
+            ],
+            settings: [
+                Setting("larder-reply-timeout") { String($0.limits.outputStallMilliseconds / 1000) }
+            ]
+        ) { $0.configuration.limits.outputStallMilliseconds = Int64(try $1.number(1...86_400)) * 1000 },
+        DaemonOption(
+            "--password-file", "PATH",
+            [
+                "the first line of the file is what clients have to give with AUTH (default: none)"
+            ],
+            settings: [
+                Setting("requirepass", .onlyToItself) { _ in "" }
+            ]
+        ) { $0.configuration.password = try $1.password() },
+        DaemonOption(
+            flag: "--enable-debug", ["have the command DEBUG"],
+            settings: [Setting("enable-debug-command") { $0.limits.allowsDebug ? "yes" : "no" }]
+        ) { $0.configuration.limits.allowsDebug = true },
+        DaemonOption(
+            "--log-level", "LEVEL",
+            [
+                "debug, info, warning or error; one line per event on standard error",
+                "(default: info)",
+            ],
+            settings: [
+                Setting("loglevel", .onlyToItself) { _ in "notice" }
+            ]
+        ) { $0.logLevel = try $1.oneOf("debug, info, warning, error") { Log.Level($0) } },
+    ]
+
+    /// What is to be done instead of serving.
+    static let purging: [DaemonOption] = [
+        DaemonOption(
+            flag: "--purge", ["remove all entries of all databases, then exit; policies stay"]
+        ) { try $0.set(.purge(.all)) },
+        DaemonOption(
+            attached: "--purge", "NAME", ["remove all entries of one database, then exit"]
+        ) { try $0.set(.purge(.database(try $1.databaseName()))) },
+        DaemonOption(
+            flag: "--purge-expired",
+            [
+                "remove the expired entries of all databases, then exit",
+                "A purge goes through the socket of the daemon that holds the larder, else straight to",
+                "the files. It prints what it removed.",
+            ]
+        ) { try $0.set(.purge(.expired)) },
+    ]
+
+    static let telling: [DaemonOption] = [
+        DaemonOption(flag: "--help", ["print this"]) { try $0.set(.help) },
+        DaemonOption(flag: "--version", ["print the version"]) { try $0.set(.version) },
+    ]
+}

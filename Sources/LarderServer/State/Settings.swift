@@ -1,0 +1,31 @@
+import LarderEngine
+import RESP
+import Synchronization
+import Threading
+
+/// What CONFIG SET can change while the daemon runs, and is in nobody else's hands.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the texts are read and written with the lock held, the rest is atomic.
+final class Settings: @unchecked Sendable {
+    /// Connections at a time.
+    let clientsMax: Atomic<Int>
+    /// Seconds without a request after which a connection is closed; 0 for never.
+    let idleSeconds = Atomic<Int>(0)
+    /// What a subscriber may leave unread: see ``OutputLimit``.
+    let subscriberBytesMax: Atomic<Int>
+    let subscriberBytesSoft: Atomic<Int>
+    let subscriberSoftSeconds: Atomic<Int>
+    private let lock = Lock()
+    private var texts: [String: String] = [:]
+
+    init(limits: Limits) {
+        clientsMax = Atomic(limits.clientsMax)
+        subscriberBytesMax = Atomic(limits.subscriberBytesMax)
+        subscriberBytesSoft = Atomic(limits.subscriberBytesSoft)
+        subscriberSoftSeconds = Atomic(Int(limits.subscriberSoftMilliseconds / 1000))
+    }
+
+    /// A setting that is only kept.
+    func text(_ name: String) -> String? { lock.withLock { texts[name] } }
+    func keep(_ name: String, _ text: String) { lock.withLock { texts[name] = text } }
+}
