@@ -61,7 +61,9 @@ enum Purge {
 
     // MARK: With the daemon running
 
-    private static func purgeThroughSocket(_ target: DaemonCommandLine.PurgeTarget, _ directory: String, _ socket: String)
+    private static func purgeThroughSocket(
+        _ target: DaemonCommandLine.PurgeTarget, _ directory: String, _ socket: String
+    )
         -> Int32
     {
         do throws(AdminClient.Failure) {

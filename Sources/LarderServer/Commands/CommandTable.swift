@@ -22,12 +22,16 @@ package enum CommandTable {
     private static let byName: [ShortWord: CommandSpec] = Dictionary(
         uniqueKeysWithValues: all.map { ($0.word, $0) })
 
-    private static let byRow: [CommandMetadata: CommandSpec] = Dictionary(
-        uniqueKeysWithValues: withSubcommands.map { ($0.metadata, $0) })
+    /// By the numbers of their rows.
+    private static let byNumber: [CommandSpec?] = {
+        var specs = [CommandSpec?](repeating: nil, count: CommandMetadata.numberMax)
+        for spec in withSubcommands { specs[spec.metadata.number] = spec }
+        return specs
+    }()
 
     /// The command of a row.
     static func spec(_ row: CommandMetadata) -> CommandSpec {
-        guard let spec = byRow[row] else { preconditionFailure("the row of \(row.name) stands in no list of rows") }
+        guard let spec = byNumber[row.number] else { preconditionFailure("\(row.name) stands in no list of rows") }
         return spec
     }
 

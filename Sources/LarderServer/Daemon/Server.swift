@@ -35,7 +35,8 @@ package enum Server {
     /// syncs and returns. Blocks the calling thread.
     /// - Parameter onReady: called once connections are accepted, with a closure that stops the server from any thread.
     package static func run(
-        _ configuration: ServerConfiguration, log: Log, onReady: (@escaping @Sendable (String) -> Void) -> Void = { _ in }
+        _ configuration: ServerConfiguration, log: Log,
+        onReady: (@escaping @Sendable (String) -> Void) -> Void = { _ in }
     ) throws(Failure) {
         ProcessSettings.ignoreWriteSignals()
         var configuration = configuration

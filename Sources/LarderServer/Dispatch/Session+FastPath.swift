@@ -2,55 +2,55 @@ import CommandCatalog
 import LarderEngine
 import RESP
 
-/// The commonest commands in their usual form, without what the general way through the command table costs: no `Call`,
-/// no `Key`, no allocation. What they answer is what their handlers in the table answer; whatever is unusual, needs the
-/// disk or goes wrong is left to those, before anything was done.
+/// The fast path: the commonest commands in their usual form, without what their handlers cost, which need a `Call`, a `Key` and
+/// an allocation. They answer what the handlers answer. Whatever is unusual, needs the disk or fails is left to the handlers,
+/// before anything was done.
 extension Session {
     /// Runs the current command if it is one of these.
-    /// - Returns: false when nothing was done, and the command has to go the general way.
+    /// - Returns: false when nothing was done, and its handler has to run.
     @inline(__always)
-    func runQuickly(now: Int64) -> Bool {
+    func runOnFastPath(now: Int64) -> Bool {
         let arguments = parserMemory.pointee.currentArguments()
         let count = arguments.count
         let word = ShortWord(arguments[0])
         if word == .get {
             let length = replyMemory.pointee.count
-            guard count == 2, getQuickly(arguments, now) else { return false }
-            quickMemory.pointee.get += 1
+            guard count == 2, getOnFastPath(arguments, now) else { return false }
+            accounting.fastPath.pointee.get += 1
             noteWork(bytes: replyMemory.pointee.count - length)
             return true
         }
         if word == .set {
-            guard count >= 3, setQuickly(arguments, now) else { return false }
-            quickMemory.pointee.set += 1
+            guard count >= 3, setOnFastPath(arguments, now) else { return false }
+            accounting.fastPath.pointee.set += 1
             noteWork(bytes: arguments[2].count)
             return true
         }
         if word == .ping {
             guard count == 1 else { return false }
             replyMemory.pointee.raw("+PONG\r\n")
-            quickMemory.pointee.ping += 1
+            accounting.fastPath.pointee.ping += 1
             noteWork(bytes: 0)
             return true
         }
         if word == .mget {
-            guard count >= 2, mgetQuickly(arguments, now) else { return false }
-            quickMemory.pointee.mget += 1
-            quickMemory.pointee.workLeft = 0
+            guard count >= 2, mgetOnFastPath(arguments, now) else { return false }
+            accounting.fastPath.pointee.mget += 1
+            accounting.fastPath.pointee.workLeft = 0
             return true
         }
         if word == .exists {
-            guard count == 2, existsQuickly(arguments, now) else { return false }
-            quickMemory.pointee.exists += 1
+            guard count == 2, existsOnFastPath(arguments, now) else { return false }
+            accounting.fastPath.pointee.exists += 1
             noteWork(bytes: 0)
             return true
         }
         return false
     }
 
-    /// Counts a quick command against what may run under one time.
+    /// Counts a command against what may run under one time.
     @inline(__always)
-    private func noteWork(bytes: Int) { quickMemory.pointee.workLeft -= 1 + bytes >> 10 }
+    private func noteWork(bytes: Int) { accounting.fastPath.pointee.workLeft -= 1 + bytes >> 10 }
 
     /// Runs requests `GET key` that follow each other, as far as they need no disk: the processor fetches the memory of all
     /// of them while it waits for that of the first.
@@ -61,8 +61,8 @@ extension Session {
                 let count = parserMemory.pointee.usualGets(keys, ends)
                 guard count > 0 else { return 0 }
                 let replies = replyMemory
-                let sent = sentBytes
-                let done = quickDatabase._withUnsafeGuaranteedRef { database in
+                let sent = replyQueue.sentBytes
+                let done = fastDatabase._withUnsafeGuaranteedRef { database in
                     database.readRun(UnsafeBufferPointer(rebasing: keys[..<count]), now: now) { _, ticket, payload in
                         let start = sent + replies.pointee.count
                         if let payload { replies.pointee.bulk(payload) } else { replies.pointee.null() }
@@ -82,7 +82,7 @@ extension Session {
     /// What a read without the disk came to.
     private enum Found {
         case hit, miss
-        /// The disk is needed, or the read failed: the general way says which.
+        /// The disk is needed, or the read failed: the handler says which.
         case unknown
 
         init(_ read: QuickRead) {
@@ -96,13 +96,13 @@ extension Session {
 
     /// Reads the key that is the argument at 1.
     @inline(__always)
-    private func readQuickly(
+    private func readOnFastPath(
         _ arguments: RequestArguments, _ now: Int64, below bytesMax: Int, _ ticket: inout CommitTicket,
         _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) -> Found {
         let key = arguments[1]
         guard seesCurrent, key.count <= Key.bytesMax else { return .unknown }
-        return quickDatabase._withUnsafeGuaranteedRef { database in
+        return fastDatabase._withUnsafeGuaranteedRef { database in
             do throws(LarderError) {
                 return Found(try database.readQuickly(key, now: now, below: bytesMax, ticket: &ticket, body))
             } catch {
@@ -111,11 +111,11 @@ extension Session {
         }
     }
 
-    private func getQuickly(_ arguments: RequestArguments, _ now: Int64) -> Bool {
+    private func getOnFastPath(_ arguments: RequestArguments, _ now: Int64) -> Bool {
         let replies = replyMemory
-        let start = sentBytes + replies.pointee.count
+        let start = replyQueue.position
         var ticket = CommitTicket.none
-        switch readQuickly(
+        switch readOnFastPath(
             arguments, now, below: Limits.loopBytesMax, &ticket, { _, payload in replies.pointee.bulk(payload) })
         {
         case .hit: break
@@ -126,10 +126,10 @@ extension Session {
         return true
     }
 
-    private func existsQuickly(_ arguments: RequestArguments, _ now: Int64) -> Bool {
-        let start = sentBytes + replyMemory.pointee.count
+    private func existsOnFastPath(_ arguments: RequestArguments, _ now: Int64) -> Bool {
+        let start = replyQueue.position
         var ticket = CommitTicket.none
-        switch readQuickly(arguments, now, below: .max, &ticket, { _, _ in }) {
+        switch readOnFastPath(arguments, now, below: .max, &ticket, { _, _ in }) {
         case .hit: replyMemory.pointee.integer(1)
         case .miss: replyMemory.pointee.integer(0)
         case .unknown: return false
@@ -138,15 +138,15 @@ extension Session {
         return true
     }
 
-    private func mgetQuickly(_ arguments: RequestArguments, _ now: Int64) -> Bool {
+    private func mgetOnFastPath(_ arguments: RequestArguments, _ now: Int64) -> Bool {
         guard seesCurrent else { return false }
         let count = arguments.count - 1
         for index in 1...count where arguments[index].count > Key.bytesMax { return false }
         let replies = replyMemory
-        let start = sentBytes + replies.pointee.count
+        let start = replyQueue.position
         var ticket = CommitTicket.none
         var room = server.limits.replyBytesMax
-        let found = quickDatabase._withUnsafeGuaranteedRef { database -> Found in
+        let found = fastDatabase._withUnsafeGuaranteedRef { database -> Found in
             do throws(LarderError) {
                 let read = try database.readQuickly(
                     count: count, key: { arguments[$0 + 1] }, now: now, ticket: &ticket,
@@ -163,7 +163,7 @@ extension Session {
         }
         if case .unknown = found { return false }
         if room < 0 {
-            replies.pointee.removeLast(sentBytes + replies.pointee.count - start)
+            replies.pointee.removeLast(replyQueue.position - start)
             replies.pointee.error(CommandError.tooLongReply(server.limits).bytes)
         }
         hold(from: start, ticket)
@@ -171,7 +171,7 @@ extension Session {
     }
 
     /// `SET key value`, alone or with one of `EX seconds` and `PX milliseconds`.
-    private func setQuickly(_ arguments: RequestArguments, _ now: Int64) -> Bool {
+    private func setOnFastPath(_ arguments: RequestArguments, _ now: Int64) -> Bool {
         let key = arguments[1]
         let value = arguments[2]
         guard key.count <= Key.bytesMax, value.count <= Limits.loopBytesMax, !server.isCongested,
@@ -179,11 +179,11 @@ extension Session {
         else { return false }
         var rule = DeadlineRule.governed
         if arguments.count > 3 {
-            guard let deadline = quickDeadline(arguments, now) else { return false }
+            guard let deadline = fastPathDeadline(arguments, now) else { return false }
             rule = .own(deadline)
         }
-        let start = sentBytes + replyMemory.pointee.count
-        let stored = quickDatabase._withUnsafeGuaranteedRef { database -> CommitTicket? in
+        let start = replyQueue.position
+        let stored = fastDatabase._withUnsafeGuaranteedRef { database -> CommitTicket? in
             do throws(LarderError) {
                 // Where files are not open, or take no writes, this throws before anything is done.
                 return try database.setBlindly(
@@ -199,7 +199,7 @@ extension Session {
         return true
     }
 
-    private func quickDeadline(_ arguments: RequestArguments, _ now: Int64) -> Int64? {
+    private func fastPathDeadline(_ arguments: RequestArguments, _ now: Int64) -> Int64? {
         guard arguments.count == 5 else { return nil }
         let word = ShortWord(arguments[3])
         guard word == .ex || word == .px, let value = parseInteger(arguments[4]), value > 0, value <= Int64.max / 2000

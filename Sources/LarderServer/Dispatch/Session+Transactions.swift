@@ -2,101 +2,20 @@ import CommandCatalog
 import LarderEngine
 import RESP
 
-/// A transaction that EXEC has begun.
-///
-/// Its commands run with the locks of all their keys held and are one commit unit, except where a command works on whole
-/// databases: then what stands before it is one unit, and what stands behind it another.
-///
-/// Confined to its session's owner.
-final class Execution {
-    let commands: [QueuedCommand]
-    fileprivate var watches: [KeyWatch]
-    /// The next command to run.
-    fileprivate var next = 0
-    /// Whether the header of the reply is written.
-    fileprivate(set) var isBegun = false
-    /// Whether commands that run on the loop are units of their own, because others must read the disk.
-    fileprivate var isSplit = false
-    /// Where the reply begins, counted from the connection's beginning.
-    var start = 0
-    /// Messages that came while the reply was not complete.
-    var pushes: [PushMessage] = []
-    /// What commands asked for and their key positions do not say.
-    fileprivate var more: [TransactionMissing] = []
-
-    init(_ commands: [QueuedCommand], watches: [KeyWatch]) {
-        self.commands = commands
-        self.watches = watches
-    }
-
-    /// Called without any shard's lock held.
-    func endWatches() {
-        for watch in watches { watch.end() }
-        watches = []
-    }
-}
-
+/// A session that runs the commands of a transaction.
 extension Session {
-    // MARK: Queueing
-
-    /// Queues the current command instead of running it.
-    func enqueue(_ spec: CommandSpec) throws(CommandError) {
-        guard !spec.flags.contains(.noMulti) else {
-            throw CommandError("ERR Command not allowed inside a transaction")
-        }
-        let count = parser.argumentCount
-        var bytes = 0
-        for index in 0..<count { bytes += parser.argument(index).count }
-        let size = QueuedCommand.byteCount(words: count, bytes: bytes)
-        guard let queued = transaction?.byteCount, size <= server.limits.transactionBytesMax - queued else {
-            throw CommandError(
-                "ERR the transaction is longer than \(server.limits.transactionBytesMax) bytes (--max-transaction)")
-        }
-        record.lastCommand.store(spec.number, ordering: .relaxed)
-        transaction?.add(QueuedCommand(spec, count: count) { parser.argument($0) })
-        replies.raw("+QUEUED\r\n")
-    }
-
-    // MARK: Watching
-
-    /// How many keys this connection watches.
-    var watchCount: Int { watches.count }
-
-    /// Watches keys of the current database, those that it does not watch already.
-    /// - Returns: false when the disk must be asked and may not.
-    func watch(_ keys: [Key], now: Int64, mayBlock: Bool) throws(LarderError) -> Bool {
-        var fresh: [Key] = []
-        var seen = Set(watches.filter { $0.database === self.database }.map(\.key))
-        for key in keys where seen.insert(key).inserted { fresh.append(key) }
-        guard let begun = try database.watch(fresh, now: now, mayBlock: mayBlock) else { return false }
-        watches += begun
-        return true
-    }
-
-    func unwatch() {
-        for watch in watches { watch.end() }
-        watches = []
-    }
-
-    /// Forgets MULTI, what is queued and what is watched.
-    func discardTransaction() {
-        transaction = nil
-        unwatch()
-    }
-
-    // MARK: EXEC
 
     /// What EXEC does; the commands then run by ``runExecution(now:mayBlock:)``.
     func beginExecution() throws(CommandError) {
-        guard let queue = transaction else { throw CommandError("ERR EXEC without MULTI") }
+        guard let queue = transactions.queue else { throw CommandError("ERR EXEC without MULTI") }
         if queue.isAborted {
-            discardTransaction()
+            transactions.discard()
             throw CommandError("EXECABORT Transaction discarded because of previous errors.")
         }
-        execution = Execution(queue.commands, watches: watches)
+        transactions.execution = Execution(queue.commands, watches: transactions.watches)
         // They are the execution's from here on.
-        watches = []
-        transaction = nil
+        transactions.watches = []
+        transactions.queue = nil
     }
 
     /// Runs what is left of the transaction that EXEC has begun, up to the next command that another thread has to do.
@@ -122,7 +41,7 @@ extension Session {
             waitForRoomToBuild()
             let startCount = replies.count
             let startDatabase = database
-            let startSelf = (name: name, version: replies.version, replyMode: replyMode)
+            let startSelf = (name: name, version: replies.version, replyMode: modes.replyMode)
             do throws(LarderError) {
                 let attempt = try self.attempt(execution, rest, plan, now, mayBlock)
                 switch attempt.end {
@@ -133,13 +52,13 @@ extension Session {
                     endExecution()
                     return nil
                 case .dropped:
-                    published = []
+                    subscription.published = []
                     replies.removeLast(replies.count - startCount)
                     select(startDatabase)
                     // It begins anew, and must find what it found before.
                     if name != startSelf.name { name = startSelf.name }
                     replies.version = startSelf.version
-                    replyMode = startSelf.replyMode
+                    modes.replyMode = startSelf.replyMode
                     execution.more += attempt.missing
                     if attempt.needsLongThread { return .cold }
                 case .applied(let ticket):
@@ -151,12 +70,12 @@ extension Session {
                     if let work = attempt.work {
                         isWaiting = true
                         let last = execution.commands[execution.next - 1]
-                        pendingNote = PendingNote(spec: last.spec, command: last, start: nil)
+                        accounting.pending = PendingNote(row: last.row, command: last, start: nil)
                         return .work(work)
                     }
                 }
             } catch {
-                published = []
+                subscription.published = []
                 replies.removeLast(replies.count - startCount)
                 select(startDatabase)
                 failExecution(CommandError(error))
@@ -171,11 +90,11 @@ extension Session {
     /// Shows EXEC, which is the parser's command still, to who monitors.
     private func showExec(_ now: Int64) {
         guard !server.monitors.isEmpty, parser.argumentCount == 1 else { return }
-        show(CommandTable.spec(.exec), Call(self, server, now: now, mayBlock: false))
+        show(.exec, Call(self, server, now: now, mayBlock: false))
     }
 
     /// A command that a thread that may block leaves to the loop.
-    private static func isOnLoop(_ command: QueuedCommand) -> Bool { command.spec.flags.contains(.onLoop) }
+    private static func isOnLoop(_ command: QueuedCommand) -> Bool { command.row.flags.contains(.onLoop) }
 
     /// What one try to run the rest of a transaction came to.
     private struct Attempt {
@@ -221,33 +140,33 @@ extension Session {
         attempt.next = commands.startIndex
         for command in commands {
             attempt.next += 1
-            let start = sentBytes + replies.count
+            let start = replyQueue.position
             var call = Call(self, server, now: now, mayBlock: false, command: command, run: run)
-            willRead(command.spec, count: command.count) { command[$0] }
+            willRead(command.row, count: command.count) { command[$0] }
             let begin = nanoseconds()
             do throws(CommandError) {
-                switch try command.spec.run(&call) {
+                switch try CommandTable.spec(command.row).run(&call) {
                 case .done: break
                 case .close: isClosing = true
                 case .deferred(let work):
                     attempt.work = work
                     return
                 }
-                note(command.spec, call, nanoseconds: nanoseconds() - begin, failed: false)
+                note(command.row, call, nanoseconds: nanoseconds() - begin, failed: false)
             } catch {
                 if !run.missing.isEmpty || run.needsLongThread { return }
                 replies.error(error.bytes)
                 server.errors.count(error.bytes)
-                note(command.spec, call, nanoseconds: nanoseconds() - begin, failed: true)
+                note(command.row, call, nanoseconds: nanoseconds() - begin, failed: true)
             }
-            if !server.monitors.isEmpty { show(command.spec, call) }
-            attempt.regions.append(start..<(sentBytes + replies.count))
+            if !server.monitors.isEmpty { show(command.row, call) }
+            attempt.regions.append(start..<(replyQueue.position))
         }
     }
 
     /// Ends a transaction whose commands cannot run: the error is the reply of each that has none.
     func failExecution(_ error: CommandError) {
-        guard let execution else { return }
+        guard let execution = transactions.execution else { return }
         if execution.isBegun {
             for _ in execution.next..<execution.commands.count { replies.error(error.bytes) }
         } else {
@@ -258,12 +177,12 @@ extension Session {
 
     /// Forgets the transaction that EXEC has begun.
     func endExecution() {
-        guard execution != nil else { return }
-        caching = nil
-        execution?.endWatches()
-        let pushes = execution?.pushes ?? []
-        let start = execution?.start
-        execution = nil
+        guard transactions.execution != nil else { return }
+        modes.caching = nil
+        transactions.execution?.endWatches()
+        let pushes = transactions.execution?.pushes ?? []
+        let start = transactions.execution?.start
+        transactions.execution = nil
         if let start { endCommand(start) }
         for message in pushes { push(message) }
     }

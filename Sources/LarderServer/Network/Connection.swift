@@ -87,12 +87,12 @@ final class Connection {
 
     private var isAway: Bool { progress == .away }
 
-    var hasHeldReplies: Bool { !isClosed && !isAway && session.hasHeldReplies }
+    var hasHeldReplies: Bool { !isClosed && !isAway && session.replyQueue.hasHeld }
 
     /// Whether commands wrote since the last time whose replies nobody waits for.
     func takeSilentWrites() -> Bool {
-        guard !isAway, session.hasSilentWrites else { return false }
-        session.hasSilentWrites = false
+        guard !isAway, session.replyQueue.hasSilentWrites else { return false }
+        session.replyQueue.hasSilentWrites = false
         return true
     }
 
@@ -290,7 +290,7 @@ final class Connection {
     func takeBack(_ pause: Session.Pause) {
         progress = .running
         // What was decided meanwhile was not told to it.
-        session.settle()
+        session.replyQueue.settle()
         let pushes = waitingPushes
         waitingPushes = []
         waitingPushBytes = 0
@@ -300,7 +300,7 @@ final class Connection {
 
     private func submit(_ work: @escaping DeferredWork) {
         let version = session.replies.version
-        let spec = session.pendingNote?.spec
+        let spec = session.accounting.pending?.row
         let (id, record, server) = (session.id, session.record, session.server)
         let isDroppable = session.mayDropWork
         eventLoop.pools.pool(for: spec).submit(
@@ -338,7 +338,7 @@ final class Connection {
     /// Looks at what is decided by now, and sends what waited for it.
     func settle() {
         guard !isClosed, !isAway else { return }
-        session.settle()
+        session.replyQueue.settle()
         eventLoop.sendAtEndOfTurn(self)
         if progress == .full { advance() }
     }
@@ -367,7 +367,7 @@ final class Connection {
     private func isOverSoftLimit(_ time: Int64) -> Bool {
         let settings = eventLoop.server.settings
         let most = settings.subscriberBytesSoft.read()
-        guard most > 0, session.subscriptions != nil, session.pendingOutput > most else {
+        guard most > 0, session.subscription.names != nil, session.pendingOutput > most else {
             overSoftLimitSince = nil
             return false
         }
@@ -381,8 +381,8 @@ final class Connection {
     /// Sends what may be sent, as much as the socket takes; the rest follows when it is writable.
     func flush() {
         guard !isClosed, !isWriting, !isAway else { return }
-        while session.sendableCount > 0 {
-            let sent = trySend(session.sendableCount)
+        while session.replyQueue.sendableCount > 0 {
+            let sent = trySend(session.replyQueue.sendableCount)
             if sent < 0 { return close(nil) }
             if sent == 0 { return sendLater() }
         }
@@ -412,7 +412,7 @@ final class Connection {
     #endif
 
     private func didSend(_ count: Int) {
-        session.didSend(count)
+        session.replyQueue.didSend(count)
         eventLoop.commandCounter.bytesOut.add(count)
         lastProgress = eventLoop.time
     }
@@ -424,7 +424,7 @@ final class Connection {
     }
 
     private func sendLater() {
-        let count = min(session.sendableCount, Self.writeBytes)
+        let count = min(session.replyQueue.sendableCount, Self.writeBytes)
         let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 1)
         session.replies.withBytes { copy.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[..<count])) }
         let request = UnsafeMutablePointer<uv_write_t>.allocate(capacity: 1)
@@ -434,7 +434,7 @@ final class Connection {
         request.pointee.data = UnsafeMutableRawPointer(holder)
         var buffer = uv_buf_init(copy.baseAddress?.assumingMemoryBound(to: CChar.self), UInt32(clamping: count))
         isWriting = true
-        session.didSend(count)
+        session.replyQueue.didSend(count)
         let status = uv_write(request, stream, &buffer, 1) { request, status in
             guard let request else { return }
             let handle = request.pointee.handle
@@ -468,7 +468,7 @@ final class Connection {
     private func closeIfDone() {
         guard !isAway else { return }
         let isOver = progress == .closing || progress == .idle && (hasEnded || isFinishing)
-        if isOver, !isWriting, session.pendingOutput == 0, !session.hasHeldReplies { close(nil) }
+        if isOver, !isWriting, session.pendingOutput == 0, !session.replyQueue.hasHeld { close(nil) }
     }
 
     // MARK: Time
@@ -485,7 +485,7 @@ final class Connection {
         if quietTicks == Self.ticksUntilReclaim, progress == .idle { session.reclaim() }
         let limits = eventLoop.server.limits
         // Replies that wait for a commit are not the client's fault.
-        let isStalled = isWriting || session.sendableCount > 0
+        let isStalled = isWriting || session.replyQueue.sendableCount > 0
         let idle = Int64(eventLoop.server.settings.idleSeconds.read()) * 1000
         if idle > 0, progress == .idle, session.isIdle(for: idle) {
             close("it sent nothing for \(idle / 1000) s (CONFIG SET timeout)")

@@ -416,7 +416,7 @@ struct Call {
     }
 
     /// The command's row of the table.
-    private var spec: CommandSpec? { command?.spec ?? session.lastSpec }
+    private var spec: CommandMetadata? { command?.row ?? session.lastRow }
 
     /// Notes when an entry ends by itself that the client may keep.
     private func note(_ key: Key, _ header: RecordHeader, _ rules: FreshnessRules) {
@@ -474,36 +474,4 @@ struct Call {
         if headersOnly { return try database.performOnHeaders(keys, now: now, body) }
         return try database.perform(keys, loading: loading, now: now, fillCache: fillCache, body)
     }
-}
-
-/// Whether `bytes` are `word` (given in capitals), in any case of ASCII letters.
-func equalsIgnoringCase(_ bytes: UnsafeRawBufferPointer, _ word: StaticString) -> Bool {
-    guard bytes.count == word.utf8CodeUnitCount else { return false }
-    for index in 0..<bytes.count {
-        let byte = bytes[index]
-        let upper = byte >= 0x61 && byte <= 0x7A ? byte - 0x20 : byte
-        // Inside the static string: `index` is below its count, which equals `bytes.count`.
-        if upper != word.utf8Start[index] { return false }
-    }
-    return true
-}
-
-/// A decimal integer as Redis takes it: an optional minus, no plus, no leading zero, no blanks; nil otherwise.
-func parseInteger(_ bytes: UnsafeRawBufferPointer) -> Int64? {
-    guard bytes.count > 0, bytes.count <= 20 else { return nil }
-    let isNegative = bytes[0] == 0x2D
-    let digits = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(isNegative ? 1 : 0))
-    guard let first = digits.first else { return nil }
-    if first == 0x30 { return digits.count == 1 && !isNegative ? 0 : nil }
-    var value: Int64 = 0
-    for digit in digits {
-        guard digit >= 0x30, digit <= 0x39 else { return nil }
-        let (shifted, overflow) = value.multipliedReportingOverflow(by: 10)
-        let (sum, carry) = shifted.subtractingReportingOverflow(Int64(digit - 0x30))
-        // Summed up below zero, where there is room for one more.
-        guard !overflow, !carry else { return nil }
-        value = sum
-    }
-    if isNegative { return value }
-    return value == Int64.min ? nil : -value
 }

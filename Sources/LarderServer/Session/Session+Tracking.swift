@@ -6,33 +6,41 @@ import RESP
 extension Session {
     /// Whether keys that are read are noted.
     var tracksReads: Bool {
-        guard let tracking else { return false }
+        guard let tracking = modes.tracking else { return false }
         switch tracking.mode {
         case .read: return true
-        case .optIn: return caching == true
-        case .optOut: return caching != false
+        case .optIn: return modes.caching == true
+        case .optOut: return modes.caching != false
         case .broadcast: return false
         }
     }
 
     func track(_ client: TrackingClient?) {
-        if let client { server.tracking.add(client) } else if let tracking { server.tracking.remove(tracking) }
-        tracking = client
-        caching = nil
+        if let client {
+            server.tracking.add(client)
+        } else if let tracking = modes.tracking {
+            server.tracking.remove(tracking)
+        }
+        modes.tracking = client
+        modes.caching = nil
         noteMode()
     }
 
     /// Notes the keys that a command is about to read.
     /// - Parameter word: the command's words.
-    func willRead(_ spec: CommandSpec, count: Int, _ word: (Int) -> UnsafeRawBufferPointer) {
-        guard let tracking, spec.flags.contains(.readonly), tracksReads else { return }
+    func willRead(_ spec: CommandMetadata, count: Int, _ word: (Int) -> UnsafeRawBufferPointer) {
+        guard let tracking = modes.tracking, spec.flags.contains(.readonly), tracksReads else { return }
         for index in spec.keyIndices(count: count, word) {
             server.tracking.willRead(Array(word(index)), tracking)
         }
     }
 
     /// What CLIENT CACHING said holds for one command, or for the transaction that begins with it.
-    func endCaching(_ spec: CommandSpec) {
-        if caching != nil, transaction == nil, execution == nil, !spec.flags.contains(.keepsCaching) { caching = nil }
+    func endCaching(_ spec: CommandMetadata) {
+        if modes.caching != nil, transactions.queue == nil, transactions.execution == nil,
+            !spec.flags.contains(.keepsCaching)
+        {
+            modes.caching = nil
+        }
     }
 }

@@ -87,3 +87,11 @@ package struct Limits: Sendable {
 
     package init() {}
 }
+
+extension CommandError {
+    static func tooLongReply(_ limits: Limits) -> CommandError {
+        CommandError(
+            "ERR the values are longer than \(limits.replyBytesMax) bytes together, the most in one reply (--max-reply)"
+        )
+    }
+}

@@ -18,10 +18,10 @@ struct WorkerPools: Sendable {
     init(coldThreads: Int) { cold = WorkerPool(name: "larder-cold", threads: max(1, coldThreads)) }
 
     /// Where the deferred work of a command is done.
-    func pool(for spec: CommandSpec?) -> WorkerPool {
-        guard let spec else { return slow }
-        if spec.flags.contains(.status) { return status }
-        return spec.flags.contains(.brief) ? brief : slow
+    func pool(for command: CommandMetadata?) -> WorkerPool {
+        guard let command else { return slow }
+        if command.flags.contains(.status) { return status }
+        return command.flags.contains(.brief) ? brief : slow
     }
 
     /// Finishes what is queued and ends the threads.

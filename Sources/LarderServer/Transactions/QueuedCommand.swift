@@ -6,7 +6,7 @@ import RESP
 ///
 /// Confined to its session's owner.
 final class QueuedCommand {
-    let spec: CommandSpec
+    let row: CommandMetadata
     private let bytes: UnsafeMutableRawBufferPointer
     /// Where each word ends.
     private let ends: [Int]
@@ -15,8 +15,8 @@ final class QueuedCommand {
     private static let overheadBytes = 64
 
     /// - Parameter word: the words' bytes, of which a copy is made.
-    init(_ spec: CommandSpec, count: Int, word: (Int) -> UnsafeRawBufferPointer) {
-        self.spec = spec
+    init(_ row: CommandMetadata, count: Int, word: (Int) -> UnsafeRawBufferPointer) {
+        self.row = row
         var ends: [Int] = []
         ends.reserveCapacity(count)
         var end = 0
@@ -55,23 +55,10 @@ final class QueuedCommand {
 
     /// Whether it stores its keys whatever is there, and cannot fail.
     var overwritesBlindly: Bool {
-        switch spec.metadata.overwrites {
+        switch row.overwrites {
         case .never: false
         case .words(let number): count == number
         case .pairs: count % 2 == 1
         }
-    }
-}
-
-/// The commands between MULTI and EXEC.
-struct TransactionQueue {
-    private(set) var commands: [QueuedCommand] = []
-    private(set) var byteCount = 0
-    /// A command could not be queued: EXEC will refuse.
-    var isAborted = false
-
-    mutating func add(_ command: QueuedCommand) {
-        commands.append(command)
-        byteCount += command.byteCount
     }
 }

@@ -57,7 +57,7 @@ struct TransactionPlan {
         }
         var current = database
         for command in commands {
-            if case .selected = command.spec.metadata.database {
+            if case .selected = command.row.database {
                 if case .success(let selected) = resolve(command.text(1), engine) { current = selected }
                 continue
             }
@@ -77,12 +77,12 @@ struct TransactionPlan {
     }
 
     private mutating func note(_ command: QueuedCommand, _ database: Database, _ loadsAll: Bool) {
-        let spec = command.spec
-        let indices = spec.keyIndices(count: command.count) { command[$0] }
-        guard !indices.isEmpty || spec.flags.contains(.write) && !spec.flags.contains(.wholeDatabase) else { return }
+        let row = command.row
+        let indices = row.keyIndices(count: command.count) { command[$0] }
+        guard !indices.isEmpty || row.flags.contains(.write) && !row.flags.contains(.wholeDatabase) else { return }
         let index = part(database)
-        if spec.flags.contains(.write) { parts[index].isWritten = true }
-        if spec.flags.contains(.creates) { parts[index].isCreated = true }
+        if row.flags.contains(.write) { parts[index].isWritten = true }
+        if row.flags.contains(.creates) { parts[index].isCreated = true }
         let isBlind = command.overwritesBlindly && !loadsAll
         for position in indices where command[position].count <= Key.bytesMax {
             parts[index].add(Key(command[position]), isBlind: isBlind)
@@ -93,7 +93,7 @@ struct TransactionPlan {
     /// knows.
     private mutating func noteTarget(_ command: QueuedCommand, _ database: Database, _ engine: Engine) {
         let place: (name: Int, key: Int)
-        switch command.spec.metadata.database {
+        switch command.row.database {
         case .none, .selected: return
         case .target(let name, let key): place = (name, key)
         case .targetOption(let key):

@@ -32,7 +32,7 @@ import Testing
         #expect(call(["\u{212A}EYS", "*"]).hasPrefix("-ERR unknown command"))
         #expect(call([""]) == Wire.error("ERR unknown command '', with args beginning with: "))
         call.feed(Array("*1\r\n$3\r\n\u{0}ab\r\n".utf8) + Array("*1\r\n$2\r\n".utf8) + [0xFF, 0xFE, 13, 10])
-        let count = call.session.sendableCount
+        let count = call.session.replyQueue.sendableCount
         let bytes = call.session.replies.withBytes { Array($0[..<count]) }
         let raw =
             Array("-ERR unknown command '', with args beginning with: \r\n-ERR unknown command '".utf8) + [0xFF, 0xFE]

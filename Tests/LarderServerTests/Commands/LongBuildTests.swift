@@ -64,7 +64,7 @@ import Threading
             return
         }
         server.commit()
-        session.settle()
+        session.replyQueue.settle()
         #expect(session.replies.withBytes { $0.first } != UInt8(ascii: "-"))
         session.end()
     }

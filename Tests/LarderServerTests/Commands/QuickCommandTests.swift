@@ -34,7 +34,7 @@ import Testing
         let general = try TestServer { $0.memoryBytes = memoryBytes }
         let one = quick.connect()
         let other = general.connect()
-        other.session.allowsQuickCommands = false
+        other.session.allowsFastPath = false
         for step in 0..<3000 {
             var bytes: [UInt8] = []
             for _ in 0..<Int.random(in: 1...6, using: &random) { bytes += encodeRequest(command(&random)) }

@@ -27,7 +27,7 @@ import Testing
         call.feed(Array("*2\r\n$3\r\nGET\r\n$0\r\n\r\n*3\r\n$3\r\nSET\r\n$0\r\n\r\n$1\r\nv\r\n".utf8))
         call.feed(Array("*2\r\n$3\r\nGET\r\n$0\r\n\r\n".utf8))
         server.commit()
-        let count = call.session.sendableCount
+        let count = call.session.replyQueue.sendableCount
         let bytes = call.session.replies.withBytes { Array($0[..<count]) }
         let expected = Array("+OK\r\n$256\r\n".utf8) + all + Array("\r\n$-1\r\n+OK\r\n$1\r\nv\r\n".utf8)
         #expect(bytes == expected)

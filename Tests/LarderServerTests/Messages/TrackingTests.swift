@@ -214,10 +214,10 @@ import Threading
 
     @Test func onlyWhoTracksGoesTheLongWay() throws {
         let (server, reader, writer) = try Self.start()
-        #expect(!reader.session.takesShortWays && writer.session.takesShortWays)
+        #expect(!reader.session.takesFastPath && writer.session.takesFastPath)
         #expect(reader("CLIENT TRACKING OFF") == Wire.ok)
         #expect(reader("CLIENT TRACKING ON BCAST") == Wire.ok)
-        #expect(reader.session.takesShortWays)
+        #expect(reader.session.takesFastPath)
         _ = server
     }
 

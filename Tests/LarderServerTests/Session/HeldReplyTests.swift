@@ -12,10 +12,10 @@ import Testing
         let call = server.connect()
         #expect(call("SET first 1") == Wire.ok)
         call.feed(encodeRequest("SET k v"))
-        #expect(call.session.hasHeldReplies)
+        #expect(call.session.replyQueue.hasHeld)
         #expect(call.takeSendable() == "")
         server.commit()
-        #expect(!call.session.hasHeldReplies)
+        #expect(!call.session.replyQueue.hasHeld)
         #expect(call.takeSendable() == Wire.ok)
     }
 
@@ -133,7 +133,7 @@ import Testing
         server.commit()
         sent += call.takeSendable()
         #expect(sent == (0..<3000).map { Wire.ok + Wire.bulk("\($0)") }.joined())
-        #expect(!call.session.hasHeldReplies)
+        #expect(!call.session.replyQueue.hasHeld)
     }
 
     @Test func tooMuchThatWaitsMakesWritersWait() throws {

@@ -78,7 +78,7 @@ final class TestServer {
     /// Delivers messages, and has the sessions look at what was decided, as an event loop does.
     func deliver() {
         pushes.deliverAll()
-        for client in clients { client.session.settle() }
+        for client in clients { client.session.replyQueue.settle() }
     }
 }
 
@@ -142,9 +142,9 @@ final class TestClient {
 
     /// The bytes that may be sent now.
     func takeSendable() -> String {
-        let count = session.sendableCount
+        let count = session.replyQueue.sendableCount
         let text = session.replies.withBytes { String(decoding: $0[..<count], as: UTF8.self) }
-        session.didSend(count)
+        session.replyQueue.didSend(count)
         return text
     }
 

@@ -27,9 +27,9 @@ import Testing
         Plan(
             module: "LarderServer",
             rooms: [
-                "Daemon", "Commands", "Network", "Session", "Transactions", "State", "Command", "Notifications",
-                "Messages", "Formats", "System",
-            ], upwardMax: 13, cycleMax: 16),
+                "Daemon", "Network", "Dispatch", "Commands", "Session", "Transactions", "Options", "State", "Command",
+                "Notifications", "Messages", "Formats", "System",
+            ]),
         Plan(
             module: "LarderClient",
             rooms: ["Client", "Blocking", "Cache", "NearCache", "Subscriptions", "Wire", "Requests", "Types"],

@@ -197,12 +197,12 @@ enum ClientCommands {
 
     @Sendable static func reply(_ call: inout Call) throws(CommandError) -> Outcome {
         if call.isWord(2, "ON") {
-            call.session.replyMode = .on
+            call.session.modes.replyMode = .on
             call.session.replies.simple("OK")
         } else if call.isWord(2, "OFF") {
-            call.session.replyMode = .off
+            call.session.modes.replyMode = .off
         } else if call.isWord(2, "SKIP") {
-            if call.session.replyMode != .off { call.session.replyMode = .skipsNext }
+            if call.session.modes.replyMode != .off { call.session.modes.replyMode = .skipsNext }
         } else {
             throw .syntax
         }

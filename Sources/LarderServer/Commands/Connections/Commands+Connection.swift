@@ -76,7 +76,7 @@ enum ConnectionCommands {
         guard isUser, isPassword(call.bytes(password), call.server.password) else {
             throw CommandError("WRONGPASS invalid username-password pair or user is disabled.")
         }
-        call.session.isAuthenticated = true
+        call.session.modes.isAuthenticated = true
     }
 
     /// Compares in a time that does not tell how much of the password is right.
@@ -89,17 +89,17 @@ enum ConnectionCommands {
 
     @Sendable static func reset(_ call: inout Call) throws(CommandError) -> Outcome {
         let session = call.session
-        session.discardTransaction()
+        session.transactions.discard()
         session.endSubscriptions()
-        if session.tracking != nil { session.track(nil) }
+        if session.modes.tracking != nil { session.track(nil) }
         session.see(.current)
         session.select(call.server.standardDatabase)
         session.endMonitoring()
         session.name = ""
         // As in Redis a reply that SKIP forbids stays forbidden.
-        if session.replyMode == .off { session.replyMode = .on }
+        if session.modes.replyMode == .off { session.modes.replyMode = .on }
         session.replies.version = .two
-        session.isAuthenticated = call.server.password == nil
+        session.modes.isAuthenticated = call.server.password == nil
         session.record.isNoEvict.store(false, ordering: .relaxed)
         session.record.isNoTouch.store(false, ordering: .relaxed)
         session.replies.simple("RESET")
@@ -120,7 +120,7 @@ enum ConnectionCommands {
             version = asked
         }
         try readOptions(call)
-        guard call.session.isAuthenticated else {
+        guard call.session.modes.isAuthenticated else {
             throw CommandError(
                 "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> "
                     + "<pass> option can be used to authenticate the client and select the RESP protocol version "

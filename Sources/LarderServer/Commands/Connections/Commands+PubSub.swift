@@ -26,7 +26,7 @@ enum PubSubCommands {
         if kind == .shardChannel, call.isInTransaction {
             throw CommandError("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client")
         }
-        var bytes = call.session.subscriptions?.byteCount ?? 0
+        var bytes = call.session.subscription.names?.byteCount ?? 0
         for index in 1..<call.count { bytes += Subscriptions.byteCount(call.bytes(index).count) }
         try checkSubscriptions(bytes, call.server.limits)
         for index in 1..<call.count {
@@ -34,7 +34,7 @@ enum PubSubCommands {
             call.session.subscribe(channel, kind)
             confirm(call, channel, kind)
         }
-        call.session.keepsReply = !call.isInTransaction
+        call.session.replyQueue.keepsReply = !call.isInTransaction
         return .done
     }
 
@@ -48,13 +48,13 @@ enum PubSubCommands {
     static func unsubscribe(_ call: inout Call, _ kind: PubSub.Kind) -> Outcome {
         let session = call.session
         let channels =
-            call.count > 1 ? (1..<call.count).map { call.array($0) } : session.subscriptions?.all(kind) ?? []
+            call.count > 1 ? (1..<call.count).map { call.array($0) } : session.subscription.names?.all(kind) ?? []
         if channels.isEmpty { confirm(call, nil, kind) }
         for channel in channels {
             session.unsubscribe(channel, kind, isInTransaction: call.isInTransaction)
             confirm(call, channel, kind)
         }
-        session.keepsReply = !call.isInTransaction
+        session.replyQueue.keepsReply = !call.isInTransaction
         return .done
     }
 
@@ -63,7 +63,7 @@ enum PubSubCommands {
         session.replies.push(count: 3)
         session.replies.bulk(call.name)
         if let channel { session.replies.bulk(channel) } else { session.replies.null() }
-        session.replies.integer(session.subscriptions?.shownCount(kind) ?? 0)
+        session.replies.integer(session.subscription.names?.shownCount(kind) ?? 0)
     }
 
     @Sendable static func publish(_ call: inout Call) throws(CommandError) -> Outcome { publish(call, .channel) }

@@ -47,10 +47,10 @@ enum TrackingCommands {
         let options = try Options(call)
         let session = call.session
         if call.isWord(2, "ON") {
-            try check(options, session.tracking)
+            try check(options, session.modes.tracking)
             let mode: TrackingClient.Mode
             if options.isBroadcast {
-                var prefixes = session.tracking?.prefixes ?? []
+                var prefixes = session.modes.tracking?.prefixes ?? []
                 // All keys begin with the empty prefix.
                 prefixes += options.prefixes.isEmpty ? [[]] : options.prefixes
                 try PubSubCommands.checkSubscriptions(
@@ -125,7 +125,7 @@ enum TrackingCommands {
     }
 
     @Sendable static func caching(_ call: inout Call) throws(CommandError) -> Outcome {
-        guard let tracking = call.session.tracking else {
+        guard let tracking = call.session.modes.tracking else {
             throw CommandError(
                 "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode "
                     + "enabled")
@@ -134,12 +134,12 @@ enum TrackingCommands {
             guard case .optIn = tracking.mode else {
                 throw CommandError("ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.")
             }
-            call.session.caching = true
+            call.session.modes.caching = true
         } else if call.isWord(2, "NO") {
             guard case .optOut = tracking.mode else {
                 throw CommandError("ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.")
             }
-            call.session.caching = false
+            call.session.modes.caching = false
         } else {
             throw .syntax
         }
@@ -148,13 +148,13 @@ enum TrackingCommands {
     }
 
     @Sendable static func redirection(_ call: inout Call) throws(CommandError) -> Outcome {
-        call.session.replies.integer(call.session.tracking?.redirect ?? -1)
+        call.session.replies.integer(call.session.modes.tracking?.redirect ?? -1)
         return .done
     }
 
     @Sendable static func info(_ call: inout Call) throws(CommandError) -> Outcome {
         let session = call.session
-        let tracking = session.tracking
+        let tracking = session.modes.tracking
         let flags = flags(session)
         session.replies.map(count: 3)
         session.replies.bulk("flags")
@@ -170,13 +170,13 @@ enum TrackingCommands {
     }
 
     private static func flags(_ session: Session) -> [String] {
-        guard let tracking = session.tracking else { return ["off"] }
+        guard let tracking = session.modes.tracking else { return ["off"] }
         var flags = ["on"]
         switch tracking.mode {
         case .read: break
         case .broadcast: flags.append("bcast")
-        case .optIn: flags += session.caching == true ? ["optin", "caching-yes"] : ["optin"]
-        case .optOut: flags += session.caching == false ? ["optout", "caching-no"] : ["optout"]
+        case .optIn: flags += session.modes.caching == true ? ["optin", "caching-yes"] : ["optin"]
+        case .optOut: flags += session.modes.caching == false ? ["optout", "caching-no"] : ["optout"]
         }
         if tracking.isNoLoop { flags.append("noloop") }
         if tracking.redirect != 0, session.server.directory.queue(tracking.redirect) == nil {

@@ -15,8 +15,8 @@ extension CommandTable {
 enum TransactionCommands {
     @Sendable static func multi(_ call: inout Call) throws(CommandError) -> Outcome {
         let session = call.session
-        guard session.transaction == nil else { throw CommandError("ERR MULTI calls can not be nested") }
-        session.transaction = TransactionQueue()
+        guard session.transactions.queue == nil else { throw CommandError("ERR MULTI calls can not be nested") }
+        session.transactions.queue = TransactionQueue()
         session.replies.simple("OK")
         return .done
     }
@@ -27,15 +27,15 @@ enum TransactionCommands {
     }
 
     @Sendable static func discard(_ call: inout Call) throws(CommandError) -> Outcome {
-        guard call.session.transaction != nil else { throw CommandError("ERR DISCARD without MULTI") }
-        call.session.discardTransaction()
+        guard call.session.transactions.queue != nil else { throw CommandError("ERR DISCARD without MULTI") }
+        call.session.transactions.discard()
         call.session.replies.simple("OK")
         return .done
     }
 
     @Sendable static func watch(_ call: inout Call) throws(CommandError) -> Outcome {
         let session = call.session
-        guard session.transaction == nil else { throw CommandError("ERR WATCH inside MULTI is not allowed") }
+        guard session.transactions.queue == nil else { throw CommandError("ERR WATCH inside MULTI is not allowed") }
         let keys = try call.keys(from: 1)
         guard keys.count <= call.server.limits.watchedKeysMax - session.watchCount else {
             throw CommandError(
@@ -53,7 +53,7 @@ enum TransactionCommands {
     }
 
     @Sendable static func unwatch(_ call: inout Call) throws(CommandError) -> Outcome {
-        call.session.unwatch()
+        call.session.transactions.unwatch()
         call.session.replies.simple("OK")
         return .done
     }

@@ -252,7 +252,7 @@ enum LatencyCommands {
                 rows += spec.subcommands.isEmpty ? [spec] : spec.subcommands
             }
         }
-        let shown = rows.compactMap { row in sums[row.number].flatMap { $0.calls > 0 ? (row, $0) : nil } }
+        let shown = rows.compactMap { row in sums[row.metadata.number].flatMap { $0.calls > 0 ? (row, $0) : nil } }
         let replies = call.session.replyMemory
         replies.pointee.map(count: shown.count)
         for (row, sum) in shown {

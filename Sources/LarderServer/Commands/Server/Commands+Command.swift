@@ -157,13 +157,13 @@ enum CommandCommands {
             }
             spec = found
         }
-        guard spec.keys.first > 0 || spec.keys.step > 0 else {
+        guard spec.metadata.keys.first > 0 || spec.metadata.keys.step > 0 else {
             throw CommandError("ERR The command has no key arguments")
         }
-        guard spec.accepts(argumentCount: count) else {
+        guard spec.metadata.accepts(argumentCount: count) else {
             throw CommandError("ERR Invalid number of arguments specified for command")
         }
-        let indices = spec.keyIndices(count: count) { call.bytes($0 + 2) }
+        let indices = spec.metadata.keyIndices(count: count) { call.bytes($0 + 2) }
         guard !indices.isEmpty else { throw CommandError("ERR Invalid arguments specified for command") }
         return (spec, indices.map { $0 + 2 })
     }
@@ -181,7 +181,7 @@ enum CommandCommands {
         for (position, index) in indices.enumerated() {
             call.session.replies.array(count: 2)
             call.session.replies.bulk(call.bytes(index))
-            let flags = spec.keyFlags(position: position, count: call.count - 2) { call.bytes($0 + 2) }
+            let flags = spec.metadata.keyFlags(position: position, count: call.count - 2) { call.bytes($0 + 2) }
             words(flags, call.session)
         }
         return .done

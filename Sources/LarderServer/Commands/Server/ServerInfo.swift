@@ -234,7 +234,7 @@ struct ServerInfo {
     private var commandFields: Fields {
         let sums = server.statistics.sums
         return CommandTable.withSubcommands.compactMap { row in
-            guard let sum = sums[row.number] else { return nil }
+            guard let sum = sums[row.metadata.number] else { return nil }
             let each = sum.calls > 0 ? Double(sum.microseconds) / Double(sum.calls) : 0
             return (
                 "cmdstat_\(row.name)",
@@ -247,7 +247,7 @@ struct ServerInfo {
     private var latencyFields: Fields {
         let sums = server.statistics.sums
         return CommandTable.withSubcommands.compactMap { row in
-            guard let sum = sums[row.number], sum.calls > 0 else { return nil }
+            guard let sum = sums[row.metadata.number], sum.calls > 0 else { return nil }
             let shares = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)]
             return (
                 "latency_percentiles_usec_\(row.name)",

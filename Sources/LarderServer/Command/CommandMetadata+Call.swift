@@ -1,21 +1,36 @@
 import CommandCatalog
 import RESP
 
-// What COMMAND says of the keys of a call.
+// What a row says of a call.
 
-extension CommandSpec {
+extension CommandMetadata {
+    func accepts(argumentCount: Int) -> Bool { arity >= 0 ? argumentCount == arity : argumentCount >= -arity }
+
+    /// Which words of a call are keys.
+    /// - Parameter word: a word's bytes.
+    func keyIndices(count: Int, _ word: (Int) -> UnsafeRawBufferPointer) -> [Int] {
+        guard keys.first > 0, keys.step > 0 else { return [] }
+        if keys.countAt > 0 {
+            guard keys.countAt < count, let number = parseInteger(word(keys.countAt)), number > 0 else { return [] }
+            let room = (count - keys.first + keys.step - 1) / keys.step
+            return (0..<max(0, min(room, Int(clamping: number)))).map { keys.first + $0 * keys.step }
+        }
+        let last = min(count - 1, keys.last < 0 ? count + keys.last : keys.last)
+        guard keys.first <= last else { return [] }
+        return Array(stride(from: keys.first, through: last, by: keys.step))
+    }
+
     /// What is done with a key of a call.
     /// - Parameters:
     ///   - position: the key's place among the keys.
     ///   - count: how many words the call has.
     ///   - word: a word's bytes.
     func keyFlags(position: Int, count: Int, _ word: (Int) -> UnsafeRawBufferPointer) -> [String] {
-        switch metadata.keyUse {
+        switch keyUse {
         case .overwritesUnlessGET where !(3..<max(3, count)).contains { equalsIgnoringCase(word($0), "GET") }:
             return ["OW", "update"]
         case .readsIfOnlyGET where Self.onlyReads(bitfield: count, word): return ["RO", "access"]
         default:
-            let access = metadata.access
             return access[min(position, access.count - 1)].filter { $0 != "variable_flags" }
         }
     }

@@ -1,0 +1,38 @@
+// The words of a call, read.
+
+/// Whether `bytes` are `word` (given in capitals), in any case of ASCII letters.
+func equalsIgnoringCase(_ bytes: UnsafeRawBufferPointer, _ word: StaticString) -> Bool {
+    guard bytes.count == word.utf8CodeUnitCount else { return false }
+    for index in 0..<bytes.count {
+        let byte = bytes[index]
+        let upper = byte >= 0x61 && byte <= 0x7A ? byte - 0x20 : byte
+        // Inside the static string: `index` is below its count, which equals `bytes.count`.
+        if upper != word.utf8Start[index] { return false }
+    }
+    return true
+}
+
+/// A decimal integer as Redis takes it: an optional minus, no plus, no leading zero, no blanks; nil otherwise.
+func parseInteger(_ bytes: UnsafeRawBufferPointer) -> Int64? {
+    guard bytes.count > 0, bytes.count <= 20 else { return nil }
+    let isNegative = bytes[0] == 0x2D
+    let digits = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(isNegative ? 1 : 0))
+    guard let first = digits.first else { return nil }
+    if first == 0x30 { return digits.count == 1 && !isNegative ? 0 : nil }
+    var value: Int64 = 0
+    for digit in digits {
+        guard digit >= 0x30, digit <= 0x39 else { return nil }
+        let (shifted, overflow) = value.multipliedReportingOverflow(by: 10)
+        let (sum, carry) = shifted.subtractingReportingOverflow(Int64(digit - 0x30))
+        // Summed up below zero, where there is room for one more.
+        guard !overflow, !carry else { return nil }
+        value = sum
+    }
+    if isNegative { return value }
+    return value == Int64.min ? nil : -value
+}
+
+/// At most `most` bytes of an argument for an error's text, and none from its first NUL on.
+func shown(_ bytes: UnsafeRawBufferPointer, _ most: Int) -> [UInt8] {
+    Array(bytes.prefix(most).prefix { $0 != 0 })
+}

@@ -1,0 +1,246 @@
+import CommandCatalog
+import LarderEngine
+import RESP
+
+/// A session that finds commands and runs them.
+extension Session {
+    // MARK: Running commands
+
+    /// Runs the commands that are complete, until one of the reasons to pause. Never waits for the disk.
+    /// - Parameter outputBytesMax: no further command begins while more bytes of replies than these are not yet taken.
+    func run(outputBytesMax: Int) -> Pause { run(outputBytesMax, nil) }
+
+    /// As ``run(outputBytesMax:)`` on a thread that may block, for at most a slice: the current command first, if there is
+    /// one.
+    func runBlocking(outputBytesMax: Int, slice: Slice) -> Pause { run(outputBytesMax, slice) }
+
+    private func run(_ outputBytesMax: Int, _ slice: Slice?) -> Pause {
+        // A command has its own time, but those on the fast path that follow each other share one for so much work as takes
+        // far less than the millisecond that time is counted in.
+        var now: Int64?
+        var lastNow: Int64?
+        var count = 0
+        isOnLoop = slice == nil
+        mayBuildLong = slice?.mayBuildLong ?? false
+        if mayBuildLong { needsLongThread = false }
+        if record.isKilled.load(ordering: .relaxed) { isClosing = true }
+        // Where each command is to be looked at singly, none takes the fast path.
+        let usesFastPath = allowsFastPath && takesFastPath && !server.hasAttention.load(ordering: .relaxed)
+        let sample = usesFastPath ? accounting.beginSample() : 0
+        defer { if count > 0 { accounting.noteRun(count, lastNow, sample, outputBytes: replies.count) } }
+        while !isClosing, !isWaiting {
+            if let execution = transactions.execution {
+                let time = clock.now()
+                (now, lastNow) = (nil, time)
+                if let pause = runExecution(execution, now: time, mayBlock: slice != nil) { return pause }
+                continue
+            }
+            if !hasCommand {
+                if let slice {
+                    if count >= slice.commandsMax || clock.monotonic() >= slice.until { return .sliceEnded }
+                } else if count >= Limits.loopCommandsMax {
+                    return .sliceEnded
+                }
+                if pendingOutput > outputBytesMax { return .outputFull }
+                if slice == nil, usesFastPath, takesFastPath, seesCurrent {
+                    let time = now ?? readClock()
+                    (now, lastNow) = (time, time)
+                    let before = pendingOutput
+                    let most = min(outputBytesMax, before + Limits.loopCopyBytesMax)
+                    let done = runGets(now: time, outputBytesMax: most)
+                    count += done
+                    accounting.fastPath.pointee.get += done
+                    if done > 0 {
+                        accounting.fastPath.pointee.workLeft -= done + (pendingOutput - before) >> 10
+                        if accounting.fastPath.pointee.workLeft <= 0 { now = nil }
+                        continue
+                    }
+                }
+                do throws(ProtocolError) {
+                    guard try parserMemory.pointee.next() else { return .needsInput }
+                } catch {
+                    // Where the stream is broken nothing more can be understood.
+                    replies.error("ERR \(error.message)")
+                    isClosing = true
+                    return .closing
+                }
+                hasCommand = true
+            }
+            let time = now ?? readClock()
+            (now, lastNow) = (time, time)
+            if usesFastPath, takesFastPath, runOnFastPath(now: time) {
+                hasCommand = false
+                if accounting.fastPath.pointee.workLeft <= 0 { now = nil }
+            } else {
+                now = nil
+                if let pause = runCommand(now: time, mayBlock: slice != nil) {
+                    if case .work = pause { count += 1 }
+                    return pause
+                }
+            }
+            count += 1
+        }
+        return isClosing ? .closing : .needsInput
+    }
+
+    /// The time for the next command, and for those on the fast path behind it as far as ``FastPathCounts/workLeft`` goes.
+    @inline(__always)
+    private func readClock() -> Int64 {
+        accounting.fastPath.pointee.workLeft = FastPathCounts.workPerTime
+        return clock.now()
+    }
+
+    /// Runs the parsed command, or says what has to happen first.
+    private func runCommand(now: Int64, mayBlock: Bool) -> Pause? {
+        let start = replyQueue.position
+        var call = Call(self, server, now: now, mayBlock: mayBlock)
+        var hasStarted = false
+        var found: CommandMetadata?
+        var begin: Int64 = 0
+        do throws(CommandError) {
+            let command = try findCommand()
+            let spec = command.metadata
+            found = spec
+            if !modes.isAuthenticated, !spec.flags.contains(.noAuth) {
+                throw CommandError("NOAUTH Authentication required.")
+            }
+            if isPaused(spec) { return .paused }
+            if subscription.names != nil { try checkSubscriberMode(spec) }
+            if !server.monitors.isEmpty { try checkMonitoring(spec) }
+            if transactions.queue != nil, !spec.flags.contains(.inMulti) {
+                try enqueue(spec)
+                hasCommand = false
+                endCommand(start)
+                return nil
+            }
+            if let pause = obstacle(spec, mayBlock: mayBlock) { return pause }
+            hasCommand = false
+            hasStarted = true
+            if modes.tracking != nil { willRead(spec, count: parser.argumentCount) { parser.argument($0) } }
+            defer { if !call.isCold { endCaching(spec) } }
+            record.lastCommand.store(spec.number, ordering: .relaxed)
+            begin = nanoseconds()
+            switch try command.run(&call) {
+            case .done: break
+            case .close: isClosing = true
+            case .deferred(let work):
+                isWaiting = true
+                accounting.pending = PendingNote(row: spec, command: nil, start: start)
+                if !server.monitors.isEmpty { show(spec, call) }
+                return .work(work)
+            }
+            // As in Redis once it has run; EXEC behind what it runs.
+            if transactions.execution == nil, !server.monitors.isEmpty { show(spec, call) }
+            note(spec, call, nanoseconds: nanoseconds() - begin, failed: false)
+        } catch {
+            if call.isCold {
+                // Nothing was done: it begins anew where it may block.
+                hasCommand = true
+                return .cold
+            }
+            hasCommand = false
+            if found == nil, isOfBrowser {
+                isClosing = true
+                return .closing
+            }
+            if hasStarted, let found {
+                fail(error)
+                if !server.monitors.isEmpty { show(found, call) }
+                note(found, call, nanoseconds: nanoseconds() - begin, failed: true)
+            } else {
+                reject(found, error)
+            }
+        }
+        if isSilent { replyQueue.noteSilentWrites(call.ticket) } else { hold(from: start, call.ticket) }
+        // A transaction goes on.
+        if transactions.execution == nil { endCommand(start) } else { transactions.execution?.start = start }
+        return nil
+    }
+
+    /// Answers a command that did not run.
+    private func reject(_ spec: CommandMetadata?, _ error: CommandError) {
+        // What is wrong while commands are queued spoils the transaction; the commands that run all the same do not.
+        transactions.queue?.isAborted = true
+        if let spec, spec.flags.contains(.runsTransaction) {
+            // As in Redis an EXEC that may not run ends the transaction.
+            transactions.discard()
+            fail(.aborted(error))
+        } else {
+            fail(error)
+        }
+        if let spec = spec ?? CommandTable.find(parser.argument(0))?.metadata {
+            accounting.counter.rejected(spec.number)
+        }
+    }
+
+    private func fail(_ error: CommandError) {
+        replies.error(error.bytes)
+        server.errors.count(error.bytes)
+    }
+
+    private func findCommand() throws(CommandError) -> CommandSpec {
+        let word = ShortWord(parser.argument(0))
+        let spec: CommandSpec
+        if let lastRow, lastWord == word, word != .other {
+            spec = CommandTable.spec(lastRow)
+        } else {
+            guard let found = CommandTable.find(word) else { throw unknownCommand() }
+            spec = found
+            (lastRow, lastWord) = (found.metadata, word)
+        }
+        let row = spec.metadata
+        guard row.accepts(argumentCount: parser.argumentCount) else {
+            guard row.flags.contains(.runsTransaction) else { throw .arity(row.name) }
+            // As in Redis, which discards what is queued.
+            transactions.discard()
+            throw .aborted(.arity(row.name))
+        }
+        if !spec.subcommands.isEmpty, parser.argumentCount > 1 {
+            return try spec.subcommand(parser.argument(1), count: parser.argumentCount)
+        }
+        return spec
+    }
+
+    /// The name and the first arguments, each cut as Redis cuts them.
+    private func unknownCommand() -> CommandError {
+        var arguments: [UInt8] = []
+        for index in 1..<max(1, parser.argumentCount) where arguments.count < Self.shownBytesMax {
+            let room = Self.shownBytesMax - arguments.count
+            arguments += [UInt8(ascii: "'")] + shown(parser.argument(index), room) + Array("' ".utf8)
+        }
+        let name = shown(parser.argument(0), Self.shownBytesMax)
+        if let subject = UnsupportedTypes.subject(of: String(decoding: name, as: UTF8.self)) {
+            arguments += Array("(there are no \(subject): Larder stores strings only)".utf8)
+        }
+        return CommandError("ERR unknown command '", name, "', with args beginning with: ", arguments)
+    }
+
+    private static let shownBytesMax = 128
+
+    /// Whether a word is one that HTTP begins lines with: as in Redis the connection ends then, before what a web page had
+    /// a browser send here is taken for commands.
+    private var isOfBrowser: Bool {
+        let word = parser.argument(0)
+        return equalsIgnoringCase(word, "POST") || equalsIgnoringCase(word, "HOST:")
+    }
+
+    /// What keeps a command from running on the loop now.
+    private func obstacle(_ spec: CommandMetadata, mayBlock: Bool) -> Pause? {
+        let isWrite = spec.flags.contains(.write)
+        if spec.flags.contains(.onLoop), mayBlock { return .sliceEnded }
+        if isWrite || spec.flags.contains(.pubsub), server.pubsub.isCongested { return .congested }
+        guard isWrite || !spec.flags.isDisjoint(with: [.readonly, .opens]), !spec.flags.contains(.wholeDatabase) else {
+            return nil
+        }
+        if isWrite, server.engine.pipeline.isCongested { return .congested }
+        if !isWrite, case .snapshot = view { return nil }
+        if !mayBlock, parser.argumentCount > Limits.loopArgumentsMax || commandBytes > Limits.loopBytesMax {
+            return .cold
+        }
+        // A database without files is created by what stores an entry, not by what would change one.
+        let forWriting = isWrite && (spec.flags.contains(.creates) || database.exists)
+        guard !database.isReady(forWriting: forWriting) else { return nil }
+        isWaiting = true
+        return .prepare(database, forWriting: forWriting)
+    }
+}

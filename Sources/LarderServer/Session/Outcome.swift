@@ -1,0 +1,15 @@
+import RESP
+
+/// How a handler left its command.
+enum Outcome {
+    /// The reply is written.
+    case done
+    /// The reply is written, and the connection is to be closed once it is sent.
+    case close
+    /// The reply comes from a thread that may block; nothing is written yet.
+    case deferred(DeferredWork)
+}
+
+/// Runs on a worker and writes the reply.
+/// - Returns: what is then done on the connection's loop, if anything.
+typealias DeferredWork = @Sendable (inout ReplyBuffer) throws(CommandError) -> (@Sendable (Session) -> Void)?

@@ -1,0 +1,37 @@
+import LarderEngine
+
+/// Owns what MULTI, WATCH and EXEC have begun on one connection: the queued commands, the watched keys, and the transaction that
+/// runs.
+///
+/// A value; its session owns it.
+struct TransactionState {
+    /// What MULTI has begun.
+    var queue: TransactionQueue?
+    /// What EXEC has begun.
+    var execution: Execution?
+    var watches: [KeyWatch] = []
+
+    mutating func unwatch() {
+        for watch in watches { watch.end() }
+        watches = []
+    }
+
+    /// Forgets MULTI, what is queued and what is watched.
+    mutating func discard() {
+        queue = nil
+        unwatch()
+    }
+}
+
+/// The commands between MULTI and EXEC.
+struct TransactionQueue {
+    private(set) var commands: [QueuedCommand] = []
+    private(set) var byteCount = 0
+    /// A command could not be queued: EXEC will refuse.
+    var isAborted = false
+
+    mutating func add(_ command: QueuedCommand) {
+        commands.append(command)
+        byteCount += command.byteCount
+    }
+}
