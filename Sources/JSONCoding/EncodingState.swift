@@ -84,7 +84,7 @@ final class EncodingState {
         case .date: try encode(date: value, step())
         case .data: core.pointee.text.append(data: value)
         case .url: core.pointee.text.append(url: value)
-        case .decimal: core.pointee.text.append(decimal: value)
+        case .decimal: try encode(decimal: value, step())
         case .uuid: core.pointee.text.append(uuid: value)
         }
     }
@@ -99,11 +99,26 @@ final class EncodingState {
         core.pointee.text.append(value)
     }
 
-    private func notFinite(_ value: some BinaryFloatingPoint & Encodable, _ step: PathStep?) -> EncodingError {
+    /// - Parameters:
+    ///   - value: a number. Not a date: to describe one that is not finite is a trap.
+    ///   - type: what the model has in that place.
+    func notFinite<Number: Encodable>(_ value: Number, of type: Any.Type = Number.self, _ step: PathStep?)
+        -> EncodingError
+    {
         var path = core.pointee.path(upTo: core.pointee.top)
         if let step { path.append(step.codingKey) }
-        return .invalidValue(
-            value, EncodingError.Context(codingPath: path, debugDescription: "JSON has no number \(value)"))
+        return .invalidValue(value, NotFinite.context(type, path))
+    }
+}
+
+/// A number that JSON does not have.
+package struct NotFinite: Error {
+    /// What the model has in its place: a number's type, or a date.
+    package let type: Any.Type
+
+    static func context(_ type: Any.Type, _ path: [any CodingKey]) -> EncodingError.Context {
+        EncodingError.Context(
+            codingPath: path, debugDescription: "JSON has finite numbers only", underlyingError: NotFinite(type: type))
     }
 }
 

@@ -26,10 +26,6 @@ extension TextWriter {
         append(quoting: unsafeBitCast(value, to: URL.self).absoluteString)
     }
 
-    mutating func append<Value>(decimal value: Value) {
-        append(number: unsafeBitCast(value, to: Decimal.self).description)
-    }
-
     mutating func append<Value>(uuid value: Value) {
         reserve(38)
         append(UInt8(ascii: "\""))
@@ -47,7 +43,15 @@ extension TextWriter {
 extension EncodingState {
     /// Seconds since 2001.
     func encode<Value>(date value: Value, _ step: @autoclosure () -> PathStep?) throws {
-        try encode(unsafeBitCast(value, to: Date.self).timeIntervalSinceReferenceDate, step())
+        let seconds = unsafeBitCast(value, to: Date.self).timeIntervalSinceReferenceDate
+        guard seconds.isFinite else { throw notFinite(seconds, of: Date.self, step()) }
+        core.pointee.text.append(seconds)
+    }
+
+    func encode<Value>(decimal value: Value, _ step: @autoclosure () -> PathStep?) throws {
+        let decimal = unsafeBitCast(value, to: Decimal.self)
+        guard decimal.isFinite else { throw notFinite(decimal, step()) }
+        core.pointee.text.append(number: decimal.description)
     }
 }
 
@@ -56,7 +60,36 @@ func foundationEncode<Value: Encodable>(_ value: Value, userInfo: [CodingUserInf
     let encoder = JSONEncoder()
     encoder.outputFormatting = .withoutEscapingSlashes
     encoder.userInfo = userInfo
-    return Array(try encoder.encode(value))
+    let text = try encoder.encode(value)
+    try text.withUnsafeBytes { try FoundationText.refuseNaN(in: $0) }
+    return Array(text)
+}
+
+/// What Foundation's encoder makes.
+package enum FoundationText {
+    /// - Throws: an error where a text that is JSON otherwise has a `NaN`, which Foundation writes for a `Decimal` that is no
+    ///   number, and nobody reads again.
+    package static func refuseNaN(in text: UnsafeRawBufferPointer) throws {
+        guard hasNaN(text) else { return }
+        throw EncodingError.invalidValue(Decimal.nan, NotFinite.context(Decimal.self, []))
+    }
+
+    /// Outside of strings JSON has no capital letter but `E`.
+    private static func hasNaN(_ text: UnsafeRawBufferPointer) -> Bool {
+        guard text.contains(UInt8(ascii: "N")) else { return false }
+        var isInString = false
+        var index = 0
+        while index < text.count {
+            switch text[index] {
+            case UInt8(ascii: "\""): isInString.toggle()
+            case UInt8(ascii: "\\") where isInString: index += 1
+            case UInt8(ascii: "N") where !isInString: return true
+            default: break
+            }
+            index += 1
+        }
+        return false
+    }
 }
 
 // MARK: Reading

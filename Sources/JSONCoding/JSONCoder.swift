@@ -2,10 +2,11 @@
 ///
 /// Writes what Foundation's `JSONEncoder` writes with `.withoutEscapingSlashes` and its default strategies, the fields of an
 /// object in the order in which the model encodes them (Foundation's order is random). Reads what Foundation's
-/// `JSONDecoder` reads, with the same values.
+/// `JSONDecoder` reads, with the same values. But for one thing: a `Decimal` that is no number, of which Foundation makes a
+/// text that it does not read, is an error.
 ///
 /// Foundation itself does what is rare: models that write into a nested container after they went on with the one
-/// around it, that write a key twice, or that nest deeper than 512 levels; texts that are not UTF-8 or not the JSON of
+/// around it, that write a key twice, or that nest deeper than some 500 levels; texts that are not UTF-8 or not the JSON of
 /// RFC 8259, of which Foundation tolerates some. A model of the first sort finds its `encode(to:)` called twice.
 ///
 /// Errors are `EncodingError` and `DecodingError` with coding paths as Foundation gives them; the descriptions are in
@@ -15,6 +16,9 @@
 package struct JSONCoder: Sendable {
     /// What models find in their coder's `userInfo`.
     package var userInfo: [CodingUserInfoKey: any Sendable]
+
+    /// How many objects and arrays may be inside one another in what is encoded: as many as Foundation allows.
+    package static let depthMax = 511
 
     package init(userInfo: [CodingUserInfoKey: any Sendable] = [:]) { self.userInfo = userInfo }
 

@@ -3,6 +3,7 @@ import LarderEngine
 extension Cache {
     /// Removes an entry. Nothing to remove is no error.
     /// - Returns: whether there was a fresh entry.
+    /// - Throws: ``LarderError/Code/invalidArgument`` for a key of more than 65,536 bytes.
     @discardableResult
     public func remove(_ key: some CacheKey, durability: Durability? = nil) throws(LarderError) -> Bool {
         try remove([try source.key(key, "remove")], durability) == 1
@@ -10,6 +11,7 @@ extension Cache {
 
     /// Removes several entries in one batch: all or nothing.
     /// - Returns: how many of them were there, and fresh.
+    /// - Throws: ``LarderError/Code/invalidArgument`` for a key of more than 65,536 bytes.
     @discardableResult
     public func remove(_ keys: some Sequence<some CacheKey>, durability: Durability? = nil) throws(LarderError) -> Int {
         var checked: [Key] = []
@@ -48,6 +50,7 @@ extension Cache {
     /// Removes the entries whose keys begin with `prefix`, in batches of at most 512: what was stored under it before the
     /// call is gone when it returns, what is stored meanwhile may stay. A failure or a crash in between leaves some of
     /// them.
+    /// - Throws: ``LarderError/Code/invalidArgument`` for a prefix of more than 65,536 bytes.
     @discardableResult
     public func remove(prefix: some CacheKey) throws(LarderError) -> RemovalReport {
         let prefix = try source.key(prefix, "remove prefix")

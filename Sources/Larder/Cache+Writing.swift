@@ -8,7 +8,8 @@ extension Cache {
     ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy.
     ///   - durability: what the write has survived when the call returns. The default is the cache's.
     /// - Throws: ``LarderError/Code/encoding``, naming key and type, when the value cannot be encoded;
-    ///   ``LarderError/Code/invalidArgument`` for a key or value that is too long or an impossible policy;
+    ///   ``LarderError/Code/invalidArgument`` for a key of more than 65,536 bytes, a value of more than
+    ///   536,870,912 or an impossible policy;
     ///   ``LarderError/Code/commitFailed``, ``LarderError/Code/writesSuspended`` and ``LarderError/Code/io`` when it
     ///   did not reach the disk.
     public func set(
@@ -64,6 +65,7 @@ extension Cache {
     /// - Parameter policy: intervals count from now. ``EntryPolicy/database`` gives the entry back to the database's
     ///   policy, which counts from when it was stored.
     /// - Returns: whether there was a fresh entry.
+    /// - Throws: ``LarderError/Code/invalidArgument`` for a key of more than 65,536 bytes or an impossible policy.
     @discardableResult
     public func setPolicy(_ policy: EntryPolicy, forKey key: some CacheKey, durability: Durability? = nil)
         throws(LarderError) -> Bool
@@ -119,8 +121,9 @@ extension Cache {
 
     /// Does everything in a batch, in the order in which it was added, at one instant: all of it or nothing. The batch
     /// stays as it is and can be applied again.
+    /// - Throws: as ``set(_:forKey:policy:durability:)``; nothing of it happens then.
     public func apply(_ batch: CacheBatch, durability: Durability? = nil) throws(LarderError) {
-        let changes = batch.changes
+        let changes = try batch.changes()
         try source.whileOpen("batch") { (_) throws(LarderError) in
             if changes.isEmpty { return }
             let keys = changes.map(\.key)

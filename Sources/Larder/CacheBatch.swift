@@ -7,7 +7,7 @@ import Threading
 /// the time at which the batch is applied.
 ///
 /// Thread-safe: several threads may fill one batch, each of its calls adding in one step. The proof for
-/// `@unchecked Sendable`: `list` and `bytes` are read and written with the lock held, the rest is constant.
+/// `@unchecked Sendable`: `list`, `bytes` and `refusal` are read and written with the lock held, the rest is constant.
 public final class CacheBatch: @unchecked Sendable {
     struct Change: Sendable {
         enum Action: Sendable {
@@ -25,14 +25,16 @@ public final class CacheBatch: @unchecked Sendable {
     private let lock = Lock()
     private var list: [Change] = []
     private var bytes = 0
+    /// Why the batch cannot be applied.
+    private var refusal: LarderError?
 
     /// An empty batch.
     /// - Parameter codec: how models become bytes. ``Cache/makeBatch()`` takes the cache's.
     public init(codec: ModelCodec = .standard) { self.codec = codec }
 
     /// Adds the storing of a model under a key.
-    /// - Throws: ``LarderError/Code/encoding``, naming key and type; ``LarderError/Code/invalidArgument`` for a key or
-    ///   value that is too long, an impossible policy, or a batch that is full. The batch is unchanged then.
+    /// - Throws: ``LarderError/Code/encoding``, naming key and type; ``LarderError/Code/invalidArgument`` for a key of
+    ///   more than 65,536 bytes, a value of more than 536,870,912, an impossible policy, or a batch that is full. The batch is unchanged then.
     public func set(_ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database)
         throws(LarderError)
     {
@@ -51,13 +53,17 @@ public final class CacheBatch: @unchecked Sendable {
         try add(payload, .raw, key, policy)
     }
 
-    /// Adds the removal of a key, whether or not there is such an entry. A key that is too long to exist is no entry,
-    /// and its removal nothing to do.
+    /// Adds the removal of a key, whether or not there is such an entry. For a key of more than 65,536 bytes
+    /// ``Cache/apply(_:durability:)`` throws ``LarderError/Code/invalidArgument``, and nothing of the batch happens.
     public func remove(_ key: some CacheKey) {
-        guard let key = try? Key(checking: key, "batch", nil) else { return }
-        lock.withLock {
-            list.append(Change(key: key, action: .remove))
-            bytes += key.stored.count
+        do throws(LarderError) {
+            let key = try Key(checking: key, "batch", nil)
+            lock.withLock {
+                list.append(Change(key: key, action: .remove))
+                bytes += key.stored.count
+            }
+        } catch {
+            lock.withLock { refusal = refusal ?? error }
         }
     }
 
@@ -91,9 +97,16 @@ public final class CacheBatch: @unchecked Sendable {
         lock.withLock {
             list = []
             bytes = 0
+            refusal = nil
         }
     }
 
     /// What was added so far.
-    var changes: [Change] { lock.withLock { list } }
+    /// - Throws: `invalidArgument` where something was added that cannot be.
+    func changes() throws(LarderError) -> [Change] {
+        try lock.withLock { () throws(LarderError) in
+            if let refusal { throw refusal }
+            return list
+        }
+    }
 }

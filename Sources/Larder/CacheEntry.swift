@@ -2,7 +2,7 @@ import LarderEngine
 
 /// An entry met while going over an ``EntrySequence``.
 ///
-/// Its key can be kept; its value and its other properties can be asked for until the enumeration takes its next step,
+/// It was fresh when the enumeration came to it, unless expired entries were asked for too. Its key can be kept; its value and its other properties can be asked for until the enumeration takes its next step,
 /// and throw ``LarderError/Code/invalidArgument`` afterwards. Single owner, like the run it belongs to.
 public struct CacheEntry<Value: Decodable> {
     let iterator: EntryIterator<Value>

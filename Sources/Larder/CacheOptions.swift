@@ -25,7 +25,8 @@ public struct CacheOptions: Sendable {
     public var onDecodingFailure: DecodingFailureAction = .throwError
     /// Whether the decoded models of hot entries are kept beside their bytes, within ``memoryBytes``, so that to read one
     /// again costs a lookup and no decoding. The default is true. Any write to the entry from anywhere in the process drops
-    /// them, as do its expiry and eviction. Classes are always decoded anew, so that no two readers share an object; so are
+    /// them, as do its expiry and eviction. What counts is what is read from the entry, and what can be seen of what the model
+    /// makes of it: objects and closures that a model's own initializer makes or refers to are not counted. Classes are always decoded anew, so that no two readers share an object; so are
     /// models that are ``DecodedEachTime``. False where decoding must happen with every read.
     public var decodedModels = true
 

@@ -2,12 +2,14 @@ import LarderEngine
 
 /// Everything that can be read, from a ``Cache`` as from a ``CacheSnapshot``.
 ///
-/// - Expired entries are never handed out: entry and value are nil from the deadline on.
+/// - Expired entries are never handed out: entry and value are nil from the deadline on. An enumeration judges an entry
+///   when it comes to it: until its next step that entry can be asked for its value, even if it expires meanwhile.
 /// - Reads see everything that was written before, by any thread, and wait until it has reached the promised durability.
 /// - All calls may read from the disk and so may block; they belong on threads of your own rather than in Swift's
 ///   cooperative pool where the data is large.
 /// - All calls throw ``LarderError``: ``LarderError/Code/closed`` after ``Cache/close()``, ``LarderError/Code/deleted``
-///   once the database was deleted, ``LarderError/Code/io`` and ``LarderError/Code/damaged`` when the disk fails.
+///   once the database was deleted, ``LarderError/Code/io`` and ``LarderError/Code/damaged`` when the disk fails,
+///   ``LarderError/Code/invalidArgument`` for a key of more than 65,536 bytes.
 ///
 /// Thread-safe.
 public protocol CacheReading: Sendable {
@@ -71,7 +73,7 @@ extension CacheReading {
     /// Whether there is a fresh entry under a key, whatever it holds.
     public func contains(_ key: some CacheKey) throws(LarderError) -> Bool {
         let source = source
-        return try source.record(try source.key(key, "contains")) != nil
+        return try source.record(try source.key(key, "contains"), "contains") != nil
     }
 
     /// What is known of an entry besides its value, which is not decoded: when it was stored, its age, its deadline.
@@ -79,7 +81,7 @@ extension CacheReading {
     public func entry(forKey key: some CacheKey) throws(LarderError) -> EntryInfo? {
         let source = source
         let now = source.database.now()
-        guard let record = try source.record(try source.key(key, "entry"), now: now) else { return nil }
+        guard let record = try source.record(try source.key(key, "entry"), "entry", now: now) else { return nil }
         return EntryInfo(
             record.header, byteCount: record.payloadCount, rules: source.database.rules, now: now,
             ahead: source.database.timeAhead)
@@ -139,14 +141,14 @@ extension CacheReading {
     }
 
     /// The entries in the order of their keys' bytes, read lazily: nothing happens before the sequence is asked, and
-    /// values are read and decoded only when they are asked for.
+    /// values are read and decoded only when they are asked for. What it costs to begin: see ``EntrySequence``.
     public func entries<Value: Decodable>(of type: Value.Type, _ options: EntryOptions = EntryOptions())
         -> EntrySequence<Value>
     {
         EntrySequence(source: source, options: options)
     }
 
-    /// The keys in the order of their bytes, values unread.
+    /// The keys in the order of their bytes, values unread. What it costs to begin: see ``EntrySequence``.
     /// - Throws: ``LarderError/Code/decoding`` at a key that is not UTF-8 and so is no `String`;
     ///   ``EntrySequence/enumerate(_:)`` shows the bytes of such keys.
     public func keys(_ options: EntryOptions = EntryOptions()) throws -> [String] {

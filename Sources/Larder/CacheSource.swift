@@ -56,7 +56,11 @@ public final class CacheSource: @unchecked Sendable {
         // What entries let go meanwhile: here no lock is held.
         defer { database.releaseDetached() }
         defer { withExtendedLifetime(lease) {} }
-        return try body(lease.engine)
+        do throws(LarderError) {
+            return try body(lease.engine)
+        } catch {
+            throw error.during(operation)
+        }
     }
 
     func close() {
@@ -110,8 +114,10 @@ public final class CacheSource: @unchecked Sendable {
     }
 
     /// The fresh entry of a key, judged at `now`.
-    func record(_ key: Key, now: Int64? = nil, fillCache: Bool = true) throws(LarderError) -> Record? {
-        try whileOpen("get") { (engine) throws(LarderError) in
+    func record(_ key: Key, _ operation: String = "get", now: Int64? = nil, fillCache: Bool = true)
+        throws(LarderError) -> Record?
+    {
+        try whileOpen(operation) { (engine) throws(LarderError) in
             let now = now ?? database.now()
             if let snapshot { return try snapshot.get(key, now: now, fillCache: fillCache) }
             let result = try database.read(key, now: now, fillCache: fillCache)

@@ -2,6 +2,13 @@ import LarderEngine
 import ModelCoding
 
 extension LarderError {
+    /// The same, for a caller who knows by another name what the engine calls an update or a get.
+    func during(_ operation: String) -> LarderError {
+        guard operation != self.operation, self.operation == "update" || self.operation == "get" else { return self }
+        return LarderError(
+            code, message, operation: operation, database: database, key: key, underlying: underlying)
+    }
+
     /// A value that could not be encoded. The text names types and fields, never values.
     static func encodingFailed(_ type: Any.Type, _ codec: Codec, _ key: Key, _ database: String?, _ error: any Error)
         -> LarderError

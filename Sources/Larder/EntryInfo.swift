@@ -33,6 +33,7 @@ public struct EntryInfo: Hashable, Sendable {
         deadlineMilliseconds.map { .milliseconds(max(0, $0 - readAtMilliseconds)) }
     }
 
-    /// Whether the entry had expired when this was read. Only enumerations that include expired entries show such.
+    /// Whether the entry had expired when this was read. So it is for entries of enumerations that include expired ones, and
+    /// for those that expired after the enumeration had come to them: see ``CacheReading``.
     public var isExpired: Bool { deadlineMilliseconds.map { readAtMilliseconds >= $0 } ?? false }
 }

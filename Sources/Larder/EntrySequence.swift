@@ -16,6 +16,10 @@ import LarderEngine
 /// what expires meanwhile is left out. While a run lasts, files that are no longer needed stay on the disk, so it should
 /// not last for hours.
 ///
+/// To begin a run, however few entries it is to give, costs time for every entry of the database that was written and is not
+/// in LevelDB yet (what some 64 MiB of journal hold at the usual most), and memory for those that have the prefix. To come to
+/// the first entry costs time for what was removed before it and LevelDB has not compacted away.
+///
 /// It is not a `Sequence`, whose iterator could not throw: a disk that fails would look like the end of the data.
 ///
 /// Single owner, as are its runs: used by one thread at a time.
@@ -36,7 +40,7 @@ public struct EntrySequence<Value: Decodable> {
         return filtered
     }
 
-    /// Begins a run. For loops that cannot be a closure.
+    /// Begins a run. For loops that cannot be a closure. What it costs: see ``EntrySequence``.
     public func makeIterator() throws(LarderError) -> EntryIterator<Value> {
         if let limit = options.limit, limit < 0 {
             throw LarderError(

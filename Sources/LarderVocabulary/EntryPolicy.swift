@@ -12,6 +12,7 @@ public struct EntryPolicy: Hashable, Sendable {
         case seconds(Double)
         case milliseconds(Int64)
         case until(Int64)
+        case untilNotANumber
     }
 
     private let kind: Kind
@@ -45,6 +46,9 @@ public struct EntryPolicy: Hashable, Sendable {
 
     /// As ``every(_:)``, in milliseconds: from 1 to 9,000,000,000,000.
     public static func every(milliseconds: Int64) -> EntryPolicy { EntryPolicy(.milliseconds(milliseconds)) }
+
+    /// Until an instant that was computed and is no number. The call that stores the entry throws `invalidArgument`.
+    package static let untilNotANumber = EntryPolicy(.untilNotANumber)
 
     /// Until an instant, in milliseconds since 1970. In the past means expired at once. The call that stores the entry
     /// throws `invalidArgument` for instants after the year 5138: for ever is ``never``.
@@ -88,6 +92,7 @@ extension EntryPolicy {
                         + "use the policy 'never' for an entry that does not expire")
             }
             return .until(max(0, instant))
+        case .untilNotANumber: throw Impossible(message: "the deadline is not a number (NaN)")
         }
     }
 }

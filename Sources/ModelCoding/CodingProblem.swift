@@ -1,3 +1,4 @@
+import JSONCoding
 import LarderVocabulary
 
 /// Why bytes cannot be the model that was asked for, where no decoder says so.
@@ -13,11 +14,31 @@ package enum CodingProblem {
     /// Why a value could not be encoded.
     package static func encoding(_ error: any Error, _ codec: Codec) -> String {
         guard case EncodingError.invalidValue(let value, let context) = error else { return "\(type(of: error))" }
+        if let type = notFinite(value, context) {
+            return "a value of type \(type) is not finite\(place(context.codingPath))"
+        }
+        if isTooDeep(context) {
+            return "it has more than \(JSONCoder.depthMax) objects and arrays inside one another, which is the most"
+        }
         var reason = "a value of type \(type(of: value)) cannot be encoded\(place(context.codingPath))"
         if codec == .propertyList, context.codingPath.isEmpty {
             reason += "; a property list holds structs, arrays and dictionaries at its top"
         }
         return reason
+    }
+
+    /// The type of a number or date that is not finite; nil for other values.
+    private static func notFinite(_ value: Any, _ context: EncodingError.Context) -> Any.Type? {
+        if let known = context.underlyingError as? NotFinite { return known.type }
+        // What Foundation's encoder says.
+        if let number = value as? any FloatingPoint, !number.isFinite { return type(of: value) }
+        return nil
+    }
+
+    /// Foundation's encoder refuses a document that it has built for this reason only, and says it in these words.
+    private static func isTooDeep(_ context: EncodingError.Context) -> Bool {
+        context.codingPath.isEmpty
+            && context.debugDescription.hasPrefix("Unable to encode the given top-level value to JSON")
     }
 
     /// Why stored bytes could not be read.

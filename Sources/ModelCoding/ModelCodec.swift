@@ -32,7 +32,8 @@ public struct ModelCodec: Sendable {
     public static let standard = ModelCodec(kind: .standard)
 
     /// JSON for everything, bytes too, so that other programs can read what Swift wrote. `Date` is seconds since 2001 (which loses
-    /// nothing), `Data` is base64; numbers that are not finite cannot be encoded. Fields are in the order in which the
+    /// nothing), `Data` is base64; numbers that are not finite cannot be encoded, nor what has
+    /// more than 511 objects and arrays inside one another. Fields are in the order in which the
     /// model encodes them. See ``json(encoder:decoder:)`` for other choices.
     ///
     /// Written and read by a coder of Larder's own, several times as fast as Foundation's, with its results. A model whose
@@ -130,10 +131,13 @@ extension ModelCodec {
 
     private func encodeModel<Value: Encodable>(_ value: Value) throws -> Payload {
         switch kind {
-        case .standard, .json: .bytes(try Self.coder.encode(value))
-        case .foundationJSON(let encoder, _): .data(try encoder.encode(value))
-        case .propertyList: .data(try Self.propertyListEncoder.encode(value))
-        case .custom(_, let encode, _): .bytes(try encode(value))
+        case .standard, .json: return .bytes(try Self.coder.encode(value))
+        case .foundationJSON(let encoder, _):
+            let text = try encoder.encode(value)
+            try text.withUnsafeBytes { try FoundationText.refuseNaN(in: $0) }
+            return .data(text)
+        case .propertyList: return .data(try Self.propertyListEncoder.encode(value))
+        case .custom(_, let encode, _): return .bytes(try encode(value))
         }
     }
 
@@ -185,7 +189,7 @@ extension ModelCodec {
     /// another client stores, which cannot say so.
     private func decodeRaw<Value: Decodable>(_ type: Value.Type, _ bytes: UnsafeRawBufferPointer) throws -> Value {
         if let value = RawBytes.value(type, bytes) { return value }
-        guard type == String.self else {
+        guard type == String.self || type == String?.self else {
             do {
                 return try decodeJSON(type, bytes)
             } catch {

@@ -71,7 +71,29 @@ import Testing
         expectSameWriting([[Float.nan]])
         expectSameWriting(["a": ["b": [Optional(Float.infinity)]]])
         expectSameWriting(Date(timeIntervalSinceReferenceDate: .nan))
-        expectSameWriting(Decimal.nan)
+    }
+
+    /// Foundation writes `NaN` for a Decimal that is no number, which nobody reads again.
+    @Test func aDecimalThatIsNoNumberIsNotWritten() throws {
+        struct Price: Codable { var amounts: [Decimal] = [1, .nan] }
+        /// Goes back to a nested container that it had left, so that Foundation writes it.
+        struct Irregular: Encodable {
+            enum Key: CodingKey { case a, b, c }
+            let number: Decimal
+            func encode(to encoder: any Encoder) throws {
+                var fields = encoder.container(keyedBy: Key.self)
+                var a = fields.nestedUnkeyedContainer(forKey: .a)
+                try fields.encode(1, forKey: .b)
+                try a.encode("\"Not N\\")
+                try fields.encode(number, forKey: .c)
+            }
+        }
+        #expect(outcome { try JSONCoder().encode(Decimal.nan) } == "invalidValue NaN at ")
+        #expect(
+            outcome { try JSONCoder().encode(["p": Price()]) } == "invalidValue NaN at p/-.amounts/-.Index 1/1")
+        #expect(outcome { try JSONCoder().encode(Irregular(number: .nan)) } == "invalidValue NaN at ")
+        _ = try JSONCoder().encode(Irregular(number: 5))
+        #expect(try JSONCoder().decode([Decimal].self, from: JSONCoder().encode([Decimal(5)])) == [5])
     }
 
     @Test func theOrderOfFieldsIsTheModels() throws {

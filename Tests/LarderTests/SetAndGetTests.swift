@@ -113,8 +113,15 @@ import Testing
             #expect(text.contains("65537") && text.contains("65536"))
             #expect(text.count < 400)
         }
-        // What cannot exist can be removed from a batch without further ado.
-        try cache.batch { $0.remove(longest + "k") }
+        // A batch takes it and is not applied, nor is what else it has.
+        let batch = cache.makeBatch()
+        batch.remove(longest)
+        batch.remove(longest + "k")
+        let text = expectError(.invalidArgument) { try cache.apply(batch) }
+        #expect(text.contains("65537") && text.contains("65536"))
+        #expect(try cache.contains(longest))
+        batch.removeAll()
+        try cache.apply(batch)
         #expect(try cache.count() == 1)
     }
 
