@@ -27,6 +27,7 @@ extension BlockingLarderClient {
             throws(LarderClientError)
         {
             let key = Array(key.utf8)
+            try RemoteCoding.check(valueBytes: bytes.count, key: key)
             changes.append(BatchChange(key: key, action: .set(bytes, try policy.checked("SET", key: key), .raw)))
         }
 
@@ -57,7 +58,10 @@ extension BlockingLarderClient {
     }
 
     private func apply(_ batch: Batch) throws(LarderClientError) {
-        guard !batch.changes.isEmpty else { return }
+        guard !batch.changes.isEmpty else {
+            _ = try session.perform([], operation: "batch")
+            return
+        }
         switch BatchPlan(batch.changes, for: try server()) {
         case .command(let request): try perform(request)
         case .transaction(let commands):

@@ -85,13 +85,18 @@ extension BlockingLarderClient {
         _ value: [UInt8], forKey key: [UInt8], policy: EntryPolicy, codec: Codec?
     ) throws(LarderClientError) {
         let policy = try policy.checked("SET", key: key)
+        try RemoteCoding.check(valueBytes: value.count, key: key)
         try perform { .set(value, forKey: key, policy: policy, codec: codec, server: $0) }
     }
 
     package func bytes(forKey key: [UInt8]) throws(LarderClientError) -> [UInt8]? { try perform(.get(key)) }
 
     package func removeMany(_ keys: [[UInt8]]) throws(LarderClientError) -> Int {
-        keys.isEmpty ? 0 : Int(clamping: try perform(.remove(keys)))
+        guard !keys.isEmpty else {
+            _ = try session.perform([], operation: "DEL")
+            return 0
+        }
+        return Int(clamping: try perform(.remove(keys)))
     }
 
     package func timeToLive(forKey key: [UInt8]) throws(LarderClientError) -> LarderClient.TimeToLive? {

@@ -29,7 +29,10 @@ extension BlockingLarderClient {
         throws(LarderClientError) -> [String: Model]
     {
         let keys = Array(keys)
-        guard !keys.isEmpty else { return [:] }
+        guard !keys.isEmpty else {
+            _ = try session.perform([], operation: "MGET")
+            return [:]
+        }
         var models: [String: Model] = [:]
         for (key, bytes) in zip(keys, try perform(.getAll(keys.map { Array($0.utf8) }))) {
             if let bytes { models[key] = try decoded(type, bytes, Array(key.utf8)) }

@@ -47,7 +47,12 @@ final class BlockingSession: @unchecked Sendable {
     /// A request is sent a second time only if the connection turned out to be gone before the daemon had taken one
     /// byte of it, and only if the connection had no state beyond the selected database.
     func perform(_ requests: [[[UInt8]]], operation: String) throws(LarderClientError) -> [RESPValue] {
-        guard !requests.isEmpty else { return [] }
+        guard !requests.isEmpty else {
+            return try lock.withLock { () throws(LarderClientError) in
+                try checkIsOpen(operation)
+                return []
+            }
+        }
         var bytes: [UInt8] = []
         // At once, because the encoder makes room for one request at a time.
         bytes.reserveCapacity(requests.reduce(0) { $1.reduce($0 + 24) { $0 + $1.count + 24 } })
@@ -56,6 +61,7 @@ final class BlockingSession: @unchecked Sendable {
                 throw LarderClientError(
                     .invalidArgument, "a command has at least one word, its name", operation: operation)
             }
+            try CommandRules.checkLengths(request)
             RequestEncoder.encode(request, into: &bytes)
         }
         return try lock.withLock { () throws(LarderClientError) in
@@ -72,7 +78,7 @@ final class BlockingSession: @unchecked Sendable {
     /// Selects `name` on this connection and on those that follow it.
     func select(_ name: String) throws(LarderClientError) {
         let replies = try perform([[Array("SELECT".utf8), Array(name.utf8)]], operation: "SELECT")
-        if let text = replies.first?.errorMessage { throw LarderClientError.server(text, operation: "SELECT") }
+        if let text = replies.first?.errorMessage { throw Handshake.notSelected(name, text) }
     }
 
     /// Ends the connection for good. Waits for a call that is under way in another thread.
@@ -85,12 +91,15 @@ final class BlockingSession: @unchecked Sendable {
 
     // MARK: With the lock held
 
+    private func checkIsOpen(_ operation: String) throws(LarderClientError) {
+        guard isClosed else { return }
+        throw LarderClientError(.closed, "the client was closed", operation: operation, socketPath: socketPath)
+    }
+
     private func exchange(_ bytes: [UInt8], _ requests: [[[UInt8]]], operation: String) throws(LarderClientError)
         -> [RESPValue]
     {
-        guard !isClosed else {
-            throw LarderClientError(.closed, "the client was closed", operation: operation, socketPath: socketPath)
-        }
+        try checkIsOpen(operation)
         if let connection {
             do throws(WireFailure) {
                 let replies = try connection.exchange(bytes, replies: requests.count)

@@ -103,6 +103,7 @@ public struct RemoteBatch<Value: Encodable & Sendable>: Sendable {
         throws(LarderClientError)
     {
         let bytes = key.keyBytes
+        try RemoteCoding.check(valueBytes: value.count, key: bytes)
         changes.append(BatchChange(key: bytes, action: .set(value, try policy.checked("SET", key: bytes), .raw)))
     }
 

@@ -69,7 +69,7 @@ extension RemoteCache {
         let bytes = try await changing([key]) { () async throws(LarderClientError) in
             try await store.perform(.take(key))
         }
-        return try await decoded(bytes, key)
+        return try await decoded(bytes, key, "GETDEL")
     }
 
     /// The model stored under a key, whose entry then has a rule of its own, counted from now: for sessions that end when they
@@ -82,7 +82,7 @@ extension RemoteCache {
         let bytes = try await changing([key]) { () async throws(LarderClientError) in
             try await store.perform(.get(key, renewing: policy))
         }
-        return try await decoded(bytes, key)
+        return try await decoded(bytes, key, "GETEX")
     }
 
     /// Gives an entry a rule of its own, counted from now; its value and the time it was stored stay as they are.
@@ -103,11 +103,13 @@ extension RemoteCache {
 
     /// Has an entry stay fresh until an instant, in milliseconds since 1970; one in the past removes it.
     /// - Returns: whether there was a fresh entry.
+    /// - Throws: `invalidArgument` for an instant after the year 5138, before anything is sent.
     @discardableResult
     public func setDeadline(millisecondsSince1970 instant: Int64, forKey key: some CacheKey)
         async throws(LarderClientError) -> Bool
     {
         let key = key.keyBytes
+        _ = try EntryPolicy.until(millisecondsSince1970: instant).checked("PEXPIREAT", key: key)
         return try await changing([key]) { () async throws(LarderClientError) in
             try await store.perform(.expire(key, atMilliseconds: instant))
         }

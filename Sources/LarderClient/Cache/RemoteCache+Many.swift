@@ -17,6 +17,7 @@ extension RemoteCache {
             case .unknown: missing.append(key)
             }
         }
+        if seen.isEmpty { try store.nothing("MGET") }
         guard !missing.isEmpty else { return models }
         if let near, let tokens = near.begin(missing.map(\.keyBytes)) {
             return models.merging(try await valuesToKeep(missing, near, tokens)) { $1 }
@@ -83,7 +84,10 @@ extension RemoteCache {
     @discardableResult
     public func remove(_ keys: some Sequence<some CacheKey>) async throws(LarderClientError) -> Int {
         let bytes = keys.map(\.keyBytes)
-        guard !bytes.isEmpty else { return 0 }
+        guard !bytes.isEmpty else {
+            try store.nothing("DEL")
+            return 0
+        }
         return try await changing(bytes) { () async throws(LarderClientError) in
             Int(clamping: try await store.perform(.remove(bytes)))
         }
@@ -109,6 +113,7 @@ extension RemoteCache {
 
     /// Carries out a batch, in the order in which it was filled.
     public func apply(_ batch: RemoteBatch<Value>) async throws(LarderClientError) {
+        if batch.isEmpty { try store.nothing("batch") }
         guard !batch.isEmpty else { return }
         let server = try await store.server()
         try await changing(batch.changes.map(\.key)) { () async throws(LarderClientError) in

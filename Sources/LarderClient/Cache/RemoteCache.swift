@@ -106,9 +106,12 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     }
 
     /// The model in stored bytes. Asks the daemon for the entry's codec where the likely one fails.
-    func decoded(_ bytes: [UInt8]?, _ key: [UInt8]) async throws(LarderClientError) -> Value? {
+    /// - Parameter operation: what was done with the entry, for the error.
+    func decoded(_ bytes: [UInt8]?, _ key: [UInt8], _ operation: String = "GET") async throws(LarderClientError)
+        -> Value?
+    {
         guard let bytes else { return nil }
-        return try await RemoteCoding.decode(Value.self, from: bytes, codec, key: key) {
+        return try await RemoteCoding.decode(Value.self, from: bytes, codec, key: key, operation) {
             () async throws(LarderClientError) in
             guard try await store.server().isLarder else { return .raw }
             return try await store.perform(.info(key))?.storedCodec
@@ -123,7 +126,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     /// Stores a model under a key, in place of what is there.
     /// - Parameter policy: how long this entry stays fresh. The default leaves it to the database's policy.
     /// - Throws: `encode`, naming key and type, when the codec cannot write the model; `invalidArgument` for a lifetime that
-    ///   is not possible, before anything is sent.
+    ///   is not possible and a value of more than 512 MiB, before anything is sent.
     public func set(_ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database)
         async throws(LarderClientError)
     {
@@ -136,7 +139,9 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     public func setBytes(_ value: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database)
         async throws(LarderClientError)
     {
-        try await put(value, key.keyBytes, policy, nil)
+        let key = key.keyBytes
+        try RemoteCoding.check(valueBytes: value.count, key: key)
+        try await put(value, key, policy, nil)
     }
 
     private func put(

@@ -6,12 +6,21 @@ import RESP
 /// only when it is asked (`META`), so that is guessed: a cache's own codec, save that binary property lists are known by
 /// their first bytes, and that bytes are stored as they are. Only when that fails is the daemon asked, and the value read as it says.
 enum RemoteCoding {
+    /// - Throws: `invalidArgument` for a value that no daemon takes.
+    static func check(valueBytes count: Int, key: [UInt8]) throws(LarderClientError) {
+        guard count > CommandRules.wordBytesMax else { return }
+        throw LarderClientError(
+            .invalidArgument, "the value has \(count) bytes, and may have at most \(CommandRules.wordBytesMax)",
+            operation: "SET",
+            key: printableKey(key))
+    }
+
     static func encode(_ model: some Encodable, _ codec: ModelCodec, key: [UInt8]) throws(LarderClientError)
         -> (bytes: [UInt8], codec: Codec)
     {
+        let (payload, used): (Payload, Codec)
         do {
-            let (payload, used) = try codec.encode(model)
-            return (payload.bytes, used)
+            (payload, used) = try codec.encode(model)
         } catch {
             throw LarderClientError(
                 .encode,
@@ -19,21 +28,23 @@ enum RemoteCoding {
                     + CodingProblem.encoding(error, codec.codec),
                 operation: "SET", key: printableKey(key), underlying: error)
         }
+        try check(valueBytes: payload.count, key: key)
+        return (payload.bytes, used)
     }
 
     /// - Parameter storedAs: asks the daemon how the entry was encoded; nil when there is none any more.
     static func decode<Model: Decodable>(
-        _ type: Model.Type, from bytes: [UInt8], _ codec: ModelCodec, key: [UInt8],
+        _ type: Model.Type, from bytes: [UInt8], _ codec: ModelCodec, key: [UInt8], _ operation: String = "GET",
         storedAs ask: () async throws(LarderClientError) -> Codec?
     ) async throws(LarderClientError) -> Model {
         guard let guess = guess(type, bytes, codec) else {
-            return try decode(type, from: bytes, codec, storedAs: try await ask() ?? .raw, key: key)
+            return try decode(type, from: bytes, codec, storedAs: try await ask() ?? .raw, key: key, operation)
         }
         do throws(LarderClientError) {
-            return try decode(type, from: bytes, codec, storedAs: guess, key: key)
+            return try decode(type, from: bytes, codec, storedAs: guess, key: key, operation)
         } catch {
             guard let told = try await ask(), told != guess else { throw error }
-            return try decode(type, from: bytes, codec, storedAs: told, key: key)
+            return try decode(type, from: bytes, codec, storedAs: told, key: key, operation)
         }
     }
 
@@ -63,18 +74,21 @@ enum RemoteCoding {
                 || first == UInt8(ascii: "[") && last == UInt8(ascii: "]") || bytes == Array("null".utf8)
             return looksLikeJSON || bytes.starts(with: "bplist".utf8) ? nil : .raw
         }
+        // As text that somebody stored these are a text.
+        if type == String?.self, bytes == Array("null".utf8) { return nil }
         return bytes.starts(with: "bplist".utf8) ? .propertyList : .json
     }
 
     private static func decode<Model: Decodable>(
-        _ type: Model.Type, from bytes: [UInt8], _ codec: ModelCodec, storedAs stored: Codec, key: [UInt8]
+        _ type: Model.Type, from bytes: [UInt8], _ codec: ModelCodec, storedAs stored: Codec, key: [UInt8],
+        _ operation: String = "GET"
     ) throws(LarderClientError) -> Model {
         do {
             return try bytes.withUnsafeBytes { try codec.decode(type, $0, storedAs: stored) }
         } catch {
             throw LarderClientError(
                 .decode, "the value, stored as \(stored), cannot be read as \(type): \(CodingProblem.decoding(error))",
-                operation: "GET", key: printableKey(key), underlying: CodingProblem.underlying(error))
+                operation: operation, key: printableKey(key), underlying: CodingProblem.underlying(error))
         }
     }
 }

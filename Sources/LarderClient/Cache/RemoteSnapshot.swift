@@ -37,7 +37,10 @@ public struct RemoteSnapshot<Value: Codable & Sendable>: Sendable {
     /// The models of those keys that had an entry, in one round trip.
     public func values(forKeys keys: some Sequence<String>) async throws(LarderClientError) -> [String: Value] {
         let keys = Array(keys)
-        guard !keys.isEmpty else { return [:] }
+        guard !keys.isEmpty else {
+            _ = try await connection.pipeline([])
+            return [:]
+        }
         var models: [String: Value] = [:]
         for (key, bytes) in zip(keys, try await perform(.getAll(keys.map(\.keyBytes)))) {
             if let bytes { models[key] = try await decoded(bytes, key.keyBytes) }

@@ -142,6 +142,11 @@ final class DatabaseStore: LinkEvents {
         return (result, results)
     }
 
+    /// What calls do that have nothing to ask for: they send nothing.
+    /// - Throws: `closed` when the client was closed.
+    @discardableResult
+    func nothing(_ operation: String) throws(LarderClientError) -> [RESPValue] { try links[0].nothing(operation) }
+
     /// What the server is. Costs nothing once a connection was there.
     func server() async throws(LarderClientError) -> Handshake.Server {
         if let server = links[0].knownServer { return server }
@@ -151,7 +156,7 @@ final class DatabaseStore: LinkEvents {
 
     /// Several commands as they are; errors are values.
     func commands(_ commands: [[[UInt8]]], rules: CommandRules) async throws(LarderClientError) -> [RESPValue] {
-        guard !commands.isEmpty else { return [] }
+        guard !commands.isEmpty else { return try nothing("pipeline") }
         try rules.check(commands)
         let bytes = encode(commands)
         let exchange = Exchange(bytes: bytes, replyCount: commands.count, name: commands[0][0])
@@ -162,7 +167,7 @@ final class DatabaseStore: LinkEvents {
 
     /// Carries out commands in one step.
     func transaction(_ commands: [[[UInt8]]]) async throws(LarderClientError) -> [RESPValue] {
-        guard !commands.isEmpty else { return [] }
+        guard !commands.isEmpty else { return try nothing("transaction") }
         try CommandRules.transaction.check(commands)
         let link = link(isRead: false)
         if !knowsTransactions.load(ordering: .relaxed) {

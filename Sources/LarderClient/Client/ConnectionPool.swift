@@ -79,7 +79,8 @@ final class ConnectionPool: @unchecked Sendable {
         switch await places.take(limit: limit) {
         case .given: return
         case .closed: (code, message) = (.closed, "the client was closed")
-        case .cancelled: (code, message) = (.cancelled, "the task was cancelled while it waited for a connection")
+        case .cancelled:
+            (code, message) = (.cancelled, "the task was cancelled while it waited for a connection; nothing was sent")
         case .timeout:
             (code, message) = (
                 .timeout,
@@ -110,6 +111,11 @@ public final class OwnConnection: Sendable {
     /// Has every later call throw `closed`.
     func end() { isOver.store(true, ordering: .releasing) }
 
+    static func overError(_ operation: String) -> LarderClientError {
+        LarderClientError(
+            .closed, "the connection was its caller's only for the time of a call that is over", operation: operation)
+    }
+
     /// Sends one command and gives the answer as it came; an error of the server is a value.
     @discardableResult
     public func command(_ words: String...) async throws(LarderClientError) -> RESPValue {
@@ -125,13 +131,10 @@ public final class OwnConnection: Sendable {
     /// Sends several commands at once and gives their answers, in the same order. Nothing comes in between on this
     /// connection.
     public func pipeline(_ commands: [[[UInt8]]]) async throws(LarderClientError) -> [RESPValue] {
-        guard !commands.isEmpty else { return [] }
         try CommandRules.own.check(commands)
-        guard !isOver.load(ordering: .acquiring) else {
-            throw LarderClientError(
-                .closed, "the connection was its caller's only for the time of a call that is over",
-                operation: printableKey(commands[0][0]))
-        }
+        let name = commands.first.map { printableKey($0[0]) } ?? "pipeline"
+        guard !isOver.load(ordering: .acquiring) else { throw Self.overError(name) }
+        guard !commands.isEmpty else { return try link.nothing(name) }
         var bytes: [UInt8] = []
         for command in commands { RequestEncoder.encode(command, into: &bytes) }
         return try await link.perform(

@@ -18,7 +18,8 @@ import Threading
 ///   ``Options/reconnectPatienceMilliseconds``. A request that the daemon cannot have seen, and one that only reads, is
 ///   sent again; one that writes and whose reply was lost throws `closed`, because nobody knows whether it was carried
 ///   out.
-/// - A call that is cancelled, or out of time, throws `cancelled` or `timeout` at once. The connection stays usable, and
+/// - A call that is cancelled, or out of time, throws `cancelled` or `timeout` at once, once its model is encoded: that is
+///   done on the caller's thread before anything is sent, and is not interrupted. The connection stays usable, and
 ///   what was sent may be carried out all the same.
 /// - Requests of one task are carried out in its order, since each waits for its reply. Of several tasks nothing is
 ///   promised.
@@ -230,7 +231,9 @@ extension LarderClient.Options {
         try check((1...1024).contains(ownConnectionsMax), "ownConnectionsMax is 1 to 1024")
         if let nearCache {
             try check((1...16_777_216).contains(nearCache.entriesMax), "entriesMax is 1 to 16777216")
-            try check(nearCache.bytesMax >= 0, "bytesMax is not negative")
+            try check(nearCache.bytesMax >= 1, "bytesMax is \(nearCache.bytesMax), and must be at least 1")
+            let age = nearCache.ageMillisecondsMax ?? .max
+            try check(age >= 1, "ageMillisecondsMax is \(age), and must be at least 1; nil for no limit")
         }
     }
 }

@@ -6,11 +6,15 @@ import Threading
 /// What the body of ``RemoteCache/transaction(watching:attempts:_:)`` reads and writes with. Reads happen at
 /// once; writes are collected and carried out together after the body, if nothing that is watched was changed.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: `batch` is touched only with the lock held, the rest is constant.
+/// Valid while the body runs that it was given to; afterwards every call throws `closed`.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: `batch` and `isOver` are touched only with the lock held, the rest is
+/// constant.
 public final class RemoteTransaction<Value: Codable & Sendable>: @unchecked Sendable {
     private let connection: OwnConnection
     private let lock = Lock()
     private var batch: RemoteBatch<Value>
+    private var isOver = false
     private let codec: ModelCodec
     private let server: Handshake.Server
 
@@ -21,7 +25,32 @@ public final class RemoteTransaction<Value: Codable & Sendable>: @unchecked Send
         batch = RemoteBatch(codec: codec)
     }
 
-    var collected: RemoteBatch<Value> { lock.withLock { batch } }
+    /// Has every later call throw `closed`, and gives what was collected.
+    func end() -> RemoteBatch<Value> {
+        lock.withLock {
+            isOver = true
+            return batch
+        }
+    }
+
+    /// With the lock held.
+    private func checkIsRunning(_ operation: String) throws(LarderClientError) {
+        if isOver { throw OwnConnection.overError(operation) }
+    }
+
+    private func perform<Result>(_ request: Request<Result>) async throws(LarderClientError) -> Result {
+        try lock.withLock { () throws(LarderClientError) in try checkIsRunning(request.name) }
+        return try request.result(of: try await connection.command(bytes: request.words))
+    }
+
+    private func add(_ operation: String, _ body: (inout RemoteBatch<Value>) throws(LarderClientError) -> Void)
+        throws(LarderClientError)
+    {
+        try lock.withLock { () throws(LarderClientError) in
+            try checkIsRunning(operation)
+            try body(&batch)
+        }
+    }
 
     /// The model stored under a key, read from the daemon; nil when there is none or it expired. What this transaction
     /// writes does not show in it.
@@ -31,41 +60,38 @@ public final class RemoteTransaction<Value: Codable & Sendable>: @unchecked Send
         return try await RemoteCoding.decode(Value.self, from: bytes, codec, key: key) {
             () async throws(LarderClientError) in
             guard server.isLarder else { return .raw }
-            let request = Request<LarderClient.EntryInfo?>.info(key)
-            return try request.result(of: try await connection.command(bytes: request.words))?.storedCodec
+            return try await perform(Request<LarderClient.EntryInfo?>.info(key))?.storedCodec
         }
     }
 
     /// The stored bytes of a key, as ``value(forKey:)`` reads them.
     public func bytes(forKey key: some CacheKey) async throws(LarderClientError) -> [UInt8]? {
-        let request = Request<[UInt8]?>.get(key.keyBytes)
-        return try request.result(of: try await connection.command(bytes: request.words))
+        try await perform(Request<[UInt8]?>.get(key.keyBytes))
     }
 
     /// Adds keys to those that are watched, from now on.
     public func watch(_ keys: some Sequence<some CacheKey>) async throws(LarderClientError) {
         let keys = keys.map(\.keyBytes)
-        guard !keys.isEmpty else { return }
-        let request = Request<Void>.expectingOK(wordList("WATCH") + keys)
-        try request.result(of: try await connection.command(bytes: request.words))
+        if keys.isEmpty { return try lock.withLock { () throws(LarderClientError) in try checkIsRunning("WATCH") } }
+        try await perform(Request<Void>.expectingOK(wordList("WATCH") + keys))
     }
 
     /// Adds the storing of a model. Errors as for ``RemoteBatch/set(_:forKey:policy:)``.
     public func set(_ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database)
         throws(LarderClientError)
     {
-        try lock.withLock { () throws(LarderClientError) in try batch.set(value, forKey: key, policy: policy) }
+        try add("SET") { (batch) throws(LarderClientError) in try batch.set(value, forKey: key, policy: policy) }
     }
 
     /// Adds the storing of bytes.
     public func setBytes(_ value: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database)
         throws(LarderClientError)
     {
-        try lock.withLock { () throws(LarderClientError) in try batch.setBytes(value, forKey: key, policy: policy) }
+        try add("SET") { (batch) throws(LarderClientError) in try batch.setBytes(value, forKey: key, policy: policy) }
     }
 
     /// Adds the removal of a key.
-    public func remove(_ key: some CacheKey) { lock.withLock { batch.remove(key) } }
+    public func remove(_ key: some CacheKey) throws(LarderClientError) { try add("DEL") { $0.remove(key) } }
 }
 
 extension RemoteCache {
@@ -84,7 +110,7 @@ extension RemoteCache {
     /// the other, with short rests. A transaction that writes nothing is over when `body` returns, and says nothing about
     /// whether what it read belongs together.
     /// - Parameters:
-    ///   - attempts: how often `body` may be run, from 1 on.
+    ///   - attempts: how often `body` may be run, from 1 on; for less, `invalidArgument` is thrown.
     ///   - body: may run several times, so what it does besides must bear that.
     /// - Returns: what the last run of `body` returned.
     /// - Throws: what `body` throws, and then nothing is written; `conflict` when others were quicker every time.
@@ -93,6 +119,10 @@ extension RemoteCache {
         watching keys: [some CacheKey], attempts: Int = 16,
         _ body: (RemoteTransaction<Value>) async throws -> Result
     ) async throws -> Result {
+        guard attempts >= 1 else {
+            throw LarderClientError(
+                .invalidArgument, "attempts is \(attempts), and must be at least 1", operation: "transaction")
+        }
         let keys = keys.map(\.keyBytes)
         let pool = store.ownConnections
         let (link, number) = try await pool.take()
@@ -105,13 +135,14 @@ extension RemoteCache {
         let server = link.knownServer ?? Handshake.Server()
         var hasTurn = false
         defer { if hasTurn { store.retries.giveBack() } }
-        for attempt in 0..<max(1, attempts) {
+        for attempt in 0..<attempts {
             if attempt == 1 { hasTurn = await store.retries.take(limit: store.turnMilliseconds) == .given }
             if attempt > 0 { try await Self.rest(afterAttempts: attempt) }
             let transaction = RemoteTransaction<Value>(connection, codec, server)
             try await transaction.watch(keys)
+            defer { _ = transaction.end() }
             let result = try await body(transaction)
-            let batch = transaction.collected
+            let batch = transaction.end()
             if batch.isEmpty {
                 try Request<Void>.expectingOK(wordList("UNWATCH")).result(of: try await connection.command("UNWATCH"))
                 isClean = true
@@ -124,7 +155,7 @@ extension RemoteCache {
         }
         isClean = true
         throw LarderClientError(
-            .conflict, "the watched keys were changed by others in each of \(max(1, attempts)) attempts",
+            .conflict, "the watched keys were changed by others in each of \(attempts) attempts",
             operation: "transaction", key: keys.first.map { printableKey($0) })
     }
 

@@ -41,7 +41,7 @@ final class NearCache: @unchecked Sendable {
 
     init(_ options: LarderClient.NearCacheOptions) {
         table = NearTable(entriesMax: options.entriesMax, bytesMax: options.bytesMax)
-        ageMax = options.ageMillisecondsMax.map { Int64(max(1, $0)) } ?? .max
+        ageMax = options.ageMillisecondsMax.map { Int64($0) } ?? .max
         keepsAbsences = options.keepsAbsences
     }
 
@@ -182,13 +182,13 @@ final class NearCache: @unchecked Sendable {
 extension LarderClient {
     /// How much a near cache keeps. A value.
     public struct NearCacheOptions: Hashable, Sendable {
-        /// The most entries, from 1 on. The default is 10,000.
+        /// The most entries, 1 to 16,777,216. The default is 10,000.
         public var entriesMax: Int
-        /// The most bytes of keys and encoded values, with some 160 bytes for each entry. The default is 16 MiB. Decoded
-        /// models may take more than their encoding.
+        /// The most bytes of keys and encoded values, with some 160 bytes for each entry, from 1 on. The default is 16 MiB.
+        /// Decoded models may take more than their encoding.
         public var bytesMax: Int
-        /// How long an entry is handed out at the most, in milliseconds, whatever its deadline; nil, the default, for no
-        /// such limit.
+        /// How long an entry is handed out at the most, in milliseconds from 1 on, whatever its deadline; nil, the
+        /// default, for no such limit.
         public var ageMillisecondsMax: Int?
         /// Whether it is kept too that a key has no entry, for a minute at the most: such a key counts as an entry without a
         /// value. The default is true.

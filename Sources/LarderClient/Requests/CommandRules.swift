@@ -1,3 +1,5 @@
+import RESP
+
 /// Which commands may be sent as they are, where.
 enum CommandRules {
     /// On a connection that others use too: nothing that changes its state.
@@ -6,6 +8,9 @@ enum CommandRules {
     case transaction
     /// On a connection of the caller's own: all that is answered with one reply.
     case own
+
+    /// The longest word of a request, and so the longest value, in bytes: 512 MiB.
+    static let wordBytesMax = RESPLimits().bulkBytesMax
 
     /// Answered by messages instead of replies, or not at all.
     private static let withoutReply: Set<String> = [
@@ -27,6 +32,7 @@ enum CommandRules {
                 throw LarderClientError(
                     .invalidArgument, "a command has at least one word, its name", operation: "command")
             }
+            try Self.checkLengths(words)
             guard first.count <= 16 else { continue }
             let name = String(decoding: first, as: UTF8.self).uppercased()
             if Self.withoutReply.contains(name) {
@@ -46,6 +52,16 @@ enum CommandRules {
                 else { continue }
                 throw refusal("CLIENT REPLY", "every request needs its reply")
             }
+        }
+    }
+
+    /// - Throws: `invalidArgument` for a word that is longer than any server takes.
+    static func checkLengths(_ words: [[UInt8]]) throws(LarderClientError) {
+        for word in words where word.count > Self.wordBytesMax {
+            throw LarderClientError(
+                .invalidArgument,
+                "a word of the command has \(word.count) bytes, and may have at most \(Self.wordBytesMax)",
+                operation: words.first.map { printableKey($0) } ?? "command")
         }
     }
 

@@ -26,6 +26,8 @@ final class Exchange: @unchecked Sendable {
     var patienceEnd = Int64.max
     /// Where its bytes begin, counted from the first byte of the connection.
     var start = 0
+    /// Whether its bytes were, or will be, handed to a server.
+    var mayBeSeen = false
     /// Whether it was on a connection that was lost.
     var wasRepeated = false
     var replies: [RESPValue] = []

@@ -28,7 +28,8 @@ extension LarderClient {
     /// ``Message/followsGap``.
     /// - Parameter bufferMax: how many messages wait at the most while nobody takes them, from 1 on, however large they are;
     ///   then the oldest are dropped, and the next one says so. The default is 1,024.
-    /// - Throws: `server` when the daemon refuses, `invalidArgument` when it does not speak RESP3 or no channel is named.
+    /// - Throws: `server` when the daemon refuses, `invalidArgument` when it does not speak RESP3, no channel is named, or
+    ///   `bufferMax` is less than 1.
     public func subscribe(to channels: String..., bufferMax: Int = 1_024) async throws(LarderClientError)
         -> Subscription
     {
@@ -55,7 +56,11 @@ extension LarderClient {
         guard !topics.isEmpty else {
             throw LarderClientError(.invalidArgument, "a subscription names a channel", operation: "SUBSCRIBE")
         }
-        let buffer = MessageBuffer(max: max(1, bufferMax))
+        guard bufferMax >= 1 else {
+            throw LarderClientError(
+                .invalidArgument, "bufferMax is \(bufferMax), and must be at least 1", operation: "SUBSCRIBE")
+        }
+        let buffer = MessageBuffer(max: bufferMax)
         let subscription = Subscription(core: core, buffer: buffer)
         // Should this fail, the subscription goes out of scope and takes back what it began.
         try await core.hub.add(buffer, topics)

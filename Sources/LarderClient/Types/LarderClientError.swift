@@ -21,7 +21,8 @@ public struct LarderClientError: Error, Sendable {
         public static let server = Code("server")
         /// The connection ended before the answer had come, or the client was closed.
         public static let closed = Code("closed")
-        /// The task that called was cancelled. Whether a request that writes was carried out is not known.
+        /// The task that called was cancelled. Whether a request that writes was carried out is not known, unless the
+        /// message says that it was not sent.
         public static let cancelled = Code("cancelled")
         /// A transaction was begun again as often as was allowed, and each time another client had changed what it read.
         public static let conflict = Code("conflict")

@@ -17,6 +17,7 @@ struct Handshake {
     }
 
     private var steps: [Step] = []
+    private let database: String?
     /// The requests, as they go over the wire.
     private(set) var bytes: [UInt8] = []
 
@@ -26,6 +27,7 @@ struct Handshake {
     ///   - asksForKind: whether to find out if the server is a larderd.
     ///   - tracking: whether the server is to push the keys that were read here and then changed.
     init(password: String? = nil, database: String?, asksForKind: Bool = false, tracking: Bool = false) {
+        self.database = database
         add(.hello, ["HELLO", "3"] + (password.map { ["AUTH", "default", $0] } ?? []))
         // For a server that does not know HELLO. To all others it says what they were told already.
         if let password { add(.authentication, ["AUTH", password]) }
@@ -58,7 +60,7 @@ struct Handshake {
             case .authentication:
                 if let refusal, !server.speaksRESP3 { throw .server(refusal, operation: "connect") }
             case .select:
-                if let refusal { throw .server(refusal, operation: "SELECT") }
+                if let refusal, let database { throw Self.notSelected(database, refusal) }
             case .policy:
                 // A database that cannot be opened answers with another error, and is a larderd's all the same.
                 server.isLarder = refusal.map { !Self.isUnknownCommand($0) } ?? true
@@ -67,6 +69,18 @@ struct Handshake {
             }
         }
         return server
+    }
+
+    /// The error for a database that the server does not select.
+    static func notSelected(_ database: String, _ refusal: String) -> LarderClientError {
+        var message = "the database '\(printableKey(database.utf8))' cannot be selected: \(refusal)"
+        // In Redis' words, which do not say what is possible.
+        if refusal.contains("DB index") || refusal.contains("not an integer") {
+            message +=
+                "; possible are the numbers 0 to 15 and, in larderd, names of 1 to 64 characters of a-z, 0-9, '.', '_' "
+                + "and '-'"
+        }
+        return LarderClientError(.server, message, operation: "SELECT", serverText: refusal)
     }
 
     static func isUnknownCommand(_ text: String) -> Bool { text.hasPrefix("ERR unknown command") }

@@ -93,7 +93,7 @@ extension Link {
         case .closed:
             if socket != nil { wasLost = true }
             for exchange in pending.elements + waiting.elements {
-                resolved.add(exchange, .failure(closedError(exchange)))
+                resolved.add(exchange, .failure(closedError(exchange.operation)))
             }
             forgetConnection()
             waiting.removeAll()
@@ -201,7 +201,7 @@ extension Link {
                 isNewlyReady = true
                 return nil
             } catch {
-                return WireFailure(.closed, lastWords: error.serverText)
+                return WireFailure(.closed, lastWords: error.serverText, explanation: error.message)
             }
         }
         guard let exchange = pending.first else {
@@ -290,6 +290,7 @@ extension Link {
             if exchange.connectionNumber == nil, isUnseen || (exchange.isRead && !exchange.wasRepeated) {
                 exchange.replies = []
                 exchange.wasRepeated = exchange.wasRepeated || !isUnseen
+                exchange.mayBeSeen = exchange.wasRepeated
                 exchange.patienceEnd = max(exchange.patienceEnd, now + Int64(settings.patienceMilliseconds))
                 repeated.append(exchange)
             } else {

@@ -144,6 +144,14 @@ final class Link: @unchecked Sendable {
         return lock.withLock { connectionNumber }
     }
 
+    /// The replies to no requests.
+    /// - Throws: `closed` where every request would.
+    func nothing(_ operation: String) throws(LarderClientError) -> [RESPValue] {
+        let isClosed = lock.withLock { if case .closed = state { true } else { false } }
+        if isClosed { throw closedError(operation) }
+        return []
+    }
+
     /// What the server is; nil before the first connection.
     var knownServer: Handshake.Server? { lock.withLock { server } }
 
@@ -233,7 +241,7 @@ final class Link: @unchecked Sendable {
             // Cancelled before it got here.
             outcome = .failure(cancellation(exchange))
         } else if case .closed = state {
-            outcome = .failure(closedError(exchange))
+            outcome = .failure(closedError(exchange.operation))
         } else if let number = exchange.connectionNumber, !isCurrent(number) {
             outcome = .failure(error(.init(.closedBeforeRequest), exchange))
         } else if case .ready = state {
@@ -266,13 +274,13 @@ final class Link: @unchecked Sendable {
     }
 
     private func cancel(_ exchange: Exchange) {
-        let continuation = lock.withLock {
+        let (continuation, error) = lock.withLock {
             // What is resolved already has no continuation; what was not submitted yet finds itself resolved there.
             exchange.isResolved = true
             defer { exchange.continuation = nil }
-            return exchange.continuation
+            return (exchange.continuation, cancellation(exchange))
         }
-        continuation?.resume(returning: .failure(cancellation(exchange)))
+        continuation?.resume(returning: .failure(error))
     }
 
     // MARK: With the lock held
@@ -289,6 +297,7 @@ final class Link: @unchecked Sendable {
     }
 
     func enqueue(_ exchange: Exchange) {
+        exchange.mayBeSeen = true
         exchange.start = end
         end += exchange.bytes.count
         pending.append(exchange)
@@ -348,14 +357,16 @@ final class Link: @unchecked Sendable {
             socketPath: settings.socketPath, operation: exchange.operation, limit: settings.timeoutMilliseconds)
     }
 
-    func closedError(_ exchange: Exchange) -> LarderClientError {
-        LarderClientError(
-            .closed, "the client was closed", operation: exchange.operation, socketPath: settings.socketPath)
+    func closedError(_ operation: String) -> LarderClientError {
+        LarderClientError(.closed, "the client was closed", operation: operation, socketPath: settings.socketPath)
     }
 
     private func cancellation(_ exchange: Exchange) -> LarderClientError {
         LarderClientError(
-            .cancelled, "the task was cancelled; whether the request was carried out is not known",
+            .cancelled,
+            exchange.mayBeSeen
+                ? "the task was cancelled; whether the request was carried out is not known"
+                : "the task was cancelled before the request was sent; it was not carried out",
             operation: exchange.operation)
     }
 }

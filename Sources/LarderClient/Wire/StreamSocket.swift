@@ -32,16 +32,21 @@ struct WireFailure: Error {
     let kind: Kind
     /// What the server said before it ended the connection, if it said something that nobody had asked for.
     var lastWords: String?
+    /// What that means, where more is known of it than the server said.
+    var explanation: String?
 
-    init(_ kind: Kind, lastWords: String? = nil) {
+    init(_ kind: Kind, lastWords: String? = nil, explanation: String? = nil) {
         self.kind = kind
         self.lastWords = lastWords
+        self.explanation = explanation
     }
 
     /// The error that callers see.
     /// - Parameter limit: what may be waited for an answer, in milliseconds, for the message.
     func error(socketPath: String, operation: String, limit: Int) -> LarderClientError {
-        if let lastWords { return .server(lastWords, operation: operation) }
+        if let lastWords {
+            return LarderClientError(.server, explanation ?? lastWords, operation: operation, serverText: lastWords)
+        }
         let (code, message): (LarderClientError.Code, String)
         switch kind {
         case .noDaemon:

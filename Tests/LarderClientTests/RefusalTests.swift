@@ -1,0 +1,238 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import LarderClient
+
+/// What the client refuses, before it sends anything where it can, and the words in which that is said.
+@Suite(.timeLimit(.minutes(5))) struct RefusalTests {
+    @discardableResult
+    private func expect(
+        _ code: LarderClientError.Code, sourceLocation: SourceLocation = #_sourceLocation,
+        _ body: () async throws -> Void
+    ) async -> String {
+        do {
+            try await body()
+            Issue.record("nothing was thrown, \(code) was expected", sourceLocation: sourceLocation)
+        } catch let error as LarderClientError {
+            #expect(error.code == code, "\(error)", sourceLocation: sourceLocation)
+            return error.description
+        } catch {
+            Issue.record("\(error) was thrown, \(code) was expected", sourceLocation: sourceLocation)
+        }
+        return ""
+    }
+
+    // MARK: Transactions that are over
+
+    /// One that was kept beyond its body, and one of a former attempt.
+    @Test func aTransactionThatIsOverTakesNothingMore() async throws {
+        let process = try DaemonProcess()
+        let client = try await LarderClient.connect(socketPath: process.socketPath)
+        let numbers = client.cache(of: Int.self)
+        var kept: RemoteTransaction<Int>?
+        try await numbers.transaction(watching: [String]()) { kept = $0 }
+        struct Stop: Error {}
+        var failed: RemoteTransaction<Int>?
+        _ = try? await numbers.transaction(watching: [String]()) { transaction in
+            failed = transaction
+            throw Stop()
+        }
+        for transaction in [try #require(kept), try #require(failed)] {
+            await expect(.closed) { _ = try await transaction.value(forKey: "k") }
+            await expect(.closed) { _ = try await transaction.bytes(forKey: "k") }
+            await expect(.closed) { try await transaction.watch(["k"]) }
+            await expect(.closed) { try await transaction.watch([String]()) }
+            let text = await expect(.closed) { try transaction.set(1, forKey: "k") }
+            #expect(text.hasPrefix("SET") && text.contains("a call that is over"))
+            await expect(.closed) { try transaction.setBytes([1], forKey: "k") }
+            await expect(.closed) { try transaction.remove("k") }
+        }
+        client.close()
+        try process.stop()
+    }
+
+    // MARK: Ranges
+
+    @Test func numbersOutOfRangeAreRefusedBeforeAnythingIsSent() async throws {
+        let server = try FakeLarder.server()
+        defer { server.stop() }
+        let client = try await AsyncClientTests.connect(server)
+        let sent = server.requests
+        let numbers = client.cache(of: Int.self)
+        for count in [0, -5] {
+            let text = await expect(.invalidArgument) {
+                try await numbers.transaction(watching: ["k"], attempts: count) { _ in _ = Issue.record("it ran") }
+            }
+            #expect(text.contains("attempts is \(count), and must be at least 1"))
+            for subscribe in [
+                { _ = try await client.subscribe(to: "c", bufferMax: count) },
+                { _ = try await client.subscribe(matching: "c*", bufferMax: count) },
+                { _ = try await client.subscribe(toSharded: "c", bufferMax: count) },
+            ] {
+                let text = await expect(.invalidArgument, subscribe)
+                #expect(text.contains("bufferMax is \(count), and must be at least 1"))
+            }
+        }
+        let text = await expect(.invalidArgument) {
+            try await numbers.setDeadline(millisecondsSince1970: .max, forKey: "k")
+        }
+        #expect(text.contains("'k'") && text.contains("is after 100000000000000"))
+        #expect(server.requests == sent)
+    }
+
+    @Test func nearCachesThatCannotBeAreRefused() async throws {
+        for (near, name) in [
+            (LarderClient.NearCacheOptions(bytesMax: 0), "bytesMax is 0, and must be at least 1"),
+            (.init(bytesMax: -1), "bytesMax is -1"), (.init(ageMillisecondsMax: 0), "ageMillisecondsMax is 0"),
+            (.init(ageMillisecondsMax: -1), "ageMillisecondsMax is -1, and must be at least 1"),
+        ] {
+            let text = await expect(.invalidArgument) {
+                _ = try await LarderClient.connect(socketPath: "/none", options: .init(nearCache: near))
+            }
+            #expect(text.contains(name))
+        }
+    }
+
+    @Test func valuesThatAreTooLongAreRefusedAtOnce() async throws {
+        let server = try FakeLarder.server()
+        defer { server.stop() }
+        let client = try await AsyncClientTests.connect(server)
+        let blocking = try BlockingLarderClient(socketPath: server.path)
+        let sent = server.requests
+        let count = 536_870_913
+        // Never touched, so that it takes no memory.
+        let long = [UInt8](unsafeUninitializedCapacity: count) { $1 = count }
+        let bytes = client.cache(of: [UInt8].self)
+        for store in [
+            { try await bytes.set(long, forKey: "k") }, { try await bytes.setBytes(long, forKey: "k") },
+            { _ = try await bytes.setIfAbsent(long, forKey: "k") },
+            { try await bytes.batch { try $0.setBytes(long, forKey: "k") } },
+            { try await bytes.batch { try $0.set(long, forKey: "k") } }, { try blocking.set(long, forKey: "k") },
+            { try blocking.setBytes(long, forKey: "k") }, { try blocking.batch { try $0.setBytes(long, forKey: "k") } },
+        ] as [() async throws -> Void] {
+            let text = await expect(.invalidArgument, store)
+            #expect(text.hasPrefix("SET, key 'k': the value has 536870913 bytes, and may have at most 536870912"))
+        }
+        let set = [Array("SET".utf8), Array("k".utf8), long]
+        for send in [
+            { _ = try await client.command(bytes: set) }, { _ = try blocking.command(bytes: set) },
+            { _ = try await client.withConnection { try await $0.command(bytes: set) } },
+        ] as [() async throws -> Void] {
+            let text = await expect(.invalidArgument, send)
+            #expect(text.contains("536870913 bytes, and may have at most 536870912"))
+        }
+        #expect(
+            !server.requests.contains { $0[0] == "SET" || $0[0] == "MSETEX" } && sent.count <= server.requests.count)
+    }
+
+    // MARK: Words
+
+    @Test func cancelledBeforeItWasSentIsSaid() async throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.file("s")
+        let first = try FakeServer(at: path) { _ in .standard }
+        let client = try await LarderClient.connect(
+            socketPath: path, options: .init(timeoutMilliseconds: 60_000, reconnectPatienceMilliseconds: 60_000))
+        first.stop()
+        // The call that finds out.
+        _ = try? await client.command("NEVER")
+        let waiting = Task { try await client.command("NEVER") }
+        await Task.yield()
+        waiting.cancel()
+        let text = await expect(.cancelled) { _ = try await waiting.value }
+        #expect(text == "NEVER: the task was cancelled before the request was sent; it was not carried out")
+    }
+
+    @Test func cancelledAfterItWasSentSaysThatNobodyKnows() async throws {
+        let server = try AsyncClientTests.server()
+        defer { server.stop() }
+        let client = try await AsyncClientTests.connect(server)
+        let hanging = Task { try await client.command("HANG") }
+        while !server.requests.contains(["HANG"]) { await Task.yield() }
+        hanging.cancel()
+        let text = await expect(.cancelled) { _ = try await hanging.value }
+        #expect(text.hasSuffix("whether the request was carried out is not known"))
+    }
+
+    @Test func aDatabaseThatCannotBeIsNamed() async throws {
+        let process = try DaemonProcess()
+        let client = try await LarderClient.connect(socketPath: process.socketPath)
+        let blocking = try BlockingLarderClient(socketPath: process.socketPath)
+        for (name, rule) in [("Bad Name", "a-z, 0-9, '.', '_' and '-'"), ("16", "0 to 15"), ("", "1 to 64")] {
+            for call in [
+                { _ = try await client.cache(name, of: Int.self).value(forKey: "k") },
+                { _ = try await LarderClient.connect(socketPath: process.socketPath, options: .init(database: name)) },
+                { _ = try BlockingLarderClient(socketPath: process.socketPath, database: name) },
+                { try blocking.select(name) },
+            ] as [() async throws -> Void] {
+                let text = await expect(.server, call)
+                #expect(text.contains("the database '\(name)' cannot be selected") && text.contains(rule), "\(text)")
+            }
+        }
+        client.close()
+        try process.stop()
+    }
+
+    @Test func aValueThatWasRemovedAndCannotBeReadNamesTheCommand() async throws {
+        let process = try DaemonProcess()
+        let client = try await LarderClient.connect(socketPath: process.socketPath)
+        let numbers = client.cache(of: Int.self)
+        try await numbers.setBytes(Array("text".utf8), forKey: "w")
+        let renewing = await expect(.decode) { _ = try await numbers.value(forKey: "w", renewing: .low) }
+        #expect(renewing.hasPrefix("GETEX, key 'w'"))
+        let removing = await expect(.decode) { _ = try await numbers.removeValue(forKey: "w") }
+        #expect(removing.hasPrefix("GETDEL, key 'w'"))
+        #expect(try await !numbers.contains("w"))
+        client.close()
+        try process.stop()
+    }
+
+    // MARK: Nothing to ask for
+
+    @Test func closedIsSaidWhereNothingIsAskedForToo() async throws {
+        let server = try FakeLarder.server()
+        defer { server.stop() }
+        let client = try await AsyncClientTests.connect(server)
+        let blocking = try BlockingLarderClient(socketPath: server.path)
+        let numbers = client.cache(of: Int.self)
+        #expect(try await numbers.values(forKeys: []) == [:])
+        #expect(try blocking.values(Int.self, forKeys: []) == [:])
+        client.close()
+        blocking.close()
+        await expect(.closed) { _ = try await numbers.values(forKeys: []) }
+        await expect(.closed) { try await numbers.remove([String]()) }
+        await expect(.closed) { try await numbers.set([String: Int]()) }
+        await expect(.closed) { try await numbers.batch { _ in } }
+        await expect(.closed) { _ = try await client.pipeline([]) }
+        await expect(.closed) { _ = try await client.transaction([[[UInt8]]]()) }
+        await expect(.closed) { _ = try blocking.values(Int.self, forKeys: []) }
+        await expect(.closed) { try blocking.removeMany([String]()) }
+        await expect(.closed) { try blocking.batch { _ in } }
+        await expect(.closed) { _ = try blocking.pipeline([]) }
+    }
+
+    // MARK: Values
+
+    @Test func aDecimalThatIsNoNumberIsRefused() async throws {
+        let server = try FakeLarder.server()
+        defer { server.stop() }
+        let client = try await AsyncClientTests.connect(server)
+        let text = await expect(.encode) { try await client.cache(of: [Decimal].self).set([1, .nan], forKey: "k") }
+        #expect(text.hasSuffix("a value of type Decimal is not finite at '[1]'"))
+    }
+
+    @Test func rawTextIsAnOptionalTextToo() async throws {
+        let process = try DaemonProcess()
+        let client = try await LarderClient.connect(socketPath: process.socketPath)
+        let texts = client.cache(of: String?.self)
+        for text in ["", "plain", "null"] {
+            try await texts.setBytes(Array(text.utf8), forKey: "k")
+            #expect(try await texts.value(forKey: "k") == .some(text))
+        }
+        try await texts.set(nil, forKey: "k")
+        #expect(try await texts.value(forKey: "k") == .some(nil))
+        client.close()
+        try process.stop()
+    }
+}
