@@ -32,8 +32,10 @@ struct Level {
 /// Single owner: one document at a time, on one thread. Containers that a model keeps beyond its `encode(to:)` find their
 /// level gone, by its serial number, and do nothing.
 final class EncodingState {
-    /// Levels of a document; deeper ones are irregular, and Foundation refuses those beyond its own limit, which is 511.
+    /// Levels of a document; of deeper ones Foundation decides, since not every level is an object or array.
     static let depthMax = 510
+    /// Where Foundation is not asked any more: it would need a stack as deep as the model.
+    static let levelsMax = 2_048
 
     /// Behind a pointer, so that access costs no runtime exclusivity check. No function of it calls a model.
     let core: UnsafeMutablePointer<EncodingCore>
@@ -111,6 +113,9 @@ final class EncodingState {
     }
 }
 
+/// More objects and arrays inside one another than JSON may have here.
+package struct NestingTooDeep: Error {}
+
 /// A number that JSON does not have.
 package struct NotFinite: Error {
     /// What the model has in its place: a number's type, or a date.
@@ -131,6 +136,10 @@ struct EncodingCore {
     /// The open level that is written to; -1 when there is none, and after an irregularity.
     private(set) var top = -1
     private(set) var isIrregular = false
+    /// Whether there was a level beyond ``EncodingState/depthMax``.
+    private(set) var isDeep = false
+    /// Whether more objects and arrays are inside one another than ``JSONCoder/depthMax``, as far as it was seen.
+    private(set) var isTooDeep = false
     private var levels: UnsafeMutablePointer<Level>
     private var capacity = 16
     private var lastSerial: UInt64 = 0
@@ -151,6 +160,8 @@ struct EncodingCore {
         text.reset()
         clearLevels()
         isIrregular = false
+        isDeep = false
+        isTooDeep = false
     }
 
     private mutating func clearLevels() {
@@ -167,7 +178,7 @@ struct EncodingCore {
     // MARK: Levels
 
     mutating func push(_ kind: Level.Kind, isScope: Bool, _ step: PathStep?) throws -> UInt64 {
-        if isIrregular || top &+ 1 >= EncodingState.depthMax { throw becomeIrregular() }
+        if isIrregular || top &+ 1 >= EncodingState.depthMax { try pushDeep() }
         top &+= 1
         if top == capacity { growLevels() }
         lastSerial &+= 1
@@ -180,6 +191,15 @@ struct EncodingCore {
         if kind == .object { text.append(UInt8(ascii: "{")) }
         if kind == .array { text.append(UInt8(ascii: "[")) }
         return lastSerial
+    }
+
+    @inline(never) private mutating func pushDeep() throws {
+        if isIrregular { throw becomeIrregular() }
+        isDeep = true
+        guard top &+ 1 >= EncodingState.levelsMax else { return }
+        let nested = (0...top).count { levels[$0].kind == .object || levels[$0].kind == .array }
+        isTooDeep = nested > JSONCoder.depthMax
+        throw becomeIrregular()
     }
 
     private mutating func growLevels() {

@@ -40,7 +40,16 @@ package struct JSONCoder: Sendable {
         } catch  where !state.core.pointee.isIrregular {
             throw error
         } catch {}
-        if state.core.pointee.isIrregular { return try foundationEncode(value, userInfo: userInfo) }
+        if state.core.pointee.isTooDeep {
+            throw EncodingError.invalidValue(
+                Value.self,
+                EncodingError.Context(
+                    codingPath: [], debugDescription: "the value nests more than \(Self.depthMax) objects and arrays",
+                    underlyingError: NestingTooDeep()))
+        }
+        if state.core.pointee.isIrregular || state.core.pointee.isDeep {
+            return try foundationEncode(value, userInfo: userInfo)
+        }
         return Array(state.core.pointee.text.bytes)
     }
 

@@ -35,9 +35,10 @@ package enum CodingProblem {
         return nil
     }
 
-    /// Foundation's encoder refuses a document that it has built for this reason only, and says it in these words.
     private static func isTooDeep(_ context: EncodingError.Context) -> Bool {
-        context.codingPath.isEmpty
+        if context.underlyingError is NestingTooDeep { return true }
+        // Foundation's encoder refuses a document that it has built for this reason only, and says it in these words.
+        return context.codingPath.isEmpty
             && context.debugDescription.hasPrefix("Unable to encode the given top-level value to JSON")
     }
 

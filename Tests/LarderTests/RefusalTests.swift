@@ -94,6 +94,15 @@ import Testing
         }
     }
 
+    /// Foundation needs a stack for every level and ends the process where there is none.
+    @Test func modelsThatNestVeryDeepDoNotEndTheProcess() throws {
+        for codec in [ModelCodec.standard, .json] {
+            let cache = try work.cache { $0.codec = codec }
+            let text = expectError(.encoding) { try cache.set(Nest(depth: 20_000), forKey: "deep") }
+            #expect(text.hasSuffix("it has more than 511 objects and arrays inside one another, which is the most"))
+        }
+    }
+
     @Test func aDeadlineThatIsNoNumberIsCalledSo() throws {
         let text = expectError(.invalidArgument) {
             try cache.set(1, forKey: "k", policy: .until(Date(timeIntervalSince1970: .nan)))
