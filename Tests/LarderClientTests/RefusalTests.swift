@@ -212,6 +212,21 @@ import Testing
         await expect(.closed) { _ = try blocking.pipeline([]) }
     }
 
+    @Test func aClosedClientAnswersNothingFromItsNearCache() async throws {
+        let process = try DaemonProcess()
+        for _ in 0..<20 {
+            let client = try await LarderClient.connect(
+                socketPath: process.socketPath, options: .init(nearCache: .init()))
+            let numbers = client.cache(of: Int.self)
+            try await numbers.set(1, forKey: "k")
+            while client.nearCacheStatistics()?.hits == 0 { #expect(try await numbers.value(forKey: "k") == 1) }
+            client.close()
+            await expect(.closed) { _ = try await numbers.value(forKey: "k") }
+            await expect(.closed) { _ = try await numbers.values(forKeys: ["k"]) }
+        }
+        try process.stop()
+    }
+
     // MARK: Values
 
     @Test func aDecimalThatIsNoNumberIsRefused() async throws {

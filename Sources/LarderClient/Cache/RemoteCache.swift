@@ -21,6 +21,7 @@ import RESP
 ///   ``DecodedEachTime`` are not kept.
 /// - All calls throw ``LarderClientError``: `server` with the daemon's own words, `noDaemon`, `closed`, `timeout`,
 ///   `cancelled`, `io`, `protocolViolation`; and those that are named where they occur.
+/// - A key has at most 65,536 bytes: longer ones larderd refuses, `server`.
 /// - Each call costs one round trip unless it says otherwise.
 ///
 /// Thread-safe: a value that refers to the client, which stays connected for as long as there is one.

@@ -99,6 +99,8 @@ final class DatabaseStore: LinkEvents {
     func close() {
         for link in links { link.close() }
         ownConnections.close()
+        // Not only when the loop finds the connection gone: calls after this one throw.
+        near?.setLive(false)
     }
 
     // MARK: Requests
