@@ -69,9 +69,12 @@ extension LarderClient {
 
     /// Publishes to a channel.
     /// - Returns: how many clients received it.
+    /// - Throws: `invalidArgument` for a message of more than 512 MiB.
     @discardableResult
     public func publish(_ message: [UInt8], to channel: String) async throws(LarderClientError) -> Int {
-        Int(clamping: try await core.own.perform(.publish(message, to: Array(channel.utf8))))
+        let request = Request.publish(message, to: Array(channel.utf8))
+        try CommandRules.checkLengths(request.words)
+        return Int(clamping: try await core.own.perform(request))
     }
 
     /// As ``publish(_:to:)-([UInt8],_)``, for text.
@@ -82,9 +85,11 @@ extension LarderClient {
 
     /// Publishes to a sharded channel (SPUBLISH).
     /// - Returns: how many clients received it.
+    /// - Throws: `invalidArgument` for a message of more than 512 MiB.
     @discardableResult
     public func publish(_ message: [UInt8], toSharded channel: String) async throws(LarderClientError) -> Int {
         let request = Request.publish(message, to: Array(channel.utf8), isSharded: true)
+        try CommandRules.checkLengths(request.words)
         return Int(clamping: try await core.own.perform(request))
     }
 
