@@ -5,8 +5,8 @@ extension CommandMetadata {
     package static let setbit = CommandMetadata(
         "setbit", arity: 4, [.write, .denyOOM, .creates], keys: .one, group: .bitmap, since: "2.2.0",
         complexity: "O(N) with N the value's length", syntax: "key offset value",
-        summary: "Sets one bit, with zeros in front of it where the value is shorter; the entry keeps its "
-            + "deadline rule and counts as stored now.", reply: "integer: the former bit", tag: .setbit)
+        summary: "Sets one bit; a shorter value is first extended with zeros. The entry keeps its deadline rule "
+            + "and counts as stored now.", reply: "integer: the former bit", tag: .setbit)
 
     package static let getbit = CommandMetadata(
         "getbit", arity: 3, [.readonly, .fast], keys: .one, group: .bitmap, since: "2.2.0", syntax: "key offset",
@@ -20,15 +20,15 @@ extension CommandMetadata {
     package static let bitpos = CommandMetadata(
         "bitpos", arity: -3, [.readonly], keys: .one, group: .bitmap, since: "2.8.7",
         complexity: "O(N) with N the value's length", syntax: "key bit [start [end [BYTE | BIT]]]",
-        summary: "Finds the first bit that is set, or is not.",
+        summary: "Returns the position of the first bit that is set, or of the first one that is not set.",
         reply: "integer; -1 when there is none, and for 0 the place behind the value's end if no end was given")
 
     package static let bitop = CommandMetadata(
         "bitop", arity: -4, [.write, .denyOOM, .creates], keys: KeyPositions(first: 2, last: -1, step: 1),
         group: .bitmap, since: "2.6.0", complexity: "O(N) with N the values' lengths together",
         syntax: "AND | OR | XOR | NOT destination key [key ...]",
-        summary: "Stores what values come to bit by bit, shorter ones taken as if zeros followed; without any "
-            + "value the destination is removed.", reply: "integer: the length of what was stored",
+        summary: "Combines values bit by bit and stores the result; shorter values are extended with zeros. If "
+            + "no source has a value, the destination is removed.", reply: "integer: the length of what was stored",
         access: ["OW update", "RO access"], tag: .bitop)
 
     package static let bitfield = CommandMetadata(
@@ -36,8 +36,8 @@ extension CommandMetadata {
         complexity: "O(N) with N the value's length, and O(1) for each operation",
         syntax: "key [GET type offset | [OVERFLOW WRAP | SAT | FAIL] SET type offset value | INCRBY type offset "
             + "increment] ...",
-        summary: "Reads and writes integers of 1 to 64 bits in a value; an entry that is written keeps its "
-            + "deadline rule and counts as stored now.",
+        summary: "Reads and writes integers of 1 to 64 bits in a value; a written entry keeps its deadline rule "
+            + "and counts as stored now.",
         reply: "array of integers, null where OVERFLOW FAIL forbade it", access: ["RW access update variable_flags"],
         keyUse: .readsIfOnlyGET, keyNotes: "It may read, change or do both.", tag: .setbit)
 

@@ -6,7 +6,7 @@ extension CommandMetadata {
         "lcs", arity: -3, [.readonly], keys: .two, group: .string, since: "7.0.0",
         complexity: "O(N*M) with N and M the values' lengths, in time and memory",
         syntax: "key1 key2 [LEN] [IDX] [MINMATCHLEN min-match-len] [WITHMATCHLEN]",
-        summary: "Finds the longest sequence of bytes that two values have in common, in order though not together.",
+        summary: "Returns the longest common subsequence of two values.",
         reply: "bulk; LEN: integer; IDX: map of the ranges that match, from the last to the first, and of the length")
 
     package static let digest = CommandMetadata(
@@ -19,7 +19,7 @@ extension CommandMetadata {
         "delex", arity: -2, [.write, .fast], keys: .one, group: .string, since: "8.4.0",
         complexity: "O(N) with N the value's length",
         syntax: "key [IFEQ value | IFNE value | IFDEQ digest | IFDNE digest]",
-        summary: "Removes a key if its value, or the digest of its value, is equal to another, or is not.",
+        summary: "Removes a key if its value, or the digest of its value, equals the given one, or differs from it.",
         reply: "1; 0 when there is no fresh entry or the condition forbade it", access: ["RM delete"], tag: .delete)
 
     package static let msetex = CommandMetadata(
@@ -28,7 +28,7 @@ extension CommandMetadata {
         syntax: "numkeys key value [key value ...] [NX | XX] [EX seconds | PX milliseconds | EXAT "
             + "unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL | POLICY name|seconds] [CODEC "
             + "raw|json|plist|custom]",
-        summary: "Stores several values, all or none, with one lifetime; NX asks that none of the keys has a "
+        summary: "Stores several values with one lifetime, all or none. NX requires that none of the keys has a "
             + "fresh entry, XX that all have one.", reply: "1; 0 when the condition forbade it", access: ["OW update"],
         tag: .set)
 }

@@ -7,88 +7,88 @@ extension CommandMetadata {
 
     package static let multi = CommandMetadata(
         "multi", arity: 1, [.fast, .loading, .stale, .inMulti, .noScript, .allowBusy], group: .transactions,
-        since: "1.2.0", summary: "From here to EXEC commands are queued instead of run.", reply: "OK",
+        since: "1.2.0", summary: "Begins a transaction: the following commands are queued until EXEC.", reply: "OK",
         oneShot: .changesConnection)
 
     package static let exec = CommandMetadata(
         "exec", arity: 1, [.loading, .stale, .inMulti, .noScript, .skipSlowlog, .runsTransaction], group: .transactions,
         since: "1.2.0", complexity: "that of the queued commands",
-        summary: "Runs the queued commands at one instant, isolated from everybody else, as one commit unit.",
+        summary: "Runs the queued commands as one commit unit, isolated from all other connections.",
         reply: "array of the commands' replies; null when a watched key was changed")
 
     package static let discard = CommandMetadata(
         "discard", arity: 1, [.fast, .loading, .stale, .inMulti, .noScript, .allowBusy], group: .transactions,
         since: "2.0.0", complexity: "O(N) with N the queued commands",
-        summary: "Forgets the queued commands and the watched keys.", reply: "OK")
+        summary: "Drops the queued commands and the watched keys.", reply: "OK")
 
     package static let watch = CommandMetadata(
         "watch", arity: -2, [.fast, .loading, .stale, .opens, .inMulti, .noScript, .allowBusy], keys: .all,
         group: .transactions, since: "2.2.0", complexity: "O(N)", syntax: "key [key ...]",
-        summary: "Has the next EXEC do nothing if one of the keys is changed until then.", reply: "OK", access: ["RO"],
+        summary: "Makes the next EXEC do nothing if one of the keys changes before it.", reply: "OK", access: ["RO"],
         oneShot: .changesConnection)
 
     package static let unwatch = CommandMetadata(
         "unwatch", arity: 1, [.fast, .loading, .stale, .noScript, .allowBusy], group: .transactions, since: "2.2.0",
-        complexity: "O(N) with N the watched keys", summary: "Forgets the watched keys.", reply: "OK",
+        complexity: "O(N) with N the watched keys", summary: "Stops watching all keys.", reply: "OK",
         oneShot: .changesConnection)
 
     package static let subscribe = CommandMetadata(
         "subscribe", arity: -2, [.loading, .stale, .noScript, .pubsub, .onLoop, .inSubscriberMode], group: .pubsub,
-        since: "2.0.0", complexity: "O(N)", syntax: "channel [channel ...]", summary: "Listens to channels.",
+        since: "2.0.0", complexity: "O(N)", syntax: "channel [channel ...]", summary: "Subscribes to channels.",
         reply: "for each name a push (an array in RESP2): `subscribe`, the name, how many subscriptions there "
             + "are now", oneShot: .streams)
 
     package static let unsubscribe = CommandMetadata(
         "unsubscribe", arity: -1, [.loading, .stale, .noScript, .pubsub, .onLoop, .inSubscriberMode], group: .pubsub,
         since: "2.0.0", complexity: "O(N)", syntax: "[channel [channel ...]]",
-        summary: "Stops listening to channels, to all without arguments.",
+        summary: "Ends subscriptions to channels; without arguments, to all.",
         reply: "for each name a push (an array in RESP2): `unsubscribe`, the name, how many subscriptions there "
             + "are now", oneShot: .streams)
 
     package static let psubscribe = CommandMetadata(
         "psubscribe", arity: -2, [.loading, .stale, .noScript, .pubsub, .onLoop, .inSubscriberMode], group: .pubsub,
         since: "2.0.0", complexity: "O(N)", syntax: "pattern [pattern ...]",
-        summary: "Listens to all channels that match patterns.",
+        summary: "Subscribes to all channels that match the patterns.",
         reply: "for each name a push (an array in RESP2): `psubscribe`, the name, how many subscriptions there "
             + "are now", oneShot: .streams)
 
     package static let punsubscribe = CommandMetadata(
         "punsubscribe", arity: -1, [.loading, .stale, .noScript, .pubsub, .onLoop, .inSubscriberMode], group: .pubsub,
         since: "2.0.0", complexity: "O(N)", syntax: "[pattern [pattern ...]]",
-        summary: "Stops listening to patterns, to all without arguments.",
+        summary: "Ends subscriptions to patterns; without arguments, to all.",
         reply: "for each name a push (an array in RESP2): `punsubscribe`, the name, how many subscriptions "
             + "there are now", oneShot: .streams)
 
     package static let ssubscribe = CommandMetadata(
         "ssubscribe", arity: -2, [.loading, .stale, .noScript, .pubsub, .onLoop, .inSubscriberMode], group: .pubsub,
         since: "7.0.0", complexity: "O(N)", syntax: "shardchannel [shardchannel ...]",
-        summary: "Listens to sharded channels, which are names of their own.",
+        summary: "Subscribes to sharded channels, whose names are separate from those of channels.",
         reply: "for each name a push (an array in RESP2): `ssubscribe`, the name, how many subscriptions there "
             + "are now", access: ["not_key"], channels: .all, oneShot: .streams)
 
     package static let sunsubscribe = CommandMetadata(
         "sunsubscribe", arity: -1, [.loading, .stale, .noScript, .pubsub, .onLoop, .inSubscriberMode], group: .pubsub,
         since: "7.0.0", complexity: "O(N)", syntax: "[shardchannel [shardchannel ...]]",
-        summary: "Stops listening to sharded channels, to all without arguments.",
+        summary: "Ends subscriptions to sharded channels; without arguments, to all.",
         reply: "for each name a push (an array in RESP2): `sunsubscribe`, the name, how many subscriptions "
             + "there are now", access: ["not_key"], channels: .all, oneShot: .streams)
 
     package static let publish = CommandMetadata(
         "publish", arity: 3, [.fast, .loading, .stale, .pubsub, .onLoop, .publishes], group: .pubsub, since: "2.0.0",
         complexity: "O(L+P) with L the event loops that have subscribers and P the patterns of all clients",
-        syntax: "channel message", summary: "Sends a message to all who listen to the channel.",
+        syntax: "channel message", summary: "Sends a message to all subscribers of the channel.",
         reply: "integer: how many copies are sent")
 
     package static let spublish = CommandMetadata(
         "spublish", arity: 3, [.fast, .loading, .stale, .pubsub, .onLoop, .publishes], group: .pubsub, since: "7.0.0",
         complexity: "O(L) with L the event loops that have subscribers", syntax: "shardchannel message",
-        summary: "Sends a message to all who listen to the sharded channel.",
+        summary: "Sends a message to all subscribers of the sharded channel.",
         reply: "integer: how many copies are sent", access: ["not_key"], channels: .one)
 
     package static let pubsub = CommandMetadata(
         "pubsub", arity: -2, [], group: .pubsub, since: "2.8.0", complexity: "O(N) with N the channels, or those named",
         syntax: "CHANNELS [pattern] | NUMSUB [channel ...] | NUMPAT | SHARDCHANNELS [pattern] | SHARDNUMSUB "
-            + "[shardchannel ...] | HELP", summary: "Tells which channels have subscribers, and how many.",
+            + "[shardchannel ...] | HELP", summary: "Shows which channels have subscribers, and how many.",
         reply: "CHANNELS, SHARDCHANNELS: array of bulk; NUMSUB, SHARDNUMSUB: channels and numbers in turn; "
             + "NUMPAT: integer, the different patterns",
         subcommands: [
@@ -99,31 +99,33 @@ extension CommandMetadata {
     package static let pubsubChannels = CommandMetadata(
         "pubsub|channels", arity: -2, [.loading, .stale, .pubsub], group: .pubsub, since: "2.8.0",
         complexity: "O(N) with N the channels, or those named", syntax: "[pattern]",
-        summary: "The channels with subscribers, those that match.", reply: "array of bulk")
+        summary: "Lists the channels that have subscribers, or those of them that match a pattern.",
+        reply: "array of bulk")
 
     package static let pubsubNumsub = CommandMetadata(
         "pubsub|numsub", arity: -2, [.loading, .stale, .pubsub], group: .pubsub, since: "2.8.0",
         complexity: "O(N) with N the channels, or those named", syntax: "[channel ...]",
-        summary: "How many connections listen to channels.", reply: "channels and numbers in turn")
+        summary: "Returns the number of subscribers of each channel.", reply: "channels and numbers in turn")
 
     package static let pubsubNumpat = CommandMetadata(
         "pubsub|numpat", arity: 2, [.loading, .stale, .pubsub], group: .pubsub, since: "2.8.0",
-        complexity: "O(N) with N the channels, or those named", summary: "How many different patterns there are.",
+        complexity: "O(N) with N the channels, or those named", summary: "Returns the number of different patterns.",
         reply: "integer")
 
     package static let pubsubShardchannels = CommandMetadata(
         "pubsub|shardchannels", arity: -2, [.loading, .stale, .pubsub], group: .pubsub, since: "7.0.0",
         complexity: "O(N) with N the channels, or those named", syntax: "[pattern]",
-        summary: "As CHANNELS, of sharded channels.", reply: "array of bulk")
+        summary: "Lists the sharded channels that have subscribers, or those of them that match a pattern.",
+        reply: "array of bulk")
 
     package static let pubsubShardnumsub = CommandMetadata(
         "pubsub|shardnumsub", arity: -2, [.loading, .stale, .pubsub], group: .pubsub, since: "7.0.0",
         complexity: "O(N) with N the channels, or those named", syntax: "[shardchannel ...]",
-        summary: "As NUMSUB, of sharded channels.", reply: "channels and numbers in turn")
+        summary: "Returns the number of subscribers of each sharded channel.", reply: "channels and numbers in turn")
 
     package static let ping = CommandMetadata(
         "ping", arity: -1, [.fast, .inSubscriberMode], group: .connection, since: "1.0.0", syntax: "[message]",
-        summary: "Answers, so that one knows the daemon lives.", reply: "PONG, or the message as bulk",
+        summary: "Answers, which shows that the daemon is running.", reply: "PONG, or the message as bulk",
         tips: [.requestAllShards, .responseAllSucceeded])
 
     package static let echo = CommandMetadata(
@@ -132,32 +134,34 @@ extension CommandMetadata {
 
     package static let quit = CommandMetadata(
         "quit", arity: -1, [.fast, .loading, .stale, .inMulti, .noScript, .allowBusy, .noAuth, .inSubscriberMode],
-        group: .connection, since: "1.0.0", summary: "Closes the connection once the replies are sent.", reply: "OK")
+        group: .connection, since: "1.0.0", summary: "Closes the connection when all replies are sent.", reply: "OK")
 
     package static let hello = CommandMetadata(
         "hello", arity: -1, [.fast, .loading, .stale, .noScript, .allowBusy, .noAuth], group: .connection,
         since: "6.0.0", syntax: "[protover [AUTH username password] [SETNAME clientname]]",
-        summary: "Changes to RESP2 or RESP3, and tells about the server.", reply: "map", secrets: .afterAUTH)
+        summary: "Switches to RESP2 or RESP3, and describes the server.", reply: "map", secrets: .afterAUTH)
 
     package static let select = CommandMetadata(
         "select", arity: 2, [.fast, .loading, .stale], group: .connection, since: "1.0.0", syntax: "name",
-        summary: "Changes the connection's database; 0 is the one it begins with.", reply: "OK", database: .selected,
+        summary: "Selects the connection's database; a connection starts in database 0.", reply: "OK",
+        database: .selected,
         oneShot: .selectsDatabase)
 
     package static let auth = CommandMetadata(
         "auth", arity: -2, [.fast, .loading, .stale, .noScript, .allowBusy, .noAuth], group: .connection,
         since: "1.0.0", syntax: "[username] password",
-        summary: "Gives the password that larderd was started with (--password-file).", reply: "OK", secrets: .all)
+        summary: "Authenticates with the password that larderd was started with (--password-file).", reply: "OK",
+        secrets: .all)
 
     package static let reset = CommandMetadata(
         "reset", arity: 1, [.fast, .loading, .stale, .inMulti, .noScript, .allowBusy, .noAuth, .inSubscriberMode],
         group: .connection, since: "6.2.0", complexity: "O(N) with N what the connection watches and listens to",
-        summary: "Makes the connection as it was when it began.", reply: "RESET", oneShot: .changesConnection)
+        summary: "Resets the connection to its initial state.", reply: "RESET", oneShot: .changesConnection)
 
     package static let client = CommandMetadata(
         "client", arity: -2, [], group: .connection, since: "2.4.0",
         complexity: "O(1); LIST and KILL O(N) with N the connections", syntax: "subcommand [argument ...]",
-        summary: "Tells about connections, names and ends them.", reply: "as the subcommand says: CLIENT HELP",
+        summary: "Lists, names and closes connections.", reply: "as the subcommand says: CLIENT HELP",
         subcommands: [
             .clientID, .clientGetname, .clientSetname, .clientSetinfo, .clientInfo, .clientList, .clientKill,
             .clientReply, .clientPause, .clientUnpause, .clientNoEvict, .clientNoTouch, .clientUnblock, .clientTracking,
@@ -166,89 +170,95 @@ extension CommandMetadata {
 
     package static let clientID = CommandMetadata(
         "client|id", arity: 2, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "5.0.0",
-        complexity: "O(1), or O(N) with N the connections", summary: "The connection's number.", reply: "as said there")
+        complexity: "O(1), or O(N) with N the connections", summary: "Returns the connection's number.",
+        reply: "integer")
 
     package static let clientGetname = CommandMetadata(
         "client|getname", arity: 2, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "2.6.9",
-        complexity: "O(1), or O(N) with N the connections", summary: "The connection's name.", reply: "as said there")
+        complexity: "O(1), or O(N) with N the connections", summary: "Returns the connection's name.",
+        reply: "bulk; null when there is none")
 
     package static let clientSetname = CommandMetadata(
         "client|setname", arity: 3, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "2.6.9",
-        complexity: "O(1), or O(N) with N the connections", syntax: "name", summary: "Names the connection.",
-        reply: "as said there")
+        complexity: "O(1), or O(N) with N the connections", syntax: "name", summary: "Sets the connection's name.",
+        reply: "OK")
 
     package static let clientSetinfo = CommandMetadata(
         "client|setinfo", arity: 4, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "7.2.0",
         complexity: "O(1), or O(N) with N the connections", syntax: "LIB-NAME|LIB-VER value",
-        summary: "Names the client's library.", reply: "as said there")
+        summary: "Sets the name or version of the client's library.", reply: "OK")
 
     package static let clientInfo = CommandMetadata(
         "client|info", arity: 2, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "6.2.0",
-        complexity: "O(1), or O(N) with N the connections", summary: "A line about this connection.",
-        reply: "as said there", tips: [.output])
+        complexity: "O(1), or O(N) with N the connections", summary: "Describes this connection in one line.",
+        reply: "text", tips: [.output])
 
     package static let clientList = CommandMetadata(
         "client|list", arity: -2, [.admin, .loading, .stale, .noScript, .keepsCaching], group: .connection,
         since: "2.4.0", complexity: "O(1), or O(N) with N the connections",
-        syntax: "[TYPE NORMAL|MASTER|REPLICA|PUBSUB] [ID id [id ...]]", summary: "A line about each connection.",
-        reply: "as said there", tips: [.output])
+        syntax: "[TYPE NORMAL|MASTER|REPLICA|PUBSUB] [ID id [id ...]]",
+        summary: "Describes each connection in one line.",
+        reply: "text", tips: [.output])
 
     package static let clientKill = CommandMetadata(
         "client|kill", arity: -3, [.admin, .loading, .stale, .noScript, .keepsCaching], group: .connection,
         since: "2.4.0", complexity: "O(1), or O(N) with N the connections",
         syntax: "address | [ID id] [TYPE type] [ADDR address] [LADDR address] [USER name] [SKIPME YES|NO] ...",
-        summary: "Closes connections.", reply: "as said there")
+        summary: "Closes connections.", reply: "OK, or how many were closed")
 
     package static let clientReply = CommandMetadata(
         "client|reply", arity: 3, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "3.2.0",
         complexity: "O(1), or O(N) with N the connections", syntax: "ON|OFF|SKIP",
-        summary: "Whether this connection gets replies.", reply: "as said there", oneShot: .changesConnection)
+        summary: "Turns the replies to this connection on or off.", reply: "OK; nothing with OFF and SKIP",
+        oneShot: .changesConnection)
 
     package static let clientPause = CommandMetadata(
         "client|pause", arity: -3, [.admin, .loading, .stale, .noScript, .keepsCaching], group: .connection,
         since: "2.9.50", complexity: "O(1), or O(N) with N the connections", syntax: "milliseconds [WRITE|ALL]",
-        summary: "Lets no command begin, or none that writes, for a while.", reply: "as said there")
+        summary: "Holds back all commands, or those that write, for a while.", reply: "OK")
 
     package static let clientUnpause = CommandMetadata(
         "client|unpause", arity: 2, [.admin, .loading, .stale, .noScript, .keepsCaching], group: .connection,
         since: "6.2.0", complexity: "O(1), or O(N) with N the connections", summary: "Ends a pause.",
-        reply: "as said there")
+        reply: "OK")
 
     package static let clientNoEvict = CommandMetadata(
         "client|no-evict", arity: 3, [.admin, .loading, .stale, .noScript, .keepsCaching], group: .connection,
         since: "7.0.0", complexity: "O(1), or O(N) with N the connections", syntax: "ON|OFF",
-        summary: "Accepted: connections are not evicted.", reply: "as said there", oneShot: .changesConnection)
+        summary: "Accepted without effect: connections are never evicted.", reply: "OK", oneShot: .changesConnection)
 
     package static let clientNoTouch = CommandMetadata(
         "client|no-touch", arity: 3, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "7.2.0",
         complexity: "O(1), or O(N) with N the connections", syntax: "ON|OFF",
-        summary: "Accepted: reads count for what stays in memory all the same.", reply: "as said there",
+        summary: "Accepted without effect: reads always count for what stays in memory.", reply: "OK",
         oneShot: .changesConnection)
 
     package static let clientUnblock = CommandMetadata(
         "client|unblock", arity: -3, [.admin, .loading, .stale, .noScript, .keepsCaching], group: .connection,
         since: "5.0.0", complexity: "O(1), or O(N) with N the connections", syntax: "id [TIMEOUT|ERROR]",
-        summary: "0: no command blocks a connection.", reply: "as said there")
+        summary: "Returns 0: no command blocks a connection.", reply: "integer 0")
 
     package static let clientTracking = CommandMetadata(
         "client|tracking", arity: -3, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "6.0.0",
         complexity: "O(1), or O(N) with N the connections",
         syntax: "ON|OFF [REDIRECT id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]",
-        summary: "Whether the connection is told when what it has read changes.", reply: "as said there",
+        summary: "Turns on or off that the connection is told when a key that it has read changes.", reply: "OK",
         oneShot: .changesConnection)
 
     package static let clientCaching = CommandMetadata(
         "client|caching", arity: 3, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "6.0.0",
         complexity: "O(1), or O(N) with N the connections", syntax: "YES|NO",
-        summary: "Whether what the next command reads is tracked.", reply: "as said there", oneShot: .changesConnection)
+        summary: "Says whether the keys that the next command reads are tracked.", reply: "OK",
+        oneShot: .changesConnection)
 
     package static let clientGetredir = CommandMetadata(
         "client|getredir", arity: 2, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "6.0.0",
-        complexity: "O(1), or O(N) with N the connections", summary: "Which connection is told instead.",
-        reply: "as said there")
+        complexity: "O(1), or O(N) with N the connections",
+        summary: "Returns the connection that is told instead of this one.",
+        reply: "integer: the connection, 0 for none, -1 without tracking")
 
     package static let clientTrackinginfo = CommandMetadata(
         "client|trackinginfo", arity: 2, [.loading, .stale, .noScript, .keepsCaching], group: .connection,
         since: "6.2.0", complexity: "O(1), or O(N) with N the connections",
-        summary: "How the connection tracks what it reads.", reply: "as said there")
+        summary: "Describes how the connection tracks keys.", reply: "map")
 }

@@ -6,25 +6,26 @@ extension CommandMetadata {
 
     package static let expire = CommandMetadata(
         "expire", arity: -3, [.write, .fast], keys: .one, group: .generic, since: "1.0.0",
-        syntax: "key seconds [NX | XX | GT | LT]", summary: "Gives an entry a deadline of its own, in so many seconds.",
+        syntax: "key seconds [NX | XX | GT | LT]",
+        summary: "Gives an entry its own deadline, a number of seconds from now.",
         reply: "1; 0 when there is no fresh entry or the option forbade it", access: ["RW update"], tag: .expire)
 
     package static let pexpire = CommandMetadata(
         "pexpire", arity: -3, [.write, .fast], keys: .one, group: .generic, since: "2.6.0",
         syntax: "key milliseconds [NX | XX | GT | LT]",
-        summary: "Gives an entry a deadline of its own, in so many milliseconds.",
+        summary: "Gives an entry its own deadline, a number of milliseconds from now.",
         reply: "1; 0 when there is no fresh entry or the option forbade it", access: ["RW update"], tag: .expire)
 
     package static let expireat = CommandMetadata(
         "expireat", arity: -3, [.write, .fast], keys: .one, group: .generic, since: "1.2.0",
         syntax: "key unix-time-seconds [NX | XX | GT | LT]",
-        summary: "Gives an entry a deadline of its own, at an instant in seconds since 1970.",
+        summary: "Gives an entry its own deadline, in seconds since 1970.",
         reply: "1; 0 when there is no fresh entry or the option forbade it", access: ["RW update"], tag: .expire)
 
     package static let pexpireat = CommandMetadata(
         "pexpireat", arity: -3, [.write, .fast], keys: .one, group: .generic, since: "2.6.0",
         syntax: "key unix-time-milliseconds [NX | XX | GT | LT]",
-        summary: "Gives an entry a deadline of its own, at an instant in milliseconds since 1970.",
+        summary: "Gives an entry its own deadline, in milliseconds since 1970.",
         reply: "1; 0 when there is no fresh entry or the option forbade it", access: ["RW update"], tag: .expire)
 
     package static let ttl = CommandMetadata(
@@ -49,6 +50,6 @@ extension CommandMetadata {
 
     package static let persist = CommandMetadata(
         "persist", arity: 2, [.write, .fast], keys: .one, group: .generic, since: "2.2.0", syntax: "key",
-        summary: "Makes an entry stay for good, whatever the database's policy says.",
+        summary: "Makes an entry never expire, whatever the database's policy is.",
         reply: "1; 0 when there is no fresh entry or it has no deadline", access: ["RW update"], tag: .persist)
 }

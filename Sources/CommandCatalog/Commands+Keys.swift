@@ -13,69 +13,70 @@ extension CommandMetadata {
     package static let unlink = CommandMetadata(
         "unlink", arity: -2, [.write, .fast], keys: .all, group: .generic, since: "4.0.0", complexity: "O(N)",
         syntax: "key [key ...]",
-        summary: "Removes keys; the same as DEL, since space is always reclaimed in the background.",
+        summary: "Removes keys. The same as DEL: space is always reclaimed in the background.",
         reply: "integer: how many had a fresh entry", access: ["RM delete"], tips: [.requestMultiShard, .responseSum],
         tag: .delete)
 
     package static let exists = CommandMetadata(
         "exists", arity: -2, [.readonly, .fast], keys: .all, group: .generic, since: "1.0.0", complexity: "O(N)",
-        syntax: "key [key ...]", summary: "Counts which of the keys have a fresh entry.",
+        syntax: "key [key ...]", summary: "Counts the keys that have a fresh entry.",
         reply: "integer; a key named twice counts twice", access: ["RO"], tips: [.requestMultiShard, .responseSum])
 
     package static let type = CommandMetadata(
         "type", arity: 2, [.readonly, .fast], keys: .one, group: .generic, since: "1.0.0", syntax: "key",
-        summary: "Says what kind of value a key has: only strings exist.",
+        summary: "Returns the type of a key's value; there are only strings.",
         reply: "`string`, or `none` when there is no fresh entry", access: ["RO"])
 
     package static let keys = CommandMetadata(
         "keys", arity: 2, [.readonly, .dangerous], group: .generic, since: "1.0.0",
         complexity: "O(N) with N the entries under the pattern's fixed beginning", syntax: "pattern",
-        summary: "Lists the keys of fresh entries that match a pattern, in the order of their bytes.",
+        summary: "Lists the keys of fresh entries that match a pattern, in byte order.",
         reply: "array of bulk", tips: [.requestAllShards, .outputOrder])
 
     package static let scan = CommandMetadata(
         "scan", arity: -2, [.readonly, .brief], group: .generic, since: "2.8.0",
         complexity: "O(COUNT) for each call, and O(M) with M the entries that LevelDB does not have yet",
         syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
-        summary: "Lists keys step by step; begin with cursor 0 and go on with the cursor that came back, until it "
-            + "is 0.", reply: "array of the next cursor and an array of keys; an unknown cursor is an error",
+        summary: "Lists keys step by step: begin with cursor 0, and repeat with the returned cursor until it is 0.",
+        reply: "array of the next cursor and an array of keys; an unknown cursor is an error",
         tips: [.output, .requestSpecial])
 
     package static let dbsize = CommandMetadata(
         "dbsize", arity: 1, [.readonly, .fast], group: .server, since: "1.0.0",
         complexity: "O(N) after a checkpoint or a sweep, else O(M) with M the entries written since",
-        summary: "Counts the entries, those included that are expired but not yet swept.", reply: "integer",
+        summary: "Counts the entries, including expired ones that are not swept yet.", reply: "integer",
         category: "keyspace", tips: [.requestAllShards, .responseSum])
 
     package static let touch = CommandMetadata(
         "touch", arity: -2, [.readonly, .fast], keys: .all, group: .generic, since: "3.2.1", complexity: "O(N)",
         syntax: "key [key ...]",
-        summary: "Counts which of the keys have a fresh entry; they stay stored when they were.",
+        summary: "Counts the keys that have a fresh entry; the time they were stored does not change.",
         reply: "integer; a key named twice counts twice", access: ["RO"], tips: [.requestMultiShard, .responseSum])
 
     package static let rename = CommandMetadata(
         "rename", arity: 3, [.write], keys: .two, group: .generic, since: "1.0.0", syntax: "key newkey",
-        summary: "Gives an entry another key, with its deadline rule and the time it was stored; what the other "
-            + "key had is gone.", reply: "OK; an error when there is no fresh entry",
+        summary: "Gives an entry another key; it keeps its deadline rule and the time it was stored. A former "
+            + "entry of the other key is removed.", reply: "OK; an error when there is no fresh entry",
         access: ["RW access delete", "OW update"], tag: .rename)
 
     package static let renamenx = CommandMetadata(
         "renamenx", arity: 3, [.write, .fast], keys: .two, group: .generic, since: "1.0.0", syntax: "key newkey",
-        summary: "As RENAME, if the other key has no fresh entry.",
+        summary: "Renames an entry as RENAME does, if the other key has no fresh entry.",
         reply: "1; 0 when the other key has a fresh entry; an error when the first one has none",
         access: ["RW access delete", "OW insert"], tag: .rename)
 
     package static let copy = CommandMetadata(
         "copy", arity: -3, [.write, .denyOOM], keys: .two, group: .generic, since: "6.2.0",
         complexity: "O(N) with N the value's length", syntax: "source destination [DB name] [REPLACE]",
-        summary: "Copies an entry, with its deadline rule and the time it was stored, to another key or database.",
+        summary: "Copies an entry to another key or database; the copy keeps the deadline rule and the time it "
+            + "was stored.",
         reply: "1; 0 when there is no fresh entry, or one under the other key and no REPLACE",
         access: ["RO access", "OW update"], tag: .copy, database: .targetOption(key: 2))
 
     package static let move = CommandMetadata(
         "move", arity: 3, [.write, .fast], keys: .one, group: .generic, since: "1.0.0", syntax: "key name",
-        summary: "Moves an entry to another database, with its deadline rule and the time it was stored: what is "
-            + "governed follows that database's policy.",
+        summary: "Moves an entry to another database; it keeps its deadline rule and the time it was stored. A "
+            + "governed entry then follows the policy of that database.",
         reply: "1; 0 when there is no fresh entry, or one in the other database", tag: .move,
         database: .target(name: 2, key: 1))
 
@@ -89,29 +90,29 @@ extension CommandMetadata {
     package static let randomkey = CommandMetadata(
         "randomkey", arity: 1, [.readonly], group: .generic, since: "1.0.0",
         complexity: "O(M) with M the entries that LevelDB does not have yet",
-        summary: "Returns the key of one fresh entry, chosen by chance, though not each with the same chance.",
+        summary: "Returns the key of a random fresh entry; not all have the same probability.",
         reply: "bulk; null when there is none", tips: [.requestAllShards, .output])
 
     package static let dump = CommandMetadata(
         "dump", arity: 2, [.readonly], keys: .one, group: .generic, since: "2.6.0",
         complexity: "O(N) with N the value's length", syntax: "key",
-        summary: "Returns a value in the form that RESTORE takes, here and in Redis.",
+        summary: "Returns a value in the format that RESTORE reads, here and in Redis.",
         reply: "bulk; null when there is no fresh entry", tips: [.output])
 
     package static let restore = CommandMetadata(
         "restore", arity: -4, [.write, .denyOOM, .creates, .dangerous], keys: .one, group: .generic, since: "2.6.0",
         complexity: "O(N) with N the value's length",
         syntax: "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
-        summary: "Stores what DUMP returned, here or in Redis up to 7.0. The ttl is in milliseconds, 0 for none: "
-            + "then the entry follows the database's policy.",
+        summary: "Stores what DUMP returned, here or in Redis up to 7.0. The ttl is in milliseconds; with 0 the "
+            + "entry follows the database's policy.",
         reply: "OK; an error when the key has a fresh entry and REPLACE is missing", access: ["OW update"],
         tag: .restore)
 
     package static let object = CommandMetadata(
         "object", arity: -2, [.readonly], keys: .second, group: .generic, since: "2.2.3",
         syntax: "ENCODING key | FREQ key | IDLETIME key | REFCOUNT key | HELP",
-        summary: "Tells about an entry what Redis would: the encoding its bytes would have there, and the seconds "
-            + "since it was stored, for there is no note of reads.",
+        summary: "Describes an entry as Redis would: the encoding that its bytes would have there, and the "
+            + "seconds since it was stored, because reads are not recorded.",
         reply: "ENCODING: bulk; IDLETIME, REFCOUNT: integer; FREQ: an error as in Redis without LFU; null when "
             + "there is no fresh entry; HELP: array",
         subcommands: [
@@ -121,28 +122,30 @@ extension CommandMetadata {
 
     package static let objectEncoding = CommandMetadata(
         "object|encoding", arity: 3, [.readonly], keys: .second, group: .generic, since: "2.2.3", syntax: "key",
-        summary: "How Redis would keep the value: `int`, `embstr` or `raw`.", reply: "bulk or null", access: ["RO"],
+        summary: "Returns the encoding that Redis would choose: `int`, `embstr` or `raw`.", reply: "bulk or null",
+        access: ["RO"],
         tips: [.output])
 
     package static let objectFreq = CommandMetadata(
         "object|freq", arity: 3, [.readonly], keys: .second, group: .generic, since: "4.0.0", syntax: "key",
-        summary: "An error where there is an entry: there is no note of use.", reply: "error or null", access: ["RO"],
+        summary: "Fails for every entry: the frequency of use is not recorded.", reply: "error or null", access: ["RO"],
         tips: [.output])
 
     package static let objectIdletime = CommandMetadata(
         "object|idletime", arity: 3, [.readonly], keys: .second, group: .generic, since: "2.2.3", syntax: "key",
-        summary: "The seconds since the value was stored.", reply: "integer or null", access: ["RO"], tips: [.output])
+        summary: "Returns the seconds since the value was stored.", reply: "integer or null", access: ["RO"],
+        tips: [.output])
 
     package static let objectRefcount = CommandMetadata(
         "object|refcount", arity: 3, [.readonly], keys: .second, group: .generic, since: "2.2.3", syntax: "key",
-        summary: "What Redis would say: 2147483647 for small numbers, else 1.", reply: "integer or null",
+        summary: "Returns what Redis would: 2147483647 for small numbers, else 1.", reply: "integer or null",
         access: ["RO"], tips: [.output])
 
     package static let memory = CommandMetadata(
         "memory", arity: -2, [.readonly], keys: .second, group: .server, since: "4.0.0",
         syntax: "USAGE key [SAMPLES count] | STATS | DOCTOR | PURGE | MALLOC-STATS | HELP",
-        summary: "Tells how much memory an entry takes while it is in memory, and about the daemon's memory; "
-            + "PURGE gives the system back what is free.",
+        summary: "Returns how much memory an entry takes while it is in memory, and describes the daemon's "
+            + "memory; PURGE returns free memory to the system.",
         reply: "USAGE: integer, null when there is no fresh entry; STATS: map; PURGE: OK; the others: text",
         subcommands: [
             .memoryUsage, .memoryStats, .memoryDoctor, .memoryPurge, .memoryMallocStats,
@@ -151,23 +154,23 @@ extension CommandMetadata {
 
     package static let memoryUsage = CommandMetadata(
         "memory|usage", arity: -3, [.readonly], keys: .second, group: .server, since: "4.0.0",
-        syntax: "key [SAMPLES count]", summary: "The bytes that the entry takes while it is in memory.",
+        syntax: "key [SAMPLES count]", summary: "Returns the bytes that the entry takes while it is in memory.",
         reply: "integer or null", access: ["RO"])
 
     package static let memoryStats = CommandMetadata(
         "memory|stats", arity: 2, [], group: .server, since: "4.0.0",
-        summary: "The memory of all entries, and its bound.", reply: "map",
+        summary: "Returns the memory of all entries, and its limit.", reply: "map",
         tips: [.output, .requestAllShards, .responseSpecial])
 
     package static let memoryDoctor = CommandMetadata(
-        "memory|doctor", arity: 2, [], group: .server, since: "4.0.0", summary: "The same as a sentence.",
+        "memory|doctor", arity: 2, [], group: .server, since: "4.0.0", summary: "Returns the same as a sentence.",
         reply: "text", tips: [.output, .requestAllShards, .responseSpecial])
 
     package static let memoryPurge = CommandMetadata(
-        "memory|purge", arity: 2, [], group: .server, since: "4.0.0", summary: "Gives the system back what is free.",
+        "memory|purge", arity: 2, [], group: .server, since: "4.0.0", summary: "Returns free memory to the system.",
         reply: "OK", tips: [.requestAllShards, .responseAllSucceeded])
 
     package static let memoryMallocStats = CommandMetadata(
-        "memory|malloc-stats", arity: 2, [], group: .server, since: "4.0.0", summary: "Nothing yet.", reply: "text",
+        "memory|malloc-stats", arity: 2, [], group: .server, since: "4.0.0", summary: "Not supported.", reply: "text",
         tips: [.output, .requestAllShards, .responseSpecial])
 }

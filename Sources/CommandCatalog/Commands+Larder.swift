@@ -6,7 +6,7 @@ extension CommandMetadata {
 
     package static let meta = CommandMetadata(
         "meta", arity: 2, [.readonly, .fast], keys: .one, group: .larder, since: "0.1.0", syntax: "key",
-        summary: "Tells when an entry was stored, when it stops being fresh, and why.",
+        summary: "Returns when an entry was stored, when it expires, and why.",
         reply: "map of stored-at, age, deadline, ttl (milliseconds, -1 never), rule, policy, size, codec, "
             + "state; null when there is no fresh entry", access: ["RO"])
 
@@ -25,12 +25,12 @@ extension CommandMetadata {
         "purge", arity: -1, [.write, .wholeDatabase], group: .larder, since: "0.1.0",
         complexity: "O(1) to empty the database, and O(N) to count what was removed; O(N) with EXPIRED or PREFIX",
         syntax: "[EXPIRED | PREFIX prefix]",
-        summary: "Empties the current database at once, or removes its expired entries, or those whose keys begin "
-            + "with a prefix (in commit units of at most 512).", reply: "map of entries, bytes, milliseconds")
+        summary: "Empties the current database at once, or removes its expired entries, or those whose keys "
+            + "begin with a prefix (in commit units of at most 512).", reply: "map of entries, bytes, milliseconds")
 
     package static let snapshot = CommandMetadata(
         "snapshot", arity: 2, [.readonly], group: .larder, since: "0.1.0",
         complexity: "O(M) with M the entries that LevelDB does not have yet", syntax: "OPEN | CLOSE",
-        summary: "From OPEN to CLOSE this connection's reads of the current database see one instant.", reply: "OK",
+        summary: "From OPEN to CLOSE, this connection reads the current database as it was at OPEN.", reply: "OK",
         oneShot: .changesConnection)
 }

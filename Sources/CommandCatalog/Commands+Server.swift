@@ -10,7 +10,7 @@ extension CommandMetadata {
         complexity: "O(N) with N the commands",
         syntax: "[COUNT | LIST [FILTERBY ACLCAT category|PATTERN pattern|MODULE name] | INFO [name ...] | DOCS "
             + "[name ...] | GETKEYS command [argument ...] | GETKEYSANDFLAGS command [argument ...] | HELP]",
-        summary: "Tells about the commands.", reply: "array or map as in Redis", category: "connection",
+        summary: "Describes the commands.", reply: "array or map as in Redis", category: "connection",
         tips: [.outputOrder],
         subcommands: [
             .commandCount, .commandList, .commandInfo, .commandDocs, .commandGetkeys, .commandGetkeysandflags,
@@ -19,38 +19,42 @@ extension CommandMetadata {
 
     package static let commandCount = CommandMetadata(
         "command|count", arity: 2, [.loading, .stale], group: .server, since: "2.8.13",
-        complexity: "O(N) with N the commands", summary: "How many commands there are.", reply: "as in Redis",
+        complexity: "O(N) with N the commands", summary: "Returns the number of commands.", reply: "as in Redis",
         category: "connection")
 
     package static let commandList = CommandMetadata(
         "command|list", arity: -2, [.loading, .stale], group: .server, since: "7.0.0",
         complexity: "O(N) with N the commands", syntax: "[FILTERBY ACLCAT category|PATTERN pattern|MODULE name]",
-        summary: "Their names.", reply: "as in Redis", category: "connection", tips: [.outputOrder])
+        summary: "Lists the names of the commands.", reply: "as in Redis", category: "connection", tips: [.outputOrder])
 
     package static let commandInfo = CommandMetadata(
         "command|info", arity: -2, [.loading, .stale], group: .server, since: "2.8.13",
-        complexity: "O(N) with N the commands", syntax: "[name ...]", summary: "What they are.", reply: "as in Redis",
+        complexity: "O(N) with N the commands", syntax: "[name ...]",
+        summary: "Describes commands for client libraries.", reply: "as in Redis",
         category: "connection", tips: [.outputOrder])
 
     package static let commandDocs = CommandMetadata(
         "command|docs", arity: -2, [.loading, .stale], group: .server, since: "7.0.0",
-        complexity: "O(N) with N the commands", syntax: "[name ...]", summary: "What they do.", reply: "as in Redis",
+        complexity: "O(N) with N the commands", syntax: "[name ...]", summary: "Documents commands.",
+        reply: "as in Redis",
         category: "connection", tips: [.outputOrder])
 
     package static let commandGetkeys = CommandMetadata(
         "command|getkeys", arity: -4, [.loading, .stale], group: .server, since: "2.8.13",
-        complexity: "O(N) with N the commands", syntax: "command [argument ...]", summary: "The keys of a call.",
+        complexity: "O(N) with N the commands", syntax: "command [argument ...]",
+        summary: "Returns the keys of a call.",
         reply: "as in Redis", category: "connection")
 
     package static let commandGetkeysandflags = CommandMetadata(
         "command|getkeysandflags", arity: -4, [.loading, .stale], group: .server, since: "7.0.0",
         complexity: "O(N) with N the commands", syntax: "command [argument ...]",
-        summary: "The keys of a call, and what is done with them.", reply: "as in Redis", category: "connection")
+        summary: "Returns the keys of a call, and what the call does with each.", reply: "as in Redis",
+        category: "connection")
 
     package static let info = CommandMetadata(
         "info", arity: -1, [.loading, .stale, .status, .dangerous], group: .server, since: "1.0.0",
         complexity: "O(1); entries are counted in the background, many of them at most once a minute",
-        syntax: "[section ...]", summary: "Tells about the daemon, in Redis' form.", reply: "text",
+        syntax: "[section ...]", summary: "Describes the daemon, in Redis' format.", reply: "text",
         tips: [.output, .requestAllShards, .responseSpecial])
 
     package static let flushdb = CommandMetadata(
@@ -66,43 +70,45 @@ extension CommandMetadata {
     package static let shutdown = CommandMetadata(
         "shutdown", arity: -1, [.admin, .loading, .stale, .noMulti, .noScript, .allowBusy], group: .server,
         since: "1.0.0", syntax: "[NOSAVE | SAVE] [NOW] [FORCE]",
-        summary: "Ends the daemon: what was read is finished, everything is committed and synced.",
+        summary: "Stops the daemon: requests that were read are finished, everything is committed and synced.",
         reply: "none: the connection closes", oneShot: .endsDaemon)
 
     package static let time = CommandMetadata(
-        "time", arity: 1, [.fast, .loading, .stale], group: .server, since: "2.6.0", summary: "The time.",
+        "time", arity: 1, [.fast, .loading, .stale], group: .server, since: "2.6.0", summary: "Returns the time.",
         reply: "array of seconds and microseconds", tips: [.output])
 
     package static let lastsave = CommandMetadata(
         "lastsave", arity: 1, [.fast, .loading, .stale, .administrative], group: .server, since: "1.0.0",
-        summary: "When SAVE or BGSAVE last succeeded, or the daemon began, in seconds since 1970.", reply: "integer",
+        summary: "Returns when SAVE or BGSAVE last succeeded, or when the daemon started, in seconds since 1970.",
+        reply: "integer",
         tips: [.output])
 
     package static let save = CommandMetadata(
         "save", arity: 1, [.admin, .noMulti, .noScript, .noAsyncLoading], group: .server, since: "1.0.0",
-        summary: "Writes what is committed into the databases, and syncs it to the disk.", reply: "OK")
+        summary: "Writes all committed entries into the databases and syncs them to the disk.", reply: "OK")
 
     package static let bgsave = CommandMetadata(
         "bgsave", arity: -1, [.admin, .noScript, .noAsyncLoading], group: .server, since: "1.0.0", syntax: "[SCHEDULE]",
-        summary: "Begins what SAVE does, and does not wait for it.", reply: "a line of text")
+        summary: "Starts what SAVE does, and does not wait for it.", reply: "a line of text")
 
     package static let bgrewriteaof = CommandMetadata(
         "bgrewriteaof", arity: 1, [.admin, .noScript, .noAsyncLoading], group: .server, since: "1.0.0",
-        summary: "As BGSAVE, after which the journal is cut.", reply: "a line of text")
+        summary: "Starts what SAVE does, after which the journal is cut.", reply: "a line of text")
 
     package static let wait = CommandMetadata(
         "wait", arity: 3, [.noScript], group: .generic, since: "3.0.0", syntax: "replicas milliseconds",
-        summary: "0 at once: there are no replicas; that writes are committed every reply says.", reply: "integer 0",
+        summary: "Returns 0 at once: there are no replicas, and every reply already says that the write is "
+            + "committed.", reply: "integer 0",
         category: "connection", tips: [.requestAllShards, .responseMinimum])
 
     package static let role = CommandMetadata(
         "role", arity: 1, [.fast, .loading, .stale, .noScript, .administrative], group: .server, since: "2.8.12",
-        summary: "Says that this is a master.", reply: "array of `master`, 0 and no replicas")
+        summary: "Returns that this is a master.", reply: "array of `master`, 0 and no replicas")
 
     package static let debug = CommandMetadata(
         "debug", arity: -2, [.admin, .loading, .stale, .noScript, .systemCommand], group: .server, since: "1.0.0",
         syntax: "SLEEP seconds | HELP",
-        summary: "For tests, where larderd was started with --enable-debug: SLEEP has this connection wait.",
+        summary: "For tests, if larderd was started with --enable-debug: SLEEP makes this connection wait.",
         reply: "OK")
 
     package static let monitor = CommandMetadata(
@@ -112,27 +118,28 @@ extension CommandMetadata {
 
     package static let slowlog = CommandMetadata(
         "slowlog", arity: -2, [], group: .server, since: "2.2.12", complexity: "O(N)",
-        syntax: "GET [count] | LEN | RESET | HELP", summary: "The last commands that took long.",
+        syntax: "GET [count] | LEN | RESET | HELP", summary: "Shows the commands that took long.",
         reply: "as the subcommand says",
         subcommands: [.slowlogGet, .slowlogLen, .slowlogReset, .help("slowlog", group: .server, since: "6.2.0")])
 
     package static let slowlogGet = CommandMetadata(
         "slowlog|get", arity: -2, [.admin, .loading, .stale], group: .server, since: "2.2.12", complexity: "O(N)",
-        syntax: "[count]", summary: "The newest entries, 10 where nothing is said, -1 for all.", reply: "as in Redis",
+        syntax: "[count]", summary: "Returns the newest entries: 10 by default, -1 for all.", reply: "as in Redis",
         tips: [.requestAllNodes, .output])
 
     package static let slowlogLen = CommandMetadata(
         "slowlog|len", arity: 2, [.admin, .loading, .stale], group: .server, since: "2.2.12", complexity: "O(N)",
-        summary: "How many entries there are.", reply: "as in Redis", tips: [.requestAllNodes, .responseSum, .output])
+        summary: "Returns the number of entries.", reply: "as in Redis",
+        tips: [.requestAllNodes, .responseSum, .output])
 
     package static let slowlogReset = CommandMetadata(
         "slowlog|reset", arity: 2, [.admin, .loading, .stale], group: .server, since: "2.2.12", complexity: "O(N)",
-        summary: "Forgets them.", reply: "as in Redis", tips: [.requestAllNodes, .responseAllSucceeded])
+        summary: "Removes all entries.", reply: "as in Redis", tips: [.requestAllNodes, .responseAllSucceeded])
 
     package static let latency = CommandMetadata(
         "latency", arity: -2, [], group: .server, since: "2.8.13", complexity: "O(N)",
         syntax: "LATEST | HISTORY event | RESET [event ...] | GRAPH event | DOCTOR | HISTOGRAM [command ...] | HELP",
-        summary: "What took longer than `latency-monitor-threshold`, and how long commands take.",
+        summary: "Shows what took longer than `latency-monitor-threshold`, and how long commands take.",
         reply: "as the subcommand says",
         subcommands: [
             .latencyLatest, .latencyHistory, .latencyReset, .latencyGraph, .latencyDoctor, .latencyHistogram,
@@ -141,32 +148,33 @@ extension CommandMetadata {
 
     package static let latencyLatest = CommandMetadata(
         "latency|latest", arity: 2, [.admin, .loading, .stale, .noScript], group: .server, since: "2.8.13",
-        complexity: "O(N)", summary: "The newest sample of each event, and its longest.", reply: "as in Redis",
+        complexity: "O(N)", summary: "Returns the newest and the longest sample of each event.", reply: "as in Redis",
         tips: [.output, .requestAllNodes, .responseSpecial])
 
     package static let latencyHistory = CommandMetadata(
         "latency|history", arity: 3, [.admin, .loading, .stale, .noScript], group: .server, since: "2.8.13",
-        complexity: "O(N)", syntax: "event", summary: "The samples of an event.", reply: "as in Redis",
+        complexity: "O(N)", syntax: "event", summary: "Returns the samples of an event.", reply: "as in Redis",
         tips: [.output, .requestAllNodes, .responseSpecial])
 
     package static let latencyReset = CommandMetadata(
         "latency|reset", arity: -2, [.admin, .loading, .stale, .noScript], group: .server, since: "2.8.13",
-        complexity: "O(N)", syntax: "[event ...]", summary: "Forgets events, all where none is named.",
+        complexity: "O(N)", syntax: "[event ...]", summary: "Removes the samples of events; without arguments, of all.",
         reply: "as in Redis", tips: [.requestAllNodes, .responseAllSucceeded])
 
     package static let latencyGraph = CommandMetadata(
         "latency|graph", arity: 3, [.admin, .loading, .stale, .noScript], group: .server, since: "2.8.13",
-        complexity: "O(N)", syntax: "event", summary: "The samples of an event as a drawing.", reply: "as in Redis",
+        complexity: "O(N)", syntax: "event", summary: "Draws the samples of an event.", reply: "as in Redis",
         tips: [.output, .requestAllNodes, .responseSpecial])
 
     package static let latencyDoctor = CommandMetadata(
         "latency|doctor", arity: 2, [.admin, .loading, .stale, .noScript], group: .server, since: "2.8.13",
-        complexity: "O(N)", summary: "The events in words.", reply: "as in Redis",
+        complexity: "O(N)", summary: "Describes the events in sentences.", reply: "as in Redis",
         tips: [.output, .requestAllNodes, .responseSpecial])
 
     package static let latencyHistogram = CommandMetadata(
         "latency|histogram", arity: -2, [.admin, .loading, .stale, .noScript], group: .server, since: "7.0.0",
-        complexity: "O(N)", syntax: "[command ...]", summary: "How many calls took up to so many microseconds.",
+        complexity: "O(N)", syntax: "[command ...]",
+        summary: "Returns how many calls of a command took at most how many microseconds.",
         reply: "as in Redis", tips: [.output, .requestAllNodes, .responseSpecial])
 
     package static let config = CommandMetadata(
@@ -178,20 +186,20 @@ extension CommandMetadata {
     package static let configGet = CommandMetadata(
         "config|get", arity: -3, [.admin, .loading, .stale, .noScript, .status], group: .server, since: "2.0.0",
         complexity: "O(N) with N the settings", syntax: "pattern [pattern ...]",
-        summary: "Shows the settings whose names match.", reply: "as said there")
+        summary: "Returns the settings whose names match.", reply: "map")
 
     package static let configSet = CommandMetadata(
         "config|set", arity: -4, [.admin, .loading, .stale, .noScript, .status], group: .server, since: "2.0.0",
         complexity: "O(N) with N the settings", syntax: "name value [name value ...]",
-        summary: "Changes settings, all or none, until the daemon ends.", reply: "as said there",
+        summary: "Changes settings until the daemon ends, all or none.", reply: "OK",
         tips: [.requestAllNodes, .responseAllSucceeded], secrets: .ofSecretSettings)
 
     package static let configResetstat = CommandMetadata(
         "config|resetstat", arity: 2, [.admin, .loading, .stale, .noScript, .status], group: .server, since: "2.0.0",
-        complexity: "O(N) with N the settings", summary: "Sets the counters of INFO to 0.", reply: "as said there")
+        complexity: "O(N) with N the settings", summary: "Resets the counters of INFO.", reply: "OK")
 
     package static let configRewrite = CommandMetadata(
         "config|rewrite", arity: 2, [.admin, .loading, .stale, .noScript, .status], group: .server, since: "2.8.0",
-        complexity: "O(N) with N the settings", summary: "An error: there is no file of settings.",
-        reply: "as said there")
+        complexity: "O(N) with N the settings", summary: "Fails: there is no configuration file.",
+        reply: "error")
 }

@@ -14,7 +14,7 @@ extension CommandMetadata {
         syntax: "key value [NX | XX | IFEQ value | IFNE value | IFDEQ digest | IFDNE digest] [GET] [EX seconds | "
             + "PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL | POLICY "
             + "name|seconds] [CODEC raw|json|plist|custom]",
-        summary: "Stores a value, and says how long it stays fresh if not as the database's policy says.",
+        summary: "Stores a value; options say how long it stays fresh, otherwise the database's policy does.",
         reply: "OK; null when the condition forbade it; with GET the former value or null",
         access: ["RW access update variable_flags"], keyUse: .overwritesUnlessGET,
         keyNotes: "With GET it tells the former value.", tag: .set, overwrites: .words(3))
@@ -47,44 +47,44 @@ extension CommandMetadata {
 
     package static let setex = CommandMetadata(
         "setex", arity: 4, [.write, .denyOOM, .creates], keys: .one, group: .string, since: "2.0.0",
-        syntax: "key seconds value", summary: "Stores a value that stays fresh for so many seconds.", reply: "OK",
+        syntax: "key seconds value", summary: "Stores a value that stays fresh for a number of seconds.", reply: "OK",
         access: ["OW update"], tag: .set)
 
     package static let psetex = CommandMetadata(
         "psetex", arity: 4, [.write, .denyOOM, .creates], keys: .one, group: .string, since: "2.6.0",
-        syntax: "key milliseconds value", summary: "Stores a value that stays fresh for so many milliseconds.",
+        syntax: "key milliseconds value", summary: "Stores a value that stays fresh for a number of milliseconds.",
         reply: "OK", access: ["OW update"], tag: .set)
 
     package static let getset = CommandMetadata(
         "getset", arity: 3, [.write, .denyOOM, .fast, .creates], keys: .one, group: .string, since: "1.0.0",
-        syntax: "key value", summary: "Stores a value as SET does, and returns the former one.",
+        syntax: "key value", summary: "Stores a value as SET does, and returns the former value.",
         reply: "bulk; null when there was no fresh entry",
         replacement: Replacement(since: "6.2.0", text: "`SET key value GET`"), tag: .set)
 
     package static let getex = CommandMetadata(
         "getex", arity: -2, [.write, .fast], keys: .one, group: .string, since: "6.2.0",
         syntax: "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]",
-        summary: "Returns the value of a key and gives its entry a deadline, or none.",
+        summary: "Returns the value of a key and changes its entry's deadline.",
         reply: "bulk; null when there is no fresh entry", keyNotes: "It may change the deadline of what it reads.",
         tag: .getex)
 
     package static let msetnx = CommandMetadata(
         "msetnx", arity: -3, [.write, .denyOOM, .creates], keys: .pairs, group: .string, since: "1.0.1",
         complexity: "O(N)", syntax: "key value [key value ...]",
-        summary: "Stores several values if none of the keys has a fresh entry, all or none.",
+        summary: "Stores several values if none of the keys has a fresh entry.",
         reply: "1; 0 when nothing was stored", access: ["OW insert"], tips: [.requestMultiShard, .responseMinimum],
         tag: .set)
 
     package static let append = CommandMetadata(
         "append", arity: 3, [.write, .denyOOM, .fast, .creates], keys: .one, group: .string, since: "2.0.0",
         complexity: "O(N) with N the value's length", syntax: "key value",
-        summary: "Puts bytes behind a value; the entry keeps its deadline rule and counts as stored now.",
+        summary: "Appends bytes to a value; the entry keeps its deadline rule and counts as stored now.",
         reply: "integer: the new length", access: ["RW insert"], tag: .append)
 
     package static let getrange = CommandMetadata(
         "getrange", arity: 4, [.readonly], keys: .one, group: .string, since: "2.4.0",
         complexity: "O(N) with N the bytes returned", syntax: "key start end",
-        summary: "Returns the bytes of a value from one place to another, both included.",
+        summary: "Returns the bytes of a value from a start to an end, both included.",
         reply: "bulk; empty when there is no fresh entry")
 
     package static let substr = CommandMetadata(
@@ -95,37 +95,37 @@ extension CommandMetadata {
     package static let setrange = CommandMetadata(
         "setrange", arity: 4, [.write, .denyOOM, .creates], keys: .one, group: .string, since: "2.2.0",
         complexity: "O(N) with N the value's length", syntax: "key offset value",
-        summary: "Overwrites a value from an offset on, with zeros in between where it is shorter; the entry "
-            + "keeps its deadline rule and counts as stored now.", reply: "integer: the new length",
+        summary: "Overwrites a part of a value; a shorter value is first extended with zeros. The entry keeps "
+            + "its deadline rule and counts as stored now.", reply: "integer: the new length",
         access: ["RW update"], tag: .setrange)
 
     package static let incr = CommandMetadata(
         "incr", arity: 2, [.write, .denyOOM, .fast, .creates], keys: .one, group: .string, since: "1.0.0",
         syntax: "key",
-        summary: "Adds 1 to a value. Where there is none it counts as 0; the entry keeps its deadline rule and "
-            + "counts as stored now.", reply: "integer: the new value", tag: .incrby)
+        summary: "Adds 1 to a number; no entry counts as 0. The entry keeps its deadline rule and counts as "
+            + "stored now.", reply: "integer: the new value", tag: .incrby)
 
     package static let decr = CommandMetadata(
         "decr", arity: 2, [.write, .denyOOM, .fast, .creates], keys: .one, group: .string, since: "1.0.0",
         syntax: "key",
-        summary: "Subtracts 1 from a value. Where there is none it counts as 0; the entry keeps its deadline rule "
-            + "and counts as stored now.", reply: "integer: the new value", tag: .incrby)
+        summary: "Subtracts 1 from a number; no entry counts as 0. The entry keeps its deadline rule and counts "
+            + "as stored now.", reply: "integer: the new value", tag: .incrby)
 
     package static let incrby = CommandMetadata(
         "incrby", arity: 3, [.write, .denyOOM, .fast, .creates], keys: .one, group: .string, since: "1.0.0",
         syntax: "key increment",
-        summary: "Adds a number to a value. Where there is none it counts as 0; the entry keeps its deadline rule "
-            + "and counts as stored now.", reply: "integer: the new value", tag: .incrby)
+        summary: "Adds an integer to a number; no entry counts as 0. The entry keeps its deadline rule and "
+            + "counts as stored now.", reply: "integer: the new value", tag: .incrby)
 
     package static let decrby = CommandMetadata(
         "decrby", arity: 3, [.write, .denyOOM, .fast, .creates], keys: .one, group: .string, since: "1.0.0",
         syntax: "key decrement",
-        summary: "Subtracts a number from a value. Where there is none it counts as 0; the entry keeps its "
-            + "deadline rule and counts as stored now.", reply: "integer: the new value", tag: .incrby)
+        summary: "Subtracts an integer from a number; no entry counts as 0. The entry keeps its deadline rule "
+            + "and counts as stored now.", reply: "integer: the new value", tag: .incrby)
 
     package static let incrbyfloat = CommandMetadata(
         "incrbyfloat", arity: 3, [.write, .denyOOM, .fast, .creates], keys: .one, group: .string, since: "2.6.0",
         syntax: "key increment",
-        summary: "Adds a number with a fraction to a value, which counts as 0 where there is none; the entry "
-            + "keeps its deadline rule and counts as stored now.", reply: "bulk: the new value", tag: .incrbyfloat)
+        summary: "Adds a decimal number to a number; no entry counts as 0. The entry keeps its deadline rule "
+            + "and counts as stored now.", reply: "bulk: the new value", tag: .incrbyfloat)
 }

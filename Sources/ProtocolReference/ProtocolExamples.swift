@@ -293,7 +293,7 @@ package enum ProtocolExamples {
         maxmemory-policy
         $10
         noeviction
-        > CONFIG SET slowlog-log-slower-than 5000
+        > CONFIG SET slowlog-log-slower-than 5000000
         +OK
         > SAVE
         +OK

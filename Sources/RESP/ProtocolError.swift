@@ -16,8 +16,8 @@ package struct ProtocolError: Error, Equatable, Sendable, CustomStringConvertibl
 extension ProtocolError {
     static let invalidMultibulkLength = ProtocolError("invalid multibulk length")
     static let invalidBulkLength = ProtocolError("invalid bulk length")
-    static let strangersMultibulkLength = ProtocolError("unauthenticated multibulk length")
-    static let strangersBulkLength = ProtocolError("unauthenticated bulk length")
+    static let unauthenticatedMultibulkLength = ProtocolError("unauthenticated multibulk length")
+    static let unauthenticatedBulkLength = ProtocolError("unauthenticated bulk length")
     static let unbalancedQuotes = ProtocolError("unbalanced quotes in request")
     static let tooBigInline = ProtocolError("too big inline request")
     static let tooBigMultibulkHeader = ProtocolError("too big mbulk count string")

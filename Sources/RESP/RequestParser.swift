@@ -30,7 +30,7 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
 
     package let limits: RESPLimits
     /// Whether it is not known yet who sends: then a request may have 10 arguments of 16,384 bytes at most, as in Redis.
-    package var isOfStranger = false
+    package var isUnauthenticated = false
     private var input = IncomingBytes()
     private var arguments = ArgumentTable()
     private var phase = Phase.start
@@ -40,8 +40,8 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
     private var bulkLength = 0
     private var failure: ProtocolError?
 
-    private static let strangerArgumentsMax = 10
-    private static let strangerBulkBytesMax = 16_384
+    private static let unauthenticatedArgumentsMax = 10
+    private static let unauthenticatedBulkBytesMax = 16_384
 
     package init(limits: RESPLimits = RESPLimits()) {
         self.limits = limits
@@ -241,7 +241,7 @@ extension RequestParser {
         guard end > 0, text.load(as: UInt8.self) == UInt8(ascii: "*") else { return false }
         var at = 1
         let count = Self.usualNumber(text, &at, end)
-        guard count > 0, count <= limits.argumentsMax, !isOfStranger else { return false }
+        guard count > 0, count <= limits.argumentsMax, !isUnauthenticated else { return false }
         let first = input.cursor
         var left = count
         var examined = at
@@ -318,7 +318,7 @@ extension RequestParser {
             return false
         }
         guard count <= limits.argumentsMax else { throw .invalidMultibulkLength }
-        if isOfStranger, count > Self.strangerArgumentsMax { throw .strangersMultibulkLength }
+        if isUnauthenticated, count > Self.unauthenticatedArgumentsMax { throw .unauthenticatedMultibulkLength }
         if count <= 0 {
             finish()
         } else {
@@ -334,7 +334,7 @@ extension RequestParser {
         guard first == UInt8(ascii: "$") else { throw .expectedBulk(got: first) }
         guard let length = try header(tooLong: .tooBigBulkHeader, invalid: .invalidBulkLength) else { return false }
         guard length >= 0, length <= limits.bulkBytesMax else { throw .invalidBulkLength }
-        if isOfStranger, length > Self.strangerBulkBytesMax { throw .strangersBulkLength }
+        if isUnauthenticated, length > Self.unauthenticatedBulkBytesMax { throw .unauthenticatedBulkLength }
         guard input.cursor + length + 2 <= limits.requestBytesMax else { throw .tooBigRequest }
         bulkLength = length
         phase = .bulkBody

@@ -18,7 +18,7 @@ enum ExitCode: Int32 {
         0  found, or done
         1  there is no such entry
         2  the command line is wrong
-        3  no daemon answers at the socket, or not in time, or not as one, or a stranger's does
+        3  no daemon answers at the socket, or not in time, or the daemon is another user's
         4  the daemon answered with an error, which stands on standard error
         5  the result could not be written, or standard input or the file not be read
         """

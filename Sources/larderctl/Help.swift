@@ -50,7 +50,7 @@ enum Help {
         lines += ["", verb.summary.prefix(1).uppercased() + verb.summary.dropFirst() + ".", "", verb.details]
         if !verb.options.isEmpty { lines += [""] + optionLines(verb.options) }
         if let command = CommandMetadata.named(verb.name) {
-            lines += ["", "The daemon's command of that name can more: larderctl help \(command.name.uppercased())"]
+            lines += ["", "The daemon's command of that name can do more: larderctl help \(command.name.uppercased())"]
         }
         return lines.joined(separator: "\n")
     }

@@ -1,4 +1,4 @@
-// JSON out. A writer of its own, because keys and values are bytes, which a library's strings cannot hold.
+// JSON out. A separate writer, because keys and values are bytes, which a library's strings cannot hold.
 
 import RESP
 

@@ -26,7 +26,7 @@ struct Options {
     var database: String?
     /// The daemon's; nil where it has none.
     var password: String?
-    /// Whose daemons are talked to besides those of root, one's own, and of whom root has given the socket's place.
+    /// Users whose daemons are trusted, besides root, oneself, and those to whom root has given the socket's directory.
     var trustedUsers: Set<UInt32> = []
     var json = false
     /// Whether keys and values go to a terminal as they are.

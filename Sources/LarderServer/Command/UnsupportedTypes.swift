@@ -1,4 +1,4 @@
-/// Commands of Redis that work on values that are no strings: unknown here, and the error says why.
+/// Commands of Redis for types other than strings. They are unknown here, and the error says why.
 enum UnsupportedTypes {
     /// - Returns: what the command works on.
     static func subject(of name: String) -> String? { subjects[name.lowercased()] }

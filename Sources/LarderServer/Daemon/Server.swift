@@ -43,7 +43,7 @@ package enum Server {
         let descriptors = try DescriptorBudget.take(for: &configuration, log: log)
         var options = configuration.engine
         options.onDamage = .salvage
-        // For others to find, who work in other directories.
+        // Absolute: others that look for it work in other directories.
         options.holderSocket = FileSystem.absolute(configuration.socketPath)
         options.onEvent = { event in log.write(Log.Level(rawValue: event.level.rawValue) ?? .info, event.message) }
         let engine: Engine

@@ -24,7 +24,7 @@ extension Session {
         mayBuildLong = slice?.mayBuildLong ?? false
         if mayBuildLong { needsLongThread = false }
         if record.isKilled.load(ordering: .relaxed) { isClosing = true }
-        // Where each command is to be looked at singly, none takes the fast path.
+        // If each command has to be checked by itself, none takes the fast path.
         let usesFastPath = allowsFastPath && takesFastPath && !server.hasAttention.load(ordering: .relaxed)
         let sample = usesFastPath ? accounting.beginSample() : 0
         defer { if count > 0 { accounting.noteRun(count, lastNow, sample, outputBytes: replies.count) } }
@@ -134,12 +134,12 @@ extension Session {
             note(spec, call, nanoseconds: nanoseconds() - begin, failed: false)
         } catch {
             if call.isCold {
-                // Nothing was done: it begins anew where it may block.
+                // Nothing was done: it starts again where it may block.
                 hasCommand = true
                 return .cold
             }
             hasCommand = false
-            if found == nil, isOfBrowser {
+            if found == nil, looksLikeHTTP {
                 isClosing = true
                 return .closing
             }
@@ -217,9 +217,9 @@ extension Session {
 
     private static let shownBytesMax = 128
 
-    /// Whether a word is one that HTTP begins lines with: as in Redis the connection ends then, before what a web page had
-    /// a browser send here is taken for commands.
-    private var isOfBrowser: Bool {
+    /// Whether a line begins as one of HTTP does. As in Redis the connection then ends, so that a web page cannot make a
+    /// browser send commands.
+    private var looksLikeHTTP: Bool {
         let word = parser.argument(0)
         return equalsIgnoringCase(word, "POST") || equalsIgnoringCase(word, "HOST:")
     }

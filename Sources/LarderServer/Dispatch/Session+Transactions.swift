@@ -55,7 +55,7 @@ extension Session {
                     subscription.published = []
                     replies.removeLast(replies.count - startCount)
                     select(startDatabase)
-                    // It begins anew, and must find what it found before.
+                    // It starts again and must find what it found before.
                     if name != startSelf.name { name = startSelf.name }
                     replies.version = startSelf.version
                     modes.replyMode = startSelf.replyMode
@@ -87,7 +87,7 @@ extension Session {
         return nil
     }
 
-    /// Shows EXEC, which is the parser's command still, to who monitors.
+    /// Shows EXEC, which is still the parser's command, to the connections that monitor.
     private func showExec(_ now: Int64) {
         guard !server.monitors.isEmpty, parser.argumentCount == 1 else { return }
         show(.exec, Call(self, server, now: now, mayBlock: false))

@@ -88,7 +88,7 @@ final class Rates: @unchecked Sendable {
     /// - Parameter at: milliseconds of the monotonic clock.
     func note(at: Int64, commands: Int) {
         lock.withLock {
-            // Counters that were reset begin anew.
+            // Counters that were reset start again.
             if let last = samples.last, commands < last.commands { samples = [] }
             samples.append(Sample(at: at, commands: commands))
             if samples.count > Self.samplesMax { samples.removeFirst() }

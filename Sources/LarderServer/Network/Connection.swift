@@ -16,7 +16,7 @@ final class Connection {
         case working
         /// They run on another thread, which has the session: nothing here touches it.
         case away
-        /// The next one waits until less waits to be committed.
+        /// The next one waits because too much waits to be committed.
         case congested
         /// The next one waits until other connections have had their turn.
         case yielded
@@ -61,9 +61,9 @@ final class Connection {
     /// Ticks since something was read.
     private var quietTicks = 0
 
-    /// A connection that is quiet for so many ticks gives memory back.
+    /// After this many ticks without input a connection gives memory back.
     private static let ticksUntilReclaim = 20
-    /// Replies are sent at the latest when so many bytes of them have gathered.
+    /// Replies are sent at the latest when they have this many bytes.
     private static let flushBytes = 65_536
     /// How many times that, while a client reads as fast as it is answered, before others have their turn.
     private static let flushesPerTurn = 16
@@ -89,7 +89,7 @@ final class Connection {
 
     var hasHeldReplies: Bool { !isClosed && !isAway && session.replyQueue.hasHeld }
 
-    /// Whether commands wrote since the last time whose replies nobody waits for.
+    /// Whether commands whose replies nobody waits for have written since the last call.
     func takeSilentWrites() -> Bool {
         guard !isAway, session.replyQueue.hasSilentWrites else { return false }
         session.replyQueue.hasSilentWrites = false
@@ -268,7 +268,7 @@ final class Connection {
         return .yielded
     }
 
-    /// Gives the session to a thread that may block, until ``takeBack(_:)``.
+    /// Gives the session to a thread that may block, until ``sessionReturned(_:)``.
     private func handOver() {
         progress = .away
         let limits = eventLoop.server.limits
@@ -287,9 +287,9 @@ final class Connection {
     }
 
     /// The session is back from the thread that may block.
-    func takeBack(_ pause: Session.Pause) {
+    func sessionReturned(_ pause: Session.Pause) {
         progress = .running
-        // What was decided meanwhile was not told to it.
+        // It has not been told what was decided meanwhile.
         session.replyQueue.settle()
         let pushes = waitingPushes
         waitingPushes = []
@@ -335,7 +335,7 @@ final class Connection {
         advance()
     }
 
-    /// Looks at what is decided by now, and sends what waited for it.
+    /// Checks which commits are decided, and sends the replies that waited for them.
     func settle() {
         guard !isClosed, !isAway else { return }
         session.replyQueue.settle()
@@ -478,7 +478,7 @@ final class Connection {
     ///   - monotonic: the engine's time for timers.
     func tick(_ time: Int64, monotonic: Int64) {
         guard !isAway else { return }
-        // Who is gone takes no place from others until its work has its turn.
+        // A client that is gone must not keep others waiting until its work has its turn.
         if progress == .working, session.mayDropWork, session.record.isGone { return close(nil) }
         session.expireSnapshot(monotonic: monotonic)
         quietTicks += 1

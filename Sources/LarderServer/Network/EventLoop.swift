@@ -167,7 +167,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         if awaitsDecisions.load(ordering: .relaxed) { send(.decided) }
     }
 
-    /// Has the connections looked at that wait for room.
+    /// Looks again at the connections that wait for room.
     func congestionMayBeOver() { send(.decided) }
 
     private func readMail() {
@@ -184,7 +184,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             case .prepared(let id, let error): connections[id]?.finishPreparing(error)
             case .returned(let id, let pause):
                 // Where the connection is gone, what it wrote is committed all the same.
-                if let connection = connections[id] { connection.takeBack(pause) } else { noteWrites() }
+                if let connection = connections[id] { connection.sessionReturned(pause) } else { noteWrites() }
             case .decided:
                 settle()
                 resumeCongested()
@@ -222,8 +222,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     /// When this turn began, in milliseconds of the monotonic clock. Costs nothing.
     var time: Int64 { Int64(truncatingIfNeeded: uv_now(loop)) }
 
-    /// Ends a turn: everything that was readable has been handled. Has what was written committed, and sends the replies:
-    /// so clients that are answered at once also ask again at once, and the next turn has more to do in one go.
+    /// Ends a turn: everything that was readable has been handled. Commits what was written and sends the replies,
+    /// so that clients ask again at the same time, and the next turn has more to do at once.
     private func endTurn() {
         turn &+= 1
         commitWrites()
@@ -249,17 +249,17 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         for (connection, reason) in closing { connection.close(reason) }
     }
 
-    /// Has a connection closed when the turn ends.
+    /// Closes a connection when the turn ends.
     func closeAtEndOfTurn(_ connection: Connection, _ reason: String) { overdue.append((connection, reason)) }
 
-    /// Has a connection's replies sent when the turn ends.
+    /// Sends a connection's replies when the turn ends.
     func sendAtEndOfTurn(_ connection: Connection) {
         guard !connection.isListedAsUnsent else { return }
         connection.isListedAsUnsent = true
         unsent.append(connection)
     }
 
-    /// Has everything committed that the commands of this turn wrote, as one group, and releases the replies that waited
+    /// Commits everything that the commands of this turn wrote, as one group, and releases the replies that waited
     /// for it if it is decided at once.
     private func commitWrites() {
         guard hasNewWrites else { return }
@@ -338,7 +338,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         }
     }
 
-    /// Has a connection's commands go on in the next turn.
+    /// Continues with a connection's commands in the next turn.
     func noteYielded(_ connection: Connection) { yielded.append(connection) }
 
     private func resumeYielded() {
@@ -348,7 +348,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         for connection in waiting { connection.advance() }
     }
 
-    /// Has a connection's commands go on when CLIENT PAUSE is over.
+    /// Continues with a connection's commands when CLIENT PAUSE is over.
     func notePaused(_ connection: Connection) {
         guard !connection.isListedAsPaused else { return }
         connection.isListedAsPaused = true
@@ -366,7 +366,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         for connection in waiting { connection.advance() }
     }
 
-    /// Notes that there may be writes that nobody has had committed.
+    /// Notes that there may be writes that nobody has committed yet.
     func noteWrites() { hasNewWrites = true }
 
     private func list(_ connection: Connection) {

@@ -3,7 +3,7 @@ import LarderEngine
 import Synchronization
 import Threading
 
-/// Tells clients what happened to entries, as far as they want to know: keyspace notifications, and invalidations for those
+/// Tells clients what happened to entries: keyspace notifications, and invalidations for those
 /// that track what they have read.
 ///
 /// - Everything told is committed, and is on its way before the writer gets its answer.
@@ -43,7 +43,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
     /// How many scans for deadlines are under way, and what was changed meanwhile, of which they may not know.
     private var scans = 0
     private var changedSince: Set<EntryName> = []
-    /// Databases that are being emptied by so many who will tell of it themselves.
+    /// How many callers are emptying each database; they tell of it themselves.
     private var flushing: [ObjectIdentifier: Int] = [:]
     private var tooMany: (@Sendable (Int) -> Void)?
     private var background: @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() }
@@ -240,7 +240,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
 
     // MARK: Time
 
-    /// Has those told whose entries' deadlines have come. Called often; costs little where there is nothing to do.
+    /// Sends the events of entries whose deadlines have come. Called often; costs little when there is nothing to do.
     func tick() {
         guard engine.changes.isOn, !hasBackgroundWork.exchange(true, ordering: .acquiringAndReleasing) else { return }
         let background = lock.withLock { self.background }

@@ -45,8 +45,8 @@ extension DaemonOption {
         DaemonOption(
             "--durability", "LEVEL",
             [
-                "what a write has survived before it is acknowledged: os (the death of the daemon),",
-                "everysecond (and an fsync at least once a second), always (an fsync first)",
+                "what an acknowledged write survives: os (the death of the daemon), everysecond",
+                "(also an fsync at least once a second), always (an fsync first)",
                 "(default: everysecond)",
             ],
             settings: [
@@ -85,8 +85,8 @@ extension DaemonOption {
         DaemonOption(
             "--checkpoint", "BYTES",
             [
-                "bytes of the journal from which entries are written to the databases, and the journal is cut;",
-                "less takes less disk and memory, and costs more time (default: 64M)",
+                "size of the journal at which entries are written to the databases and the journal is cut;",
+                "less takes less disk and memory but more time (default: 64M)",
             ],
             settings: [
                 Setting("larder-checkpoint") { String($0.engine.options.checkpointBytes) }
@@ -129,7 +129,7 @@ extension DaemonOption {
         DaemonOption(
             "--notify-keyspace-events", "FLAGS",
             [
-                "events of entries that are published, as in Redis: K, E or both, and A or some of",
+                "keyspace events to publish, as in Redis: K, E or both, and A or some of",
                 "g $ x e n (default: none)",
             ],
             settings: [
@@ -146,7 +146,7 @@ extension DaemonOption {
         DaemonOption(
             "--max-tracked-keys", "N",
             [
-                "keys that clients which track what they read may have read (default: 1000000)"
+                "keys of all clients with CLIENT TRACKING together (default: 1000000)"
             ],
             settings: [
                 .number(
@@ -157,7 +157,7 @@ extension DaemonOption {
         DaemonOption(
             "--max-watched-deadlines", "N",
             [
-                "entries with a deadline of their own of which the expiry is told in time",
+                "entries with their own deadline whose `expired` event comes in time",
                 "(default: 1000000)",
             ],
             settings: [
@@ -205,7 +205,7 @@ extension DaemonOption {
         DaemonOption(
             "--max-subscriptions", "BYTES",
             [
-                "names of the channels that one connection may listen to (default: 16M)"
+                "names of the channels that one connection may subscribe to (default: 16M)"
             ],
             settings: [
                 Setting("larder-max-subscriptions") { String($0.limits.subscriptionBytesMax) }
@@ -223,14 +223,14 @@ extension DaemonOption {
         DaemonOption(
             "--password-file", "PATH",
             [
-                "the first line of the file is what clients have to give with AUTH (default: none)"
+                "the first line of the file is the password for AUTH (default: none)"
             ],
             settings: [
                 Setting("requirepass", .onlyToItself) { _ in "" }
             ]
         ) { $0.configuration.password = try $1.password() },
         DaemonOption(
-            flag: "--enable-debug", ["have the command DEBUG"],
+            flag: "--enable-debug", ["allow the command DEBUG"],
             settings: [Setting("enable-debug-command") { $0.limits.allowsDebug ? "yes" : "no" }]
         ) { $0.configuration.limits.allowsDebug = true },
         DaemonOption(

@@ -11,8 +11,8 @@ struct Call {
     let server: ServerState
     /// The command's one time, in milliseconds since 1970.
     let now: Int64
-    /// How far ``now`` is ahead of the wall clock, by which clients mean instants; 0 unless that was set back. Asks the
-    /// clocks: for commands that take or tell an instant.
+    /// How far ``now`` is ahead of the wall clock, which clients mean when they name an instant; 0 unless the wall clock was
+    /// set back. Reads the clocks: for commands that take or return an instant.
     var timeAhead: Int64 { server.engine.clockOffsetMilliseconds }
     /// Whether the command may wait for the disk: it does not run on an event loop.
     let mayBlock: Bool
@@ -88,7 +88,7 @@ struct Call {
         do throws(LarderError) { return try server.engine.database(name) } catch { throw CommandError(error) }
     }
 
-    /// By which the current database's entries are judged now.
+    /// The rules by which the current database's entries are fresh or not.
     var rules: FreshnessRules { run?.rules(database) ?? database.rules }
 
     /// Whether the command is one of a transaction, so that it runs with locks held.
@@ -100,16 +100,16 @@ struct Call {
         return CommandError("ERR the entry is not in memory")
     }
 
-    /// Has a command that is about to work on so many bytes run where others do not wait for it. In a transaction it runs
-    /// where that does.
+    /// Moves a command that is about to process that many bytes to a thread where no other connection waits for it. A command
+    /// of a transaction runs where the transaction does.
     mutating func mayTakeLong(bytes: Int) throws(CommandError) {
         if !mayBlock, !isInTransaction, bytes > Limits.loopBytesMax { throw cold() }
     }
 
-    /// Has a command that is about to build a value of so many bytes run where long ones are built one after the other. What
-    /// it takes of memory is so bounded by one such value, however many clients ask for one with a few bytes each.
+    /// Moves a command that is about to build a value of that many bytes to the thread that builds long values one after the
+    /// other. This limits their memory to one such value, however many clients ask for one.
     ///
-    /// In a transaction ``Call/admits(_:_:)`` tells.
+    /// In a transaction ``Call/admits(_:_:)`` decides.
     mutating func mayBuild(bytes: Int) throws(CommandError) {
         try mayTakeLong(bytes: bytes)
         guard bytes >= Database.longValueBytesMin, !isInTransaction else { return }
@@ -119,7 +119,7 @@ struct Call {
         }
     }
 
-    /// Whether a value of so many bytes may be built by an update.
+    /// Whether an update may build a value of that many bytes.
     func admits(_ bytes: Int, _ update: Update) -> Admission {
         guard bytes <= server.limits.valueBytesMax - update.builtBytes else { return .tooMuch }
         if bytes < Database.longValueBytesMin || session.mayBuildLong { return .granted }
@@ -146,7 +146,7 @@ struct Call {
         }
     }
 
-    /// What became of the wish to build a value.
+    /// Whether a value may be built here.
     enum Admission {
         case granted
         /// Only on the thread for long values.
@@ -297,7 +297,7 @@ struct Call {
             return count
         }
         do throws(LarderError) {
-            if canLookQuickly, let count = try database.countQuickly(keys, now: now, ticket: &ticket) { return count }
+            if mayUseMemoryOnly, let count = try database.countQuickly(keys, now: now, ticket: &ticket) { return count }
         } catch {
             throw CommandError(error)
         }
@@ -310,7 +310,7 @@ struct Call {
     /// - Returns: how many were fresh.
     mutating func remove(_ keys: [Key]) throws(CommandError) -> Int {
         do throws(LarderError) {
-            if canLookQuickly, let removed = try database.removeQuickly(keys, now: now, ticket: &ticket) {
+            if mayUseMemoryOnly, let removed = try database.removeQuickly(keys, now: now, ticket: &ticket) {
                 return removed
             }
         } catch {
@@ -326,8 +326,8 @@ struct Call {
         }
     }
 
-    /// Whether nobody is to be told which entries a command has seen, and no locks are held.
-    private var canLookQuickly: Bool { !isInTransaction && !session.tracksReads && !server.notifier.needsFormer }
+    /// Whether a command may look at memory only: nobody is told which entries it has seen, and no locks are held.
+    private var mayUseMemoryOnly: Bool { !isInTransaction && !session.tracksReads && !server.notifier.needsFormer }
 
     /// Runs one change of entries; the reply waits until it is committed.
     /// - Parameter headersOnly: whether the body looks at no payload, so that none need be loaded.
@@ -335,7 +335,7 @@ struct Call {
         _ keys: [Key], loading: Bool, headersOnly: Bool = false, fillCache: Bool = true,
         _ body: (inout Update) throws(LarderError) -> Result
     ) throws(CommandError) -> Result {
-        // The event of a new entry can be told only by who has looked.
+        // Only a lookup can tell whether the entry is new, which decides its event.
         let loading = loading || server.notifier.needsFormer
         if let run {
             var result: Result?
@@ -406,7 +406,7 @@ struct Call {
         return result
     }
 
-    /// What those are told who listen to changes, and who track what they read.
+    /// Prepares what subscribers of changes and tracking clients are told.
     private func prepare(_ update: inout Update, hasLoaded: Bool) {
         update.origin = WriteOrigin(tag: spec?.tag.rawValue ?? 0, client: session.id)
         guard hasLoaded, session.tracksReads else { return }
@@ -418,7 +418,7 @@ struct Call {
     /// The command's row of the table.
     private var spec: CommandMetadata? { command?.row ?? session.lastRow }
 
-    /// Notes when an entry ends by itself that the client may keep.
+    /// Notes the deadline of an entry that the client may keep.
     private func note(_ key: Key, _ header: RecordHeader, _ rules: FreshnessRules) {
         guard let deadline = rules.deadline(header) else { return }
         server.tracking.didRead(Array(key.bytes), deadline: deadline)

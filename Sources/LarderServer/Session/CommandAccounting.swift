@@ -31,7 +31,7 @@ struct PendingNote {
 
 /// Owns what is counted, timed and logged of one connection's commands, and what others may know of the connection.
 ///
-/// Has the owner of its session.
+/// Used by the owner of its session only.
 final class CommandAccounting {
     let server: ServerState
     let counter: CommandCounter
@@ -52,7 +52,7 @@ final class CommandAccounting {
 
     deinit { fastPath.deallocate() }
 
-    /// One run of the session in so many is timed: what those on the fast path of the others took is taken to be the same.
+    /// Only every n-th run of the session is timed; the fast path of the others is taken to take as long.
     private static let runsPerSample = 16
 
     /// - Returns: when this run of the session began, if it is one that is timed; else 0.

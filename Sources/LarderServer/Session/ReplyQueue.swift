@@ -4,7 +4,7 @@ import RESP
 /// Owns the replies of one connection from the moment they are written until they are handed out to be sent: their bytes, and
 /// which of them wait for a commit.
 ///
-/// Positions count the bytes of replies since the connection's beginning. Has the owner of its session.
+/// Positions count the bytes of replies since the connection's beginning. Used by the owner of its session only.
 final class ReplyQueue {
     /// Through a pointer, because each access to a stored property of a class is checked for exclusiveness at run time.
     let memory = UnsafeMutablePointer<ReplyBuffer>.allocate(capacity: 1)
@@ -15,7 +15,7 @@ final class ReplyQueue {
     /// Whether the current command's reply goes out whatever CLIENT REPLY says: as in Redis that of subscribing, which is a
     /// message like those that it brings.
     var keepsReply = false
-    /// Whether there may be writes that no reply waits for, and that nobody has had committed.
+    /// Whether there may be writes that no reply waits for and that are not committed yet.
     var hasSilentWrites = false
 
     init(_ pipeline: CommitPipeline) {
@@ -63,7 +63,7 @@ final class ReplyQueue {
         if ticket != .none, !pipeline.isDecided(ticket) { hasSilentWrites = true }
     }
 
-    /// Looks at what is decided by now: replies that waited for it become sendable, or errors.
+    /// Checks which commits are decided: the replies that waited for them become sendable, or errors.
     func settle() {
         guard !held.isEmpty else { return }
         held.settle(in: &memory.pointee, sent: sentBytes) { ticket in
@@ -73,6 +73,6 @@ final class ReplyQueue {
         }
     }
 
-    /// Takes a reply back that begins at `start`, except for what was sent already: the header of a long transaction.
-    func takeBack(from start: Int) { memory.pointee.removeLast(max(0, position - max(start, sentBytes))) }
+    /// Discards the reply that begins at `start`, except for what was sent already: the header of a long transaction.
+    func discard(from start: Int) { memory.pointee.removeLast(max(0, position - max(start, sentBytes))) }
 }

@@ -2,15 +2,15 @@ import CommandCatalog
 import LarderEngine
 import RESP
 
-/// What is told of a session, and when its commands wait or are silent.
+/// What others learn of a session: statistics, MONITOR; and what CLIENT PAUSE and REPLY do to its commands.
 extension Session {
     /// Counts a command that ran, and logs it if it took long.
     func note(_ spec: CommandMetadata, _ call: Call, nanoseconds: Int64, failed: Bool) {
         accounting.note(spec, nanoseconds, failed, call.count) { call.bytes($0) }
     }
 
-    /// Whether deferred work may be left undone where the connection is gone: somebody would have read its reply, and no
-    /// transaction is halfway through.
+    /// Whether deferred work may be dropped when the connection is gone: its only use was the reply, and no transaction is
+    /// halfway through.
     var mayDropWork: Bool {
         guard let spec = accounting.pending?.row, transactions.execution == nil else { return false }
         return !isSilent || !spec.flags.contains(.write)
@@ -73,7 +73,7 @@ extension Session {
         }
     }
 
-    /// Shows a command to who monitors.
+    /// Shows a command to the connections that monitor.
     func show(_ spec: CommandMetadata, _ call: Call) {
         // As in Redis, administration is not shown.
         guard !spec.flags.contains(.admin) else { return }
@@ -104,7 +104,7 @@ extension Session {
         defer { replyQueue.keepsReply = false }
         guard modes.replyMode != .on else { return }
         // What was sent already cannot be taken back: the header of a long transaction.
-        if !replyQueue.keepsReply { replyQueue.takeBack(from: start) }
+        if !replyQueue.keepsReply { replyQueue.discard(from: start) }
         switch modes.replyMode {
         case .skipsNext: modes.replyMode = .skipping
         case .skipping: modes.replyMode = .on

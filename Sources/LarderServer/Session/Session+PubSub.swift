@@ -5,7 +5,7 @@ import RESP
 extension Session {
     var subscriber: Subscriber { Subscriber(id: id, queue: pushes) }
 
-    /// In RESP2 nothing tells messages from replies, so that a connection with subscription.names takes few commands.
+    /// In RESP2 a client cannot tell messages from replies, so a connection with subscriptions may run few commands.
     var isInSubscriberMode: Bool { subscription.names != nil && replies.version == .two }
 
     /// Refuses a command that subscriber mode does not allow.
@@ -27,16 +27,16 @@ extension Session {
     func unsubscribe(_ name: [UInt8], _ kind: PubSub.Kind, isInTransaction: Bool) {
         if subscription.names?.remove(name, kind) == true {
             server.pubsub.remove(subscriber, from: name, kind)
-            // What was subscription.published before is delivered first.
+            // What was published before is delivered first.
             if isOnLoop, !isInTransaction { pushes.deliverAll() }
         }
         if subscription.names?.isEmpty == true { subscription.names = nil }
         noteMode()
     }
 
-    /// To be called when something changed by which common commands mean something else.
+    /// To be called when a mode of the connection has changed that affects common commands.
     func noteMode() {
-        parserMemory.pointee.isOfStranger = !modes.isAuthenticated
+        parserMemory.pointee.isUnauthenticated = !modes.isAuthenticated
         let tracks = modes.tracking.map { !$0.isBroadcast } ?? false
         takesFastPath =
             subscription.names == nil && transactions.queue == nil && modes.isAuthenticated && modes.replyMode == .on

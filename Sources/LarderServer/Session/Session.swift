@@ -81,7 +81,7 @@ package final class Session: @unchecked Sendable {
     var needsLongThread = false
     /// Whether the commonest commands may take the fast path; tests compare both.
     var allowsFastPath = true
-    /// Whether nothing about the connection makes common commands mean something else.
+    /// Whether no mode of the connection changes what the common commands do.
     var takesFastPath = true
 
     private(set) var database: Database {

@@ -14,7 +14,7 @@ final class ClientRecord: @unchecked Sendable {
     let descriptor: Int32
     /// In milliseconds of the engine's time.
     let connectedAt: Int64
-    /// Has the connection closed, for a reason that is logged; callable from any thread.
+    /// Closes the connection, for a reason that is logged. Callable from any thread.
     private let closer: @Sendable (String) -> Void
 
     // Written by the session's owner as its commands run.
@@ -63,7 +63,7 @@ final class ClientRecord: @unchecked Sendable {
         lastActivity = Atomic(now)
     }
 
-    /// Whether nobody is there any more who could read a reply. One who has only ended their own side still is.
+    /// Whether no client is left that could read a reply. A client that has only closed its own side still can.
     ///
     /// Callable from any thread: where the descriptor was closed meanwhile, and is another's, it is gone in any case.
     var isGone: Bool {

@@ -2,8 +2,8 @@ import LarderEngine
 import Synchronization
 import Threading
 
-/// How many entries databases have, for INFO, which must neither read millions of entries each time somebody asks nor wait
-/// for it: they are counted on a thread of their own, one database at a time.
+/// How many entries databases have, for INFO. They are counted on a separate thread, one database at a time, because INFO must
+/// neither read millions of entries each time nor wait for that.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the table is read and written with the lock held.
 final class EntryCounts: @unchecked Sendable {

@@ -68,7 +68,7 @@ package struct Limits: Sendable {
     static let loopCopyBytesMax = 64 << 10
     /// Bytes that an event loop writes to the journal itself: 4 MiB. More is left to the pipeline's thread.
     static let loopCommitBytesMax = 4 << 20
-    /// What a name that is listened to takes beside its bytes.
+    /// The memory of a subscribed name beyond its bytes.
     package static let subscriptionOverheadBytes = 128
     /// Bytes of keys, from which one SCAN looks at no more entries: 16 MiB.
     package static let scanBytesMax = 16 << 20

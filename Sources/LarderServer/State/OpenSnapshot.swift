@@ -3,7 +3,7 @@ import LarderEngine
 /// One of the places for open snapshots that the server has; free again when the last reference goes.
 ///
 /// Thread-safe: constant.
-final class SnapshotSeat: Sendable {
+final class SnapshotSlot: Sendable {
     private let server: ServerState
 
     /// Nil when all are taken.
@@ -23,11 +23,11 @@ final class SnapshotSeat: Sendable {
 /// Thread-safe: constant.
 final class OpenSnapshot: Sendable {
     let snapshot: Snapshot
-    private let seat: SnapshotSeat
+    private let slot: SnapshotSlot
 
-    init(_ snapshot: Snapshot, _ seat: SnapshotSeat) {
+    init(_ snapshot: Snapshot, _ slot: SnapshotSlot) {
         self.snapshot = snapshot
-        self.seat = seat
+        self.slot = slot
     }
 }
 

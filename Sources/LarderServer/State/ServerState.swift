@@ -28,7 +28,7 @@ package final class ServerState: Sendable {
     let password: [UInt8]?
     /// Connections for which the process may open descriptors beside what the larder needs.
     let clientsPossible: Int
-    /// Whether each command has to be looked at singly, for a pause, MONITOR or SLOWLOG.
+    /// Whether each command has to be checked by itself, because of a pause, MONITOR or SLOWLOG.
     let hasAttention = Atomic<Bool>(false)
     package let clients = Atomic<Int>(0)
     let clientsSeen = Atomic<Int>(0)
@@ -87,10 +87,10 @@ package final class ServerState: Sendable {
     /// Whether loops are so far behind that what makes work for them should wait.
     var isCongested: Bool { engine.pipeline.isCongested || pubsub.isCongested }
 
-    /// Says anew whether commands have to be looked at singly. To be called when something of it changed.
+    /// Updates ``hasAttention``. To be called when a pause, MONITOR or the threshold of SLOWLOG has changed.
     func noteAttention() {
         let threshold = slowLog.threshold.load(ordering: .relaxed)
-        // What is quick takes less than a millisecond.
+        // A command on the fast path takes less than a millisecond.
         let logsAll = threshold >= 0 && threshold < 1000
         hasAttention.store(
             logsAll || !monitors.isEmpty || pause.isOn(engine.monotonic()), ordering: .relaxed)
@@ -104,7 +104,7 @@ package final class ServerState: Sendable {
         rates.resetPeaks()
     }
 
-    /// Has everything saved by a thread that may block; see ``Saves``. Set once, before the first connection.
+    /// Saves everything on a thread that may block; see ``Saves``. Set once, before the first connection.
     private let inBackground = BackgroundRunner()
 
     func runInBackground(by runner: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) {

@@ -15,7 +15,7 @@ final class SlowLog: @unchecked Sendable {
         let name: String
     }
 
-    /// As Redis: so many words of a command are kept, and so many bytes of each.
+    /// As in Redis, only the first words of a command are kept, and the first bytes of each.
     private static let wordsMax = 32
     private static let wordBytesMax = 128
 

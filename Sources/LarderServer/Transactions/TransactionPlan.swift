@@ -2,7 +2,7 @@ import CommandCatalog
 import LarderEngine
 import RESP
 
-/// Which keys of which databases the commands of a transaction touch, found out before any lock is taken.
+/// Which keys of which databases the commands of a transaction touch. Made before any lock is taken.
 struct TransactionPlan {
     /// What is touched in one database.
     struct Part {
@@ -124,7 +124,7 @@ struct TransactionPlan {
     }
 }
 
-/// What a command of a transaction asked for, and the plan did not have: the transaction begins anew with it.
+/// What a command of a transaction asked for and the plan did not have: the transaction starts again with it.
 enum TransactionMissing {
     /// - Parameter isOther: whether it is of a database that the command writes to beside its own.
     case key(Database, Key, isOther: Bool)
@@ -209,7 +209,7 @@ final class TransactionRun {
         return update.current(part: part, position: position)
     }
 
-    /// By which a database's entries are judged; nil for one of which no key is touched, and which is not locked.
+    /// The rules by which a database's entries are fresh or not; nil for a database that is not locked.
     func rules(_ database: Database) -> FreshnessRules? {
         parts[ObjectIdentifier(database)].map { update.rules(part: $0.engine) }
     }

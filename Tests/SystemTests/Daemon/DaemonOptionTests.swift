@@ -19,25 +19,25 @@ import Testing
           --policy POLICY    how long entries of new databases stay fresh: highest (10 s), high (1 min),
                              middle (1 h), low (24 h), lowest (7 days), never, or a number of seconds
                              (default: lowest); databases that exist keep theirs
-          --durability LEVEL what a write has survived before it is acknowledged: os (the death of the daemon),
-                             everysecond (and an fsync at least once a second), always (an fsync first)
+          --durability LEVEL what an acknowledged write survives: os (the death of the daemon), everysecond
+                             (also an fsync at least once a second), always (an fsync first)
                              (default: everysecond)
           --memory BYTES     memory for hot entries beside the disk, such as 256M; 0 for none
                              besides those that are not in LevelDB yet: up to half of this, or 32M
                              (default: a 16th of the machine's, at least 16M, at most 512M)
-          --checkpoint BYTES bytes of the journal from which entries are written to the databases, and the journal is cut;
-                             less takes less disk and memory, and costs more time (default: 64M)
+          --checkpoint BYTES size of the journal at which entries are written to the databases and the journal is cut;
+                             less takes less disk and memory but more time (default: 64M)
           --threads N        event loops, 1 to 64 (default: 1)
           --max-clients N    connections at a time (default: 10000); fewer where the limit of open descriptors
                              (ulimit -n) leaves too few for the larder's files, as the log then says
           --max-databases N  databases in the larder (default: 64)
           --notify-keyspace-events FLAGS
-                             events of entries that are published, as in Redis: K, E or both, and A or some of
+                             keyspace events to publish, as in Redis: K, E or both, and A or some of
                              g $ x e n (default: none)
           --max-tracked-keys N
-                             keys that clients which track what they read may have read (default: 1000000)
+                             keys of all clients with CLIENT TRACKING together (default: 1000000)
           --max-watched-deadlines N
-                             entries with a deadline of their own of which the expiry is told in time
+                             entries with their own deadline whose `expired` event comes in time
                              (default: 1000000)
           --max-subscriber-output BYTES
                              messages that a subscriber may leave unread (default: 32M),
@@ -48,12 +48,12 @@ import Testing
           --max-watched-keys N
                              keys that one connection may WATCH (default: 10000)
           --max-subscriptions BYTES
-                             names of the channels that one connection may listen to (default: 16M)
+                             names of the channels that one connection may subscribe to (default: 16M)
           --reply-timeout SECONDS
                              how long a client may leave replies unread before it is disconnected (default: 60)
           --password-file PATH
-                             the first line of the file is what clients have to give with AUTH (default: none)
-          --enable-debug     have the command DEBUG
+                             the first line of the file is the password for AUTH (default: none)
+          --enable-debug     allow the command DEBUG
           --log-level LEVEL  debug, info, warning or error; one line per event on standard error
                              (default: info)
 

@@ -155,7 +155,7 @@ enum LarderCommands {
         guard case .current = session.view else {
             throw CommandError("ERR a snapshot is open already: SNAPSHOT CLOSE first")
         }
-        guard let seat = SnapshotSeat(server) else {
+        guard let slot = SnapshotSlot(server) else {
             throw CommandError("ERR \(server.limits.snapshotsMax) snapshots are open, no more are allowed")
         }
         let database = call.database
@@ -163,7 +163,7 @@ enum LarderCommands {
         return .deferred { (reply) throws(CommandError) in
             let open: OpenSnapshot
             do throws(LarderError) {
-                open = OpenSnapshot(try database.snapshot(), seat)
+                open = OpenSnapshot(try database.snapshot(), slot)
             } catch {
                 throw CommandError(error)
             }

@@ -133,7 +133,7 @@ struct ServerInfo {
         return unit == "B" ? "\(bytes)B" : fixed(value, 2) + unit
     }
 
-    /// A number with so many digits behind the point.
+    /// A number with that many digits after the point.
     private static func fixed(_ value: Double, _ digits: Int) -> String {
         var scale = 1
         for _ in 0..<digits { scale *= 10 }
