@@ -38,7 +38,7 @@ extension Cache {
         let policy = try policy.checked(name, key)
         let durability = durability ?? self.durability
         try source.whileOpen("set") { (_) throws(LarderError) in
-            let long = try writeAhead(payload, key, policy, durability)
+            let long = try stage(payload, key, policy, durability)
             try source.database.commit([key], loading: false, durability: durability) { update in
                 let rule = policy.rule(now: update.now, ahead: source.database.timeAhead)
                 payload.withBytes { update.put(0, payload: $0, long: long, rule: rule, codec: codec) }
@@ -47,15 +47,15 @@ extension Cache {
     }
 
     /// Prepares a long value, so that no other thread waits while it is stored; nil for one that is not long.
-    private func writeAhead(
+    private func stage(
         _ payload: Payload, _ key: Key, _ policy: EntryPolicy.Checked, _ durability: Durability?
-    ) throws(LarderError) -> LongValue? {
-        guard payload.count >= Database.longValueBytesMin else { return nil }
+    ) throws(LarderError) -> LargeValue? {
+        guard payload.count >= Database.largeValueBytesMin else { return nil }
         let rule = policy.rule(now: source.database.now(), ahead: source.database.timeAhead)
-        var long: Result<LongValue, LarderError>?
+        var long: Result<LargeValue, LarderError>?
         payload.withBytes { bytes in
             long = Result { () throws(LarderError) in
-                try source.database.writeAhead(bytes, key, rule: rule, durability: durability)
+                try source.database.stage(bytes, key, rule: rule, durability: durability)
             }
         }
         return try long?.get()

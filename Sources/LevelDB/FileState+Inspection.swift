@@ -71,10 +71,15 @@ extension FileState {
         // Longer than any name of a manifest.
         var bytes = [UInt8](repeating: 0, count: 64)
         var count = 0
-        repeat {
-            count = read(file, &bytes, bytes.count)
-        } while count < 0 && errno == EINTR
-        guard count >= 0 else { throw LevelDBError(systemCall: "read CURRENT", operation: operation, path: path) }
+        while count < bytes.count {
+            let got = bytes.withUnsafeMutableBytes { read(file, $0.baseAddress.map { $0 + count }, $0.count - count) }
+            if got == 0 { break }
+            if got < 0 {
+                if errno == EINTR { continue }
+                throw LevelDBError(systemCall: "read CURRENT", operation: operation, path: path)
+            }
+            count += got
+        }
         guard count > 0, bytes[count - 1] == UInt8(ascii: "\n") else { return nil }
         let name = String(decoding: bytes[..<(count - 1)], as: UTF8.self)
         return name.hasPrefix("MANIFEST-") && isNumber(name.dropFirst(9)) ? name : nil

@@ -16,12 +16,12 @@ enum Daemon {
         }
         switch options.action {
         case .help:
-            print(Help.text, terminator: "")
-            return ExitCode.done
+            Output.write(Help.text)
+            return Output.finish(ExitCode.done)
         case .version:
-            print("larderd \(Version.text)")
-            return ExitCode.done
-        case .purge(let what): return Purge.run(what, options)
+            Output.write("larderd \(Version.text)\n")
+            return Output.finish(ExitCode.done)
+        case .purge(let what): return Output.finish(Purge.run(what, options))
         case .serve: return serve(options)
         }
     }

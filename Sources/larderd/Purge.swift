@@ -29,7 +29,7 @@ enum Purge {
     }
 
     private static func report(_ name: String, _ entries: Int, _ bytes: Int, _ milliseconds: Int64) {
-        print("purged database '\(name)': \(entries) entries, \(bytes) bytes, \(milliseconds) ms")
+        Output.write("purged database '\(name)': \(entries) entries, \(bytes) bytes, \(milliseconds) ms\n")
     }
 
     private static func noDatabase(_ name: String) -> Int32 {
@@ -45,7 +45,7 @@ enum Purge {
             databases = databases.filter { $0.name == name }
             if databases.isEmpty { return noDatabase(name) }
         }
-        if databases.isEmpty { print("the larder has no databases: nothing to purge") }
+        if databases.isEmpty { Output.write("the larder has no databases: nothing to purge\n") }
         var code = ExitCode.done
         for database in databases {
             do throws(LarderError) {
@@ -76,7 +76,7 @@ enum Purge {
                 names = names.filter { $0 == name }
                 if names.isEmpty { return noDatabase(name) }
             }
-            if names.isEmpty { print("the larder has no databases: nothing to purge") }
+            if names.isEmpty { Output.write("the larder has no databases: nothing to purge\n") }
             var code = ExitCode.done
             for name in names {
                 let purge = target == .expired ? ["PURGE", "EXPIRED"] : ["PURGE"]

@@ -14,7 +14,8 @@ import Threading
 final class Checkpointer: Checkpointing, @unchecked Sendable {
     private let context: EngineContext
     private let table: DatabaseTable
-    private let keeper: JournalKeeper
+    private let journal: CommitJournal
+    private let trigger: CheckpointTrigger
     private let pipeline: CommitPipeline
     private let turn = Lock()
     private let loop = BackgroundLoop()
@@ -25,13 +26,14 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     /// Whether no database needs more of the journal than was found at the start. Guarded by `turn`.
     private var isJournalEnough = false
 
-    init(context: EngineContext, table: DatabaseTable, keeper: JournalKeeper, pipeline: CommitPipeline) {
+    init(context: EngineContext, table: DatabaseTable, journal: CommitJournal, pipeline: CommitPipeline) {
         self.context = context
         self.table = table
-        self.keeper = keeper
+        self.journal = journal
+        trigger = journal.trigger
         self.pipeline = pipeline
         lastBegan = context.time.monotonic()
-        keeper.onFull = { [loop] in loop.wake() }
+        trigger.onDue = { [loop] in loop.wake() }
     }
 
     func start() {
@@ -50,7 +52,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     /// - Returns: false when it failed.
     @discardableResult
     func checkpointIfDue() -> Bool {
-        guard keeper.isDue || turn.withLock({ isOld }) else { return true }
+        guard trigger.isDue || turn.withLock({ isOld }) else { return true }
         return attempt { true }
     }
 
@@ -64,15 +66,15 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
             try turn.withLock { () throws(LarderError) in
                 guard isNeeded() else { return }
                 if isRewriteDue { try rewriteInTurn() } else { try checkpointInTurn() }
-                _ = keeper.note(failure: nil)
+                _ = trigger.note(failure: nil)
             }
             pipeline.tellOfCheckpoint()
             return true
         } catch {
             // Said once, not four times a second.
-            let isNew = keeper.note(failure: error)
+            let isNew = trigger.note(failure: error)
             context.report(isNew ? .error : .debug, "a checkpoint failed, and is tried again: \(error)")
-            keeper.wantCheckpoint()
+            trigger.want()
             pipeline.tellOfCheckpoint()
             return false
         }
@@ -80,28 +82,28 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
 
     /// A checkpoint whether one is due or not. For larders without threads of their own.
     func checkpointIfDirty() {
-        if keeper.byteCount > 0 { keeper.wantCheckpoint() }
+        if trigger.byteCount > 0 { trigger.want() }
         checkpointIfDue()
     }
 
     /// For writers that find too much waiting: writes a checkpoint on this thread, or waits for the one under way.
     /// - Returns: false when there is no room and the checkpoint failed. Then writes are refused until one succeeds.
-    func assist() -> Bool { attempt { keeper.isFull } }
+    func assist() -> Bool { attempt { trigger.isFull } }
 
     /// As ``isFull``, for those who are about to store a long record.
-    var isFullForLong: Bool { keeper.isFullForLong }
+    var isFullForLong: Bool { trigger.isFullForLong }
 
     /// As ``isFull``, for those who are about to build a long value.
-    var isFullForBuilding: Bool { keeper.isFullForBuilding }
+    var isFullForBuilding: Bool { trigger.isFullForBuilding }
 
     /// As ``assist()``, for those who are about to build a long value.
-    func assistForBuilding() -> Bool { attempt { keeper.isFullForBuilding } }
+    func assistForBuilding() -> Bool { attempt { trigger.isFullForBuilding } }
 
     /// As ``assist()``, for those who are about to store a long record.
-    func assistForLong() -> Bool { attempt { keeper.isFullForLong } }
+    func assistForLong() -> Bool { attempt { trigger.isFullForLong } }
 
     /// Whether so much waits for LevelDB that writers should assist.
-    var isFull: Bool { keeper.isFull }
+    var isFull: Bool { trigger.isFull }
 
     /// Puts everything that is committed into LevelDB.
     func checkpoint() throws(LarderError) {
@@ -119,9 +121,9 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     /// Called with `turn` held.
     private func checkpointInTurn() throws(LarderError) {
         lastBegan = context.time.monotonic()
-        try pipeline.takeBackWhatFailed("checkpoint")
-        guard try checkUnopened() else { return keeper.wantCheckpoint() }
-        guard let cut = keeper.cut(isRewrite: false) else { return }
+        try pipeline.rollBackWhatFailed("checkpoint")
+        guard try checkUnopened() else { return trigger.want() }
+        guard let cut = journal.cut(isRewrite: false) else { return }
         try syncJournal()
         metBusy = false
         var passes: [any CheckpointWork] = []
@@ -141,7 +143,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         let end = try end(cut, passes, failure) { () throws(LarderError) in try noteComplete(passes, cut) }
         if end { context.statistics.checkpoints.add() }
         // Nothing that this can do makes room.
-        if keeper.isFull, let obstacle { throw obstacle }
+        if trigger.isFull, let obstacle { throw obstacle }
     }
 
     /// Before LevelDB gets anything: it must not be ahead of a journal that a failing machine has lost the end of.
@@ -149,15 +151,15 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     ///   journal, and a failure of the machine would cost the database.
     private func syncJournal() throws(LarderError) {
         do throws(LarderError) {
-            return try keeper.sync()
+            return try journal.sync()
         } catch {
             context.report(.debug, "before a checkpoint: \(error)")
         }
         do throws(LarderError) {
-            try keeper.syncCopies()
+            try journal.syncCopies()
         } catch {
             context.report(.debug, "before a checkpoint: \(error)")
-            try keeper.syncDirectory(context.directory + "/JOURNAL")
+            try journal.syncDirectory(context.directory + "/JOURNAL")
             // What cannot be synced at all has to get into LevelDB all the more.
         }
     }
@@ -172,9 +174,9 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     /// Where one database's LevelDB takes nothing for now, the journal goes on keeping what it has of it, and the segments
     /// need not stay for it: nobody else notices. Called with `turn` held.
     /// - Returns: nil where the disk has no room for that, or where it would make none: the journal would be as long again.
-    private func rewrite(_ database: Database, _ cut: JournalKeeper.Cut, because error: LarderError) -> RewritePass? {
+    private func rewrite(_ database: Database, _ cut: CommitJournal.Cut, because error: LarderError) -> RewritePass? {
         let bytes = database.journalBytesOfDirty + database.withAllShards { database.unresolved.byteCount }
-        guard bytes < context.options.checkpointBytes || bytes <= keeper.byteCount / 4 * 3 else { return nil }
+        guard bytes < context.options.checkpointBytes || bytes <= trigger.byteCount / 4 * 3 else { return nil }
         guard (try? FileSystem.probe(directory: context.directory + "/JOURNAL", bytes: bytes + (1 << 20))) != nil else {
             return nil
         }
@@ -185,10 +187,10 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     /// Whether a rewrite of the journal is worth more than a checkpoint: half of it is left afterwards, at the most. Called
     /// with `turn` held.
     private var isRewriteDue: Bool {
-        guard !keeper.isWanted, !context.memory.isCheckpointDue, !isOld else { return false }
+        guard !trigger.isWanted, !context.memory.isCheckpointDue, !isOld else { return false }
         let dirty = table.all.filter { $0.dirtyCount > 0 }
         let bytes = dirty.reduce(0) { $0 + $1.journalBytesOfDirty }
-        return bytes > 0 && bytes <= keeper.byteCount / 2 && dirty.allSatisfy { $0.isReady(forWriting: true) }
+        return bytes > 0 && bytes <= trigger.byteCount / 2 && dirty.allSatisfy { $0.isReady(forWriting: true) }
     }
 
     /// Writes what is of use in the journal into it once more, whether that is worth it or not. For tests.
@@ -198,11 +200,11 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
 
     /// Called with `turn` held.
     private func rewriteInTurn() throws(LarderError) {
-        try pipeline.takeBackWhatFailed("checkpoint")
-        guard try checkUnopened(), let cut = keeper.cut(isRewrite: true) else { return }
+        try pipeline.rollBackWhatFailed("checkpoint")
+        guard try checkUnopened(), let cut = journal.cut(isRewrite: true) else { return }
         // A power cut must not leave a hole before what is appended now: nothing behind one is used, and the segments in
         // which it stood as well are about to go.
-        try keeper.sync()
+        try journal.sync()
         metBusy = false
         // Whatever is dirty: after the cut, so that nothing in the segments before it is left out.
         let passes = table.all.filter(\.needsJournal).map { rewritten($0, upTo: cut.sequence) }
@@ -212,7 +214,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     /// Lets segments of the journal go, once what is still of use in them is elsewhere.
     /// - Returns: false when they have to stay for now.
     private func end(
-        _ cut: JournalKeeper.Cut, _ passes: [any CheckpointWork], _ failure: LarderError?,
+        _ cut: CommitJournal.Cut, _ passes: [any CheckpointWork], _ failure: LarderError?,
         before: () throws(LarderError) -> Void
     ) throws(LarderError) -> Bool {
         var hasEnded = false
@@ -221,22 +223,22 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
             // A purge that was applied has cleared the entries of before, and the journal is all that has them until it is
             // on the disk. If it fails, and what was written again too, that is known here.
             pipeline.drain()
-            if passes.contains(where: { $0.newest > 0 }), keeper.isCurrent(cut) {
+            if passes.contains(where: { $0.newest > 0 }), journal.isCurrent(cut) {
                 // What was written again must be as safe as what it took the place of.
-                try keeper.sync(behind: cut)
+                try journal.sync(behind: cut)
                 for pass in passes { try pass.noteNewest() }
             }
             try before()
             for case let store? in passes.map(\.openStore) { try syncNames(store) }
             try noteSynced()
-            if !metBusy { hasEnded = try keeper.finish(cut) }
+            if !metBusy { hasEnded = try journal.finish(cut) }
         } catch {
             for pass in passes { pass.abandon() }
             throw error
         }
         guard hasEnded else {
             for pass in passes { pass.abandon() }
-            keeper.wantCheckpoint()
+            trigger.want()
             return false
         }
         for pass in passes { pass.finish() }
@@ -245,8 +247,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
 
     /// Notes of each LevelDB that has everything up to the cut that it needs nothing of the journal. The segments that say
     /// how far that went are about to go, and a power cut may take the header of the next one. Synced by ``noteSynced()``.
-    private func noteComplete(_ passes: [any CheckpointWork], _ cut: JournalKeeper.Cut) throws(LarderError) {
-        guard !metBusy, keeper.isCurrent(cut) else { return }
+    private func noteComplete(_ passes: [any CheckpointWork], _ cut: CommitJournal.Cut) throws(LarderError) {
+        guard !metBusy, journal.isCurrent(cut) else { return }
         for database in table.all where !passes.contains(where: { $0.database === database && $0.newest > 0 }) {
             guard let store = database.durableState.store, store.journalNeeded.load(ordering: .relaxed) != 0,
                 store.isMade, !store.isFrozen, !store.isSuspended
@@ -268,7 +270,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     /// that. Before segments go, and before entries count as clean.
     private func syncNames(_ store: EpochStore) throws(LarderError) {
         guard store.ending == .none, store.isMade, !store.isSuspended else { return }
-        try unlessGone(store) { () throws(LarderError) in try keeper.syncDirectory(store.path) }
+        try unlessGone(store) { () throws(LarderError) in try journal.syncDirectory(store.path) }
     }
 
     /// Runs `body`. That it fails for a store that was purged or deleted meanwhile does not matter: nobody needs it any more.
@@ -331,12 +333,12 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     func flush(_ database: Database) throws(LarderError) -> PurgeReport {
         if !database.isReady(forWriting: true) { try database.prepare(forWriting: false) }
         pipeline.drain()
-        try pipeline.takeBackWhatFailed("checkpoint")
+        try pipeline.rollBackWhatFailed("checkpoint")
         // What LevelDB gets must not be ahead of a journal that a failing machine has lost the end of: first what is to be
         // written, then the sync, which says nothing of what is appended after it began. What is decided may end with a
         // change of a whole database, which the journal does not have.
-        let sequence = min(pipeline.lastDecided, keeper.lastAppended)
-        try keeper.sync()
+        let sequence = min(pipeline.lastDecided, journal.lastAppended)
+        try journal.sync()
         while true {
             if let report = try flushInTurn(database, upTo: sequence) { return report }
             // Waits for who is opening, purging or deleting it.
@@ -367,8 +369,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         }
     }
 
-    /// How many failed commits were taken back. With a shard lock held it stands still.
-    var takenBack: UInt64 { keeper.takenBack }
+    /// How many failed commits were rolled back. With a shard lock held it stands still.
+    var rollbackCount: UInt64 { journal.rollbackCount }
 
     /// - Returns: nil when there is nothing to write.
     private func pass(_ database: Database, upTo sequence: UInt64) throws(LarderError) -> CheckpointPass? {

@@ -5,7 +5,7 @@
 /// File System", 1991): where the same keys are written over and over, most of the journal is superseded, and copying what
 /// is left costs a tenth of writing it to LevelDB.
 ///
-/// An entry is committed with its shard's lock held, so that no write comes in between. It stays dirty, and keeps its stamp:
+/// An entry is committed with its shard's lock held, so that no write comes in between. It stays dirty, and keeps its version:
 /// nothing about it changes. One that was written again meanwhile is in a younger segment already.
 ///
 /// It needs no LevelDB: so it takes the place of a checkpoint too where a database's files cannot be used for now.

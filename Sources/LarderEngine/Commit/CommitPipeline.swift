@@ -21,7 +21,7 @@ protocol CommitOwner: AnyObject, Sendable {
     /// Takes what is applied back to what is durable.
     /// - Parameter failing: to be called once, while nobody can apply anything: notes which units fail, and says which is the
     ///   last.
-    func takeBack(_ failing: () -> UInt64)
+    func rollBack(_ failing: () -> UInt64)
 }
 
 /// Takes applied units in order and makes them durable in groups.
@@ -37,7 +37,7 @@ protocol CommitOwner: AnyObject, Sendable {
 /// Lock order: the table of databases, shard locks (databases by number, shards by index), `lock`.
 package final class CommitPipeline: @unchecked Sendable {
     private let context: LarderContext
-    private let keeper: JournalKeeper
+    private let journal: CommitJournal
     private let owner: any CommitOwner
     private let decided = Atomic<UInt64>(0)
     /// The highest sequence that ever failed: who waited for a later one need not look for its failure.
@@ -60,9 +60,9 @@ package final class CommitPipeline: @unchecked Sendable {
     private var observers: [any CommitObserver] = []
     private var thread: WorkThread?
 
-    init(context: LarderContext, keeper: JournalKeeper, owner: any CommitOwner) {
+    init(context: LarderContext, journal: CommitJournal, owner: any CommitOwner) {
         self.context = context
-        self.keeper = keeper
+        self.journal = journal
         self.owner = owner
     }
 
@@ -107,10 +107,10 @@ package final class CommitPipeline: @unchecked Sendable {
     }
 
     /// Writes the payload of a long record to the disk ahead of its commit, beside everything else. May take long.
-    func writeAhead(_ payload: UnsafeRawBufferPointer, bytesBefore: Int, isSynced: Bool) throws(LarderError)
-        -> JournalAhead
+    func stage(_ payload: UnsafeRawBufferPointer, bytesBefore: Int, isSynced: Bool) throws(LarderError)
+        -> StagedFrame
     {
-        try keeper.writeAhead(payload, bytesBefore: bytesBefore, isSynced: isSynced)
+        try journal.stage(payload, bytesBefore: bytesBefore, isSynced: isSynced)
     }
 
     /// Queues a change of a whole database. Called with all its shard locks held.
@@ -134,11 +134,11 @@ package final class CommitPipeline: @unchecked Sendable {
     /// Whether so much waits to be committed, or to be written to LevelDB, that writers should wait too.
     package var isCongested: Bool {
         pendingBytes.load(ordering: .relaxed) > context.options.pendingBytesMax
-            || keeper.isFull && keeper.refusal("write") == nil
+            || journal.trigger.isFull && journal.trigger.refusal("write") == nil
     }
 
     /// The error that writes are refused with, instead of waiting for room that nobody makes; nil while all is well.
-    func refusal(_ operation: String) -> LarderError? { keeper.refusal(operation) }
+    func refusal(_ operation: String) -> LarderError? { journal.trigger.refusal(operation) }
 
     /// Bytes that wait to be committed.
     package var pendingByteCount: Int { pendingBytes.load(ordering: .relaxed) }
@@ -190,7 +190,7 @@ package final class CommitPipeline: @unchecked Sendable {
     /// - Throws: the error of the unit applied last, if that one failed.
     package func settle() throws(LarderError) { try wait(for: everythingApplied) }
 
-    /// Waits until everything applied before the call is decided: committed, or failed and taken back. For those who
+    /// Waits until everything applied before the call is decided: committed, or failed and rolled back. For those who
     /// then look at what is durable, and whom the failure of others does not concern.
     func drain() { awaitDecision(everythingApplied) }
 
@@ -216,7 +216,7 @@ package final class CommitPipeline: @unchecked Sendable {
             lock.unlock()
             return
         }
-        if queue.hasSlowWork || keeper.isBusy {
+        if queue.hasSlowWork || journal.isBusy {
             wakeThread()
         } else {
             lead(until: lastSequence)
@@ -241,15 +241,15 @@ package final class CommitPipeline: @unchecked Sendable {
     /// Tries again to take a failed commit back, where that could not be done yet. May block; must not be called with a shard
     /// lock held.
     /// - Throws: when it still cannot be done.
-    func takeBackWhatFailed(_ operation: String) throws(LarderError) {
-        guard keeper.owesTakeBack else { return }
+    func rollBackWhatFailed(_ operation: String) throws(LarderError) {
+        guard journal.owesRollback else { return }
         // As a unit that fails as long as it is owed, and has it tried again by that.
         lock.withLock {
             lastSequence += 1
             queue.add(control: .control(sequence: lastSequence, perform: {}, committed: { _ in }))
         }
         drain()
-        try keeper.requireTakenBack(operation)
+        try journal.requireRolledBack(operation)
     }
 
     // MARK: Leading
@@ -273,9 +273,9 @@ package final class CommitPipeline: @unchecked Sendable {
     private func commit(_ group: [CommitQueue.Item]) {
         for item in group {
             do throws(LarderError) {
-                try keeper.requireTakenBack("commit")
+                try journal.requireRolledBack("commit")
                 switch item {
-                case .writes(let batch, _, let level): try keeper.append(batch, level)
+                case .writes(let batch, _, let level): try journal.append(batch, level)
                 case .control(_, let perform, _):
                     try context.options.beforeCommit?()
                     try perform()
@@ -316,11 +316,11 @@ package final class CommitPipeline: @unchecked Sendable {
         let error = LarderError(
             .commitFailed, "the write was not committed: \(cause.message)", operation: "commit",
             database: cause.database, underlying: cause)
-        // What is refused as long as an earlier failure is not taken back was said when that came.
-        let isNews = !keeper.owesTakeBack
+        // What is refused as long as an earlier failure is not rolled back was said when that came.
+        let isNews = !journal.owesRollback
         if isNews { context.statistics.commitFailures.add() }
         var failed: ClosedRange<UInt64> = 0...0
-        owner.takeBack {
+        owner.rollBack {
             failed = lock.withLock {
                 queue.recycle(queue.take())
                 let failed = decided.load(ordering: .relaxed) + 1...lastSequence

@@ -3,17 +3,17 @@
 ///
 /// For one update. What is not committed leaves nothing behind. The proof for `@unchecked Sendable`: it belongs to the thread
 /// that stores it, until the entry is taken.
-package final class LongValue: @unchecked Sendable {
+package final class LargeValue: @unchecked Sendable {
     let key: Key
     /// The length of the record's header, which stands before the value.
     let headerCount: Int
-    let ahead: JournalAhead
+    let staged: StagedFrame
     private var entry: EntryPointer?
 
-    init(_ key: Key, headerCount: Int, _ payload: UnsafeRawBufferPointer, _ ahead: JournalAhead) {
+    init(_ key: Key, headerCount: Int, _ payload: UnsafeRawBufferPointer, _ staged: StagedFrame) {
         self.key = key
         self.headerCount = headerCount
-        self.ahead = ahead
+        self.staged = staged
         let count = headerCount + payload.count
         let entry = key.withBytes { EntryPointer.make($0, hash: key.hash, recordCount: count) }
         if let start = payload.baseAddress {
@@ -25,12 +25,12 @@ package final class LongValue: @unchecked Sendable {
 
     deinit { entry?.free() }
 
-    /// The entry, complete but for its stamp. Once.
+    /// The entry, complete but for its version. Once.
     func take(_ header: RecordHeader) -> EntryPointer {
         guard let entry, header.byteCount == headerCount else {
             preconditionFailure("a long value is stored once, with the header it was made for")
         }
-        header.write(to: entry.reserve(headerCount + ahead.byteCount))
+        header.write(to: entry.reserve(headerCount + staged.byteCount))
         self.entry = nil
         return entry
     }

@@ -46,7 +46,9 @@ final class TimeKeeper: @unchecked Sendable {
     // MARK: The start
 
     /// Goes on from where the last process came to, and notes that.
-    /// - Throws: `newerFormat`. What is damaged or cannot be read is said, and the larder goes by the clock.
+    /// - Throws: `newerFormat`; `io` where the file is there and the system does not let it be read: the next try may, and
+    ///   by the clock alone what has expired could come back. Where it is damaged that is said, and the larder goes by the
+    ///   clock.
     func begin() throws(LarderError) {
         if let mark = try load() { goOn(from: mark) }
         lock.withLock { isClosed = false }
@@ -59,8 +61,11 @@ final class TimeKeeper: @unchecked Sendable {
         do throws(FileError) {
             found = try FileSystem.read(path)
         } catch {
-            report(.warning, "\(error): the larder's time goes by the clock, wherever it was before")
-            return nil
+            throw LarderError(
+                .io,
+                "\(error): it says how far the larder's time had come, and by the clock alone what has expired could come back. "
+                    + "Nothing was changed; try again, or remove the file if the clock has not been set back",
+                operation: "open larder", underlying: error)
         }
         guard let bytes = found else { return nil }
         var marks: [TimeMark] = []
@@ -163,16 +168,21 @@ final class TimeKeeper: @unchecked Sendable {
     /// Called with `lock` held.
     private func write(_ mark: TimeMark) throws(FileError) {
         if file < 0 {
-            file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+            file = FileSystem.openFile(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
             guard file >= 0 else { throw FileError(operation: "create", path: path, number: errno) }
         }
         let bytes = mark.bytes
         let offset = mark.number % 2 == 0 ? 0 : Self.secondOffset
-        while true {
-            let count = bytes.withUnsafeBytes { pwrite(file, $0.baseAddress, $0.count, off_t(offset)) }
-            if count == bytes.count { return }
+        var done = 0
+        while done < bytes.count {
+            let count = bytes.withUnsafeBytes {
+                pwrite(file, $0.baseAddress.map { $0 + done }, $0.count - done, off_t(offset + done))
+            }
             if count < 0, errno == EINTR { continue }
-            throw FileError(operation: "write", path: path, number: count < 0 ? errno : ENOSPC)
+            guard count > 0 else {
+                throw FileError(operation: "write", path: path, number: count < 0 ? errno : ENOSPC)
+            }
+            done += count
         }
     }
 

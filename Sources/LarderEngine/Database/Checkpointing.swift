@@ -6,8 +6,8 @@ protocol Checkpointing: AnyObject, Sendable {
     var isFullForLong: Bool { get }
     /// As ``isFull``, for those who are about to build a long value.
     var isFullForBuilding: Bool { get }
-    /// How many failed commits were taken back. With a shard lock held it stands still.
-    var takenBack: UInt64 { get }
+    /// How many failed commits were rolled back. With a shard lock held it stands still.
+    var rollbackCount: UInt64 { get }
 
     /// Writes a checkpoint on this thread, or waits for the one under way, where ``isFull``.
     /// - Returns: false when there is no room and the checkpoint failed.

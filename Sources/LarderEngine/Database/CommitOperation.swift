@@ -2,24 +2,24 @@
 package enum CommitOperation: Sendable {
     case put(Key, Record, ChangeNote)
     /// The only operation of its unit.
-    case putLong(LongValue, RecordHeader, ChangeNote)
+    case putLarge(LargeValue, RecordHeader, ChangeNote)
     case remove(Key, ChangeNote)
 
     var key: Key {
         switch self {
         case .put(let key, _, _), .remove(let key, _): key
-        case .putLong(let value, _, _): value.key
+        case .putLarge(let value, _, _): value.key
         }
     }
 
     var note: ChangeNote {
         switch self {
-        case .put(_, _, let note), .putLong(_, _, let note), .remove(_, let note): note
+        case .put(_, _, let note), .putLarge(_, _, let note), .remove(_, let note): note
         }
     }
 
     var isLong: Bool {
-        if case .putLong = self { return true }
+        if case .putLarge = self { return true }
         return false
     }
 }

@@ -121,7 +121,7 @@ enum DamagedFiles {
     static func clear(_ context: EngineContext) {
         let parent = context.directory + "/" + directoryName
         for name in (try? FileSystem.list(parent)) ?? [] where name.hasPrefix(unsettledPrefix) {
-            context.graveyard.remove(parent + "/" + name)
+            context.disposalQueue.remove(parent + "/" + name)
         }
     }
 
@@ -192,8 +192,8 @@ struct Evidence {
 
     /// The epoch was not replaced: nothing is kept.
     func discard(_ context: EngineContext) {
-        context.graveyard.remove(unsettled)
-        context.graveyard.remove(place)
+        context.disposalQueue.remove(unsettled)
+        context.disposalQueue.remove(place)
     }
 }
 

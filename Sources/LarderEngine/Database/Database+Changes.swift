@@ -6,7 +6,7 @@ extension Database {
             let (kind, note): (EntryChange.Kind, ChangeNote) =
                 switch operation {
                 case .put(_, let record, let note): (.stored(record.header), note)
-                case .putLong(_, let header, let note): (.stored(header), note)
+                case .putLarge(_, let header, let note): (.stored(header), note)
                 case .remove(_, let note): (.removed, note)
                 }
             batch.changes.add(

@@ -80,11 +80,11 @@ extension Database {
         }
     }
 
-    /// Whether the files are open although the state was not: while a failed commit is not taken back, a database that was
+    /// Whether the files are open although the state was not: while a failed commit is not rolled back, a database that was
     /// written to counts as failed. To be asked before ``openCurrentEpoch()``. Called with `openLock` held.
-    /// - Throws: while it cannot be taken back.
+    /// - Throws: while it cannot be rolled back.
     func isOpenAfterAll(_ operation: String) throws(LarderError) -> Bool {
-        try pipeline.takeBackWhatFailed(operation)
+        try pipeline.rollBackWhatFailed(operation)
         return appliedState.store != nil
     }
 
@@ -283,7 +283,7 @@ extension Database {
             let isEpoch = UInt64(entry).map { $0 != current }
             let isUnfinished = entry.hasPrefix(EpochStore.makingPrefix) || entry.hasPrefix(Self.salvagePrefix)
             guard isEpoch ?? isUnfinished else { continue }
-            context.graveyard.remove(directory + "/" + entry)
+            context.disposalQueue.remove(directory + "/" + entry)
         }
     }
 
@@ -358,7 +358,7 @@ extension Database {
                 }
             }
         } catch {
-            context.graveyard.remove(temporary)
+            context.disposalQueue.remove(temporary)
             // If it could not even be renamed back, it is there: empty, and to be opened.
             if case .database = DatabaseDirectory(directory) { adoptCreated(pointer) }
             throw error
@@ -384,7 +384,7 @@ extension Database {
             store = try EpochStore(
                 path: path, epoch: epoch, databaseName: name, create: true, context: context.larder, onDamage: onDamage)
         } catch {
-            context.graveyard.remove(path)
+            context.disposalQueue.remove(path)
             throw error
         }
         let batch = LevelDB.WriteBatch()
@@ -398,7 +398,7 @@ extension Database {
             }
         } catch {
             store.close()
-            context.graveyard.remove(path)
+            context.disposalQueue.remove(path)
             throw error
         }
         return store

@@ -30,7 +30,7 @@ extension Database {
         if let old {
             report.bytes = FileSystem.size(old.path)
             if counting { report.entries = (try? old.countRecords()) ?? 0 }
-            context.graveyard.bury(old)
+            context.disposalQueue.add(old)
         }
         makeRoomIfFull()
         report.milliseconds = context.time.monotonic() - start
@@ -74,7 +74,7 @@ extension Database {
     /// Who purges because the disk is full wants the room now, not when the background comes to it.
     private func makeRoomIfFull() {
         guard FileSystem.room(directory: context.directory).map({ $0 < 1 << 20 }) ?? false else { return }
-        context.graveyard.clear(report: context.report)
+        context.disposalQueue.clear(report: context.report)
         // The journal may have some, and nothing of this database any more.
         try? checkpointer.checkpoint()
     }
@@ -126,7 +126,7 @@ extension Database {
             throw (error.underlying as? LarderError) ?? error
         }
         store?.close()
-        context.graveyard.remove(grave)
+        context.disposalQueue.remove(grave)
     }
 
     private func moveFiles(to grave: String) throws(LarderError) {

@@ -111,7 +111,7 @@ extension Database {
     ///   - ending: what readers of the old store are told.
     ///   - applying: called with all shard locks held, once the new store is the applied one: for what an heir still has to do
     ///     to the entries in memory.
-    /// - Returns: the old store, still open, for its owner to bury; nil when none was open.
+    /// - Returns: the old store, still open, for its owner to dispose of; nil when none was open.
     @discardableResult
     func switchEpoch(
         to store: EpochStore, rules: FreshnessRules, _ succession: Succession, ending: EpochStore.Ending,
@@ -142,7 +142,7 @@ extension Database {
             // Unless the roll-back did so.
             if store.ending == .none {
                 store.end(.deleted)
-                context.graveyard.bury(store)
+                context.disposalQueue.add(store)
             }
             throw error
         }

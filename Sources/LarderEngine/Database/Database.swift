@@ -190,7 +190,7 @@ package final class Database: @unchecked Sendable {
         isWithheld = false
         if let store = applied.store, store !== durable.store {
             store.end(.deleted)
-            context.graveyard.bury(store)
+            context.disposalQueue.add(store)
         }
         applied = durable
     }

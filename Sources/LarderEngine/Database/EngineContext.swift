@@ -10,7 +10,7 @@ final class EngineContext: Sendable {
     let time: EngineTime
     let statistics: Statistics
 
-    let graveyard = Graveyard()
+    let disposalQueue = DisposalQueue()
     let changes = ChangeFeed()
     let memory: MemoryBudget
     /// Held while two databases are exchanged: one pair at a time. Before every other lock.

@@ -1,6 +1,6 @@
 /// Which entries may be removed without anybody asking for it: those that are expired for good.
 ///
-/// A change of the policy is applied before it is on the disk, and is taken back if it does not get there. What it lets expire
+/// A change of the policy is applied before it is on the disk, and is rolled back if it does not get there. What it lets expire
 /// is not served meanwhile, and has to be there afterwards.
 struct RemovalRules {
     private let applied: FreshnessRules

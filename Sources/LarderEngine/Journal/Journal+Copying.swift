@@ -23,11 +23,11 @@ extension Journal {
     /// Called with `removing` held.
     private func copy(_ segment: JournalSegment) throws(FileError) {
         let (number, bytes) = lock.withLock {
-            aheadCount += 1
-            return (aheadCount, segment.liveBytes)
+            stagedCount += 1
+            return (stagedCount, segment.liveBytes)
         }
         // A name that the next start removes.
-        let path = directory + "/" + JournalAhead.name(number)
+        let path = directory + "/" + StagedFrame.name(number)
         let file = try files.create(path)
         let copy = JournalSegment(number: segment.number, path: segment.path, file: file)
         do throws(FileError) {

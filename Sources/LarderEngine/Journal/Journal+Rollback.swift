@@ -1,10 +1,10 @@
 extension Journal {
-    /// Takes the last appended group back, which could not be synced: it counts no more.
+    /// Rolls the last appended group back, which could not be synced: it counts no more.
     ///
     /// Belongs to the thread that appends. Takes an fsync.
-    func takeBackLast(_ batch: JournalBatch) -> Taken {
+    func rollBackLast(_ batch: JournalBatch) -> RollbackOutcome {
         guard let segment = lock.withLock({ segments.last }), segment.lastSequence == batch.lastSequence else {
-            return .back
+            return .done
         }
         let offset = segment.liveBytes - batch.byteCount
         lock.withLock {
@@ -15,7 +15,7 @@ extension Journal {
             segment.hasFrames = offset > JournalFormat.segmentHeaderBytes
             active = nil
         }
-        if let failure = cutOff(segment, at: offset) { return .backUnlessProcessEnds(failure) }
+        if let failure = cutOff(segment, at: offset) { return .unlessProcessEnds(failure) }
         do throws(FileError) {
             // What failed once may succeed now: and what was cut off is not to come back with a failure of the machine.
             if let next = lock.withLock({ active }) {
@@ -24,19 +24,19 @@ extension Journal {
             } else {
                 try files.sync(segment.file, path: segment.path)
             }
-            return .back
+            return .done
         } catch {
-            return .backUnlessMachineFails(error)
+            return .unlessMachineFails(error)
         }
     }
 
     /// What has become of a group that was appended, and is not to count.
-    enum Taken {
-        case back
+    enum RollbackOutcome {
+        case done
         /// As long as nothing more is appended, it may count after a failure of the machine.
-        case backUnlessMachineFails(FileError)
+        case unlessMachineFails(FileError)
         /// As long as nothing more is appended, it may count for a process that comes after this one.
-        case backUnlessProcessEnds(FileError)
+        case unlessProcessEnds(FileError)
     }
 
     /// Sees to it that what stands in a segment from `offset` on never counts, after the end of the process either: cuts

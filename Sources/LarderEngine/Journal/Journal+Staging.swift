@@ -8,14 +8,14 @@ extension Journal {
     /// - Parameters:
     ///   - bytesBefore: what stands before it in the frame's payload.
     ///   - isSynced: whether all of it is to be on the disk.
-    func writeAhead(_ payload: UnsafeRawBufferPointer, bytesBefore: Int, isSynced: Bool) throws(FileError)
-        -> JournalAhead
+    func stage(_ payload: UnsafeRawBufferPointer, bytesBefore: Int, isSynced: Bool) throws(FileError)
+        -> StagedFrame
     {
         let number = lock.withLock {
-            aheadCount += 1
-            return aheadCount
+            stagedCount += 1
+            return stagedCount
         }
-        let path = directory + "/" + JournalAhead.name(number)
+        let path = directory + "/" + StagedFrame.name(number)
         let file = try files.create(path)
         do throws(FileError) {
             let start = JournalFormat.segmentHeaderBytes + JournalFormat.frameHeaderBytes + bytesBefore
@@ -34,7 +34,7 @@ extension Journal {
             }
             // Here rather than with the commit, where everybody would wait for it.
             try nameOldest()
-            return JournalAhead(
+            return StagedFrame(
                 path: path, file: file, byteCount: payload.count, checksum: checksum, bytesBefore: bytesBefore)
         } catch {
             closeFile(file)
@@ -43,19 +43,19 @@ extension Journal {
         }
     }
 
-    /// Commits a group whose payload ends with what was written ahead: makes its file the next segment. As
+    /// Commits a group whose payload ends with what was staged: makes its file the next segment. As
     /// ``append(_:)``, which calls it.
-    func append(_ batch: JournalBatch, _ ahead: JournalAhead, syncedSequence: UInt64) throws(FileError) {
+    func append(_ batch: JournalBatch, _ staged: StagedFrame, syncedSequence: UInt64) throws(FileError) {
         let header = nextHeader
         let offset = JournalFormat.segmentHeaderBytes
         guard let front = batch.seal(segment: header.number, offset: offset, syncedSequence: syncedSequence),
-            front.count == JournalFormat.frameHeaderBytes + ahead.bytesBefore, ahead.descriptor >= 0
+            front.count == JournalFormat.frameHeaderBytes + staged.bytesBefore, staged.descriptor >= 0
         else { throw FileError(operation: "append to", path: directory, number: EINVAL) }
         let path = directory + "/" + JournalFormat.fileName(header.number)
-        try files.write(header.bytes, to: ahead.descriptor, path: ahead.path)
-        try files.write(front, to: ahead.descriptor, at: offset, path: ahead.path)
-        try files.rename(ahead.path, to: path)
-        let segment = JournalSegment(number: header.number, path: path, file: ahead.takeFile())
+        try files.write(header.bytes, to: staged.descriptor, path: staged.path)
+        try files.write(front, to: staged.descriptor, at: offset, path: staged.path)
+        try files.rename(staged.path, to: path)
+        let segment = JournalSegment(number: header.number, path: path, file: staged.takeFile())
         lock.withLock {
             add(segment)
             note(batch, in: segment, end: offset + batch.byteCount)

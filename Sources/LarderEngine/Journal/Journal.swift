@@ -8,7 +8,7 @@ import Threading
 ///
 /// - A process never appends to a segment of an earlier one: it begins a new segment, whose header says how much of the
 ///   former counts. So a bad tail need not be cut off on the disk, and reading changes nothing.
-/// - A failed write is taken back (ftruncate). If that fails as well, the frame's header is overwritten, or else the next
+/// - A failed write is rolled back (ftruncate). If that fails as well, the frame's header is overwritten, or else the next
 ///   segment is begun, whose header says that the frame does not count.
 /// - After a failed fsync nobody knows what is on the disk. The segment is given up, and ``sync()`` fails until it is
 ///   removed, which the caller does when what stands in it is durable elsewhere.
@@ -42,8 +42,8 @@ final class Journal: @unchecked Sendable {
     /// Everything up to it is on the disk.
     var syncedSequence: UInt64 = 0
     var nextNumber: UInt64 = 1
-    /// By which files that are written ahead get different names.
-    var aheadCount = 0
+    /// By which files that are staged get different names.
+    var stagedCount = 0
     /// Whether the segments that were found have been read.
     var isRead: Bool
     var damage: JournalDamage?
@@ -67,7 +67,7 @@ final class Journal: @unchecked Sendable {
             // Other names are not ours; a segment that was not finished is written over.
             guard let number = JournalFormat.number(ofFile: name) else {
                 // Written ahead of a commit that did not come. If it stays, the next start removes it.
-                if JournalAhead.isName(name) { try? files.unlink(directory + "/" + name) }
+                if StagedFrame.isName(name) { try? files.unlink(directory + "/" + name) }
                 continue
             }
             let path = directory + "/" + name
@@ -121,9 +121,9 @@ final class Journal: @unchecked Sendable {
         guard batch.firstSequence > last else {
             throw FileError(operation: "append to", path: directory, number: EINVAL)
         }
-        if let ahead = batch.ahead {
+        if let staged = batch.staged {
             try nameOldest()
-            return try append(batch, ahead, syncedSequence: synced)
+            return try append(batch, staged, syncedSequence: synced)
         }
         let segment: JournalSegment
         if let current, !current.hasFrames || current.liveBytes + batch.byteCount <= segmentBytes {

@@ -29,14 +29,14 @@ final class JournalBatch: @unchecked Sendable {
     private var end = JournalFormat.frameHeaderBytes
     private var selectedNumber: Int?
     /// The end of the last record, which is in its file already. Nothing can follow it.
-    private(set) var ahead: JournalAhead?
+    private(set) var staged: StagedFrame?
 
     deinit { free(memory) }
 
     var isEmpty: Bool { operationCount == 0 && defect == 0 }
 
     /// Bytes of the frame as far as it is written, its header included.
-    var byteCount: Int { end + (ahead?.byteCount ?? 0) }
+    var byteCount: Int { end + (staged?.byteCount ?? 0) }
 
     /// Bytes of the operations that are to be written yet.
     var payloadByteCount: Int { end - JournalFormat.frameHeaderBytes }
@@ -94,19 +94,19 @@ final class JournalBatch: @unchecked Sendable {
 
     /// As ``put(key:header:payload:sequence:)``, for a payload that is in its file already. It has to be the first operation,
     /// and is the last.
-    func put(key: UnsafeRawBufferPointer, header: RecordHeader, ahead: JournalAhead, sequence: UInt64) {
+    func put(key: UnsafeRawBufferPointer, header: RecordHeader, staged: StagedFrame, sequence: UInt64) {
         let headerCount = header.byteCount
-        guard key.count <= JournalFormat.keyBytesMax, ahead.byteCount <= JournalFormat.recordBytesMax - headerCount,
-            payloadByteCount + 9 + key.count + headerCount == ahead.bytesBefore
+        guard key.count <= JournalFormat.keyBytesMax, staged.byteCount <= JournalFormat.recordBytesMax - headerCount,
+            payloadByteCount + 9 + key.count + headerCount == staged.bytesBefore
         else { return fail(EINVAL) }
-        let count = headerCount + ahead.byteCount
+        let count = headerCount + staged.byteCount
         guard note(sequence), let place = reserve(9 + key.count + headerCount) else { return }
         place.storeBytes(of: JournalFormat.Kind.put, as: UInt8.self)
         place.storeBytes(of: UInt32(truncatingIfNeeded: key.count).bigEndian, toByteOffset: 1, as: UInt32.self)
         place.storeBytes(of: UInt32(truncatingIfNeeded: count).bigEndian, toByteOffset: 5, as: UInt32.self)
         copy(key, to: place + 9)
         header.write(to: place + 9 + key.count)
-        self.ahead = ahead
+        self.staged = staged
     }
 
     /// What stands in a frame's payload before the payload of its first record.
@@ -131,7 +131,7 @@ final class JournalBatch: @unchecked Sendable {
         defect = 0
         end = JournalFormat.frameHeaderBytes
         selectedNumber = nil
-        ahead = nil
+        staged = nil
         notes?.clear()
         if capacity > Self.keptBytesMax {
             free(memory)
@@ -149,7 +149,7 @@ final class JournalBatch: @unchecked Sendable {
         let header = JournalFrameHeader(
             payloadBytes: byteCount - JournalFormat.frameHeaderBytes, firstSequence: firstSequence,
             lastSequence: lastSequence, syncedSequence: syncedSequence)
-        header.seal(frame, segment: segment, offset: offset, ahead: ahead)
+        header.seal(frame, segment: segment, offset: offset, staged: staged)
         return UnsafeRawBufferPointer(frame)
     }
 
@@ -160,7 +160,7 @@ final class JournalBatch: @unchecked Sendable {
     }
 
     @inline(__always) private func note(_ sequence: UInt64) -> Bool {
-        guard selectedNumber != nil, ahead == nil, sequence >= lastSequence, sequence > 0 else {
+        guard selectedNumber != nil, staged == nil, sequence >= lastSequence, sequence > 0 else {
             fail(EINVAL)
             return false
         }

@@ -8,7 +8,7 @@ struct JournalFiles: Sendable {
     func create(_ path: String) throws(FileError) -> Int32 {
         var file: Int32 = -1
         try run("create", .create, path) {
-            file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+            file = FileSystem.openFile(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
             return file
         }
         return file
@@ -79,7 +79,7 @@ struct JournalFiles: Sendable {
     /// As ``sync(_:path:)``, for a file that is not open.
     /// - Returns: false when there is none.
     func sync(fileAt path: String) throws(FileError) -> Bool {
-        let file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        let file = FileSystem.openFile(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard file >= 0 else {
             if errno == ENOENT { return false }
             throw FileError(operation: "open", path: path, number: errno)
@@ -91,7 +91,7 @@ struct JournalFiles: Sendable {
 
     /// Cuts a file that is not open, and syncs it.
     func truncate(fileAt path: String, to count: Int) throws(FileError) {
-        let file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        let file = FileSystem.openFile(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard file >= 0 else { throw FileError(operation: "open", path: path, number: errno) }
         defer { close(file) }
         try truncate(file, to: count, path: path)

@@ -161,17 +161,17 @@ struct JournalFrameHeader: Equatable {
     }
 
     /// Completes the frame that `frame` holds: its payload stands behind the room for the header.
-    /// - Parameter ahead: the end of the payload, where that is in its file already; `frame` then has what is before it.
-    func seal(_ frame: UnsafeMutableRawBufferPointer, segment: UInt64, offset: Int, ahead: JournalAhead? = nil) {
+    /// - Parameter staged: the end of the payload, where that is in its file already; `frame` then has what is before it.
+    func seal(_ frame: UnsafeMutableRawBufferPointer, segment: UInt64, offset: Int, staged: StagedFrame? = nil) {
         frame.storeBytes(of: JournalFormat.frameMagic.bigEndian, as: UInt32.self)
         frame.storeBytes(of: UInt64(payloadBytes).bigEndian, toByteOffset: 8, as: UInt64.self)
         frame.storeBytes(of: firstSequence.bigEndian, toByteOffset: 16, as: UInt64.self)
         frame.storeBytes(of: lastSequence.bigEndian, toByteOffset: 24, as: UInt64.self)
         frame.storeBytes(of: syncedSequence.bigEndian, toByteOffset: 32, as: UInt64.self)
-        let here = frameBytes - (ahead?.byteCount ?? 0)
+        let here = frameBytes - (staged?.byteCount ?? 0)
         var sum = JournalFormat.frameChecksum(
             segment: segment, offset: offset, UnsafeRawBufferPointer(rebasing: frame[8..<here]))
-        if let ahead { sum = CRC32C.combine(sum, ahead.checksum, count: ahead.byteCount) }
+        if let staged { sum = CRC32C.combine(sum, staged.checksum, count: staged.byteCount) }
         frame.storeBytes(of: sum.bigEndian, toByteOffset: 4, as: UInt32.self)
     }
 }

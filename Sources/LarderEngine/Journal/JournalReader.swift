@@ -21,7 +21,7 @@ final class JournalReader {
         self.number = number
         self.path = path
         self.readAheadBytes = readAheadBytes
-        var file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        var file = FileSystem.openFile(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         var status = stat()
         var failure: FileError?
         if file < 0 {

@@ -7,7 +7,7 @@
 ///
 /// The proof for `@unchecked Sendable`: what changes belongs to one thread at a time, that which writes it and then the one
 /// that commits.
-final class JournalAhead: @unchecked Sendable {
+final class StagedFrame: @unchecked Sendable {
     let path: String
     let byteCount: Int
     /// CRC-32C of the payload alone.

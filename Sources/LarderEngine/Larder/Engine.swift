@@ -14,7 +14,7 @@ package final class Engine: @unchecked Sendable {
     let context: EngineContext
     private let table: DatabaseTable
     private let damage: DamageReports
-    private let keeper: JournalKeeper
+    private let journal: CommitJournal
     private let checkpointer: Checkpointer
     private let maintenance: Maintenance
     private let stateLock = Lock()
@@ -57,18 +57,19 @@ package final class Engine: @unchecked Sendable {
         context = EngineContext(directory: path, options: options, time: time)
         table = DatabaseTable()
         damage = DamageReports()
-        keeper = try JournalKeeper(context: context.larder, memory: context.memory)
-        pipeline = CommitPipeline(
-            context: context.larder, keeper: keeper,
-            owner: DatabaseCommits(table: table, keeper: keeper, changes: context.changes))
-        checkpointer = Checkpointer(context: context, table: table, keeper: keeper, pipeline: pipeline)
+        journal = try CommitJournal(
+            context: context.larder,
+            trigger: CheckpointTrigger(checkpointBytes: options.checkpointBytes, memory: context.memory))
+        let recovery = JournalRecovery(journal: journal, table: table, context: context)
+        pipeline = CommitPipeline(context: context.larder, journal: journal, owner: recovery)
+        checkpointer = Checkpointer(context: context, table: table, journal: journal, pipeline: pipeline)
         maintenance = Maintenance(
-            context: context, table: table, damage: damage, keeper: keeper, checkpointer: checkpointer)
+            context: context, table: table, damage: damage, journal: journal, checkpointer: checkpointer)
         do throws(LarderError) {
             try context.timeKeeper.begin()
             try context.sequences.load()
             try readDirectory()
-            pipeline.begin(behind: try keeper.recover(table, context))
+            pipeline.begin(behind: try recovery.recover())
         } catch {
             giveUp()
             throw error
@@ -83,7 +84,7 @@ package final class Engine: @unchecked Sendable {
     private func giveUp() {
         stateLock.withLock { isShutDown = true }
         for database in table.all { database.closeForGood() }
-        keeper.close()
+        journal.close()
         table.removeAll()
         stateLock.withLock { lockFile = nil }
     }
@@ -211,11 +212,11 @@ package final class Engine: @unchecked Sendable {
     package func changeMemoryLimit(to bytes: Int) { context.memory.changeLimit(to: bytes) }
     /// Whether the last write that was committed or refused was refused, or a database takes none for now.
     package var isRefusingWrites: Bool {
-        pipeline.hasJustFailed || keeper.owesTakeBack
+        pipeline.hasJustFailed || journal.owesRollback
             || table.all.contains { $0.durableState.store?.isSuspended ?? false }
     }
     /// Bytes of the journal's files.
-    package var journalByteCount: Int { keeper.byteCount }
+    package var journalByteCount: Int { journal.trigger.byteCount }
     /// For timers: milliseconds that never run back.
     package func monotonic() -> Int64 { context.time.monotonic() }
 
@@ -264,8 +265,8 @@ package final class Engine: @unchecked Sendable {
         for database in databases { database.closeForGood() }
         // What came in between is refused, so that nobody waits for it for ever.
         pipeline.drain()
-        keeper.close()
-        context.graveyard.clear(report: context.report)
+        journal.close()
+        context.disposalQueue.clear(report: context.report)
         context.timeKeeper.end()
         // Databases and the reports of damage hold on to what holds on to them.
         _ = damage.take()

@@ -13,7 +13,7 @@ struct LarderLock: ~Copyable {
                 "\(path) is no file, so that nobody can tell who holds the larder. Larder did not make it: move it away, "
                     + "once no process uses the larder, and open it again", operation: "open larder")
         }
-        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        let file = FileSystem.openFile(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw Self.error("open", path, errno) }
         guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
             let number = errno

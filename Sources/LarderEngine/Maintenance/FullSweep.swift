@@ -4,7 +4,7 @@ import LevelDB
 /// and where it is asked to, puts governed ones into the index that were stored when their policy was not indexed.
 ///
 /// Confined to the thread that maintains the larder. A restart of the process begins it again.
-struct RecordScan {
+struct FullSweep {
     /// Where the next step begins; nil behind the end.
     private var resume: [UInt8]? = [KeyKind.record]
     /// The policy that the scan indexes for, by the number of its change; nil when it indexes nothing.

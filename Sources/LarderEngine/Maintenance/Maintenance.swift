@@ -10,7 +10,7 @@ final class Maintenance: @unchecked Sendable {
     private let context: EngineContext
     private let table: DatabaseTable
     private let damage: DamageReports
-    private let keeper: JournalKeeper
+    private let journal: CommitJournal
     private let checkpointer: Checkpointer
     private let workLoop = BackgroundLoop()
     private let syncLoop = BackgroundLoop()
@@ -28,13 +28,13 @@ final class Maintenance: @unchecked Sendable {
     private static let syncMilliseconds: Int64 = 700
 
     init(
-        context: EngineContext, table: DatabaseTable, damage: DamageReports, keeper: JournalKeeper,
+        context: EngineContext, table: DatabaseTable, damage: DamageReports, journal: CommitJournal,
         checkpointer: Checkpointer
     ) {
         self.context = context
         self.table = table
         self.damage = damage
-        self.keeper = keeper
+        self.journal = journal
         self.checkpointer = checkpointer
         compactor = Compactor(context: context)
         salvager = Salvager(context: context, table: table)
@@ -82,7 +82,7 @@ final class Maintenance: @unchecked Sendable {
             settle(databases)
             retryOpening(databases)
             let more = sweep(databases)
-            context.graveyard.clear(report: context.report)
+            context.disposalQueue.clear(report: context.report)
             return more
         }
     }
@@ -133,7 +133,7 @@ final class Maintenance: @unchecked Sendable {
     }
 
     private func syncIfDue() {
-        keeper.reserveSequencesIfNeeded()
+        journal.reserveSequencesIfNeeded()
         context.timeKeeper.note()
         let now = context.time.monotonic()
         let isDue = syncLock.withLock {
@@ -143,7 +143,7 @@ final class Maintenance: @unchecked Sendable {
         }
         guard isDue else { return }
         do throws(LarderError) {
-            try keeper.syncIfNeeded()
+            try journal.syncIfNeeded()
         } catch {
             context.report(
                 .error,

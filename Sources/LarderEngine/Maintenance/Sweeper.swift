@@ -21,7 +21,7 @@ struct Sweeper {
     private var store: EpochStore?
     private var resume: [UInt8: [UInt8]] = [:]
     private var restartedAt: Int64 = 0
-    private var scan: RecordScan?
+    private var scan: FullSweep?
     private var scanBegan: Int64?
     /// Bytes that were deleted since ``takeCompactable(_:)`` last said so. LevelDB gives them back when it merges tables.
     private var deletedBytes = 0
@@ -105,12 +105,12 @@ struct Sweeper {
         let mustIndex = state.isUnindexed && ExpiryIndex.indexes(state.rules.policy)
         if mustIndex, scan?.indexingFor != state.policyChanges {
             // What was written under the former policy since may lie behind where a scan is.
-            scan = RecordScan(indexingFor: state.policyChanges)
+            scan = FullSweep(indexingFor: state.policyChanges)
             scanBegan = monotonic
         } else if scan == nil {
             isHurried = hasManyRemovals(store, database)
             if isHurried || scanBegan.map({ monotonic - $0 >= Self.scanMilliseconds }) ?? true {
-                scan = RecordScan()
+                scan = FullSweep()
                 scanBegan = monotonic
                 removalsAtScan = store.removalCount
                 removalsJudged = 0

@@ -19,13 +19,13 @@ struct EntryHead {
         case active, written
     }
 
-    /// A stamp with this bit set is not a commit unit's: the entry came from LevelDB.
+    /// A version with this bit set is not a commit unit's: the entry came from LevelDB.
     static let loadedBit: UInt64 = 1 << 63
 
     let hash: Int
     /// Which write made the entry as it is: the sequence of its commit unit, or ``loadedBit`` and a number. No two states
     /// of a key have the same.
-    var stamp: UInt64
+    var version: UInt64
     var newer: EntryPointer?
     var older: EntryPointer?
     /// What a reader has left here to find again: a decoded model. Gone with the next change.
@@ -54,7 +54,7 @@ struct EntryHead {
 
     init(hash: Int, keyCount: Int, capacity: Int) {
         self.hash = hash
-        stamp = 0
+        version = 0
         indexed = 0
         self.keyCount = UInt32(keyCount)
         recordCount = 0
@@ -191,7 +191,7 @@ struct EntryPointer: Equatable {
     private static let outsizeBytesMin = 1 << 20
     var isDirty: Bool { head.pointee.place.rawValue >= EntryHead.Place.active.rawValue }
     /// The commit unit that wrote the entry; 0 for one that came from LevelDB.
-    var sequence: UInt64 { head.pointee.stamp & EntryHead.loadedBit == 0 ? head.pointee.stamp : 0 }
+    var sequence: UInt64 { head.pointee.version & EntryHead.loadedBit == 0 ? head.pointee.version : 0 }
 }
 
 /// Entries in a row, the newest at one end. Each entry is in one list at most.

@@ -110,19 +110,19 @@ final class EntryTable {
 
     /// Stores a record of `count` bytes, dirty.
     /// - Parameters:
-    ///   - stamp: the sequence of the commit unit.
+    ///   - version: the sequence of the commit unit.
     ///   - fill: writes the record into the memory it is given.
     func put(
-        _ key: UnsafeRawBufferPointer, hash: Int, count: Int, stamp: UInt64,
+        _ key: UnsafeRawBufferPointer, hash: Int, count: Int, version: UInt64,
         _ fill: (UnsafeMutableRawPointer) -> Void
     ) -> EntryPointer {
         let entry = dirtyEntry(key, hash, recordCount: count)
-        entry.head.pointee.stamp = stamp
+        entry.head.pointee.version = version
         fill(entry.reserve(count))
         return entry
     }
 
-    /// Stores an entry that was made elsewhere and has its stamp and its record, dirty.
+    /// Stores an entry that was made elsewhere and has its version and its record, dirty.
     func put(_ entry: EntryPointer) {
         let hash = entry.head.pointee.hash
         guard let found = find(entry.key, hash: hash) else {
@@ -135,9 +135,9 @@ final class EntryTable {
     }
 
     /// Removes a key, dirty: LevelDB may have it still.
-    func remove(_ key: UnsafeRawBufferPointer, hash: Int, stamp: UInt64) {
+    func remove(_ key: UnsafeRawBufferPointer, hash: Int, version: UInt64) {
         let entry = dirtyEntry(key, hash, recordCount: 0)
-        entry.head.pointee.stamp = stamp
+        entry.head.pointee.version = version
         _ = entry.reserve(0)
     }
 
@@ -147,7 +147,7 @@ final class EntryTable {
         let count = record?.count ?? 0
         let entry = EntryPointer.make(key, hash: hash, recordCount: count)
         loads += 1
-        entry.head.pointee.stamp = EntryHead.loadedBit | loads
+        entry.head.pointee.version = EntryHead.loadedBit | loads
         entry.head.pointee.isAbsentBelow = record == nil
         let place = entry.reserve(count)
         if let start = record?.baseAddress { place.copyMemory(from: start, byteCount: count) }
@@ -227,7 +227,7 @@ final class EntryTable {
         var entry = found
         if !found.fits(recordCount) {
             entry = EntryPointer.make(found.key, hash: hash, recordCount: recordCount)
-            entry.head.pointee.stamp = found.head.pointee.stamp
+            entry.head.pointee.version = found.head.pointee.version
             replace(found, entry)
         }
         makeDirty(entry)
@@ -237,7 +237,7 @@ final class EntryTable {
     /// Puts an entry that is about to change, or has, into one of the dirty lists.
     private func makeDirty(_ entry: EntryPointer) {
         switch entry.head.pointee.place {
-        // Stays for the checkpoint that comes to it: that one sees by the stamp that it changed.
+        // Stays for the checkpoint that comes to it: that one sees by the version that it changed.
         case .active, .written: break
         case .small, .main, .nowhere:
             entry.head.pointee.wasMain = entry.head.pointee.place == .main
@@ -246,7 +246,7 @@ final class EntryTable {
         }
     }
 
-    /// Other memory for an entry, in the same place of the same list. The stamp and the record are the caller's matter.
+    /// Other memory for an entry, in the same place of the same list. The version and the record are the caller's matter.
     private func replace(_ old: EntryPointer, _ new: EntryPointer) {
         new.head.pointee.indexed = old.head.pointee.indexed
         new.head.pointee.frequency = old.head.pointee.frequency

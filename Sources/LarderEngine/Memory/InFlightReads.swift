@@ -3,7 +3,7 @@
 ///
 /// Each reader reads one key at a time, so that there are as many at once as threads that read: a list that is gone
 /// through, and nothing to allocate. For watches and commands with many keys see ``Shard/beginColdRead(_:)``.
-struct ReadsUnderWay {
+struct InFlightReads {
     private struct Place {
         var hash = 0
         var isTaken = false

@@ -15,7 +15,7 @@ final class Shard: @unchecked Sendable {
     /// The keys that were written since somebody who goes over all keys wants to know; nil while nobody does.
     var notedKeys: Set<Key>?
     /// The keys that are being read one by one from LevelDB without the lock.
-    @exclusivity(unchecked) private var reads = ReadsUnderWay()
+    @exclusivity(unchecked) private var reads = InFlightReads()
     /// Bytes of the table that the budget knows of, see ``EntryTable/budgetedByteCount``.
     @exclusivity(unchecked) private var publishedBytes = 0
     @exclusivity(unchecked) private var publishedDirtyBytes = 0
@@ -71,7 +71,7 @@ final class Shard: @unchecked Sendable {
         -> EntryPointer
     {
         let headerCount = header.byteCount
-        let entry = table.put(key, hash: hash, count: headerCount + payload.count, stamp: sequence) { place in
+        let entry = table.put(key, hash: hash, count: headerCount + payload.count, version: sequence) { place in
             header.write(to: place)
             if let start = payload.baseAddress {
                 (place + headerCount).copyMemory(from: start, byteCount: payload.count)
@@ -84,7 +84,7 @@ final class Shard: @unchecked Sendable {
 
     /// Stores a record as it is stored elsewhere, dirty.
     func put(_ key: UnsafeRawBufferPointer, _ hash: Int, stored: UnsafeRawBufferPointer, sequence: UInt64) {
-        _ = table.put(key, hash: hash, count: stored.count, stamp: sequence) { place in
+        _ = table.put(key, hash: hash, count: stored.count, version: sequence) { place in
             if let start = stored.baseAddress { place.copyMemory(from: start, byteCount: stored.count) }
         }
         counters.writes += 1
@@ -93,7 +93,7 @@ final class Shard: @unchecked Sendable {
 
     /// Stores an entry that has its record, dirty. It belongs to the table from now on.
     func put(_ entry: EntryPointer, sequence: UInt64) {
-        entry.head.pointee.stamp = sequence
+        entry.head.pointee.version = sequence
         table.put(entry)
         counters.writes += 1
         changed(entry.key, entry.head.pointee.hash)
@@ -108,7 +108,7 @@ final class Shard: @unchecked Sendable {
     /// As ``remove(_:_:sequence:)``, and evicts nothing: what was found of other keys before is there still. The caller makes
     /// room afterwards.
     func removeInPlace(_ key: UnsafeRawBufferPointer, _ hash: Int, sequence: UInt64) {
-        table.remove(key, hash: hash, stamp: sequence)
+        table.remove(key, hash: hash, version: sequence)
         counters.removals += 1
         tellReaders(key, hash)
     }
@@ -162,7 +162,7 @@ final class Shard: @unchecked Sendable {
 
     /// Keeps an object beside an entry that is still in the state that `version` stands for.
     func attach(_ object: Attachment, to entry: EntryPointer, version: UInt64) {
-        guard budget.isOn, entry.head.pointee.stamp == version, entry.head.pointee.recordCount > 0,
+        guard budget.isOn, entry.head.pointee.version == version, entry.head.pointee.recordCount > 0,
             budget.admits(object.byteCount)
         else { return }
         table.attach(object, to: entry)

@@ -119,6 +119,30 @@ extension Database {
     func gather(
         _ keys: [Key], _ loading: Loading, _ cold: inout ColdReads, attempt: Int, now: Int64, ticket: inout UInt64
     ) throws(LarderError) -> [ColdReads.Value]? {
+        try collect(keys, loading, &cold, attempt: attempt, ticket: &ticket) {
+            (shard, entry, key) throws(LarderError) in
+            let value = try self.value(entry, loading, key)
+            if let header = value.header, applied.rules.freshness(header, now: now) == .expired {
+                shard.foundExpired(entry)
+            }
+            return value
+        } elsewhere: {
+            $0
+        }
+    }
+
+    /// Makes something of what is stored under each of `keys`, with the locks held of all their shards.
+    /// - Parameters:
+    ///   - ticket: raised to what the answer has to wait for.
+    ///   - inMemory: of an entry in memory.
+    ///   - elsewhere: of what was read from LevelDB.
+    ///   - abandon: gets what was made where not all of it can be, or something throws.
+    /// - Returns: nil when too much of what was read cold is out of date.
+    private func collect<Item>(
+        _ keys: [Key], _ loading: Loading, _ cold: inout ColdReads, attempt: Int, ticket: inout UInt64,
+        inMemory: (Shard, EntryPointer, Key) throws(LarderError) -> Item, elsewhere: (ColdReads.Value) -> Item,
+        abandon: ([Item]) -> Void = { _ in }
+    ) throws(LarderError) -> [Item]? {
         var store: EpochStore?
         switch applied.presence {
         case .open(let open): store = open
@@ -128,33 +152,36 @@ extension Database {
         case .shut(let error): throw error
         }
         let isCurrent = cold.store === store
-        var result: [ColdReads.Value] = []
+        var result: [Item] = []
         result.reserveCapacity(keys.count)
         var isComplete = true
-        for (position, key) in keys.enumerated() {
-            fetchAhead(keys, position)
-            let shard = shard(shardIndex(key))
-            if let entry = shard.find(key) {
-                ticket = max(ticket, undecided(entry))
-                let value = try self.value(entry, loading, key)
-                if let header = value.header, applied.rules.freshness(header, now: now) == .expired {
-                    shard.foundExpired(entry)
+        do throws(LarderError) {
+            for (position, key) in keys.enumerated() {
+                fetchAhead(keys, position)
+                let shard = shard(shardIndex(key))
+                if let entry = shard.find(key) {
+                    ticket = max(ticket, undecided(entry))
+                    result.append(try inMemory(shard, entry, key))
+                } else if let value = cold.slots[position].value, isCurrent,
+                    cold.slots[position].mark == shard.mark(key)
+                {
+                    result.append(elsewhere(value))
+                } else if let store, attempt >= Self.coldAttempts {
+                    result.append(elsewhere(try self.value(key, loading, in: store, cold.fillCache)))
+                } else if store == nil {
+                    result.append(elsewhere(.record(nil)))
+                } else {
+                    cold.slots[position].value = nil
+                    isComplete = false
                 }
-                result.append(value)
-            } else if let value = cold.slots[position].value, isCurrent,
-                cold.slots[position].mark == shard.mark(key)
-            {
-                result.append(value)
-            } else if let store, attempt >= Self.coldAttempts {
-                result.append(try self.value(key, loading, in: store, cold.fillCache))
-            } else if store == nil {
-                result.append(.record(nil))
-            } else {
-                cold.slots[position].value = nil
-                isComplete = false
             }
+        } catch {
+            abandon(result)
+            throw error
         }
-        return isComplete ? result : nil
+        if isComplete { return result }
+        abandon(result)
+        return nil
     }
 
     /// Tells the shards that nothing is being read any more. Called without any lock.
@@ -164,5 +191,132 @@ extension Database {
             shard.lock.withLock { shard.endColdRead(key) }
             cold.slots[position] = ColdReads.Slot()
         }
+    }
+}
+
+// MARK: Many long entries
+
+/// The fresh entries of several keys as they were at one instant. What is long stays as it is in memory for as long as this is
+/// there, and is read without a lock. For one thread at a time.
+package final class HeldEntries {
+    fileprivate enum Item {
+        case none
+        case record(Record)
+        case pinned(Shard, EntryPointer, RecordHeader, UnsafeRawBufferPointer)
+
+        var header: RecordHeader? {
+            switch self {
+            case .none: nil
+            case .record(let record): record.header
+            case .pinned(_, _, let header, _): header
+            }
+        }
+
+        var payloadCount: Int {
+            switch self {
+            case .none: 0
+            case .record(let record): record.payloadCount
+            case .pinned(_, _, let header, let record): record.count - header.byteCount
+            }
+        }
+
+        /// With the shard's lock held.
+        func unpin() { if case .pinned(_, let entry, _, _) = self { entry.unpin() } }
+    }
+
+    private let items: [Item]
+    /// By which they were found fresh.
+    package let rules: FreshnessRules
+
+    fileprivate init(_ items: [Item], _ rules: FreshnessRules) {
+        self.items = items
+        self.rules = rules
+    }
+
+    deinit {
+        for item in items {
+            if case .pinned(let shard, _, _, _) = item { shard.lock.withLock { item.unpin() } }
+        }
+    }
+
+    package var count: Int { items.count }
+
+    /// Bytes of all payloads.
+    package var payloadBytes: Int { items.reduce(0) { $0 + $1.payloadCount } }
+
+    /// nil where there is no fresh entry.
+    package func header(_ index: Int) -> RecordHeader? { items[index].header }
+
+    /// - Parameter body: gets the payload, valid during the call; nil where there is no fresh entry.
+    package func withPayload(_ index: Int, _ body: (UnsafeRawBufferPointer?) -> Void) {
+        switch items[index] {
+        case .none: body(nil)
+        case .record(let record): record.withPayload { body($0) }
+        case .pinned(_, _, let header, let record):
+            body(UnsafeRawBufferPointer(rebasing: record[header.byteCount...]))
+        }
+    }
+}
+
+extension Database {
+    /// Reads several keys at one instant, whose locks are held only to look: what is long is not copied. May block.
+    /// - Parameters:
+    ///   - bytesMax: what may be read from the disk for it.
+    ///   - ticket: raised to what the answer has to wait for.
+    /// - Throws: `invalidArgument` where the disk has more than `bytesMax`.
+    package func readMany(
+        _ keys: [Key], now: Int64, bytesMax: Int, ticket: inout CommitTicket
+    ) throws(LarderError) -> HeldEntries {
+        try ForkGuard.check("get")
+        let shards = shardSet(keys)
+        var cold = ColdReads(count: keys.count, fillCache: true, bytesMax: bytesMax)
+        defer { forget(keys, &cold) }
+        var attempt = 0
+        while true {
+            attempt += 1
+            try readCold(keys, .records, &cold, attempt: attempt)
+            lock(shards)
+            defer { unlock(shards) }
+            let rules = applied.rules
+            var sequence = applied.sequence
+            let items = try collect(keys, .records, &cold, attempt: attempt, ticket: &sequence) {
+                (shard, entry, key) throws(LarderError) in
+                try hold(entry, shard, key, rules, now)
+            } elsewhere: { value in
+                guard case .record(let record?) = value, rules.freshness(record.header, now: now) == .fresh else {
+                    shard(shardIndex(keys[0])).counters.misses += 1
+                    return .none
+                }
+                shard(shardIndex(keys[0])).counters.hits += 1
+                return .record(record)
+            } abandon: { items in
+                for item in items { item.unpin() }
+            }
+            guard let items else { continue }
+            ticket = max(ticket, CommitTicket(sequence: sequence))
+            return HeldEntries(items, rules)
+        }
+    }
+
+    /// Holds an entry in memory. Called with the lock of its shard held.
+    private func hold(
+        _ entry: EntryPointer, _ shard: Shard, _ key: Key, _ rules: FreshnessRules, _ now: Int64
+    ) throws(LarderError) -> HeldEntries.Item {
+        let header: RecordHeader?
+        do throws(RecordHeader.Defect) {
+            header = try entry.record.map { (bytes) throws(RecordHeader.Defect) in try RecordHeader(parsing: bytes) }
+        } catch {
+            throw Self.defect(error, database: name, key: key)
+        }
+        let freshness = header.map { rules.freshness($0, now: now) }
+        guard freshness == .fresh, let header, let bytes = entry.record else {
+            if freshness == .expired { shard.foundExpired(entry) }
+            shard.counters.misses += 1
+            return .none
+        }
+        shard.table.touch(entry)
+        shard.counters.hits += 1
+        if bytes.count >= context.options.pinnedBytesMin, entry.pin() { return .pinned(shard, entry, header, bytes) }
+        return .record(Record(header, payload: UnsafeRawBufferPointer(rebasing: bytes[header.byteCount...])))
     }
 }

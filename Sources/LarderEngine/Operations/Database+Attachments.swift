@@ -125,7 +125,7 @@ extension Database {
             shard.counters.hits += 1
             return HotEntry(
                 header: header, payload: UnsafeRawBufferPointer(rebasing: record[header.byteCount...]),
-                attachment: entry.head.pointee.attachment?.takeUnretainedValue(), version: entry.head.pointee.stamp)
+                attachment: entry.head.pointee.attachment?.takeUnretainedValue(), version: entry.head.pointee.version)
         }
     }
 }

@@ -33,12 +33,13 @@ extension Database {
     /// - Parameters:
     ///   - count: how many keys there are, at least one.
     ///   - key: the bytes of each, valid during the call; asked for more than once.
+    ///   - bytesMax: where the entries have more together, they are not read here.
     ///   - ticket: raised to what the answer has to wait for.
     ///   - body: called once for each key in their order, with its fresh entry or nil, unless the result is cold. Locks
     ///     are held meanwhile: copy what is needed, call nothing of the engine.
     /// - Returns: `.cold`, and then `body` was not called, or `.hit`.
     package func readQuickly(
-        count: Int, key: (Int) -> UnsafeRawBufferPointer, now: Int64, ticket: inout CommitTicket,
+        count: Int, key: (Int) -> UnsafeRawBufferPointer, now: Int64, below bytesMax: Int, ticket: inout CommitTicket,
         _ body: (Int, (header: RecordHeader, payload: UnsafeRawBufferPointer)?) -> Void
     ) throws(LarderError) -> QuickRead {
         try ForkGuard.check("get")
@@ -52,7 +53,7 @@ extension Database {
             lock(shards)
             defer { unlock(shards) }
             var sequence = applied.sequence
-            guard find(key, now, found, &sequence) else { return .cold }
+            guard find(key, now, found, &sequence, below: bytesMax) else { return .cold }
             ticket = max(ticket, CommitTicket(sequence: sequence))
             for index in 0..<count { handOver(found[index], index, body) }
             return .hit
@@ -70,16 +71,18 @@ extension Database {
     }
 
     /// Finds every key, with the locks held of all their shards.
-    /// - Returns: false when only the disk can tell of one, or one cannot be read, which the slow way complains of.
+    /// - Returns: false when only the disk can tell of one, they are too long, or one cannot be read, which the slow way
+    ///   complains of.
     private func find(
         _ key: (Int) -> UnsafeRawBufferPointer, _ now: Int64, _ found: UnsafeMutableBufferPointer<Found>,
-        _ sequence: inout UInt64
+        _ sequence: inout UInt64, below bytesMax: Int
     ) -> Bool {
         switch applied.presence {
         case .absent: return true
         case .open: break
         case .closed, .failed, .deleted, .shut: return false
         }
+        var room = bytesMax
         for index in found.indices {
             let hash = found[index].hash
             guard let entry = shard(Shard.index(hash)).table.find(key(index), hash: hash) else { return false }
@@ -91,6 +94,8 @@ extension Database {
                 if freshness == .expired { shard(Shard.index(hash)).foundExpired(entry) }
                 continue
             }
+            room -= record.count
+            if room < 0 { return false }
             found[index].entry = entry
             found[index].header = header
         }

@@ -1,6 +1,6 @@
 extension Database {
-    /// From how many bytes on a value is worth ``writeAhead(_:_:rule:)``: 4 MiB.
-    package static let longValueBytesMin = 4 << 20
+    /// From how many bytes on a value is worth ``stage(_:_:rule:)``: 4 MiB.
+    package static let largeValueBytesMin = 4 << 20
 
     /// Prepares a long value for an update that stores it under a key. Takes as long as the disk needs for it, and first waits
     /// until LevelDB has what was stored of this kind before; writers of other values do not wait meanwhile.
@@ -8,19 +8,19 @@ extension Database {
     ///   - rule: of the same kind as that of the record.
     ///   - durability: as for the update that stores the value.
     /// - Throws: `commitFailed` when the disk does not take it. Nothing has changed then.
-    package func writeAhead(
+    package func stage(
         _ payload: UnsafeRawBufferPointer, _ key: Key, rule: DeadlineRule, durability: Durability? = nil
-    ) throws(LarderError) -> LongValue {
+    ) throws(LarderError) -> LargeValue {
         try ForkGuard.check("update")
         waitForRoomForLong()
         if let refusal = pipeline.refusal("update") { throw refusal }
         let headerCount = RecordHeader(storedAt: 0, rule: rule, codec: .raw, generation: 0).byteCount
-        let ahead = try pipeline.writeAhead(
+        let staged = try pipeline.stage(
             payload,
             bytesBefore: JournalBatch.bytesBefore(
                 database: name, keyCount: key.bytes.count, headerCount: headerCount),
             isSynced: (durability ?? context.options.durability) == .always)
-        return LongValue(key, headerCount: headerCount, payload, ahead)
+        return LargeValue(key, headerCount: headerCount, payload, staged)
     }
 
     /// Waits until LevelDB has the long values that were stored before, so that their memory can go. To be called before one

@@ -99,7 +99,7 @@ extension Database {
         }
         shard.table.touch(entry)
         shard.counters.hits += 1
-        return .fresh(header, record: record, version: entry.head.pointee.stamp)
+        return .fresh(header, record: record, version: entry.head.pointee.version)
     }
 
     /// Reads the fresh entries of several keys one after the other, as far as that can be done without the disk, and

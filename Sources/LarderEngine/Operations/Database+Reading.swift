@@ -177,7 +177,7 @@ extension Database {
     }
 
     /// The commit unit that wrote an entry, while it is not decided; else 0. Called with the lock of its shard held: what a
-    /// failed unit wrote is taken back before the unit is decided, so that what is here and decided is committed.
+    /// failed unit wrote is rolled back before the unit is decided, so that what is here and decided is committed.
     func undecided(_ entry: EntryPointer) -> UInt64 {
         pipeline.isDecided(CommitTicket(sequence: entry.sequence)) ? 0 : entry.sequence
     }

@@ -152,8 +152,8 @@ extension Database {
                 switch operation {
                 case .put(_, let record, _):
                     record.stored.withUnsafeBytes { batch.put(key: key, record: $0, sequence: sequence) }
-                case .putLong(let value, let header, _):
-                    batch.put(key: key, header: header, ahead: value.ahead, sequence: sequence)
+                case .putLarge(let value, let header, _):
+                    batch.put(key: key, header: header, staged: value.staged, sequence: sequence)
                 case .remove: batch.remove(key: key, sequence: sequence)
                 }
             }
@@ -170,7 +170,7 @@ extension Database {
                 case .put(_, let record, let note):
                     record.stored.withUnsafeBytes { shard.put(key, hash, stored: $0, sequence: sequence) }
                     if note.isUnseen { shard.noteUnseen(operation.key) }
-                case .putLong(let value, let header, _): shard.put(value.take(header), sequence: sequence)
+                case .putLarge(let value, let header, _): shard.put(value.take(header), sequence: sequence)
                 case .remove: shard.remove(key, hash, sequence: sequence)
                 }
             }

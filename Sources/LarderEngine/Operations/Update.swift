@@ -14,7 +14,7 @@ package struct Update {
     private var byteCounts: [Int] = []
     /// Where the record of each key stands in `loaded`, if a key is named twice: with its first mention.
     private var slots: [Int]?
-    /// Changes of `loaded` by the command of a transaction that runs now, so that they can be taken back; nil outside.
+    /// Changes of `loaded` by the command of a transaction that runs now, so that they can be rolled back; nil outside.
     private var undo: [(slot: Int, record: Record?)]?
     private(set) var operations: [CommitOperation] = []
     /// By what the following operations are done.
@@ -125,14 +125,14 @@ package struct Update {
     /// does, and it is not asked for the entry afterwards.
     /// - Parameter long: what was made of the payload; nil where that was not worth it.
     package mutating func put(
-        _ index: Int, payload: UnsafeRawBufferPointer, long: LongValue?, rule: DeadlineRule = .governed,
+        _ index: Int, payload: UnsafeRawBufferPointer, long: LargeValue?, rule: DeadlineRule = .governed,
         codec: Codec = .raw
     ) {
         let header = RecordHeader(storedAt: now, rule: rule, codec: codec, generation: generation)
         guard let long, long.headerCount == header.byteCount, keys == [long.key], operations.isEmpty else {
             return put(index, payload: payload, rule: rule, codec: codec)
         }
-        operations.append(.putLong(long, header, changeNote(index)))
+        operations.append(.putLarge(long, header, changeNote(index)))
     }
 
     /// Stores the record of another key, or of another database: its codec stays, and its storedAt and its rule where the

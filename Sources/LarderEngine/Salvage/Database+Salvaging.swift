@@ -9,7 +9,7 @@ import LevelDB
 /// 3. *Copy* into `.salvage-<epoch>` in the database's directory, which becomes `<epoch>` when all of it is there and synced.
 /// 4. *Switch*: POINTER names the new epoch, and the old one as one of which the journal's operations count.
 ///
-/// A crash leaves the damaged epoch current, or the new one. What fails is taken back, and can be tried again.
+/// A crash leaves the damaged epoch current, or the new one. What fails is rolled back, and can be tried again.
 extension Database {
     static let salvagePrefix = ".salvage-"
 
@@ -95,7 +95,7 @@ extension Database {
     var isSalvagedAtOnce: Bool { FileSystem.size(directory) <= Self.salvagedAtOnceMax }
 
     private func unopenedPatient(_ damage: LarderError) throws(LarderError) -> Patient {
-        try pipeline.takeBackWhatFailed("salvage")
+        try pipeline.rollBackWhatFailed("salvage")
         do throws(LarderError) {
             let pointer = try readPointer()
             return Patient(epoch: pointer.epoch, store: nil, pointer: pointer, damage: damage)
@@ -118,7 +118,7 @@ extension Database {
     private func build(_ patient: Patient, _ shouldStop: @escaping () -> Bool) throws(LarderError) -> Salvaged {
         // What a crash left of an earlier try may take the room that this one needs.
         for entry in (try? FileSystem.list(directory)) ?? [] where entry.hasPrefix(Self.salvagePrefix) {
-            context.graveyard.remove(directory + "/" + entry)
+            context.disposalQueue.remove(directory + "/" + entry)
         }
         let epoch = context.nextEpoch(after: patient.epoch)
         let parent = directory + "/" + Self.salvagePrefix + "\(epoch)"
@@ -133,7 +133,7 @@ extension Database {
                 try FileSystem.rename("\(parent)/\(epoch)", to: epochPath(epoch))
                 try FileSystem.syncDirectory(directory)
             }
-            context.graveyard.remove(parent)
+            context.disposalQueue.remove(parent)
             try evidence.settle(context)
             var summary = copied.summary(patient.damage.message, at: now())
             if patient.pointer == nil {
@@ -145,8 +145,8 @@ extension Database {
                 summary: summary,
                 evidence: evidence)
         } catch {
-            context.graveyard.remove(parent)
-            context.graveyard.remove(epochPath(epoch))
+            context.disposalQueue.remove(parent)
+            context.disposalQueue.remove(epochPath(epoch))
             evidence.discard(context)
             throw error
         }
@@ -191,7 +191,7 @@ extension Database {
             }
         } catch {
             // Unless that is done.
-            if fresh.ending == .none { context.graveyard.bury(fresh) }
+            if fresh.ending == .none { context.disposalQueue.add(fresh) }
             salvaged.evidence.discard(context)
             throw error
         }
@@ -255,7 +255,7 @@ extension Database {
         (epochAheadOfJournal, hasCheckedJournal) = (0, true)
         let old = epochPath(patient.epoch)
         if salvaged.evidence.linked != nil {
-            if let store = patient.store { context.graveyard.bury(store) } else { context.graveyard.remove(old) }
+            if let store = patient.store { context.disposalQueue.add(store) } else { context.disposalQueue.remove(old) }
             summary.place = salvaged.evidence.place
         } else {
             patient.store?.close()
@@ -263,7 +263,7 @@ extension Database {
                 summary.place = try salvaged.evidence.take(old, context)
             } catch {
                 context.report(.error, "the damaged files of database '\(name)' cannot be kept: \(error)")
-                context.graveyard.remove(old)
+                context.disposalQueue.remove(old)
             }
         }
         salvage.last = summary

@@ -3,19 +3,19 @@ import Threading
 /// What was purged, deleted or replaced, waiting to be closed and removed by a thread that may block.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the list is read and written with the lock held.
-final class Graveyard: @unchecked Sendable {
-    private struct Grave {
+final class DisposalQueue: @unchecked Sendable {
+    private struct Item {
         let store: EpochStore?
         let path: String
         var isReported = false
     }
 
     private let lock = Lock()
-    private var graves: [Grave] = []
+    private var items: [Item] = []
 
     /// Takes a store, to be closed, and its files.
-    func bury(_ store: EpochStore) {
-        lock.withLock { graves.append(Grave(store: store, path: store.path)) }
+    func add(_ store: EpochStore) {
+        lock.withLock { items.append(Item(store: store, path: store.path)) }
     }
 
     /// Removes files now, or later if that does not work out.
@@ -23,27 +23,27 @@ final class Graveyard: @unchecked Sendable {
         do throws(FileError) {
             try FileSystem.removeTree(path)
         } catch {
-            lock.withLock { graves.append(Grave(store: nil, path: path)) }
+            lock.withLock { items.append(Item(store: nil, path: path)) }
         }
     }
 
-    /// Closes what was buried and removes its files; what cannot be removed is tried again the next time. May block for
+    /// Closes what waits and removes its files; what cannot be removed is tried again the next time. May block for
     /// as long as LevelDB compacts.
     func clear(report: (EngineEvent.Level, String) -> Void) {
         let all = lock.withLock {
-            defer { graves = [] }
-            return graves
+            defer { items = [] }
+            return items
         }
-        for var grave in all {
-            grave.store?.close()
+        for var item in all {
+            item.store?.close()
             do throws(FileError) {
-                try FileSystem.removeTree(grave.path)
+                try FileSystem.removeTree(item.path)
             } catch {
-                if !grave.isReported {
-                    report(.warning, "could not remove \(grave.path), and tries again: \(error)")
+                if !item.isReported {
+                    report(.warning, "could not remove \(item.path), and tries again: \(error)")
                 }
-                grave.isReported = true
-                lock.withLock { graves.append(grave) }
+                item.isReported = true
+                lock.withLock { items.append(item) }
             }
         }
     }

@@ -13,6 +13,14 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
 }
 
 package enum FileSystem {
+    /// As open(2), which is repeated when a signal has interrupted it.
+    static func openFile(_ path: String, _ flags: Int32, _ mode: mode_t = 0) -> Int32 {
+        while true {
+            let file = open(path, flags, mode)
+            if file >= 0 || errno != EINTR { return file }
+        }
+    }
+
     package static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
     /// Whether something is there that is no file, or a link that leads nowhere: a directory, a socket, a pipe. False where the
@@ -79,7 +87,7 @@ package enum FileSystem {
 
     /// Makes the names in a directory durable.
     package static func syncDirectory(_ path: String) throws(FileError) {
-        let file = open(path, O_RDONLY | O_CLOEXEC)
+        let file = openFile(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { throw FileError(operation: "open", path: path, number: errno) }
         defer { close(file) }
         guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: path, number: errno) }
@@ -89,7 +97,7 @@ package enum FileSystem {
     /// - Returns: nil when it does not exist.
     package static func read(_ path: String, bytesMax: Int = 65_536) throws(FileError) -> [UInt8]? {
         // What is no file must not keep us waiting for a writer.
-        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        let file = openFile(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else {
             if errno == ENOENT { return nil }
             throw FileError(operation: "open", path: path, number: errno)
@@ -146,7 +154,7 @@ package enum FileSystem {
     /// Makes a file of `bytes`, writes and syncs a little of it, and removes it again: whether the disk takes so much.
     package static func probe(directory: String, bytes: Int) throws(FileError) {
         let path = directory + "/.probe"
-        let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        let file = openFile(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw FileError(operation: "create", path: path, number: errno) }
         defer {
             close(file)
@@ -167,7 +175,7 @@ package enum FileSystem {
 
     /// Makes or replaces a file, and syncs it.
     package static func writeFile(_ path: String, _ bytes: [UInt8]) throws(FileError) {
-        let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        let file = openFile(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw FileError(operation: "create", path: path, number: errno) }
         defer { close(file) }
         try writeAll(bytes, descriptor: file, path: path)
@@ -187,7 +195,7 @@ package enum FileSystem {
 
     /// Cuts a file off, durably.
     package static func truncate(_ path: String, to byteCount: Int) throws(FileError) {
-        let file = open(path, O_WRONLY | O_CLOEXEC)
+        let file = openFile(path, O_WRONLY | O_CLOEXEC)
         guard file >= 0 else { throw FileError(operation: "open", path: path, number: errno) }
         defer { close(file) }
         guard ftruncate(file, off_t(byteCount)) == 0 else {
@@ -200,7 +208,7 @@ package enum FileSystem {
     /// - Parameter byteCount: set to its length before that; so much is on the disk then.
     /// - Returns: false when there is no such file.
     package static func sync(_ path: String, byteCount: inout Int) throws(FileError) -> Bool {
-        let file = open(path, O_RDONLY | O_CLOEXEC)
+        let file = openFile(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else {
             if errno == ENOENT { return false }
             throw FileError(operation: "open", path: path, number: errno)
@@ -228,7 +236,7 @@ package enum FileSystem {
 
     /// Gives the room of a file back, if it is there, and leaves it empty.
     static func empty(_ path: String) {
-        let file = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC)
+        let file = openFile(path, O_WRONLY | O_TRUNC | O_CLOEXEC)
         if file >= 0 { close(file) }
     }
 

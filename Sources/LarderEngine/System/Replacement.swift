@@ -20,7 +20,7 @@ final class Replacement {
         self.path = path
         self.keepsSpare = keepsSpare
         let parent = FileSystem.parent(path)
-        directory = open(parent, O_RDONLY | O_CLOEXEC)
+        directory = FileSystem.openFile(parent, O_RDONLY | O_CLOEXEC)
         guard directory >= 0 else { throw FileError(operation: "open", path: parent, number: errno) }
         // What throws from here on runs `deinit`.
         do throws(FileError) {
@@ -49,7 +49,7 @@ final class Replacement {
 
     /// Sees to it that there is room for the next replacement of a file, if the disk has any.
     static func keepSpare(for path: String) {
-        let file = open(spare(of: path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        let file = FileSystem.openFile(spare(of: path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { return }
         defer { close(file) }
         #if canImport(Darwin)
@@ -66,7 +66,7 @@ final class Replacement {
 
     private static func write(_ bytes: [UInt8], to spare: String) throws(FileError) {
         // Not emptied first: that would give its room away.
-        let file = open(spare, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+        let file = FileSystem.openFile(spare, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
         guard file >= 0 else { throw FileError(operation: "create", path: spare, number: errno) }
         defer { close(file) }
         try FileSystem.writeAll(bytes, descriptor: file, path: spare)

@@ -45,7 +45,7 @@ package final class EntryCursor: @unchecked Sendable {
     private let database: Database
     private let options: EnumerationOptions
     private let held: HeldCursor
-    private let run: MemoryRun
+    private let run: OverlaySnapshot
     /// The place in `run`; outside of it behind the end.
     private var place = 0
     private var source = Source.end

@@ -2,7 +2,7 @@
 /// puts over what LevelDB had at that instant.
 ///
 /// A value without references to the tables: readers need no lock.
-struct MemoryRun: Sendable {
+struct OverlaySnapshot: Sendable {
     private struct Item {
         var offset: Int
         var keyCount: Int32
@@ -38,7 +38,7 @@ struct MemoryRun: Sendable {
     var count: Int { items.count }
 
     /// What begins with `prefix`. Shares the bytes.
-    func narrowed(to prefix: [UInt8]) -> MemoryRun {
+    func narrowed(to prefix: [UInt8]) -> OverlaySnapshot {
         guard !prefix.isEmpty else { return self }
         var narrow = self
         narrow.items = bytes.withUnsafeBytes { bytes in
@@ -97,7 +97,7 @@ struct DatabaseView<Below: Sendable>: Sendable {
     let store: EpochStore
     /// Taken of LevelDB at that instant.
     let below: Below
-    let run: MemoryRun
+    let run: OverlaySnapshot
 }
 
 extension Database {
@@ -121,17 +121,18 @@ extension Database {
             guard let store = try readableStore(appliedState, operation) else { return nil }
             // If that fails, more has to be copied.
             if dirtyCount > Self.copiedMax || dirtyByteCount > Self.copiedBytesMax { _ = try? checkpointer.flush(self) }
-            let before = checkpointer.takenBack
+            let before = checkpointer.rollbackCount
             func take() throws(LarderError) -> DatabaseView<Below>? {
                 try withAllShards { () throws(LarderError) in
                     guard applied.store === store else { return nil }
-                    return DatabaseView(store: store, below: try look(store), run: MemoryRun(self, prefix: prefix))
+                    return DatabaseView(
+                        store: store, below: try look(store), run: OverlaySnapshot(self, prefix: prefix))
                 }
             }
             let view = undisturbed ? try store.indexLock.withLock(take) : try take()
             pipeline.drain()
-            // Opened, closed or taken back meanwhile: once more.
-            guard let view, checkpointer.takenBack == before else { continue }
+            // Opened, closed or rolled back meanwhile: once more.
+            guard let view, checkpointer.rollbackCount == before else { continue }
             var run = view.run
             run.sort()
             return DatabaseView(store: view.store, below: view.below, run: run)

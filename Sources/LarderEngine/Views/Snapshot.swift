@@ -36,7 +36,7 @@ package final class Snapshot: Sendable {
 
     /// Runs `body` on the snapshot beneath, which is nil while LevelDB had no files; nil when the database had none.
     private func access<Result>(
-        _ operation: String, _ body: (EpochStore, LevelDB.Snapshot?, MemoryRun) throws(LarderError) -> Result
+        _ operation: String, _ body: (EpochStore, LevelDB.Snapshot?, OverlaySnapshot) throws(LarderError) -> Result
     ) throws(LarderError) -> Result? {
         try ForkGuard.check(operation)
         guard let view else { return nil }
@@ -71,7 +71,7 @@ package final class Snapshot: Sendable {
         }
     }
 
-    private func record(_ run: MemoryRun, _ index: Int, _ key: Key) throws(LarderError) -> Record? {
+    private func record(_ run: OverlaySnapshot, _ index: Int, _ key: Key) throws(LarderError) -> Record? {
         guard let stored = run.withRecord(index, { $0.map { [UInt8]($0) } }) else { return nil }
         do throws(RecordHeader.Defect) {
             return try Record(parsing: stored)

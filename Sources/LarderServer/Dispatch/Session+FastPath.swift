@@ -145,16 +145,15 @@ extension Session {
         let replies = replyMemory
         let start = replyQueue.position
         var ticket = CommitTicket.none
-        var room = server.limits.replyBytesMax
+        // What is long is copied where nobody waits for it.
+        let bytesMax = min(Limits.loopBytesMax, server.limits.replyBytesMax)
         let found = fastDatabase._withUnsafeGuaranteedRef { database -> Found in
             do throws(LarderError) {
                 let read = try database.readQuickly(
-                    count: count, key: { arguments[$0 + 1] }, now: now, ticket: &ticket,
+                    count: count, key: { arguments[$0 + 1] }, now: now, below: bytesMax, ticket: &ticket,
                     { index, entry in
                         if index == 0 { replies.pointee.array(count: count) }
-                        guard let entry else { return replies.pointee.null() }
-                        room -= min(entry.payload.count, room + 1)
-                        if room >= 0 { replies.pointee.bulk(entry.payload) }
+                        if let entry { replies.pointee.bulk(entry.payload) } else { replies.pointee.null() }
                     })
                 return Found(read)
             } catch {
@@ -162,10 +161,6 @@ extension Session {
             }
         }
         if case .unknown = found { return false }
-        if room < 0 {
-            replies.pointee.removeLast(replyQueue.position - start)
-            replies.pointee.error(CommandError.tooLongReply(server.limits).bytes)
-        }
         hold(from: start, ticket)
         return true
     }

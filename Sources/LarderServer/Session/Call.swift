@@ -112,7 +112,7 @@ struct Call {
     /// In a transaction ``Call/admits(_:_:)`` decides.
     mutating func mayBuild(bytes: Int) throws(CommandError) {
         try mayTakeLong(bytes: bytes)
-        guard bytes >= Database.longValueBytesMin, !isInTransaction else { return }
+        guard bytes >= Database.largeValueBytesMin, !isInTransaction else { return }
         guard session.mayBuildLong else {
             session.needsLongThread = true
             throw cold()
@@ -122,7 +122,7 @@ struct Call {
     /// Whether an update may build a value of that many bytes.
     func admits(_ bytes: Int, _ update: Update) -> Admission {
         guard bytes <= server.limits.valueBytesMax - update.builtBytes else { return .tooMuch }
-        if bytes < Database.longValueBytesMin || session.mayBuildLong { return .granted }
+        if bytes < Database.largeValueBytesMin || session.mayBuildLong { return .granted }
         return .elsewhere
     }
 
@@ -248,6 +248,73 @@ struct Call {
         } catch {
             throw CommandError(error)
         }
+    }
+
+    /// Replies with the payloads of the fresh entries of several keys at one instant, or null for each that has none.
+    mutating func replyWithValues(_ keys: [Key]) throws(CommandError) {
+        // In a transaction, and where a snapshot is open, each entry comes as a copy.
+        guard run == nil, try session.snapshot() == nil else {
+            let records = try read(keys)
+            session.replies.array(count: records.count)
+            for record in records { session.reply(record) }
+            return
+        }
+        guard mayBlock else { return try replyWithValuesInMemory(keys) }
+        let entries = try hold(keys)
+        if session.tracksReads {
+            for (index, key) in keys.enumerated() {
+                if let header = entries.header(index) { note(key, header, entries.rules) }
+            }
+        }
+        session.replies.array(count: entries.count)
+        for index in 0..<entries.count {
+            entries.withPayload(index) { payload in
+                if let payload { session.replies.bulk(payload) } else { session.replies.null() }
+            }
+        }
+    }
+
+    /// As ``replyWithValues(_:)`` on an event loop: what is long is copied where nobody waits for it.
+    private mutating func replyWithValuesInMemory(_ keys: [Key]) throws(CommandError) {
+        let replies = session.replyMemory
+        let call = self
+        var headers: [(Int, RecordHeader)] = []
+        let tracksReads = session.tracksReads
+        var found = QuickRead.cold
+        do throws(LarderError) {
+            found = try database.readQuickly(
+                count: keys.count, key: { call.bytes($0 + 1) }, now: now,
+                below: min(Limits.loopBytesMax, server.limits.replyBytesMax), ticket: &ticket,
+                { index, entry in
+                    if index == 0 { replies.pointee.array(count: keys.count) }
+                    guard let entry else { return replies.pointee.null() }
+                    replies.pointee.bulk(entry.payload)
+                    if tracksReads { headers.append((index, entry.header)) }
+                })
+        } catch {
+            throw CommandError(error)
+        }
+        if found == .cold { throw cold() }
+        for (index, header) in headers { note(keys[index], header, rules) }
+    }
+
+    /// Holds the fresh entries of several keys at one instant, if their values are not longer than one reply may be. What is
+    /// very long is copied by one thread, one command after the other.
+    private mutating func hold(_ keys: [Key]) throws(CommandError) -> HeldEntries {
+        let bytesMax = server.limits.replyBytesMax
+        let entries: HeldEntries
+        do throws(LarderError) {
+            entries = try database.readMany(keys, now: now, bytesMax: bytesMax, ticket: &ticket)
+        } catch {
+            if error.code == .invalidArgument { throw .tooLongReply(server.limits) }
+            throw CommandError(error)
+        }
+        guard entries.payloadBytes <= bytesMax else { throw .tooLongReply(server.limits) }
+        if entries.payloadBytes >= Database.largeValueBytesMin, !session.mayBuildLong {
+            session.needsLongThread = true
+            throw cold()
+        }
+        return entries
     }
 
     /// The fresh entries of several keys at one instant, if their values are not longer than one reply may be.
@@ -380,13 +447,13 @@ struct Call {
     }
 
     /// Prepares a long value for an update of this key alone; nil for one that is not long. Takes as long as the disk needs.
-    mutating func writeAhead(_ value: UnsafeRawBufferPointer, _ key: Key, rule: DeadlineRule = .governed)
-        throws(CommandError) -> LongValue?
+    mutating func stage(_ value: UnsafeRawBufferPointer, _ key: Key, rule: DeadlineRule = .governed)
+        throws(CommandError) -> LargeValue?
     {
         // A long command does not run where it must not block; a transaction is bounded.
-        guard value.count >= Database.longValueBytesMin, mayBlock, !isInTransaction else { return nil }
+        guard value.count >= Database.largeValueBytesMin, mayBlock, !isInTransaction else { return nil }
         do throws(LarderError) {
-            return try database.writeAhead(value, key, rule: rule)
+            return try database.stage(value, key, rule: rule)
         } catch {
             throw CommandError(error)
         }

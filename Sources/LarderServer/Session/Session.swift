@@ -155,7 +155,7 @@ package final class Session: @unchecked Sendable {
     }
 
     /// Whether the command that is to run next is so long that it may have to wait until the disk takes it.
-    var isCommandLong: Bool { needsLongThread || hasCommand && commandBytes >= Database.longValueBytesMin }
+    var isCommandLong: Bool { needsLongThread || hasCommand && commandBytes >= Database.largeValueBytesMin }
 
     /// Where long values are built one waits until the former ones are in LevelDB, and gives back what they took.
     func waitForRoomToBuild() {

@@ -84,7 +84,7 @@ import Threading
         }
     }
 
-    /// A journal that cannot be read for a while, when a failed commit is to be taken back: what was acknowledged is lost
+    /// A journal that cannot be read for a while, when a failed commit is to be rolled back: what was acknowledged is lost
     /// neither in memory nor by the next checkpoint, and what was refused does not get into LevelDB.
     @Test(arguments: [1, 2]) func aFailedCommitIsTakenBackOnceTheJournalCanBeRead(pass: Int) throws {
         let failing = Mutexed(false)
@@ -133,7 +133,7 @@ import Threading
         #expect(survivor.setAside.isEmpty)
     }
 
-    /// The files of a database that counts as failed until a commit is taken back are open: they are not opened once more.
+    /// The files of a database that counts as failed until a commit is rolled back are open: they are not opened once more.
     @Test(arguments: [false, true]) func whatIsOpenIsNotOpenedOnceMoreWhenACommitIsTakenBack(isPurged: Bool) throws {
         let fails = Mutexed(false)
         let larder = try TestLarder {

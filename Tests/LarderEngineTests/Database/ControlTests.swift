@@ -93,7 +93,7 @@ import Threading
         #expect(try !FileSystem.list(survivor.directory(of: "books")).contains(".making-77"))
     }
 
-    /// What was purged never comes back: not when a commit elsewhere fails and is taken back, nor by a checkpoint, nor by a
+    /// What was purged never comes back: not when a commit elsewhere fails and is rolled back, nor by a checkpoint, nor by a
     /// crash.
     @Test(arguments: [false, true]) func whatWasPurgedNeverComesBack(isFirstRefused: Bool) throws {
         let fault = FailingCommitTests.Fault()
@@ -233,7 +233,7 @@ import Threading
                 to: heir, rules: state.rules, .heir(journalFrom: state.journalFrom), ending: .setAside,
                 operation: "test")
             #expect(old === state.store)
-            if let old { database.context.graveyard.bury(old) }
+            if let old { database.context.disposalQueue.add(old) }
         }
         try database.put("b", "2")
         #expect(try database.contents() == ["a": "1", "b": "2"])

@@ -159,7 +159,7 @@ import Testing
                     guard state.chances > 0, state.random.oneIn(state.chances) else { return nil }
                     switch call {
                     case .write(let count): return state.random.oneIn(2) ? .fail(ENOSPC) : .shorten(count / 2)
-                    // What was written, could not be synced, and cannot be taken back may be there after a crash.
+                    // What was written, could not be synced, and cannot be rolled back may be there after a crash.
                     case .ftruncate: return nil
                     // Until it can be read, reads are refused too: FailingCommitTests.
                     case .open: return nil

@@ -234,7 +234,7 @@ import Testing
         var doubt: String { self == .beginningAnother ? "this process end" : "the machine fail" }
     }
 
-    /// What was taken back is synced once more, and who is refused is told nothing of doubts then.
+    /// What was rolled back is synced once more, and who is refused is told nothing of doubts then.
     @Test func aSyncThatFailsOnceLeavesNoDoubt() throws {
         let failures = Mutexed(0)
         let synced = Mutexed(0)
@@ -290,7 +290,7 @@ import Testing
             // Written ahead while the disk was well.
             let long = try Array("2".utf8).withUnsafeBytes { payload in
                 Result { () throws(LarderError) in
-                    try database.writeAhead(payload, Key("a"), rule: .governed, durability: .always)
+                    try database.stage(payload, Key("a"), rule: .governed, durability: .always)
                 }
             }.get()
             isFailing.with { $0 = true }

@@ -326,7 +326,7 @@ struct TestTable {
     func put(_ key: String, _ record: [UInt8], sequence: UInt64) {
         let key = Key(key)
         key.withBytes { bytes in
-            _ = table.put(bytes, hash: key.hash, count: record.count, stamp: sequence) { place in
+            _ = table.put(bytes, hash: key.hash, count: record.count, version: sequence) { place in
                 record.withUnsafeBytes { source in
                     if let start = source.baseAddress { place.copyMemory(from: start, byteCount: source.count) }
                 }
@@ -336,7 +336,7 @@ struct TestTable {
 
     func remove(_ key: String, sequence: UInt64) {
         let key = Key(key)
-        key.withBytes { table.remove($0, hash: key.hash, stamp: sequence) }
+        key.withBytes { table.remove($0, hash: key.hash, version: sequence) }
     }
 
     func checkpoint(upTo sequence: UInt64) {

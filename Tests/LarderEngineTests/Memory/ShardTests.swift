@@ -65,7 +65,7 @@ import Testing
 
     /// Of several readers of one key none keeps what it read before a write, however the reads overlap.
     @Test func overlappingColdReads() {
-        var reads = ReadsUnderWay()
+        var reads = InFlightReads()
         func isKept(_ number: Int) -> Bool { reads.end(number) }
         let first = reads.begin(7)
         let second = reads.begin(7)

@@ -48,7 +48,7 @@ import Threading
         #expect(try target.value("taken") == "t")
     }
 
-    /// A commit that fails is taken back in both.
+    /// A commit that fails is rolled back in both.
     @Test func aFailureIsTakenBackInBoth() throws {
         let fault = FailingCommitTests.Fault()
         let larder = try TestLarder { $0.beforeCommit = fault.hook }

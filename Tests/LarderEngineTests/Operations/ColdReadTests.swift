@@ -131,4 +131,37 @@ import Threading
         }
         #expect(late.current == 0)
     }
+
+    /// Long ones are not copied, and stay as they were whatever becomes of their keys; in memory and from the disk.
+    @Test(arguments: [0, 64 << 20]) func manyEntriesAreHeldAsTheyWereAtOneInstant(_ memoryBytes: Int) throws {
+        let larder = try TestLarder { $0.memoryBytes = memoryBytes }
+        let database = try larder.database()
+        let long = String(repeating: "l", count: (1 << 20) + 5)
+        for (key, value) in [("a", "short"), ("b", long), ("c", long), ("e", "")] { try database.put(key, value) }
+        try database.put("gone", "x", rule: .own(larder.engine().now() + 1000))
+        if memoryBytes == 0 { try database.flush() }
+        larder.time.advance(milliseconds: 1000)
+        let names = ["b", "a", "nothing", "c", "b", "gone", "e"]
+        var ticket = CommitTicket.none
+        let held = try database.readMany(names.map { Key($0) }, now: database.now(), bytesMax: .max, ticket: &ticket)
+        try database.put("b", "other")
+        try database.remove("c")
+        try database.flush()
+        _ = try database.purge()
+        let texts = names.indices.map { index -> String? in
+            var text: String?
+            held.withPayload(index) { text = $0.map { String(decoding: $0, as: UTF8.self) } }
+            return text
+        }
+        #expect(texts == [long, "short", nil, long, long, nil, ""])
+        #expect(held.payloadBytes == 3 * long.utf8.count + 5)
+        #expect(held.header(2) == nil && held.header(3) != nil)
+        if memoryBytes == 0 {
+            try database.put("b", long)
+            try database.flush()
+            #expect(throws: LarderError.self) {
+                _ = try database.readMany([Key("b")], now: database.now(), bytesMax: 1 << 20, ticket: &ticket)
+            }
+        }
+    }
 }

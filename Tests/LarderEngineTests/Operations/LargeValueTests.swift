@@ -21,7 +21,7 @@ extension Database {
 }
 
 /// Values that are in a file of the journal before they are committed.
-@Suite struct LongValueTests {
+@Suite struct LargeValueTests {
     private static func value(_ byte: Character, _ count: Int) -> String { String(repeating: byte, count: count) }
 
     /// The files in the journal's directory that are no segments.
@@ -76,7 +76,7 @@ extension Database {
         let key = Key("k")
         do {
             let long = try Array("long".utf8).withUnsafeBytes { (payload) throws(LarderError) in
-                try database.writeAhead(payload, key, rule: .governed)
+                try database.stage(payload, key, rule: .governed)
             }
             #expect(try leftovers(larder).count == 1)
             // The entry that the caller wanted to find missing is there.
@@ -97,7 +97,7 @@ extension Database {
         let payload = Array("long".utf8)
         for (key, rule) in [("k", DeadlineRule.own(.max)), ("other", .governed)] {
             let long = try payload.withUnsafeBytes { (payload) throws(LarderError) in
-                try database.writeAhead(payload, Key("k"), rule: .governed)
+                try database.stage(payload, Key("k"), rule: .governed)
             }
             try database.commit([Key(key)], loading: false) { update in
                 payload.withUnsafeBytes { update.put(0, payload: $0, long: long, rule: rule) }

@@ -98,7 +98,7 @@ extension Database {
         let bytes = Array(value.utf8)
         let long = try bytes.withUnsafeBytes { payload in
             Result { () throws(LarderError) in
-                try writeAhead(payload, Key(key), rule: rule, durability: durability)
+                try stage(payload, Key(key), rule: rule, durability: durability)
             }
         }.get()
         return try commit([Key(key)], loading: loading, durability: durability) { update in

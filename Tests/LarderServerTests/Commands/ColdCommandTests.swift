@@ -263,6 +263,37 @@ import Testing
         #expect(client("GET k") == Wire.bulk("short"))
     }
 
+    /// What takes long to be copied into a reply leaves the loop too, from memory as well.
+    @Test(arguments: [false, true]) func commandsThatReplyMuch(_ isTracking: Bool) throws {
+        let server = try TestServer()
+        let client = server.connect()
+        if isTracking {
+            _ = client("HELLO 3")
+            #expect(client("CLIENT TRACKING ON") == Wire.ok)
+        }
+        let half = String(repeating: "h", count: Limits.loopBytesMax / 2)
+        let long = String(repeating: "l", count: Limits.loopBytesMax + 1)
+        for (key, value) in [("a", "short"), ("half", half), ("long", long)] {
+            #expect(client(["SET", key, value]) == Wire.ok)
+        }
+        _ = client("GET b")
+        let missing = isTracking ? "_\r\n" : Wire.null
+        let cases: [(words: [String], reply: String, leaves: Bool)] = [
+            (["GET", "half"], Wire.bulk(half), false), (["GET", "long"], Wire.bulk(long), true),
+            (["MGET", "a", "b", "half"], Wire.array(Wire.bulk("short"), missing, Wire.bulk(half)), false),
+            (["MGET", "a", "half", "half"], Wire.array(Wire.bulk("short"), Wire.bulk(half), Wire.bulk(half)), true),
+            (
+                ["MGET", "long", "b", "a", "long"],
+                Wire.array(Wire.bulk(long), missing, Wire.bulk("short"), Wire.bulk(long)), true
+            ),
+        ]
+        for (words, reply, leaves) in cases {
+            let before = client.colds
+            #expect(client(words) == reply, "\(words)")
+            #expect(client.colds == before + (leaves ? 1 : 0), "\(words)")
+        }
+    }
+
     /// Hot, cold and from a snapshot: values that are longer together than one reply may be are an error, and nothing of
     /// them is sent.
     @Test(arguments: [0, 1 << 20]) func valuesOfOneReplyAreBounded(_ memoryBytes: Int) throws {

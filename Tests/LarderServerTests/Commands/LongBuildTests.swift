@@ -7,7 +7,7 @@ import Threading
 
 /// Commands of a few bytes that build long values.
 @Suite(.serialized) struct LongBuildTests {
-    private static let end = Database.longValueBytesMin
+    private static let end = Database.largeValueBytesMin
 
     /// Four at once used to take four times the memory of one.
     @Test func longValuesAreBuiltOneAfterTheOther() throws {

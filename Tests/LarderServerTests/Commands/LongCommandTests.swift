@@ -6,7 +6,7 @@ import Testing
 
 /// Commands whose value is long: what they do is what they do with a short one, and nobody waits for them.
 @Suite(.serialized) struct LongCommandTests {
-    private static let long = [UInt8](repeating: 0x78, count: Database.longValueBytesMin + 7)
+    private static let long = [UInt8](repeating: 0x78, count: Database.largeValueBytesMin + 7)
 
     private func command(_ words: String..., value: [UInt8] = long, after: String...) -> [UInt8] {
         encodeRequest(words.map { Array($0.utf8) } + [value] + after.map { Array($0.utf8) })
@@ -60,7 +60,7 @@ import Testing
         try expectLong("j")
         // Nothing of it is left behind.
         let files = try FileSystem.list(server.directory.path + "/larder/JOURNAL")
-        #expect(!files.contains { JournalAhead.isName($0) })
+        #expect(!files.contains { StagedFrame.isName($0) })
     }
 
     /// Events and invalidations are those of a short value.

@@ -15,10 +15,24 @@ import Testing
 
     @Test func whereThereIsLittleTheLarderHasHalfAndWhatItNeeds() throws {
         #expect(budget(1024)?.reserve == 512)
-        #expect(budget(64)?.reserve == 42)
-        #expect(budget(64)?.clientsPossible == 22)
+        #expect(budget(64)?.reserve == 28 + 4 + 5 * 4)
+        #expect(budget(64)?.clientsPossible == 12)
         // Every database that is there counts, whatever --max-databases says.
         #expect(budget(1024, databases: 150)?.reserve == 28 + 4 + 5 * 151)
+    }
+
+    /// What is created has to be opened by the next process too.
+    @Test func noMoreDatabasesThanTheNextStartCanOpen() throws {
+        for limit in 41..<400 {
+            guard let first = budget(limit, databases: 0) else { continue }
+            #expect(first.databasesPossible >= 1)
+            let next = try #require(budget(limit, databases: first.databasesPossible), "\(limit)")
+            #expect(next.databasesPossible >= first.databasesPossible)
+            // None of the clients takes what the databases need.
+            #expect(first.clientsPossible + 28 + 4 + 5 * first.databasesPossible <= limit)
+        }
+        #expect(try #require(budget(1024)).databasesPossible >= 64)
+        #expect(try #require(budget(1024, databases: 150)).databasesPossible >= 150)
     }
 
     @Test func whereNotEvenThatIsThereNothingIsServed() {

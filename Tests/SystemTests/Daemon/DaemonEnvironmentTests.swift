@@ -43,9 +43,21 @@ import Testing
     @Test func larderctlTakesClosedDescriptors() throws {
         let daemon = try DaemonProcess()
         let tool = "'\(try DaemonProcess.program("larderctl"))' --socket '\(daemon.socketPath)'"
-        let (end, _, _) = try ChildProcess.run("sh", ["-c", "\(tool) set k v 0<&- 1>&- 2>&-"])
+        let (end, _, _) = try ChildProcess.run("sh", ["-c", "\(tool) set k v 0<&- 2>&- >/dev/null"])
         #expect(end == .exited(0))
         #expect(try daemon.connect().call("GET k") == "$1\r\nv\r\n")
+        // A result that nobody gets is no success.
+        for command in ["get k", "set k v", "keys", "--help"] {
+            let (end, _, errors) = try ChildProcess.run("sh", ["-c", "\(tool) \(command) 1>&-"])
+            #expect(end == .exited(5) && !errors.isEmpty, "\(command): \(end), \(errors)")
+        }
+        for command in ["--help", "--version"] {
+            for output in [">/dev/full", "1>&-"] {
+                let program = try DaemonProcess.program()
+                let (end, _, errors) = try ChildProcess.run("sh", ["-c", "'\(program)' \(command) \(output)"])
+                #expect(end == .exited(1) && errors.contains("output"), "\(command) \(output): \(end), \(errors)")
+            }
+        }
         // No input is not an empty value.
         let (refused, _, errors) = try ChildProcess.run("sh", ["-c", "\(tool) set k 0<&-"])
         #expect(refused == .exited(5) && errors.contains("standard input"), "\(refused), \(errors)")

@@ -83,6 +83,23 @@ import Testing
         #expect(try again.call("SET governed 2 NX") == "+OK\r\n")
     }
 
+    /// By the clock alone what was seen as expired would come back, after one call that failed.
+    @Test(arguments: [(FileCalls.open, EMFILE), (.read, EIO)])
+    func aTimeThatCannotBeReadAtTheStartEndsIt(_ call: FileCalls, _ number: Int32) throws {
+        let first = try daemon()
+        let client = try first.connect()
+        #expect(try client.call("SET k 1 PX 15000") == "+OK\r\n")
+        faults.wallOffset = 60_000 * Self.millisecond
+        #expect(try client.call("GET k") == "$-1\r\n")
+        try first.stop()
+        faults.wallOffset = 0
+        faults.arm(.failing(call, number, path: "TIME", count: 1))
+        let error = #expect(throws: ChildProcess.Failure.self) { try daemon() }
+        #expect(error?.description.contains("what has expired could come back") ?? false, "\(error as Any)")
+        faults.disarm()
+        #expect(try daemon().connect().call("GET k") == "$-1\r\n")
+    }
+
     /// A clock that is an hour ahead for a moment.
     @Test func aClockThatWasAheadForAMomentPoisonsNothing() throws {
         let options = ["--durability", "always"]

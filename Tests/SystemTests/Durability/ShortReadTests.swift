@@ -43,6 +43,32 @@ import Testing
         }
     }
 
+    /// One read of CURRENT, which whoever looks at it would take for damage.
+    @Test func currentIsReadWhole() throws {
+        var number: UInt64 = 0
+        var hits: UInt64 = 1
+        while hits > 0 {
+            let first = try daemon()
+            let client = try first.connect()
+            #expect(try client.call("SET k \(number)") == "+OK\r\n")
+            #expect(try client.call("SAVE") == "+OK\r\n")
+            first.kill()
+            number += 1
+            var rule = FaultControl.Rule(.read, .shorten)
+            (rule.path, rule.first, rule.count) = ("CURRENT", number, 1)
+            faults.arm(rule)
+            let second = try daemon()
+            #expect(try second.connect().call("GET k").hasSuffix("\r\n\(number - 1)\r\n"))
+            #expect(try second.connect().call("SAVE") == "+OK\r\n")
+            hits = faults.hits()
+            faults.disarm()
+            second.kill()
+            let log = second.process.errors
+            #expect(!log.contains("damaged") && !log.contains("CURRENT"), "\(number): \(log)")
+        }
+        #expect(number > 5)
+    }
+
     /// LevelDB maps the first thousand tables into memory, and reads the others.
     @Test func tablesAreReadWhole() throws {
         let count = 1050

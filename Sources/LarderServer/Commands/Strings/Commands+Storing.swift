@@ -18,7 +18,7 @@ enum StoringCommands {
     @Sendable static func setnx(_ call: inout Call) throws(CommandError) -> Outcome {
         let key = try call.key(1)
         let value = call.bytes(2)
-        let long = try call.writeAhead(value, key)
+        let long = try call.stage(value, key)
         let isStored = try call.update([key], loading: true, headersOnly: true) { update -> Bool in
             guard update.current(0) == nil else { return false }
             update.put(0, payload: value, long: long)
@@ -32,7 +32,7 @@ enum StoringCommands {
         let deadline = try form.deadline(try call.integer(2), call, positive: true)
         let key = try call.key(1)
         let value = call.bytes(3)
-        let long = try call.writeAhead(value, key, rule: .own(deadline))
+        let long = try call.stage(value, key, rule: .own(deadline))
         try call.update([key], loading: false) { update in
             update.put(0, payload: value, long: long, rule: .own(deadline))
         }
@@ -43,7 +43,7 @@ enum StoringCommands {
     @Sendable static func getset(_ call: inout Call) throws(CommandError) -> Outcome {
         let key = try call.key(1)
         let value = call.bytes(2)
-        let long = try call.writeAhead(value, key)
+        let long = try call.stage(value, key)
         let former = try call.update([key], loading: true) { update -> Record? in
             let former = update.current(0)
             update.put(0, payload: value, long: long)

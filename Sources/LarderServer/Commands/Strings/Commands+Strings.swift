@@ -30,9 +30,7 @@ enum StringCommands {
     }
 
     @Sendable static func mget(_ call: inout Call) throws(CommandError) -> Outcome {
-        let records = try call.read(try call.keys(from: 1))
-        call.session.replies.array(count: records.count)
-        for record in records { call.session.reply(record) }
+        try call.replyWithValues(try call.keys(from: 1))
         return .done
     }
 
@@ -54,7 +52,7 @@ enum StringCommands {
         let key = try call.key(1)
         let value = call.bytes(2)
         let long = try options.rule(nil, now: call.now).flatMap { rule throws(CommandError) in
-            try call.writeAhead(value, key, rule: rule)
+            try call.stage(value, key, rule: rule)
         }
         guard options.needsCurrent else {
             try call.update([key], loading: false) { update in

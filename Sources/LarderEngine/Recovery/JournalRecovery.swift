@@ -1,8 +1,34 @@
-/// The start: what the journal has goes into memory, and what is wrong with it is dealt with.
-extension JournalKeeper {
+/// Brings what the journal has into memory: at the start, where what is wrong with it is dealt with, and where a commit has
+/// failed. It owns nothing but that knowledge, and stands between the commits and the databases they are made in.
+///
+/// Thread-safe: nothing but constants.
+final class JournalRecovery: CommitOwner {
+    let journal: CommitJournal
+    private let table: DatabaseTable
+    let context: EngineContext
+
+    init(journal: CommitJournal, table: DatabaseTable, context: EngineContext) {
+        self.journal = journal
+        self.table = table
+        self.context = context
+    }
+
+    func committed(_ notes: any CommitNotes) {
+        if let list = notes as? ChangeList { context.changes.tell(list.changes) }
+    }
+
+    func rollBack(_ failing: () -> UInt64) {
+        // The table stays locked, so that no database joins whose writes would be failed and not rolled back.
+        table.withAll { all in
+            for database in all { database.lockAll() }
+            defer { for database in all.reversed() { database.unlockAll() } }
+            rollBack(all, failed: failing())
+        }
+    }
+
     /// Applies what the journal has to the databases it belongs to. Before anything else uses them.
     /// - Returns: the sequence of the last commit unit.
-    func recover(_ table: DatabaseTable, _ context: EngineContext) throws(LarderError) -> UInt64 {
+    func recover() throws(LarderError) -> UInt64 {
         // Nobody else has them yet; the locks keep one thread's eviction off the other's shards.
         let databases = table.all
         for database in databases { database.lockAll() }
@@ -13,7 +39,7 @@ extension JournalKeeper {
                 applier.finish()
                 for database in databases.reversed() { database.unlockAll() }
             }
-            report = try lock.withLock { () throws(LarderError) in try journal.replay(applier.add) }
+            report = try journal.replay(applier.add)
         }
         for name in applier.unknownNames.sorted() {
             let isForeign = if case .foreign = DatabaseDirectory(context.directory + "/" + name) { true } else { false }
@@ -29,9 +55,9 @@ extension JournalKeeper {
         // Without a segment nobody knows how far the journal went, and nothing of it was needed any more.
         if report.segments > 0 {
             context.larder.journalEnd.store(report.lastSequence, ordering: .relaxed)
-            if report.damage != nil || report.cut != nil { try findWhoNeedsMore(report, table) }
+            if report.damage != nil || report.cut != nil { try findWhoNeedsMore(report) }
         }
-        if let damage = report.damage { try setAside(damage, report, context) }
+        if let damage = report.damage { try setAside(damage, report) }
         if let cut = report.cut, cut.bytes > 0 {
             context.report(
                 .info, "the journal's last \(cut.bytes) bytes are what was being written at the end: \(cut.reason)")
@@ -39,11 +65,9 @@ extension JournalKeeper {
         if report.operations > 0 {
             context.report(
                 .info, "replayed \(report.operations) operations, \(report.bytes) bytes of the journal")
-            requestCheckpoint()
+            journal.trigger.request()
         }
-        journal.begin(behind: context.sequences.base)
-        lastSequence = report.lastSequence
-        countBytes()
+        journal.begin(behind: context.sequences.base, last: report.lastSequence)
         if report.operations > 0 { syncFound() }
         return context.sequences.base
     }
@@ -51,9 +75,9 @@ extension JournalKeeper {
     /// What was found is about to be shown, and may not be on the disk yet: the process that wrote it ended before it had it
     /// synced, or at a level that promises this for later.
     private func syncFound() {
-        guard context.options.durability == .always else { return unsynced.store(true, ordering: .relaxed) }
+        guard context.options.durability == .always else { return journal.wantSync() }
         do throws(LarderError) {
-            try sync()
+            try journal.sync()
         } catch {
             context.report(.error, "\(error.message); a failure of the machine may undo what the journal had")
         }
@@ -61,7 +85,7 @@ extension JournalKeeper {
 
     /// Opens all databases, and sets those aside whose LevelDB needs a part of the journal that is lost. Now, because the
     /// next start would not know of the loss any more.
-    private func findWhoNeedsMore(_ report: JournalReport, _ table: DatabaseTable) throws(LarderError) {
+    private func findWhoNeedsMore(_ report: JournalReport) throws(LarderError) {
         if report.damage != nil, context.options.onDamage == .fail { return }
         for database in table.all where database.exists {
             do throws(LarderError) {
@@ -76,9 +100,7 @@ extension JournalKeeper {
         }
     }
 
-    private func setAside(
-        _ damage: JournalDamage, _ report: JournalReport, _ context: EngineContext
-    ) throws(LarderError) {
+    private func setAside(_ damage: JournalDamage, _ report: JournalReport) throws(LarderError) {
         guard context.options.onDamage == .salvage else {
             throw LarderError(
                 .damaged,

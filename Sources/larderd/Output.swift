@@ -1,0 +1,32 @@
+import LarderEngine
+import Synchronization
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// Standard output: what was asked for. Thread-safe.
+enum Output {
+    private static let failure = Atomic<Int32>(0)
+
+    /// Writes it at once, whole.
+    static func write(_ text: String) {
+        do throws(FileError) {
+            try FileSystem.writeAll(Array(text.utf8), descriptor: STDOUT_FILENO, path: "standard output")
+        } catch {
+            failure.store(error.number, ordering: .relaxed)
+        }
+    }
+
+    /// The exit code: one of failure if what was written did not get there.
+    static func finish(_ code: Int32) -> Int32 {
+        let number = failure.load(ordering: .relaxed)
+        guard number != 0 else { return code }
+        Daemon.complain("standard output takes nothing: \(String(cString: strerror(number)))")
+        return code == ExitCode.done ? ExitCode.failed : code
+    }
+}
