@@ -27,7 +27,7 @@ export LARDER_STRICT = 1
 # What must be there to build, to show, to test, to measure.
 BUILD_PACKAGES = g++ libleveldb-dev libsnappy-dev libuv1-dev libxxhash-dev libjemalloc-dev
 TOUR_PACKAGES = netcat-openbsd redis-tools python3 gcc libc6-dev
-TEST_PACKAGES = $(TOUR_PACKAGES) redis-server python3-venv $(CLIENT_PACKAGES)
+TEST_PACKAGES = $(TOUR_PACKAGES) graphviz redis-server python3-venv $(CLIENT_PACKAGES)
 # Clients in other languages, each with what runs it.
 CLIENT_PACKAGES = libhiredis-dev nodejs node-redis php-cli php-redis ruby ruby-redis perl libredis-perl
 BENCH_PACKAGES = redis-server redis-tools memcached libsqlite3-0 python3-venv
@@ -142,7 +142,7 @@ check: lint
 
 docs: test-deps
 	$(SWIFT) build --build-tests
-	LARDER_UPDATE_DOCS=1 $(SWIFT) test --skip-build --disable-xctest --filter DocsTests
+	LARDER_UPDATE_DOCS=1 $(SWIFT) test --skip-build --disable-xctest --filter "DocsTests|ArchitectureTests"
 
 tsan: test-deps
 	LARDER_SYSTEM_MALLOC=1 LARDER_SANITIZED=1 $(SWIFT) test --no-parallel --disable-xctest --sanitize=thread --scratch-path .build/tsan

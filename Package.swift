@@ -68,7 +68,8 @@ let package = Package(
             dependencies: ["CCRC32C", "CPrefetch", "LevelDB", "LevelDBSalvage", "LarderVocabulary", "Threading"],
             swiftSettings: settings),
         .target(name: "JSONCoding", swiftSettings: settings),
-        .target(name: "ModelCoding", dependencies: ["JSONCoding", "LarderVocabulary"], swiftSettings: settings),
+        .target(
+            name: "ModelCoding", dependencies: ["JSONCoding", "LarderVocabulary", "Threading"], swiftSettings: settings),
         .target(name: "Larder", dependencies: ["ModelCoding", "LarderEngine", "Threading"], swiftSettings: settings),
         .target(name: "RESP", swiftSettings: settings),
         // Without LevelDB and libuv: larderctl has its help from it.

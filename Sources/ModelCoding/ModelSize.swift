@@ -1,4 +1,4 @@
-import Synchronization
+import Threading
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -45,8 +45,8 @@ package struct ModelSize {
 
 /// The types whose models take more than a decoder that made them can count.
 ///
-/// Thread-safe.
-private final class SwollenTypes: Sendable {
+/// Thread-safe. The proof for `@unchecked Sendable`: `counts` is guarded by `lock`.
+private final class SwollenTypes: @unchecked Sendable {
     enum Looks { case none, once, always }
 
     static let shared = SwollenTypes()
@@ -56,17 +56,19 @@ private final class SwollenTypes: Sendable {
     private static let oneIn = 16
 
     /// How many models of a type there were; nil for a type of which all are looked at.
-    private let counts = Mutex<[ObjectIdentifier: Int?]>([:])
+    private var counts: [ObjectIdentifier: Int?] = [:]
+    // Not a Mutex, which ThreadSanitizer does not see.
+    private let lock = Lock()
 
     func look(at type: Any.Type) -> Looks {
-        counts.withLock { counts in
+        lock.withLock {
             guard let count = counts[ObjectIdentifier(type), default: 0] else { return .always }
             counts[ObjectIdentifier(type)] = .some(count &+ 1)
             return count < Self.firstModels || count % Self.oneIn == 0 ? .once : .none
         }
     }
 
-    func note(_ type: Any.Type) { counts.withLock { $0[ObjectIdentifier(type)] = .some(nil) } }
+    func note(_ type: Any.Type) { lock.withLock { counts[ObjectIdentifier(type)] = .some(nil) } }
 }
 
 /// Goes through a model and adds up what it holds outside of itself: texts, collections, objects, payloads of indirect

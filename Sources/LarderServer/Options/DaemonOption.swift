@@ -139,7 +139,8 @@ struct OptionValue {
         do throws(FileError) { bytes = try FileSystem.read(text) } catch {
             throw Failure("\(option): \(error)")
         }
-        let line = Array((bytes ?? []).prefix { $0 != 0x0A && $0 != 0x0D })
+        guard let bytes else { throw Failure("\(option) \(text): there is no such file") }
+        let line = Array(bytes.prefix { $0 != 0x0A && $0 != 0x0D })
         guard !line.isEmpty else {
             throw Failure("\(option) \(text): its first line is to be the password")
         }

@@ -1,0 +1,103 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// docs/Architecture.md and its pictures show what is there.
+@Suite struct ArchitectureTests {
+    private static let directory = PackageRoot.path + "/docs/diagrams"
+    private static let isUpdating = ProcessInfo.processInfo.environment["LARDER_UPDATE_DOCS"] != nil
+
+    /// Which module uses which, but for what follows from the rest, as text of Graphviz.
+    private static func modules() throws -> String {
+        let package = try String(contentsOfFile: PackageRoot.path + "/Package.swift", encoding: .utf8)
+        let target = #/\.(?:executableTarget|target|systemLibrary)\(\s*name: "(\w+)"(?<rest>[^\n]*(?:\n {12}[^\n]*)*)/#
+        var uses: [String: Set<String>] = [:]
+        for match in package.matches(of: target) where !match.rest.contains("path: \"Tests") {
+            let list = match.rest.firstMatch(of: #/(?s)dependencies: (.*?)(?:\w+Settings:|exclude:|$)/#)?.1 ?? ""
+            uses[String(match.1)] = Set(list.matches(of: #/"(\w+)"/#).map { String($0.1) })
+        }
+        func reaches(_ from: String, _ to: String) -> Bool {
+            uses[from, default: []].contains { $0 == to || reaches($0, to) }
+        }
+        var lines: [String] = []
+        for (module, used) in uses.sorted(by: { $0.key < $1.key }) {
+            let isProgram = module.hasPrefix("larder")
+            let isC = module.hasPrefix("C") && module.dropFirst().first?.isUppercase ?? false
+            let color = isProgram ? "#dcebdc" : isC ? "#e8e8f4" : "#f4f4f4"
+            lines.append("    \(module) [fillcolor=\"\(color)\"]")
+            for other in used.sorted() where !used.contains(where: { $0 != other && reaches($0, other) }) {
+                lines.append("    \(module) -> \(other)")
+            }
+        }
+        return """
+            // Made of Package.swift by ArchitectureTests: run `make docs`. Green: programs; blue: C and C++.
+            digraph modules {
+                graph [rankdir=TB, nodesep=0.2, ranksep=0.4, bgcolor="white"]
+                node [shape=box, style="rounded,filled", fontname="Helvetica", fontsize=11]
+                edge [color="#555555", arrowsize=0.6]
+            \(lines.joined(separator: "\n"))
+            }
+
+            """
+    }
+
+    @Test func theModulesAreThePackages() throws {
+        let path = Self.directory + "/modules.dot"
+        let text = try Self.modules()
+        #expect(text.contains("larderd -> LarderServer") && text.contains("LevelDB -> CLevelDBFiles"))
+        if Self.isUpdating { try text.write(toFile: path, atomically: true, encoding: .utf8) }
+        #expect(try String(contentsOfFile: path, encoding: .utf8) == text, "run: make docs")
+    }
+
+    /// What a picture says, whatever the version of Graphviz that has drawn it.
+    private static func words(_ svg: String) -> [String] {
+        svg.replacing("&#45;", with: "-").matches(of: #/<text[^>]*>([^<]*)</text>/#).map { String($0.1) }.sorted()
+    }
+
+    /// Graphviz draws each source, and what it says is what the picture beside it says.
+    @Test func everyPictureIsThatOfItsSource() async throws {
+        if Self.isUpdating { try theModulesAreThePackages() }
+        let page = try String(contentsOfFile: PackageRoot.path + "/docs/Architecture.md", encoding: .utf8)
+        let files = try FileManager.default.contentsOfDirectory(atPath: Self.directory)
+        let sources = files.filter { $0.hasSuffix(".dot") }
+        #expect(sources.count == 5)
+        for source in sources {
+            let picture = source.dropLast(3) + "svg"
+            let (end, drawn, errors) = try ChildProcess.run("dot", ["-Tsvg", Self.directory + "/" + source])
+            try #require(end == .exited(0) && errors.isEmpty, "\(source): \(errors)")
+            let path = Self.directory + "/" + picture
+            if Self.isUpdating { try drawn.write(toFile: path, atomically: true, encoding: .utf8) }
+            let kept = Self.words(try String(contentsOfFile: path, encoding: .utf8))
+            #expect(kept == Self.words(drawn) && kept.count > 5, "\(picture): run `make docs`")
+            #expect(page.contains("](diagrams/\(picture))"), "\(picture) is shown nowhere")
+        }
+    }
+
+    /// Every type, and every member of one, that the pages name in code is in the sources.
+    @Test(arguments: ["docs/Architecture.md", "docs/Internals.md"]) func everyNameExists(_ page: String) throws {
+        let text = try String(contentsOfFile: PackageRoot.path + "/" + page, encoding: .utf8)
+        let files = try FileManager.default.subpathsOfDirectory(atPath: PackageRoot.path)
+            .filter { ($0.hasPrefix("Sources/") || $0.hasPrefix("Tests/")) && $0.hasSuffix(".swift") }
+        let sources = try files.map { try String(contentsOfFile: PackageRoot.path + "/" + $0, encoding: .utf8) }
+        let declared = Set(
+            sources.flatMap { source in
+                source.matches(of: #/\b(?:class|struct|enum|protocol|actor|typealias|func|var|let|case) (\w+)/#).map {
+                    String($0.1)
+                }
+            })
+        let names = Set(files.map { String($0.split(separator: "/").last ?? "") })
+        let rooms = Set(files.flatMap { $0.split(separator: "/").dropLast().map(String.init) })
+        let modules = try Self.modules()
+        for match in text.matches(of: #/`([A-Z]\w+)(?:\.(\w+))?(?:\(.*?\))?`/#) {
+            let (type, member) = (String(match.1), match.2.map(String.init))
+            // A file, a room, a module, or a command or file of the larder, whose names are in capitals.
+            let isOther = names.contains(type + ".swift") || rooms.contains(type) || modules.contains(type)
+            if isOther || type == "Sendable" || type.allSatisfy({ $0.isUppercase || $0 == "_" }) { continue }
+            let isDeclared = declared.contains(type) && member.map { declared.contains($0) || $0 == "swift" } ?? true
+            #expect(isDeclared, "\(page): \(match.0)")
+        }
+        for match in text.matches(of: #/`([\w+]+\.swift)`/#) {
+            #expect(names.contains(String(match.1)), "\(page): \(match.1)")
+        }
+    }
+}
