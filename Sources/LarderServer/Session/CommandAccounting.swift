@@ -52,6 +52,12 @@ final class CommandAccounting {
 
     deinit { fastPath.deallocate() }
 
+    /// The numbers of the commands that have a fast path.
+    private static let numbers = (
+        get: CommandMetadata.get.number, set: CommandMetadata.set.number, ping: CommandMetadata.ping.number,
+        mget: CommandMetadata.mget.number, exists: CommandMetadata.exists.number
+    )
+
     /// Only every n-th run of the session is timed; the fast path of the others is taken to take as long.
     private static let runsPerSample = 16
 
@@ -74,11 +80,11 @@ final class CommandAccounting {
             if sample != 0, doneCount == count {
                 fastPath.pointee.nanosecondsEach = max(0, nanoseconds() - sample) / Int64(doneCount)
             }
-            note(CommandMetadata.get.number, done.get)
-            note(CommandMetadata.set.number, done.set)
-            note(CommandMetadata.ping.number, done.ping)
-            note(CommandMetadata.mget.number, done.mget)
-            note(CommandMetadata.exists.number, done.exists)
+            note(Self.numbers.get, done.get)
+            note(Self.numbers.set, done.set)
+            note(Self.numbers.ping, done.ping)
+            note(Self.numbers.mget, done.mget)
+            note(Self.numbers.exists, done.exists)
             fastPath.pointee.get = 0
             fastPath.pointee.set = 0
             fastPath.pointee.ping = 0

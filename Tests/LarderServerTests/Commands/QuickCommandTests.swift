@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderServer
 
-/// The commonest commands have a short way of their own. What they answer is what the handlers in the command table answer.
+/// The commonest commands take a fast path. What they answer is what the handlers in the command table answer.
 @Suite struct QuickCommandTests {
     @Test func theWordsAreWhatTheySay() {
         let words: [(ShortWord, String)] = [
@@ -27,7 +27,7 @@ import Testing
         #expect(CommandTable.find(String(repeating: "get", count: 11)) == nil)
     }
 
-    /// The same random commands, some of them wrong, on a session that may take the short ways and on one that may not.
+    /// The same random commands, some of them wrong, on a session that may take the fast path and on one that may not.
     @Test(arguments: [0, 1 << 20]) func bothWaysAnswerTheSame(_ memoryBytes: Int) throws {
         var random = SeededGenerator(seed: testSeed())
         let quick = try TestServer { $0.memoryBytes = memoryBytes }

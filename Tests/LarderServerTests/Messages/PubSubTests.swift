@@ -22,7 +22,7 @@ import Testing
         Wire.array(Wire.bulk("subscribe"), Wire.bulk(channel), Wire.int(count))
     }
 
-    /// All the short ways must see that the connection takes few commands, and be open again afterwards.
+    /// All fast paths must see that the connection takes few commands, and be open again afterwards.
     @Test func noShortWayLeadsAroundSubscriberMode() throws {
         let server = try TestServer()
         let client = server.connect()

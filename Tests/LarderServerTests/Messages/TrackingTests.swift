@@ -41,7 +41,7 @@ import Threading
         #expect(reader.takeSendable().isEmpty)
     }
 
-    /// Requests that would go the short ways, together and alone, are noted too.
+    /// Requests that would take the fast path, together and alone, are noted too.
     @Test(arguments: ["GET k", "MGET k l", "EXISTS k", "STRLEN k", "TTL k", "TYPE k"])
     func everyReadIsNoted(_ line: String) throws {
         let (server, reader, writer) = try Self.start()
