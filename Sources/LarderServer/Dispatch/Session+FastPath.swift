@@ -183,7 +183,7 @@ extension Session {
                 // Where files are not open, or take no writes, this throws before anything is done.
                 return try database.setBlindly(
                     key, payload: value, rule: rule, now: now,
-                    origin: WriteOrigin(tag: WriteTag.set.rawValue, client: id))
+                    origin: setOrigin)
             } catch {
                 return nil
             }

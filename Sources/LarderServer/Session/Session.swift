@@ -57,6 +57,8 @@ package final class Session: @unchecked Sendable {
     let parserMemory = UnsafeMutablePointer<RequestParser>.allocate(capacity: 1)
     /// The bytes of ``replyQueue``.
     let replyMemory: UnsafeMutablePointer<ReplyBuffer>
+    /// Who a SET of this connection is from.
+    let setOrigin: WriteOrigin
     /// Where messages for this connection wait for its loop.
     let pushes: PushQueue
 
@@ -111,6 +113,7 @@ package final class Session: @unchecked Sendable {
     ) {
         self.id = id
         self.server = server
+        setOrigin = WriteOrigin(tag: WriteTag.set.rawValue, client: id)
         self.pushes = pushes ?? PushQueue(server.pubsub.pending)
         accounting = CommandAccounting(
             server: server, counter: counter ?? server.statistics.newCounter(),
