@@ -144,8 +144,9 @@ docs: test-deps
 	$(SWIFT) build --build-tests
 	LARDER_UPDATE_DOCS=1 $(SWIFT) test --skip-build --disable-xctest --filter "DocsTests|ArchitectureTests"
 
+# Threads that live as long as the process are not joined, and no leak.
 tsan: test-deps
-	LARDER_SYSTEM_MALLOC=1 LARDER_SANITIZED=1 $(SWIFT) test --no-parallel --disable-xctest --sanitize=thread --scratch-path .build/tsan
+	LARDER_SYSTEM_MALLOC=1 LARDER_SANITIZED=1 TSAN_OPTIONS="report_thread_leaks=0 suppressions=$(CURDIR)/Tests/tsan.suppressions" $(SWIFT) test --no-parallel --disable-xctest --sanitize=thread --scratch-path .build/tsan
 
 # One test after the other: slowed down and all at once, they would exceed their time limits.
 # Without a search for leaks: what lives as long as the process, such as threads that are not joined, counts as one.

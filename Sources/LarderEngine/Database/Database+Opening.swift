@@ -305,8 +305,8 @@ extension Database {
     /// Called with `openLock` held.
     func create(_ policy: UpdatePolicy) throws(LarderError) {
         let epoch = context.nextEpoch(after: 0)
-        try table.creation.withLock { () throws(LarderError) in
-            let present = table.all.filter { $0 !== self && $0.exists }.count
+        try roster.creation.withLock { () throws(LarderError) in
+            let present = roster.all.filter { $0 !== self && $0.exists }.count
             guard present < context.options.databasesMax else {
                 throw LarderError(
                     .tooManyDatabases,
@@ -424,7 +424,7 @@ extension Database {
     }
 
     /// Closes the files. What is applied must be committed before.
-    func closeForGood() {
+    func shut() {
         let error = LarderError(.closed, "the larder was closed", operation: "use", database: name)
         openLock.withLock {
             let state = withAllShards {

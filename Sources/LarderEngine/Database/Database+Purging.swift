@@ -102,7 +102,7 @@ extension Database {
             report.bytes = FileSystem.size(directory)
             try removeFiles()
         }
-        table.remove(self)
+        roster.remove(self)
         report.milliseconds = context.time.monotonic() - start
         return report
     }

@@ -11,7 +11,7 @@ import Threading
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: `applied` and `durable` are written with all shard locks held and
 /// read with at least one; shards guard themselves; the rest is constant.
-package final class Database: @unchecked Sendable {
+package final class Database: DatabaseIdentity, @unchecked Sendable {
     /// Whether there are files, and whether they are open.
     ///
     /// Copied by every command. The errors are boxed, so that a copy is one reference and not all their texts.
@@ -95,7 +95,7 @@ package final class Database: @unchecked Sendable {
     private let time: EngineTime
     let pipeline: CommitPipeline
     let checkpointer: any Checkpointing
-    let table: DatabaseTable
+    let roster: any DatabaseRoster
     let damage: DamageReports
     /// Taken by what opens, creates, purges or deletes; before any shard lock, never under one.
     let openLock = Lock()
@@ -120,7 +120,7 @@ package final class Database: @unchecked Sendable {
 
     init(
         name: String, number: Int, exists: Bool, context: EngineContext, pipeline: CommitPipeline,
-        checkpointer: any Checkpointing, table: DatabaseTable, damage: DamageReports
+        checkpointer: any Checkpointing, roster: any DatabaseRoster, damage: DamageReports
     ) {
         self.name = name
         self.number = number
@@ -128,7 +128,7 @@ package final class Database: @unchecked Sendable {
         time = context.time
         self.pipeline = pipeline
         self.checkpointer = checkpointer
-        self.table = table
+        self.roster = roster
         self.damage = damage
         directory = context.directory + "/" + name
         shards = (0..<Shard.count).map { _ in Shard(budget: context.memory) }

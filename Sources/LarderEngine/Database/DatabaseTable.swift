@@ -4,7 +4,7 @@ import Threading
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the table is read and written with the lock held. The lock is
 /// never taken by a thread that holds a shard's lock, so that shards may be locked under it.
-final class DatabaseTable: @unchecked Sendable {
+final class DatabaseTable: DatabaseRoster, @unchecked Sendable {
     private let lock = Lock()
     private var byName: [String: Database] = [:]
     private var nextNumber = 0
@@ -12,11 +12,8 @@ final class DatabaseTable: @unchecked Sendable {
     private var pruneAt = DatabaseTable.unusedMax
     private static let unusedMax = 128
     private var isClosed = false
-    /// Held while a database's files are created, so that the limit on their number is kept. After a database's
-    /// `openLock`, before any shard's lock.
     let creation = Lock()
 
-    /// All databases, in the order in which their locks are to be taken.
     var all: [Database] { lock.withLock { byName.values.sorted { $0.number < $1.number } } }
 
     /// Runs `body` on all databases, in the order in which their locks are to be taken, while none can be added.
@@ -57,7 +54,6 @@ final class DatabaseTable: @unchecked Sendable {
         return dropped
     }
 
-    /// Forgets a database, unless another has taken its name.
     func remove(_ database: Database) {
         lock.withLock { if byName[database.name] === database { byName[database.name] = nil } }
     }

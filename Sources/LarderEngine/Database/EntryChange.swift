@@ -11,6 +11,11 @@ package struct WriteOrigin: Hashable, Sendable {
     }
 }
 
+/// A database, for those who are told what happened in it.
+package protocol DatabaseIdentity: AnyObject, Sendable {
+    var name: String { get }
+}
+
 /// What happened to one entry, and is committed.
 package struct EntryChange: Sendable {
     package enum Kind: Sendable {
@@ -29,7 +34,7 @@ package struct EntryChange: Sendable {
         case fresh(DeadlineRule)
     }
 
-    package let database: Database
+    package let database: any DatabaseIdentity
     package let key: [UInt8]
     package let kind: Kind
     package let former: Former
@@ -41,7 +46,7 @@ package struct EntryChange: Sendable {
 package protocol ChangeObserver: AnyObject, Sendable {
     func changed(_ changes: [EntryChange])
     /// A database has lost all its entries.
-    func emptied(_ database: Database)
+    func emptied(_ database: any DatabaseIdentity)
     /// Entries of a database that follow its policy may end at another time than before.
-    func policyChanged(_ database: Database)
+    func policyChanged(_ database: any DatabaseIdentity)
 }

@@ -83,7 +83,7 @@ package final class Engine: @unchecked Sendable {
     /// Leaves everything on the disk as it is, for a larder that could not be opened: `deinit` runs all the same.
     private func giveUp() {
         stateLock.withLock { isShutDown = true }
-        for database in table.all { database.closeForGood() }
+        for database in table.all { database.shut() }
         journal.close()
         table.removeAll()
         stateLock.withLock { lockFile = nil }
@@ -123,7 +123,7 @@ package final class Engine: @unchecked Sendable {
         let database = table.findOrAdd(name) { number in
             Database(
                 name: name, number: number, exists: exists, context: context, pipeline: pipeline,
-                checkpointer: checkpointer, table: table, damage: damage)
+                checkpointer: checkpointer, roster: table, damage: damage)
         }
         guard let database else {
             throw LarderError(.closed, "the larder was closed", operation: "open", database: name)
@@ -262,7 +262,7 @@ package final class Engine: @unchecked Sendable {
         } catch {
             context.report(.error, "the last checkpoint failed; the journal keeps what it has: \(error)")
         }
-        for database in databases { database.closeForGood() }
+        for database in databases { database.shut() }
         // What came in between is refused, so that nobody waits for it for ever.
         pipeline.drain()
         journal.close()

@@ -15,7 +15,7 @@ import Threading
 package final class Notifier: ChangeObserver, @unchecked Sendable {
     /// One entry of one database.
     private struct EntryName: Hashable {
-        let database: Database
+        let database: any DatabaseIdentity
         let key: [UInt8]
 
         static func == (left: EntryName, right: EntryName) -> Bool {
@@ -211,7 +211,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         return old
     }
 
-    package func emptied(_ database: Database) {
+    package func emptied(_ database: any DatabaseIdentity) {
         let isToldLater = lock.withLock {
             deadlines.removeAll { $0.database === database }
             return flushing[ObjectIdentifier(database)] != nil
@@ -236,7 +236,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         return try body()
     }
 
-    package func policyChanged(_ database: Database) { tracking.invalidateAll() }
+    package func policyChanged(_ database: any DatabaseIdentity) { tracking.invalidateAll() }
 
     // MARK: Time
 
@@ -277,7 +277,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         publish(kind, event, change.database, change.key)
     }
 
-    private func publish(_ kind: KeyspaceEvents, _ event: String, _ database: Database, _ key: [UInt8]) {
+    private func publish(_ kind: KeyspaceEvents, _ event: String, _ database: any DatabaseIdentity, _ key: [UInt8]) {
         guard events.contains(kind) else { return }
         if events.contains(.keyspace) {
             let channel = Array("__keyspace@\(database.name)__:".utf8) + key

@@ -23,7 +23,7 @@ import Testing
                 "Larder", "Maintenance", "Salvage", "Checkpoint", "Recovery", "Operations", "Views", "Database",
                 "Commit",
                 "Journal", "Memory", "Store", "Context", "Entry", "System",
-            ], cycleMax: 6),
+            ]),
         Plan(
             module: "LarderServer",
             rooms: [

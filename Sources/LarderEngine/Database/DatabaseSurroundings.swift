@@ -1,3 +1,18 @@
+import Threading
+
+// What a database needs of the larder above it.
+
+/// The databases that there are. Thread-safe.
+protocol DatabaseRoster: AnyObject, Sendable {
+    /// Held while a database's files are created, so that the limit on their number is kept. After a database's
+    /// `openLock`, before any shard's lock.
+    var creation: Lock { get }
+    /// All databases, in the order in which their locks are to be taken.
+    var all: [Database] { get }
+    /// Forgets a database, unless another has taken its name.
+    func remove(_ database: Database)
+}
+
 /// What a database has the checkpointer do. Thread-safe; what may take a checkpoint may block.
 protocol Checkpointing: AnyObject, Sendable {
     /// Whether so much waits for LevelDB that writers should assist.
