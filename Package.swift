@@ -70,7 +70,10 @@ let package = Package(
         .target(name: "JSONCoding", swiftSettings: settings),
         .target(
             name: "ModelCoding", dependencies: ["JSONCoding", "LarderVocabulary", "Threading"], swiftSettings: settings),
-        .target(name: "Larder", dependencies: ["ModelCoding", "LarderEngine", "Threading"], swiftSettings: settings),
+        .target(
+            name: "Larder", dependencies: ["ModelCoding", "LarderEngine", "Threading"],
+            // What is called from an actor stays on it: a hot read costs no change of threads.
+            swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
         .target(name: "RESP", swiftSettings: settings),
         // Without LevelDB and libuv: larderctl has its help from it.
         .target(name: "CommandCatalog", dependencies: ["LarderVocabulary"], swiftSettings: settings),

@@ -9,7 +9,7 @@ import Threading
 /// Thread-safe. The proof for `@unchecked Sendable`: all state is read and written with the lock held.
 final class BlockingWork: @unchecked Sendable {
     private static let shared = BlockingWork()
-    private static let threadsMax = 4
+    static let threadsMax = 4
 
     private let lock = Lock()
     private let available = Condition()
@@ -18,11 +18,11 @@ final class BlockingWork: @unchecked Sendable {
     private var threads: [WorkThread] = []
 
     /// Runs `body` on one of the threads.
-    static func run<Value: Sendable>(_ body: @escaping @Sendable () throws(LarderError) -> Value)
-        async throws(LarderError) -> Value
+    static func run<Value: Sendable, Failure>(_ body: @escaping @Sendable () throws(Failure) -> Value)
+        async throws(Failure) -> Value
     {
-        let result = await withCheckedContinuation { (continuation: CheckedContinuation<_, Never>) in
-            shared.add { continuation.resume(returning: Result { () throws(LarderError) in try body() }) }
+        let result = await withUnsafeContinuation { (continuation: UnsafeContinuation<Result<Value, Failure>, Never>) in
+            shared.add { continuation.resume(returning: Result { () throws(Failure) in try body() }) }
         }
         return try result.get()
     }

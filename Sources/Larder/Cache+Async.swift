@@ -1,26 +1,164 @@
 import LarderEngine
 
-// The calls that may take long, for asynchronous code. Each runs on a thread of its own kind and never occupies Swift's
-// cooperative pool. They do what their synchronous namesakes do, throw what those throw, and cannot be cancelled: what
-// was begun is finished.
+// The calls of asynchronous code that may block for long. Models are encoded and decoded by the task that calls; the rest is
+// done by threads of their own and never occupies Swift's cooperative pool. They do what their synchronous namesakes do,
+// throw what those throw, and cannot be cancelled: what was begun is finished.
 
 extension Cache {
+    // MARK: One entry
+
+    /// ``set(_:forKey:policy:durability:)``, without blocking the caller.
+    public func set(
+        _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database,
+        durability: Durability? = nil
+    ) async throws(LarderError) {
+        _ = try await carryOut(try source.write(value, key, policy, durability))
+    }
+
+    /// ``setBytes(_:forKey:policy:durability:)``, without blocking the caller.
+    public func setBytes(
+        _ bytes: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database, durability: Durability? = nil
+    ) async throws(LarderError) {
+        _ = try await carryOut(try source.write(bytes: bytes, key, policy, durability))
+    }
+
+    /// ``setIfAbsent(_:forKey:policy:durability:)``, without blocking the caller.
+    public func setIfAbsent(
+        _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database,
+        durability: Durability? = nil
+    ) async throws(LarderError) -> Bool {
+        try await carryOut(try source.write(value, key, policy, if: .absent, durability))
+    }
+
+    /// ``setIfPresent(_:forKey:policy:durability:)``, without blocking the caller.
+    public func setIfPresent(
+        _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database,
+        durability: Durability? = nil
+    ) async throws(LarderError) -> Bool {
+        try await carryOut(try source.write(value, key, policy, if: .present, durability))
+    }
+
+    /// ``replace(_:with:forKey:policy:durability:)``, without blocking the caller.
+    public func replace<Value: Encodable>(
+        _ former: Value, with value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database,
+        durability: Durability? = nil
+    ) async throws(LarderError) -> Bool {
+        try await carryOut(try source.write(value, key, policy, if: try source.holding(former, key), durability))
+    }
+
+    private func carryOut(_ write: EntryWrite) async throws(LarderError) -> Bool {
+        try await BlockingWork.run { () throws(LarderError) in try self.perform(write) }
+    }
+
+    /// ``touch(_:policy:durability:)``, without blocking the caller.
+    @discardableResult
+    public func touch(_ key: some CacheKey, policy: EntryPolicy, durability: Durability? = nil)
+        async throws(LarderError) -> Bool
+    {
+        let renewal = try renewal(key, policy, durability)
+        return try await BlockingWork.run { () throws(LarderError) in try self.renew(renewal) } != nil
+    }
+
+    /// ``value(_:forKey:renewing:durability:)``, without blocking the caller.
+    public func value<Value: Decodable>(
+        _ type: Value.Type = Value.self, forKey key: some CacheKey, renewing policy: EntryPolicy,
+        durability: Durability? = nil
+    ) async throws(LarderError) -> Value? {
+        let renewal = try renewal(key, policy, durability)
+        let record = try await BlockingWork.run { () throws(LarderError) in try self.renew(renewal) }
+        guard let record else { return nil }
+        return try await source.decodeForTask(type, record, renewal.key)
+    }
+
+    /// ``update(_:forKey:policy:attempts:durability:_:)-(_,_,_,_,_,(Value?)->Result)``, without blocking the caller.
+    @discardableResult
+    public func update<Value: Codable, Result>(
+        _ type: Value.Type = Value.self, forKey key: some CacheKey, policy: EntryPolicy = .keep, attempts: Int = 16,
+        durability: Durability? = nil, _ body: (inout Value?) async throws -> Result
+    ) async throws -> Result {
+        let key = try source.key(key, "update")
+        try checkAttempts(attempts)
+        for _ in 0..<attempts {
+            let record = try await source.recordForTask(key, "update")
+            var model: Value?
+            if let record { model = try await source.decodeForTask(type, record, key) }
+            let result = try await body(&model)
+            guard let write = try source.write(model, in: record, key, policy, durability) else { return result }
+            if try await carryOut(write) { return result }
+        }
+        throw conflict(key, attempts)
+    }
+
+    /// ``increment(_:by:durability:)-(_,Int,_)``, without blocking the caller.
+    @discardableResult
+    public func increment(_ key: some CacheKey, by step: Int = 1, durability: Durability? = nil)
+        async throws(LarderError) -> Int
+    {
+        let key = try source.key(key, "increment")
+        return try await BlockingWork.run { () throws(LarderError) in try self.add(step, key, durability) }
+    }
+
+    /// ``increment(_:by:durability:)-(_,Double,_)``, without blocking the caller.
+    @discardableResult
+    public func increment(_ key: some CacheKey, by step: Double, durability: Durability? = nil)
+        async throws(LarderError) -> Double
+    {
+        let key = try source.key(key, "increment")
+        return try await BlockingWork.run { () throws(LarderError) in try self.add(step, key, durability) }
+    }
+
+    // MARK: Removing
+
+    /// ``remove(_:durability:)-(CacheKey,_)``, without blocking the caller.
+    @discardableResult
+    public func remove(_ key: some CacheKey, durability: Durability? = nil) async throws(LarderError) -> Bool {
+        let key = try source.key(key, "remove")
+        return try await BlockingWork.run { () throws(LarderError) in try self.remove([key], durability) == 1 }
+    }
+
+    /// ``remove(_:durability:)-(Sequence<CacheKey>,_)``, without blocking the caller.
+    @discardableResult
+    public func remove(_ keys: some Sequence<some CacheKey>, durability: Durability? = nil)
+        async throws(LarderError) -> Int
+    {
+        let keys = try source.keys(keys, "remove")
+        return try await BlockingWork.run { () throws(LarderError) in try self.remove(keys, durability) }
+    }
+
+    /// ``remove(_:ifEqual:durability:)``, without blocking the caller.
+    @discardableResult
+    public func remove<Value: Encodable>(_ key: some CacheKey, ifEqual value: Value, durability: Durability? = nil)
+        async throws(LarderError) -> Bool
+    {
+        try await carryOut(try source.removal(key, ifEqual: value, durability))
+    }
+
+    /// ``removeValue(_:forKey:durability:)``, without blocking the caller.
+    public func removeValue<Value: Decodable>(
+        _ type: Value.Type = Value.self, forKey key: some CacheKey, durability: Durability? = nil
+    ) async throws(LarderError) -> Value? {
+        let key = try source.key(key, "remove")
+        let record = try await BlockingWork.run { () throws(LarderError) in try self.take(key, durability) }
+        guard let record else { return nil }
+        return try await source.decodeForTask(type, record, key)
+    }
+
     /// ``removeAll(counting:)``, without blocking the caller.
     @discardableResult
-    public func removeAll(counting: Bool = false) async throws(LarderError) -> RemovalReport {
+    public func removeAll(counting: Bool = false) async throws(LarderError) -> PurgeReport {
         try await BlockingWork.run { () throws(LarderError) in try self.removeAll(counting: counting) }
     }
 
     /// ``remove(prefix:)``, without blocking the caller.
     @discardableResult
-    public func remove(prefix: some CacheKey) async throws(LarderError) -> RemovalReport {
+    public func remove(prefix: some CacheKey) async throws(LarderError) -> PurgeReport {
         let bytes = prefix.keyBytes
         return try await BlockingWork.run { () throws(LarderError) in try self.remove(prefix: bytes) }
     }
 
     /// ``removeExpired()``, without blocking the caller.
     @discardableResult
-    public func removeExpired() async throws(LarderError) -> RemovalReport {
+    public func removeExpired() async throws(LarderError) -> PurgeReport {
         try await BlockingWork.run { () throws(LarderError) in try self.removeExpired() }
     }
 
@@ -30,11 +168,69 @@ extension Cache {
         try await BlockingWork.run { () throws(LarderError) in try self.sweep() }
     }
 
+    // MARK: Many entries
+
+    /// ``set(_:policy:durability:)``, without blocking the caller.
+    public func set<Key: CacheKey, Value: Encodable>(
+        _ pairs: some Sequence<(key: Key, value: Value)>, policy: EntryPolicy = .database,
+        durability: Durability? = nil
+    ) async throws(LarderError) {
+        try await apply(try batch(of: pairs, policy), durability: durability)
+    }
+
+    /// ``batch(durability:_:)-(_,(CacheBatch)->Result)``, without blocking the caller.
+    @discardableResult
+    public func batch<Result>(durability: Durability? = nil, _ body: (CacheBatch) async throws -> Result)
+        async throws -> Result
+    {
+        let batch = makeBatch()
+        let result = try await body(batch)
+        try await apply(batch, durability: durability)
+        return result
+    }
+
+    /// ``apply(_:durability:)``, without blocking the caller.
+    public func apply(_ batch: CacheBatch, durability: Durability? = nil) async throws(LarderError) {
+        try await BlockingWork.run { () throws(LarderError) in try self.apply(batch, durability: durability) }
+    }
+
+    // MARK: The database
+
+    /// ``setPolicy(_:)``, without blocking the caller.
+    public func setPolicy(_ policy: UpdatePolicy) async throws(LarderError) {
+        try await BlockingWork.run { () throws(LarderError) in try self.setPolicy(policy) }
+    }
+
+    /// ``snapshot()``, without blocking the caller.
+    public func snapshot() async throws(LarderError) -> CacheSnapshot {
+        try await BlockingWork.run { () throws(LarderError) in try self.snapshot() }
+    }
+
+    /// ``withSnapshot(_:)-((CacheSnapshot)->Result)``, without blocking the caller.
+    public func withSnapshot<Result>(_ body: (CacheSnapshot) async throws -> Result) async throws -> Result {
+        let snapshot = try await snapshot()
+        do {
+            let result = try await body(snapshot)
+            await snapshot.close()
+            return result
+        } catch {
+            await snapshot.close()
+            throw error
+        }
+    }
+
     /// ``delete()``, without blocking the caller.
     public func delete() async throws(LarderError) {
         try await BlockingWork.run { () throws(LarderError) in try self.delete() }
     }
 
+    /// ``close()``, without blocking the caller.
+    public func close() async { await BlockingWork.run { self.close() } }
+}
+
+// MARK: Larders
+
+extension Cache {
     /// ``delete(named:directory:)``, without blocking the caller.
     @discardableResult
     public static func delete(named name: String, directory: String? = nil) async throws(LarderError) -> Bool {
@@ -45,5 +241,21 @@ extension Cache {
     @discardableResult
     public static func deleteAll(directory: String? = nil) async throws(LarderError) -> [String] {
         try await BlockingWork.run { () throws(LarderError) in try deleteAll(directory: directory) }
+    }
+
+    /// ``databases(in:)``, without blocking the caller.
+    public static func databases(in directory: String? = nil) async throws(LarderError) -> [String] {
+        try await BlockingWork.run { () throws(LarderError) in try databases(in: directory) }
+    }
+
+    /// ``setAsideDamaged(named:directory:)``, without blocking the caller.
+    public static func setAsideDamaged(named name: String, directory: String? = nil) async throws(LarderError) {
+        try await BlockingWork.run { () throws(LarderError) in try setAsideDamaged(named: name, directory: directory) }
+    }
+
+    /// ``salvage(named:directory:)``, without blocking the caller.
+    public static func salvage(named name: String, directory: String? = nil) async throws(LarderError) -> SalvageReport
+    {
+        try await BlockingWork.run { () throws(LarderError) in try salvage(named: name, directory: directory) }
     }
 }

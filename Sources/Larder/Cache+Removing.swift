@@ -14,12 +14,47 @@ extension Cache {
     /// - Throws: ``LarderError/Code/invalidArgument`` for a key of more than 65,536 bytes.
     @discardableResult
     public func remove(_ keys: some Sequence<some CacheKey>, durability: Durability? = nil) throws(LarderError) -> Int {
-        var checked: [Key] = []
-        for key in keys { checked.append(try source.key(key, "remove")) }
-        return try remove(checked, durability)
+        try remove(try source.keys(keys, "remove"), durability)
     }
 
-    private func remove(_ keys: [Key], _ durability: Durability?) throws(LarderError) -> Int {
+    /// Removes a fresh entry that holds `value`, compared as by ``replace(_:with:forKey:policy:durability:)``: what
+    /// somebody else stored meanwhile stays.
+    /// - Returns: whether it was removed.
+    @discardableResult
+    public func remove<Value: Encodable>(_ key: some CacheKey, ifEqual value: Value, durability: Durability? = nil)
+        throws(LarderError) -> Bool
+    {
+        try perform(try source.removal(key, ifEqual: value, durability))
+    }
+
+    /// Removes an entry and gives what it held, in one step.
+    /// - Returns: nil when there was no fresh entry.
+    /// - Throws: ``LarderError/Code/decoding`` when something else is stored there; it is removed all the same.
+    public func removeValue<Value: Decodable>(
+        _ type: Value.Type = Value.self, forKey key: some CacheKey, durability: Durability? = nil
+    ) throws(LarderError) -> Value? {
+        let key = try source.key(key, "remove")
+        guard let record = try take(key, durability) else { return nil }
+        return try source.decode(type, record, key)
+    }
+
+    /// Removes an entry.
+    /// - Returns: the fresh entry that was there.
+    func take(_ key: Key, _ durability: Durability?) throws(LarderError) -> Record? {
+        try source.whileOpen("remove") { (_) throws(LarderError) in
+            guard try source.hasFiles() else { return nil }
+            return try source.database.commit([key], loading: true, durability: durability ?? self.durability) {
+                update in
+                let record = update.current(0)
+                if update.isStored(0) { update.remove(0) }
+                return record
+            }
+        }
+    }
+
+    /// Removes entries. The keys are checked.
+    /// - Returns: how many of them were there, and fresh.
+    func remove(_ keys: [Key], _ durability: Durability?) throws(LarderError) -> Int {
         try source.whileOpen("remove") { (_) throws(LarderError) in
             guard !keys.isEmpty, try source.hasFiles() else { return 0 }
             return try source.database.commit(keys, loading: true, durability: durability ?? self.durability) {
@@ -38,12 +73,11 @@ extension Cache {
     /// one. Snapshots and enumerations of before throw ``LarderError/Code/purged``.
     /// - Parameter counting: whether the report says how many entries there were, which reads them all.
     @discardableResult
-    public func removeAll(counting: Bool = false) throws(LarderError) -> RemovalReport {
+    public func removeAll(counting: Bool = false) throws(LarderError) -> PurgeReport {
         try source.whileOpen("purge") { (engine) throws(LarderError) in
-            let report = try source.database.purge(counting: counting)
             // The old files are removed in the background; soon rather than at its next round.
-            engine.wakeMaintenance()
-            return RemovalReport(report, counted: counting)
+            defer { engine.wakeMaintenance() }
+            return try source.database.purge(counting: counting)
         }
     }
 
@@ -52,19 +86,19 @@ extension Cache {
     /// them.
     /// - Throws: ``LarderError/Code/invalidArgument`` for a prefix of more than 65,536 bytes.
     @discardableResult
-    public func remove(prefix: some CacheKey) throws(LarderError) -> RemovalReport {
+    public func remove(prefix: some CacheKey) throws(LarderError) -> PurgeReport {
         let prefix = try source.key(prefix, "remove prefix")
         return try source.whileOpen("remove prefix") { (_) throws(LarderError) in
-            RemovalReport(try source.database.purge(prefix: Array(prefix.bytes)))
+            try source.database.purge(prefix: Array(prefix.bytes))
         }
     }
 
     /// Removes the entries that have expired, in batches of at most 512, and gives their space back to the disk. Reads
     /// all entries and compacts the files: the thorough form of what the larder does in the background by itself.
     @discardableResult
-    public func removeExpired() throws(LarderError) -> RemovalReport {
+    public func removeExpired() throws(LarderError) -> PurgeReport {
         try source.whileOpen("remove expired") { (_) throws(LarderError) in
-            RemovalReport(try source.database.purgeExpired())
+            try source.database.purgeExpired()
         }
     }
 

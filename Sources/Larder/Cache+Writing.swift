@@ -5,7 +5,8 @@ extension Cache {
 
     /// Stores a model under a key, in place of what is there.
     /// - Parameters:
-    ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy.
+    ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy; ``EntryPolicy/keep``
+    ///     lets it stay as long as the entry that it replaces would have.
     ///   - durability: what the write has survived when the call returns. The default is the cache's.
     /// - Throws: ``LarderError/Code/encoding``, naming key and type, when the value cannot be encoded;
     ///   ``LarderError/Code/invalidArgument`` for a key of more than 65,536 bytes, a value of more than
@@ -16,9 +17,7 @@ extension Cache {
         _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database,
         durability: Durability? = nil
     ) throws(LarderError) {
-        let key = try source.key(key, "set")
-        let (payload, codec) = try source.encode(value, key)
-        try put(payload, codec, key, policy, durability)
+        _ = try perform(try source.write(value, key, policy, durability))
     }
 
     /// Stores bytes as they are under a key, in place of what is there. Parameters and errors as for
@@ -26,61 +25,40 @@ extension Cache {
     public func setBytes(
         _ bytes: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database, durability: Durability? = nil
     ) throws(LarderError) {
-        let key = try source.key(key, "set")
-        let payload = Payload.bytes(bytes)
-        try payload.check(key, name)
-        try put(payload, .raw, key, policy, durability)
+        _ = try perform(try source.write(bytes: bytes, key, policy, durability))
     }
 
-    private func put(
-        _ payload: Payload, _ codec: Codec, _ key: Key, _ policy: EntryPolicy, _ durability: Durability?
-    ) throws(LarderError) {
-        let policy = try policy.checked(name, key)
-        let durability = durability ?? self.durability
-        try source.whileOpen("set") { (_) throws(LarderError) in
-            let long = try stage(payload, key, policy, durability)
-            try source.database.commit([key], loading: false, durability: durability) { update in
-                let rule = policy.rule(now: update.now, ahead: source.database.timeAhead)
-                payload.withBytes { update.put(0, payload: $0, long: long, rule: rule, codec: codec) }
-            }
-        }
+    /// Stores a model under a key that has no fresh entry. Of several that do so at once, one succeeds. Parameters and
+    /// errors as for ``set(_:forKey:policy:durability:)``.
+    /// - Returns: whether it was stored.
+    public func setIfAbsent(
+        _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database,
+        durability: Durability? = nil
+    ) throws(LarderError) -> Bool {
+        try perform(try source.write(value, key, policy, if: .absent, durability))
     }
 
-    /// Prepares a long value, so that no other thread waits while it is stored; nil for one that is not long.
-    private func stage(
-        _ payload: Payload, _ key: Key, _ policy: EntryPolicy.Checked, _ durability: Durability?
-    ) throws(LarderError) -> LargeValue? {
-        guard payload.count >= Database.largeValueBytesMin else { return nil }
-        let rule = policy.rule(now: source.database.now(), ahead: source.database.timeAhead)
-        var long: Result<LargeValue, LarderError>?
-        payload.withBytes { bytes in
-            long = Result { () throws(LarderError) in
-                try source.database.stage(bytes, key, rule: rule, durability: durability)
-            }
-        }
-        return try long?.get()
+    /// Stores a model in place of a fresh entry, whatever that holds. Parameters and errors as for
+    /// ``set(_:forKey:policy:durability:)``.
+    /// - Returns: whether there was one; otherwise nothing was stored.
+    public func setIfPresent(
+        _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database,
+        durability: Durability? = nil
+    ) throws(LarderError) -> Bool {
+        try perform(try source.write(value, key, policy, if: .present, durability))
     }
 
-    /// Gives an entry another deadline; its value and the time it was stored stay as they are.
-    /// - Parameter policy: intervals count from now. ``EntryPolicy/database`` gives the entry back to the database's
-    ///   policy, which counts from when it was stored.
-    /// - Returns: whether there was a fresh entry.
-    /// - Throws: ``LarderError/Code/invalidArgument`` for a key of more than 65,536 bytes or an impossible policy.
-    @discardableResult
-    public func setPolicy(_ policy: EntryPolicy, forKey key: some CacheKey, durability: Durability? = nil)
-        throws(LarderError) -> Bool
-    {
-        let key = try source.key(key, "set policy")
-        let policy = try policy.checked(name, key)
-        return try source.whileOpen("set policy") { (_) throws(LarderError) in
-            guard try source.hasFiles() else { return false }
-            return try source.database.commit([key], loading: true, durability: durability ?? self.durability) {
-                update in
-                guard let record = update.current(0) else { return false }
-                update.put(0, record.with(rule: policy.rule(now: update.now, ahead: source.database.timeAhead)))
-                return true
-            }
-        }
+    /// Stores a model in place of a fresh entry that holds `former`, and otherwise nothing: compare and swap.
+    ///
+    /// What is compared are the bytes that the cache's codec makes of `former`. That fits models whose encoding is always
+    /// the same; a dictionary's is not. ``update(_:forKey:policy:attempts:durability:_:)-(_,_,_,_,_,(Value?)->Result)``
+    /// needs no such comparison. Parameters and errors as for ``set(_:forKey:policy:durability:)``.
+    /// - Returns: whether it was stored.
+    public func replace<Value: Encodable>(
+        _ former: Value, with value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database,
+        durability: Durability? = nil
+    ) throws(LarderError) -> Bool {
+        try perform(try source.write(value, key, policy, if: try source.holding(former, key), durability))
     }
 
     // MARK: Many entries
@@ -93,9 +71,15 @@ extension Cache {
         _ pairs: some Sequence<(key: Key, value: Value)>, policy: EntryPolicy = .database,
         durability: Durability? = nil
     ) throws(LarderError) {
+        try apply(try batch(of: pairs, policy), durability: durability)
+    }
+
+    func batch<Key: CacheKey, Value: Encodable>(
+        of pairs: some Sequence<(key: Key, value: Value)>, _ policy: EntryPolicy
+    ) throws(LarderError) -> CacheBatch {
         let batch = makeBatch()
         for (key, value) in pairs { try batch.set(value, forKey: key, policy: policy) }
-        try apply(batch, durability: durability)
+        return batch
     }
 
     /// Fills a batch and applies it: all of it happens or nothing does, also across a crash, and nobody sees a part of it.
@@ -108,6 +92,7 @@ extension Cache {
     /// ```
     /// - Parameter body: fills the batch. When it throws, nothing is written.
     /// - Returns: what `body` returned.
+    /// - Throws: ``LarderError``, and what `body` throws.
     @discardableResult
     public func batch<Result>(durability: Durability? = nil, _ body: (CacheBatch) throws -> Result) throws -> Result {
         let batch = makeBatch()
@@ -127,14 +112,10 @@ extension Cache {
         try source.whileOpen("batch") { (_) throws(LarderError) in
             if changes.isEmpty { return }
             let keys = changes.map(\.key)
-            try source.database.commit(keys, loading: false, durability: durability ?? self.durability) { update in
+            let loads = changes.contains(where: \.action.loads)
+            try source.database.commit(keys, loading: loads, durability: durability ?? self.durability) { update in
                 for (index, change) in changes.enumerated() {
-                    switch change.action {
-                    case .remove: update.remove(index)
-                    case .put(let payload, let codec, let policy):
-                        let rule = policy.rule(now: update.now, ahead: source.database.timeAhead)
-                        payload.withBytes { update.put(index, payload: $0, rule: rule, codec: codec) }
-                    }
+                    change.action.apply(&update, index, ahead: source.database.timeAhead)
                 }
             }
         }

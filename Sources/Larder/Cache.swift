@@ -16,7 +16,7 @@ import LarderEngine
 /// - A write has happened, as durably as promised, when the call returns. See ``CacheOptions/durability``.
 /// - All reading calls are in ``CacheReading``, which ``CacheSnapshot`` shares.
 ///
-/// Thread-safe. Calls may block on the disk.
+/// Thread-safe. In asynchronous code Swift takes the form of a call that does not block: `try await cache.value(…)`.
 public final class Cache: CacheReading {
     /// The database that is used where none is named. It is also the one that clients of `larderd` begin in.
     public static let standardName = "0"
@@ -41,7 +41,15 @@ public final class Cache: CacheReading {
     public convenience init(
         named name: String = Cache.standardName, directory: String? = nil, options: CacheOptions = CacheOptions()
     ) throws(LarderError) {
-        try self.init(name, nil, directory, options)
+        self.init(try Opened(name, nil, directory, options))
+    }
+
+    /// ``init(named:directory:options:)-(String,_,_)``, without blocking the caller.
+    public convenience init(
+        named name: String = Cache.standardName, directory: String? = nil, options: CacheOptions = CacheOptions()
+    ) async throws(LarderError) {
+        self.init(
+            try await BlockingWork.run { () throws(LarderError) in try Opened(name, nil, directory, options) })
     }
 
     /// Opens a database, makes it if there is none, and gives it a policy. Entries that were stored under another one
@@ -52,7 +60,16 @@ public final class Cache: CacheReading {
         named name: String = Cache.standardName, policy: UpdatePolicy, directory: String? = nil,
         options: CacheOptions = CacheOptions()
     ) throws(LarderError) {
-        try self.init(name, policy, directory, options)
+        self.init(try Opened(name, policy, directory, options))
+    }
+
+    /// ``init(named:policy:directory:options:)-(String,_,_,_)``, without blocking the caller.
+    public convenience init(
+        named name: String = Cache.standardName, policy: UpdatePolicy, directory: String? = nil,
+        options: CacheOptions = CacheOptions()
+    ) async throws(LarderError) {
+        self.init(
+            try await BlockingWork.run { () throws(LarderError) in try Opened(name, policy, directory, options) })
     }
 
     /// As ``init(named:policy:directory:options:)``, with an interval in seconds, kept to whole milliseconds.
@@ -61,33 +78,56 @@ public final class Cache: CacheReading {
         named name: String = Cache.standardName, interval seconds: Double, directory: String? = nil,
         options: CacheOptions = CacheOptions()
     ) throws(LarderError) {
-        try self.init(name, try UpdatePolicy.checked(seconds, "open", name), directory, options)
+        self.init(try Opened(name, try UpdatePolicy.checked(seconds, "open", name), directory, options))
     }
 
-    private init(_ name: String, _ policy: UpdatePolicy?, _ directory: String?, _ options: CacheOptions)
-        throws(LarderError)
-    {
-        let engine = try Engine.open(
-            directory ?? Cache.defaultDirectory, options: try options.engineOptions(), time: options.timeSource)
-        if options.durability == .everysecond, engine.options.durability == .os {
-            throw LarderError(
-                .invalidArgument,
-                "the larder is open with durability 'os' and does not sync by itself; open it with 'everysecond' "
-                    + "first, or use 'always'", operation: "open", database: name)
+    /// ``init(named:interval:directory:options:)-(String,_,_,_)``, without blocking the caller.
+    public convenience init(
+        named name: String = Cache.standardName, interval seconds: Double, directory: String? = nil,
+        options: CacheOptions = CacheOptions()
+    ) async throws(LarderError) {
+        let policy = try UpdatePolicy.checked(seconds, "open", name)
+        self.init(
+            try await BlockingWork.run { () throws(LarderError) in try Opened(name, policy, directory, options) })
+    }
+
+    init(_ opened: Opened) {
+        source = opened.source
+        directory = opened.directory
+        durability = opened.durability
+    }
+
+    /// A database that was opened for a cache.
+    struct Opened: Sendable {
+        let source: CacheSource
+        let directory: String
+        let durability: Durability?
+
+        init(
+            _ name: String, _ policy: UpdatePolicy?, _ directory: String?, _ options: CacheOptions
+        ) throws(LarderError) {
+            let engine = try Engine.open(
+                directory ?? Cache.defaultDirectory, options: try options.engineOptions(), time: options.timeSource)
+            if options.durability == .everysecond, engine.options.durability == .os {
+                throw LarderError(
+                    .invalidArgument,
+                    "the larder is open with durability 'os' and does not sync by itself; open it with 'everysecond' "
+                        + "first, or use 'always'", operation: "open", database: name)
+            }
+            let database: Database
+            if let policy {
+                database = try engine.openDatabase(name, policy: policy)
+            } else {
+                database = try engine.database(name)
+                // Now rather than at the first read, so that damage shows where errors are expected.
+                try database.prepare(forWriting: false)
+            }
+            source = CacheSource(
+                engine, database, codec: options.codec, onDecodingFailure: options.onDecodingFailure,
+                keepsDecoded: options.decodedModels)
+            durability = options.durability
+            self.directory = engine.directory
         }
-        let database: Database
-        if let policy {
-            database = try engine.openDatabase(name, policy: policy)
-        } else {
-            database = try engine.database(name)
-            // Now rather than at the first read, so that damage shows where errors are expected.
-            try database.prepare(forWriting: false)
-        }
-        source = CacheSource(
-            engine, database, codec: options.codec, onDecodingFailure: options.onDecodingFailure,
-            keepsDecoded: options.decodedModels)
-        durability = options.durability
-        self.directory = engine.directory
     }
 
     /// The larder that is used where no directory is named: `<program>/larder` in the user's cache directory
@@ -115,6 +155,15 @@ public final class Cache: CacheReading {
             source: CacheSource(
                 lease.engine, source.database, snapshot: try source.database.snapshot(), codec: source.codec,
                 onDecodingFailure: source.onDecodingFailure))
+    }
+
+    /// Reads several things that belong together: in `body` the database looks as it did when that began, whatever is
+    /// written meanwhile. See ``snapshot()``.
+    /// - Throws: ``LarderError``, and what `body` throws.
+    public func withSnapshot<Result>(_ body: (CacheSnapshot) throws -> Result) throws -> Result {
+        let snapshot = try snapshot()
+        defer { snapshot.close() }
+        return try body(snapshot)
     }
 
     /// Gives the larder up: from now on every call throws ``LarderError/Code/closed``. Calls that are under way finish.

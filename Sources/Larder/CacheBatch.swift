@@ -9,21 +9,12 @@ import Threading
 /// Thread-safe: several threads may fill one batch, each of its calls adding in one step. The proof for
 /// `@unchecked Sendable`: `list`, `bytes` and `refusal` are read and written with the lock held, the rest is constant.
 public final class CacheBatch: @unchecked Sendable {
-    struct Change: Sendable {
-        enum Action: Sendable {
-            case put(Payload, Codec, EntryPolicy.Checked)
-            case remove
-        }
-        let key: Key
-        let action: Action
-    }
-
     /// The most that one batch holds, keys and values, in bytes: 1 GiB.
     public static let bytesMax = 1 << 30
 
     private let codec: ModelCodec
     private let lock = Lock()
-    private var list: [Change] = []
+    private var list: [EntryWrite] = []
     private var bytes = 0
     /// Why the batch cannot be applied.
     private var refusal: LarderError?
@@ -59,7 +50,7 @@ public final class CacheBatch: @unchecked Sendable {
         do throws(LarderError) {
             let key = try Key(checking: key, "batch", nil)
             lock.withLock {
-                list.append(Change(key: key, action: .remove))
+                list.append(EntryWrite(key: key, action: .remove))
                 bytes += key.stored.count
             }
         } catch {
@@ -68,7 +59,7 @@ public final class CacheBatch: @unchecked Sendable {
     }
 
     private func add(_ payload: Payload, _ codec: Codec, _ key: Key, _ policy: EntryPolicy) throws(LarderError) {
-        let change = Change(key: key, action: .put(payload, codec, try policy.checked(nil, key)))
+        let change = EntryWrite(key: key, action: .put(payload, codec, try policy.checked(nil, key)))
         let size = key.stored.count + payload.count
         let fits = lock.withLock {
             guard bytes <= Self.bytesMax - size else { return false }
@@ -103,7 +94,7 @@ public final class CacheBatch: @unchecked Sendable {
 
     /// What was added so far.
     /// - Throws: `invalidArgument` where something was added that cannot be.
-    func changes() throws(LarderError) -> [Change] {
+    func changes() throws(LarderError) -> [EntryWrite] {
         try lock.withLock { () throws(LarderError) in
             if let refusal { throw refusal }
             return list

@@ -2,11 +2,18 @@ import LarderEngine
 
 /// An entry met while going over an ``EntrySequence``.
 ///
-/// It was fresh when the enumeration came to it, unless expired entries were asked for too. Its key can be kept; its value and its other properties can be asked for until the enumeration takes its next step,
-/// and throw ``LarderError/Code/invalidArgument`` afterwards. Single owner, like the run it belongs to.
+/// It was fresh when the enumeration came to it, unless expired entries were asked for too. Its key can be kept. In a
+/// synchronous run its value and its other properties can be asked for until the run takes its next step, and throw
+/// ``LarderError/Code/invalidArgument`` afterwards; in an asynchronous one they can be kept as well. Single owner, like the
+/// run it belongs to.
 public struct CacheEntry<Value: Decodable> {
-    let iterator: EntryIterator<Value>
-    let position: Int
+    enum Content {
+        /// Where the cursor of a run stands.
+        case current(EntryIterator<Value>, position: Int)
+        case copied(CopiedEntry<Value>)
+    }
+
+    let content: Content
     let storedKey: Key
 
     /// The key as text. Bytes that are not UTF-8 show as U+FFFD; ``keyBytes`` has them as they are.
@@ -18,13 +25,28 @@ public struct CacheEntry<Value: Decodable> {
     /// The model, read and decoded now; asked again, it is not decoded again.
     /// - Throws: ``LarderError/Code/decoding`` when something else is stored there, whatever
     ///   ``CacheOptions/onDecodingFailure`` says.
-    public func value() throws(LarderError) -> Value { try iterator.value(at: position, storedKey) }
+    public func value() throws(LarderError) -> Value {
+        switch content {
+        case .current(let iterator, let position): try iterator.value(at: position, storedKey)
+        case .copied(let entry): try entry.value(storedKey)
+        }
+    }
 
     /// The stored bytes, whatever codec made them.
-    public func bytes() throws(LarderError) -> [UInt8] { Array(try iterator.record(at: position, storedKey).payload) }
+    public func bytes() throws(LarderError) -> [UInt8] {
+        switch content {
+        case .current(let iterator, let position): Array(try iterator.record(at: position, storedKey).payload)
+        case .copied(let entry): Array(entry.record.payload)
+        }
+    }
 
     /// When the entry was stored, its age, its deadline; the value is not read.
-    public func info() throws(LarderError) -> EntryInfo { try iterator.info(at: position, storedKey) }
+    public func info() throws(LarderError) -> EntryInfo {
+        switch content {
+        case .current(let iterator, let position): try iterator.info(at: position, storedKey)
+        case .copied(let entry): entry.info
+        }
+    }
 
     /// The key as text.
     /// - Throws: ``LarderError/Code/decoding`` when it is not UTF-8.
@@ -32,11 +54,60 @@ public struct CacheEntry<Value: Decodable> {
         guard let text = String(validating: storedKey.bytes, as: UTF8.self) else {
             throw LarderError(
                 .decoding, "the key is not UTF-8 and so no String; enumerate shows its bytes", operation: "enumerate",
-                database: iterator.databaseName, key: storedKey.description)
+                database: databaseName, key: storedKey.description)
         }
         return text
     }
 
     /// As ``value()``, nil where a failure to decode counts as a miss.
-    func valueIfAny() throws(LarderError) -> Value? { try iterator.valueIfAny(at: position, storedKey) }
+    func valueIfAny() throws(LarderError) -> Value? {
+        switch content {
+        case .current(let iterator, let position): try iterator.valueIfAny(at: position, storedKey)
+        case .copied(let entry): try entry.valueIfAny(storedKey)
+        }
+    }
+
+    /// Adds the model to those of other entries, unless it counts as a miss.
+    func add(to dictionary: inout [String: Value]) throws(LarderError) {
+        guard let value = try valueIfAny() else { return }
+        guard dictionary.updateValue(value, forKey: try textKey()) == nil else {
+            throw LarderError(
+                .decoding, "Swift holds this key equal to another one whose bytes differ; use enumerate",
+                operation: "enumerate", database: databaseName, key: storedKey.description)
+        }
+    }
+
+    private var databaseName: String {
+        switch content {
+        case .current(let iterator, _): iterator.databaseName
+        case .copied(let entry): entry.source.database.name
+        }
+    }
+}
+
+/// An entry that was read ahead of its turn. Single owner, like the run it belongs to.
+final class CopiedEntry<Value: Decodable> {
+    let source: CacheSource
+    let record: Record
+    let info: EntryInfo
+    private var decoded: Value?
+
+    init(_ source: CacheSource, _ record: Record, _ info: EntryInfo) {
+        self.source = source
+        self.record = record
+        self.info = info
+    }
+
+    func value(_ key: Key) throws(LarderError) -> Value {
+        if let decoded { return decoded }
+        let value = try source.decodeOrThrow(Value.self, record, key)
+        decoded = value
+        return value
+    }
+
+    func valueIfAny(_ key: Key) throws(LarderError) -> Value? {
+        if let decoded { return decoded }
+        decoded = try source.decode(Value.self, record, key)
+        return decoded
+    }
 }

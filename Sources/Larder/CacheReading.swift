@@ -5,8 +5,9 @@ import LarderEngine
 /// - Expired entries are never handed out: entry and value are nil from the deadline on. An enumeration judges an entry
 ///   when it comes to it: until its next step that entry can be asked for its value, even if it expires meanwhile.
 /// - Reads see everything that was written before, by any thread, and wait until it has reached the promised durability.
-/// - All calls may read from the disk and so may block; they belong on threads of your own rather than in Swift's
-///   cooperative pool where the data is large.
+/// - Each call that may read from the disk has two forms of one name. The synchronous one blocks its thread. The one for
+///   asynchronous code, which Swift takes by itself there, answers what memory has on the caller's thread and leaves the
+///   rest to threads of its own: nothing blocks Swift's cooperative pool.
 /// - All calls throw ``LarderError``: ``LarderError/Code/closed`` after ``Cache/close()``, ``LarderError/Code/deleted``
 ///   once the database was deleted, ``LarderError/Code/io`` and ``LarderError/Code/damaged`` when the disk fails,
 ///   ``LarderError/Code/invalidArgument`` for a key of more than 65,536 bytes.
@@ -78,34 +79,40 @@ extension CacheReading {
 
     /// What is known of an entry besides its value, which is not decoded: when it was stored, its age, its deadline.
     /// Nil when there is no fresh entry.
-    public func entry(forKey key: some CacheKey) throws(LarderError) -> EntryInfo? {
+    public func info(forKey key: some CacheKey) throws(LarderError) -> EntryInfo? {
         let source = source
         let now = source.database.now()
-        guard let record = try source.record(try source.key(key, "entry"), "entry", now: now) else { return nil }
-        return EntryInfo(
-            record.header, byteCount: record.payloadCount, rules: source.database.rules, now: now,
-            ahead: source.database.timeAhead)
+        return try source.record(try source.key(key, "info"), "info", now: now).map {
+            source.info($0.header, byteCount: $0.payloadCount, now: now)
+        }
+    }
+
+    /// How long an entry still stays fresh; nil when there is no fresh entry.
+    public func timeToLive(forKey key: some CacheKey) throws(LarderError) -> TimeToLive? {
+        try info(forKey: key)?.left
     }
 
     // MARK: Many entries
 
     /// The models stored under several keys, as they are at one instant. Keys without a fresh entry are left out; of
     /// two keys that Swift holds equal although their bytes differ, a dictionary has room for one.
-    public func values<Value: Decodable>(
-        _ type: Value.Type = Value.self, forKeys keys: [String], fillCache: Bool = true
-    ) throws(LarderError) -> [String: Value] {
-        Self.dictionary(keys, try source.ownModels(type, keys, fillCache: fillCache))
+    public func values<Key: CacheKey & Hashable, Value: Decodable>(
+        _ type: Value.Type = Value.self, forKeys keys: some Sequence<Key>, fillCache: Bool = true
+    ) throws(LarderError) -> [Key: Value] {
+        let keys = Array(keys)
+        return Self.dictionary(keys, try source.ownModels(type, keys, fillCache: fillCache))
     }
 
     /// As the call above, for models that may be shared: those of hot entries cost a lookup each.
-    public func values<Value: Decodable & Sendable>(
-        _ type: Value.Type = Value.self, forKeys keys: [String], fillCache: Bool = true
-    ) throws(LarderError) -> [String: Value] {
-        Self.dictionary(keys, try source.sharedModels(type, keys, fillCache: fillCache))
+    public func values<Key: CacheKey & Hashable, Value: Decodable & Sendable>(
+        _ type: Value.Type = Value.self, forKeys keys: some Sequence<Key>, fillCache: Bool = true
+    ) throws(LarderError) -> [Key: Value] {
+        let keys = Array(keys)
+        return Self.dictionary(keys, try source.sharedModels(type, keys, fillCache: fillCache))
     }
 
-    private static func dictionary<Value>(_ keys: [String], _ values: [Value?]) -> [String: Value] {
-        var found: [String: Value] = [:]
+    static func dictionary<Key: Hashable, Value>(_ keys: [Key], _ values: [Value?]) -> [Key: Value] {
+        var found: [Key: Value] = [:]
         found.reserveCapacity(keys.count)
         for (key, value) in zip(keys, values) {
             if let value { found[key] = value }
@@ -116,16 +123,18 @@ extension CacheReading {
     /// The models stored under several keys, as they are at one instant, in the order of the keys; where there is no
     /// fresh entry, `notFound`.
     public func values<Value: Decodable>(
-        _ type: Value.Type = Value.self, forKeys keys: [some CacheKey], notFound: Value, fillCache: Bool = true
+        _ type: Value.Type = Value.self, forKeys keys: some Sequence<some CacheKey>, notFound: Value,
+        fillCache: Bool = true
     ) throws(LarderError) -> [Value] {
-        try source.ownModels(type, keys, fillCache: fillCache).map { $0 ?? notFound }
+        try source.ownModels(type, Array(keys), fillCache: fillCache).map { $0 ?? notFound }
     }
 
     /// As the call above, for models that may be shared: those of hot entries cost a lookup each.
     public func values<Value: Decodable & Sendable>(
-        _ type: Value.Type = Value.self, forKeys keys: [some CacheKey], notFound: Value, fillCache: Bool = true
+        _ type: Value.Type = Value.self, forKeys keys: some Sequence<some CacheKey>, notFound: Value,
+        fillCache: Bool = true
     ) throws(LarderError) -> [Value] {
-        try source.sharedModels(type, keys, fillCache: fillCache).map { $0 ?? notFound }
+        try source.sharedModels(type, Array(keys), fillCache: fillCache).map { $0 ?? notFound }
     }
 
     /// How many entries there are. Reads the headers of all of them.
@@ -142,16 +151,33 @@ extension CacheReading {
 
     /// The entries in the order of their keys' bytes, read lazily: nothing happens before the sequence is asked, and
     /// values are read and decoded only when they are asked for. What it costs to begin: see ``EntrySequence``.
-    public func entries<Value: Decodable>(of type: Value.Type, _ options: EntryOptions = EntryOptions())
-        -> EntrySequence<Value>
-    {
+    ///
+    /// ```swift
+    /// for try await entry in cache.entries(of: Reader.self, from: "a", to: "m") { print(entry.key, try entry.value()) }
+    /// ```
+    public func entries<Value: Decodable>(of type: Value.Type, _ options: EntryOptions) -> EntrySequence<Value> {
         EntrySequence(source: source, options: options)
+    }
+
+    /// As ``entries(of:_:)``, with options in words.
+    /// - Parameters:
+    ///   - from: the lower bound, itself included; nil for none.
+    ///   - to: the upper bound, itself excluded; nil for none.
+    ///   - prefix: only keys that begin with it.
+    ///   - backward: from the last key to the first.
+    ///   - limit: the most entries to hand out; nil for all.
+    public func entries<Value: Decodable>(
+        of type: Value.Type, from: (any CacheKey)? = nil, to: (any CacheKey)? = nil, prefix: any CacheKey = "",
+        backward: Bool = false, limit: Int? = nil
+    ) -> EntrySequence<Value> {
+        let options = EntryOptions(prefix: prefix, from: from, to: to, backward: backward, limit: limit)
+        return EntrySequence(source: source, options: options)
     }
 
     /// The keys in the order of their bytes, values unread. What it costs to begin: see ``EntrySequence``.
     /// - Throws: ``LarderError/Code/decoding`` at a key that is not UTF-8 and so is no `String`;
     ///   ``EntrySequence/enumerate(_:)`` shows the bytes of such keys.
-    public func keys(_ options: EntryOptions = EntryOptions()) throws -> [String] {
+    public func keys(_ options: EntryOptions = EntryOptions()) throws(LarderError) -> [String] {
         try EntrySequence<Never>(source: source, options: options).keys()
     }
 }

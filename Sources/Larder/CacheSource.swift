@@ -171,6 +171,13 @@ public final class CacheSource: @unchecked Sendable {
         try Key(checking: key, operation, database.name)
     }
 
+    func keys(_ keys: some Sequence<some CacheKey>, _ operation: String) throws(LarderError) -> [Key] {
+        var checked: [Key] = []
+        checked.reserveCapacity(keys.underestimatedCount)
+        for key in keys { checked.append(try self.key(key, operation)) }
+        return checked
+    }
+
     /// The model in a record, or nil where a failure to decode counts as a miss.
     func decode<Value: Decodable>(_ type: Value.Type, _ record: Record, _ key: Key) throws(LarderError) -> Value? {
         try decode(type, record, key) { (payload, codec) in try self.codec.decode(type, payload, storedAs: codec) }
@@ -226,7 +233,7 @@ public final class CacheSource: @unchecked Sendable {
     }
 
     /// Removes a key if it still holds this very record.
-    private func remove(_ key: Key, holding record: Record) throws(LarderError) {
+    func remove(_ key: Key, holding record: Record) throws(LarderError) {
         try whileOpen("remove") { (_) throws(LarderError) in
             try database.commit([key], loading: true) { update in
                 if update.current(0) == record { update.remove(0) }

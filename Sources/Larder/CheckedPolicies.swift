@@ -4,12 +4,15 @@ import LarderEngine
 
 extension EntryPolicy.Checked {
     /// The rule of an entry that is stored at `now`.
-    /// - Parameter ahead: how far the larder's time is ahead of the clock, by which instants are meant.
-    func rule(now: Int64, ahead: @autoclosure () -> Int64) -> DeadlineRule {
+    /// - Parameters:
+    ///   - ahead: how far the larder's time is ahead of the clock, by which instants are meant.
+    ///   - former: the rule of the fresh entry whose place it takes; nil where there is none.
+    func rule(now: Int64, ahead: Int64, former: DeadlineRule?) -> DeadlineRule {
         switch self {
         case .governed: .governed
+        case .keep: former ?? .governed
         case .policy(let policy): .policy(policy, now: now)
-        case .until(let instant): .own(instant + ahead())
+        case .until(let instant): .own(instant + ahead)
         }
     }
 }

@@ -22,6 +22,19 @@ extension CacheSource {
         return model
     }
 
+    /// As ``sharedModel(_:_:fillCache:)`` for asynchronous callers: only what must wait leaves their thread.
+    @inlinable func sharedModelForTask<Value: Decodable & Sendable>(
+        _ type: Value.Type, _ key: some CacheKey, fillCache: Bool
+    ) async throws(LarderError) -> Value? {
+        var model: Value?
+        let sequence = key.withKeyBytes { bytes in
+            readDecoded(ObjectIdentifier(type), bytes) { model = $0.assumingMemoryBound(to: Value.self).pointee }
+        }
+        guard let sequence else { return try await modelToShareForTask(type, key, fillCache: fillCache) }
+        if sequence != 0 { try await taskWaitsForCommit(sequence) }
+        return model
+    }
+
     /// Hands over the decoded model that is kept beside the fresh entry of a key, if there is one of this type.
     /// - Parameter body: called at most once, with the address of the model, to copy it. Locks are held meanwhile.
     /// - Returns: nil if `body` was not called, else the commit unit to wait for with ``waitForCommit(_:)``; 0 for none.
@@ -56,6 +69,88 @@ extension CacheSource {
         defer { withExtendedLifetime(lease) {} }
         let now = database.now()
         return try decodedAndKept(type, try self.key(key, "get"), lease.engine, now, fillCache: fillCache)
+    }
+
+    @usableFromInline func taskWaitsForCommit(_ sequence: UInt64) async throws(LarderError) {
+        let lease = try hold("get")
+        let ticket = CommitTicket(sequence: sequence)
+        if lease.engine.pipeline.isDecided(ticket) { return try lease.engine.pipeline.wait(for: ticket) }
+        try await BlockingWork.run { () throws(LarderError) in try lease.engine.pipeline.wait(for: ticket) }
+    }
+
+    /// As ``modelToShare(_:_:fillCache:)``, for asynchronous callers.
+    @usableFromInline func modelToShareForTask<Value: Decodable & Sendable>(
+        _ type: Value.Type, _ key: some CacheKey, fillCache: Bool
+    ) async throws(LarderError) -> Value? {
+        let key = try self.key(key, "get")
+        defer { database.releaseDetached() }
+        if keepsDecoded, let known = try known(key) {
+            return try known.record.flatMap { (record) throws(LarderError) in
+                try decodedAndAttached(type, record, key, version: known.version)
+            }
+        }
+        return try await ownModelForTask(type, key, fillCache: fillCache)
+    }
+
+    /// As ``ownModel(_:_:fillCache:)``, for asynchronous callers. Decodes on their thread.
+    func ownModelForTask<Value: Decodable>(_ type: Value.Type, _ key: Key, fillCache: Bool)
+        async throws(LarderError) -> Value?
+    {
+        guard let record = try await recordForTask(key, fillCache: fillCache) else { return nil }
+        return try await decodeForTask(type, record, key)
+    }
+
+    /// The fresh entry of a key, for asynchronous callers.
+    func recordForTask(_ key: Key, _ operation: String = "get", fillCache: Bool = true)
+        async throws(LarderError) -> Record?
+    {
+        if let known = try known(key, operation) { return known.record }
+        return try await BlockingWork.run { () throws(LarderError) in
+            try self.record(key, operation, fillCache: fillCache)
+        }
+    }
+
+    /// As ``decode(_:_:_:)``, for asynchronous callers: where what cannot be decoded is to be removed, another thread does so.
+    func decodeForTask<Value: Decodable>(_ type: Value.Type, _ record: Record, _ key: Key)
+        async throws(LarderError) -> Value?
+    {
+        guard onDecodingFailure == .removeAndMiss, snapshot == nil else { return try decode(type, record, key) }
+        do throws(LarderError) {
+            return try decodeOrThrow(type, record, key)
+        } catch {
+            try await BlockingWork.run { () throws(LarderError) in try self.remove(key, holding: record) }
+            return nil
+        }
+    }
+
+    /// What memory has of a key: its fresh entry or that there is none.
+    struct Known {
+        var record: Record?
+        /// By which something can be attached to the entry.
+        var version: UInt64 = 0
+    }
+
+    /// What can be said of a key without waiting for anything; nil where the disk has to be asked, or a commit waited for.
+    func known(_ key: Key, _ operation: String = "get") throws(LarderError) -> Known? {
+        guard snapshot == nil else { return nil }
+        return try whileOpen(operation) { (engine) throws(LarderError) in
+            var ticket = CommitTicket.none
+            var known = Known()
+            let read = try key.withBytes { bytes in
+                Result { () throws(LarderError) in
+                    try database.readQuickly(bytes, now: database.now(), ticket: &ticket) { header, payload, version in
+                        known = Known(record: Record(header, payload: payload), version: version)
+                    }
+                }
+            }.get()
+            guard case .cold = read else {
+                guard engine.pipeline.isDecided(ticket) else { return nil }
+                // Decided, so this waits for nothing; it may have failed.
+                try engine.pipeline.wait(for: ticket)
+                return known
+            }
+            return nil
+        }
     }
 
     /// The fresh model of a key, decoded for this caller alone.

@@ -6,7 +6,8 @@ import LarderEngine
 /// thread at a time.
 public final class EntryIterator<Value: Decodable> {
     private let database: Database
-    private let filters: [(CacheEntry<Value>) throws -> Bool]
+    private let options: EntryOptions
+    private let filters: [EntrySequence<Value>.Filter]
     private var remaining: Int
     private var run: Run?
     /// Goes up with every move, so that an entry knows whether the cursor is still at it.
@@ -23,10 +24,11 @@ public final class EntryIterator<Value: Decodable> {
 
     init(_ sequence: EntrySequence<Value>) throws(LarderError) {
         database = sequence.source.database
+        options = sequence.options
         filters = sequence.filters
-        remaining = sequence.options.limit ?? .max
+        remaining = try options.checkedLimit(database.name)
         guard remaining > 0 else { return }
-        run = try sequence.source.cursor(sequence.options.enumeration).map {
+        run = try sequence.source.cursor(options.enumeration).map {
             Run(cursor: $0, source: sequence.source, engine: $1)
         }
     }
@@ -34,11 +36,11 @@ public final class EntryIterator<Value: Decodable> {
     deinit { close() }
 
     /// The next entry; nil at the end.
-    /// - Throws: ``LarderError``, or what a filter throws. ``LarderError/Code/purged`` and
-    ///   ``LarderError/Code/deleted`` when the database went away under the run.
-    public func next() throws -> CacheEntry<Value>? {
+    /// - Throws: ``LarderError/Code/purged`` and ``LarderError/Code/deleted`` when the database went away under the run;
+    ///   what a filter throws.
+    public func next() throws(LarderError) -> CacheEntry<Value>? {
         while let entry = try step() {
-            guard try filters.allSatisfy({ try $0(entry) }) else { continue }
+            guard try filters.allow(entry) else { continue }
             remaining -= 1
             return entry
         }
@@ -49,11 +51,16 @@ public final class EntryIterator<Value: Decodable> {
     private func step() throws(LarderError) -> CacheEntry<Value>? {
         position += 1
         decoded = nil
-        guard remaining > 0, let run, try run.cursor.next() else {
-            close()
-            return nil
+        while remaining > 0, let run, try run.cursor.next() {
+            let key = try run.cursor.key()
+            switch options.position(of: key.bytes) {
+            case .before: continue
+            case .inside: return CacheEntry(content: .current(self, position: position), storedKey: key)
+            case .behind: remaining = 0
+            }
         }
-        return CacheEntry(iterator: self, position: position, storedKey: try run.cursor.key())
+        close()
+        return nil
     }
 
     /// Ends the run: the next entry is nil, and entries can no longer be asked for their values. Idempotent.
@@ -81,10 +88,9 @@ public final class EntryIterator<Value: Decodable> {
     }
 
     func info(at position: Int, _ key: Key) throws(LarderError) -> EntryInfo {
-        let cursor = try run(at: position, key).cursor
-        return EntryInfo(
-            try cursor.header(), byteCount: try cursor.payloadCount(), rules: database.rules, now: database.now(),
-            ahead: database.timeAhead)
+        let run = try run(at: position, key)
+        return run.source.info(
+            try run.cursor.header(), byteCount: try run.cursor.payloadCount(), now: database.now())
     }
 
     func value(at position: Int, _ key: Key) throws(LarderError) -> Value {
@@ -101,5 +107,24 @@ public final class EntryIterator<Value: Decodable> {
         if let decoded { return decoded }
         decoded = try run.source.decode(Value.self, try run.cursor.record(), key)
         return decoded
+    }
+}
+
+extension Array {
+    /// Whether all filters let an entry pass.
+    func allow<Value>(_ entry: CacheEntry<Value>) throws(LarderError) -> Bool
+    where Element == EntrySequence<Value>.Filter {
+        for filter in self {
+            do {
+                guard try filter(entry) else { return false }
+            } catch let error as LarderError {
+                throw error
+            } catch {
+                throw LarderError(
+                    .filterFailed, "the filter threw \(type(of: error))", operation: "enumerate",
+                    key: entry.storedKey.description, underlying: error)
+            }
+        }
+        return true
     }
 }

@@ -4,9 +4,10 @@ import LarderEngine
 public struct EntryOptions: Sendable {
     /// Only keys that begin with these bytes. The default is empty: all keys.
     public var prefix: [UInt8]
-    /// Where to begin: at this key if it is there, else at the next one in the direction of travel. The default is nil:
-    /// at the first, or going backward at the last.
-    public var startingAt: [UInt8]?
+    /// The lower bound: only keys that are equal to it or come behind it in the order of bytes. The default is nil: none.
+    public var from: [UInt8]?
+    /// The upper bound: only keys that come before it, itself excluded. The default is nil: none.
+    public var to: [UInt8]?
     /// From the last key to the first. The default is false.
     public var backward: Bool
     /// Whether entries are shown that have expired and were not swept yet. The default is false.
@@ -19,11 +20,12 @@ public struct EntryOptions: Sendable {
 
     /// Every option is described at the property of its name.
     public init(
-        prefix: some CacheKey = "", startingAt: (any CacheKey)? = nil, backward: Bool = false,
+        prefix: any CacheKey = "", from: (any CacheKey)? = nil, to: (any CacheKey)? = nil, backward: Bool = false,
         includingExpired: Bool = false, fillCache: Bool = false, limit: Int? = nil
     ) {
         self.prefix = prefix.keyBytes
-        self.startingAt = startingAt?.keyBytes
+        self.from = from?.keyBytes
+        self.to = to?.keyBytes
         self.backward = backward
         self.includingExpired = includingExpired
         self.fillCache = fillCache
@@ -33,7 +35,37 @@ public struct EntryOptions: Sendable {
     /// The engine's options.
     var enumeration: EnumerationOptions {
         EnumerationOptions(
-            prefix: prefix, start: startingAt, backward: backward, includeExpired: includingExpired,
+            prefix: prefix, start: backward ? to : from, backward: backward, includeExpired: includingExpired,
             fillCache: fillCache)
+    }
+
+    /// How many entries may be handed out.
+    func checkedLimit(_ database: String) throws(LarderError) -> Int {
+        guard let limit else { return .max }
+        guard limit >= 0 else {
+            throw LarderError(
+                .invalidArgument, "the limit of an enumeration is \(limit), and must not be negative",
+                operation: "enumerate", database: database)
+        }
+        return limit
+    }
+
+    /// Where a key stands that the cursor, which begins at one of the bounds, has come to.
+    enum Position {
+        case inside
+        /// It is the upper bound itself, where a run backward begins.
+        case before
+        /// The run is over.
+        case behind
+    }
+
+    func position(of key: ArraySlice<UInt8>) -> Position {
+        if backward {
+            if let to, !key.lexicographicallyPrecedes(to) { return .before }
+            if let from, key.lexicographicallyPrecedes(from) { return .behind }
+        } else if let to, !key.lexicographicallyPrecedes(to) {
+            return .behind
+        }
+        return .inside
     }
 }

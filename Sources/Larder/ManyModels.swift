@@ -9,12 +9,38 @@ extension CacheSource {
         throws(LarderError) -> [Value?]
     {
         var values = [Value?](repeating: nil, count: keys.count)
-        let keys = try checked(keys)
-        var found = try hotRecords(keys, fillCache) { _, _ in false }
-        if found == nil { found = try coldRecords(keys, fillCache: fillCache) }
-        for (index, record) in found ?? [] {
-            values[index] = try decode(type, record.record, keys[index])
+        let keys = try self.keys(keys, "get")
+        for found in try foundRecords(keys, fillCache) {
+            values[found.index] = try decode(type, found.record, keys[found.index])
         }
+        return values
+    }
+
+    /// As ``ownModels(_:_:fillCache:)``, for asynchronous callers: what memory has not is read by another thread.
+    func modelsForTask<Value: Decodable>(_ type: Value.Type, _ keys: [some CacheKey], fillCache: Bool)
+        async throws(LarderError) -> [Value?]
+    {
+        var values = [Value?](repeating: nil, count: keys.count)
+        let keys = try self.keys(keys, "get")
+        for found in try await foundRecordsForTask(keys, fillCache) {
+            values[found.index] = try await decodeForTask(type, found.record, keys[found.index])
+        }
+        return values
+    }
+
+    /// As ``sharedModels(_:_:fillCache:)``, for asynchronous callers.
+    func sharedModelsForTask<Value: Decodable & Sendable>(
+        _ type: Value.Type, _ keys: [some CacheKey], fillCache: Bool
+    ) async throws(LarderError) -> [Value?] {
+        guard keepsDecoded else { return try await modelsForTask(type, keys, fillCache: fillCache) }
+        var values = [Value?](repeating: nil, count: keys.count)
+        let keys = try self.keys(keys, "get")
+        var found = try takingDecoded(type, keys, &values, waits: false)
+        if found == nil { found = try await foundRecordsForTask(keys, fillCache) }
+        for found in found ?? [] {
+            values[found.index] = try decodedAndAttached(type, found.record, keys[found.index], version: found.version)
+        }
+        database.releaseDetached()
         return values
     }
 
@@ -25,72 +51,95 @@ extension CacheSource {
     {
         guard keepsDecoded else { return try ownModels(type, keys, fillCache: fillCache) }
         var values = [Value?](repeating: nil, count: keys.count)
-        let keys = try checked(keys)
-        let id = ObjectIdentifier(type)
-        var found = try hotRecords(keys, fillCache) { index, attachment in
-            guard let model = attachment.value(of: id, madeBy: codecIdentity) else { return false }
-            values[index] = model.assumingMemoryBound(to: Value.self).pointee
-            return true
-        }
+        let keys = try self.keys(keys, "get")
+        var found = try takingDecoded(type, keys, &values, waits: true)
+        if found == nil, try keepRead(keys, fillCache) { found = try takingDecoded(type, keys, &values, waits: true) }
         if found == nil { found = try coldRecords(keys, fillCache: fillCache) }
-        for (index, record) in found ?? [] {
-            values[index] = try decodedAndAttached(type, record.record, keys[index], version: record.version)
+        for found in found ?? [] {
+            values[found.index] = try decodedAndAttached(type, found.record, keys[found.index], version: found.version)
         }
         database.releaseDetached()
         return values
     }
 
-    /// A fresh entry, and by what something can be attached to it; 0 where nothing can.
-    private typealias Found = (record: Record, version: UInt64)
-
-    private func checked(_ keys: [some CacheKey]) throws(LarderError) -> [Key] {
-        // Nothing is read of no keys; what was closed says so all the same.
-        if keys.isEmpty { _ = try hold("get") }
-        var checked: [Key] = []
-        checked.reserveCapacity(keys.count)
-        for key in keys { checked.append(try self.key(key, "get")) }
-        return checked
+    /// A fresh entry by its key's place, and by what something can be attached to it; 0 where nothing can.
+    private struct Found: Sendable {
+        let index: Int
+        let record: Record
+        var version: UInt64 = 0
     }
 
-    /// The fresh entries of keys by their places, if memory knows of all of them, or can be made to.
-    /// - Parameter use: takes what is kept beside an entry; locks are held meanwhile. Where it does, the entry is left out.
-    /// - Returns: nil where the disk has to be asked. Then `use` was not called.
-    private func hotRecords(_ keys: [Key], _ fillCache: Bool, _ use: (Int, Attachment) -> Bool)
-        throws(LarderError) -> [(Int, Found)]?
+    private func foundRecords(_ keys: [Key], _ fillCache: Bool) throws(LarderError) -> [Found] {
+        if let found = try hotRecords(keys, waits: true, { _, _ in false }) { return found }
+        if try keepRead(keys, fillCache), let found = try hotRecords(keys, waits: true, { _, _ in false }) {
+            return found
+        }
+        return try coldRecords(keys, fillCache: fillCache)
+    }
+
+    private func foundRecordsForTask(_ keys: [Key], _ fillCache: Bool) async throws(LarderError) -> [Found] {
+        if let found = try hotRecords(keys, waits: false, { _, _ in false }) { return found }
+        return try await BlockingWork.run { () throws(LarderError) in try self.foundRecords(keys, fillCache) }
+    }
+
+    /// As ``hotRecords(_:waits:_:)``, but for models that are kept decoded, which go into their places at once.
+    private func takingDecoded<Value>(_ type: Value.Type, _ keys: [Key], _ values: inout [Value?], waits: Bool)
+        throws(LarderError) -> [Found]?
     {
-        if keys.isEmpty { return [] }
-        guard snapshot == nil else { return nil }
-        if let found = try hotRecords(keys, use) { return found }
-        // A read of one key keeps what it found, an entry or none; after that all are read at one instant. Where there is
-        // no such memory, or not enough, the disk is asked for all of them.
-        guard fillCache, database.attachmentBytesMax > 0 else { return nil }
+        let id = ObjectIdentifier(type)
+        return try hotRecords(keys, waits: waits) { index, attachment in
+            guard let model = attachment.value(of: id, madeBy: codecIdentity) else { return false }
+            values[index] = model.assumingMemoryBound(to: Value.self).pointee
+            return true
+        }
+    }
+
+    /// Reads keys one by one, so that memory keeps what was found, an entry or none; after that all can be read at one
+    /// instant.
+    /// - Returns: false where there is no such memory. It may not be enough either: then the disk is asked for all of them.
+    private func keepRead(_ keys: [Key], _ fillCache: Bool) throws(LarderError) -> Bool {
+        guard snapshot == nil, fillCache, database.attachmentBytesMax > 0 else { return false }
         for key in keys {
             _ = try key.withBytes { bytes in
                 Result { () throws(LarderError) in try read(bytes, "get") { _, _ in } }
             }.get()
         }
-        return try hotRecords(keys, use)
+        return true
     }
 
-    private func hotRecords(_ keys: [Key], _ use: (Int, Attachment) -> Bool) throws(LarderError) -> [(Int, Found)]? {
+    /// The fresh entries of keys by their places, if memory knows of all of them.
+    /// - Parameters:
+    ///   - waits: whether commits are waited for; where not, the answer is nil if there is one to wait for.
+    ///   - use: takes what is kept beside an entry; locks are held meanwhile. Where it does, the entry is left out.
+    /// - Returns: nil where the disk has to be asked. What `use` took is of no worth then.
+    private func hotRecords(_ keys: [Key], waits: Bool, _ use: (Int, Attachment) -> Bool) throws(LarderError)
+        -> [Found]?
+    {
+        if keys.isEmpty {
+            // Nothing is read of no keys; what was closed says so all the same.
+            _ = try hold("get")
+            return []
+        }
+        guard snapshot == nil else { return nil }
         return try whileOpen("get") { (engine) throws(LarderError) in
-            var found: [(Int, Found)] = []
+            var found: [Found] = []
             var ticket = CommitTicket.none
             let read = try database.readHot(keys, now: database.now(), ticket: &ticket) { index, entry in
                 guard let entry else { return }
                 if let attachment = entry.attachment, use(index, attachment) { return attachment.touch() }
-                found.append((index, (Record(entry.header, payload: entry.payload), entry.version)))
+                let record = Record(entry.header, payload: entry.payload)
+                found.append(Found(index: index, record: record, version: entry.version))
             }
-            guard case .hit = read else { return nil }
+            guard case .hit = read, waits || engine.pipeline.isDecided(ticket) else { return nil }
             try engine.pipeline.wait(for: ticket)
             return found
         }
     }
 
-    private func coldRecords(_ keys: [Key], fillCache: Bool) throws(LarderError) -> [(Int, Found)] {
-        var found: [(Int, Found)] = []
+    private func coldRecords(_ keys: [Key], fillCache: Bool) throws(LarderError) -> [Found] {
+        var found: [Found] = []
         for (index, record) in try records(keys, fillCache: fillCache).enumerated() {
-            if let record { found.append((index, (record, 0))) }
+            if let record { found.append(Found(index: index, record: record)) }
         }
         return found
     }

@@ -24,14 +24,14 @@ extension CacheReading {
     /// `try cache.keys(matching: #Predicate<Reader> { $0.book.price > 10 })`.
     public func keys<Value: Decodable>(
         matching predicate: Predicate<Value>, _ options: EntryOptions = EntryOptions()
-    ) throws -> [String] {
+    ) throws(LarderError) -> [String] {
         try entries(of: Value.self, options).filter(predicate).keys()
     }
 
     /// The models that the predicate is true for, by their keys.
     public func dictionary<Value: Decodable>(
         matching predicate: Predicate<Value>, _ options: EntryOptions = EntryOptions()
-    ) throws -> [String: Value] {
+    ) throws(LarderError) -> [String: Value] {
         try entries(of: Value.self, options).filter(predicate).dictionary()
     }
 }

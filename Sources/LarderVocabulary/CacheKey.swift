@@ -1,6 +1,8 @@
-/// What an entry can be found by: text, or any bytes.
+/// What an entry can be found by: text, any bytes, a whole number, a UUID.
 ///
-/// `String`, `Substring` and `[UInt8]` are keys. So is every type with such a raw value that is declared to be one:
+/// `String`, `Substring` and `[UInt8]` are keys. Integers are the text of their decimal digits, so that `42` and `"42"` are
+/// one key, for other programs too; a `UInt8` is a byte and no key. A `UUID` is its `uuidString`. So is every type with such
+/// a raw value that is declared to be one:
 ///
 /// ```swift
 /// enum Setting: String, CacheKey { case theme, language }
@@ -39,6 +41,22 @@ extension [UInt8]: CacheKey {
     /// Calls `body` with the bytes.
     @inlinable public func withKeyBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         withUnsafeBytes { body($0) }
+    }
+}
+
+extension Int: CacheKey {}
+extension Int16: CacheKey {}
+extension Int32: CacheKey {}
+extension Int64: CacheKey {}
+extension UInt: CacheKey {}
+extension UInt16: CacheKey {}
+extension UInt32: CacheKey {}
+extension UInt64: CacheKey {}
+
+extension CacheKey where Self: FixedWidthInteger {
+    /// Calls `body` with the decimal digits of the number, behind `-` where it is negative.
+    @inlinable public func withKeyBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        description.withKeyBytes(body)
     }
 }
 

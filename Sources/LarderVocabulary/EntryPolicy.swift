@@ -8,9 +8,10 @@
 public struct EntryPolicy: Hashable, Sendable {
     private enum Kind: Hashable {
         case governed
+        case keep
         case policy(UpdatePolicy)
         case seconds(Double)
-        case milliseconds(Int64)
+        case duration(Duration)
         case until(Int64)
         case untilNotANumber
     }
@@ -21,6 +22,9 @@ public struct EntryPolicy: Hashable, Sendable {
 
     /// The entry follows the database's policy, whatever it is when the entry is read. The default.
     public static let database = EntryPolicy(.governed)
+    /// What is stored in place of a fresh entry keeps its rule: the database's policy, or the very deadline that the entry
+    /// had. Where there is no fresh entry, as ``database``.
+    public static let keep = EntryPolicy(.keep)
 
     /// 10 seconds.
     public static let highest = policy(.highest)
@@ -38,14 +42,21 @@ public struct EntryPolicy: Hashable, Sendable {
     /// An interval from the moment of storing.
     public static func policy(_ policy: UpdatePolicy) -> EntryPolicy { EntryPolicy(.policy(policy)) }
 
-    /// `seconds` from the moment of storing, kept to whole milliseconds. The call that stores the entry throws
-    /// `invalidArgument` unless they are at least 0.001 and at most 9,000,000,000 (about 285 years): 0, what is negative
-    /// and what is no number are errors. An entry that is to end at an instant, which may be in the past, takes
+    /// So long from the moment of storing, kept to whole milliseconds: `.after(.seconds(90))`. The call that stores the
+    /// entry throws `invalidArgument` unless it is at least a millisecond and at most 9,000,000,000 seconds (about 285
+    /// years): zero and what is negative are errors. An entry that is to end at an instant, which may be in the past, takes
     /// ``until(millisecondsSince1970:)``.
-    public static func every(_ seconds: Double) -> EntryPolicy { EntryPolicy(.seconds(seconds)) }
+    public static func after(_ duration: Duration) -> EntryPolicy { EntryPolicy(.duration(duration)) }
 
-    /// As ``every(_:)``, in milliseconds: from 1 to 9,000,000,000,000.
-    public static func every(milliseconds: Int64) -> EntryPolicy { EntryPolicy(.milliseconds(milliseconds)) }
+    /// So many seconds from the moment of storing; fractions are allowed. Limits as for ``after(_:)``; what is no number is
+    /// an error too.
+    public static func seconds(_ count: Double) -> EntryPolicy { EntryPolicy(.seconds(count)) }
+    /// So many minutes from the moment of storing. Limits as for ``after(_:)``.
+    public static func minutes(_ count: Double) -> EntryPolicy { seconds(count * 60) }
+    /// So many hours from the moment of storing. Limits as for ``after(_:)``.
+    public static func hours(_ count: Double) -> EntryPolicy { seconds(count * 3_600) }
+    /// So many days of 24 hours from the moment of storing. Limits as for ``after(_:)``.
+    public static func days(_ count: Double) -> EntryPolicy { seconds(count * 86_400) }
 
     /// Until an instant that was computed and is no number. The call that stores the entry throws `invalidArgument`.
     package static let untilNotANumber = EntryPolicy(.untilNotANumber)
@@ -59,6 +70,7 @@ extension EntryPolicy {
     /// An ``EntryPolicy`` whose numbers were checked.
     package enum Checked: Hashable, Sendable {
         case governed
+        case keep
         case policy(UpdatePolicy)
         /// In milliseconds since 1970, from 0 on.
         case until(Int64)
@@ -75,16 +87,10 @@ extension EntryPolicy {
     package func checked() throws(Impossible) -> Checked {
         switch kind {
         case .governed: return .governed
+        case .keep: return .keep
         case .policy(let policy): return .policy(policy)
         case .seconds(let seconds): return .policy(try UpdatePolicy.checked(seconds))
-        case .milliseconds(let milliseconds):
-            guard let policy = UpdatePolicy.every(milliseconds: milliseconds) else {
-                throw Impossible(
-                    message: "an interval of \(milliseconds) milliseconds is not possible: it must be at least 1 and "
-                        + "at most \(UpdatePolicy.longestMilliseconds); use the policy 'never' for entries that do not "
-                        + "expire")
-            }
-            return .policy(policy)
+        case .duration(let duration): return .policy(try UpdatePolicy.checked(duration))
         case .until(let instant):
             guard instant <= Self.latestMilliseconds else {
                 throw Impossible(
@@ -98,6 +104,20 @@ extension EntryPolicy {
 }
 
 extension UpdatePolicy {
+    static func checked(_ duration: Duration) throws(EntryPolicy.Impossible) -> UpdatePolicy {
+        let (seconds, attoseconds) = duration.components
+        // Seconds in this range cannot overflow as milliseconds; whatever is outside is refused.
+        let range = -longestMilliseconds / 1000...longestMilliseconds / 1000
+        let milliseconds =
+            range.contains(seconds) ? seconds * 1000 + (attoseconds + 500_000_000_000_000) / 1_000_000_000_000_000 : 0
+        guard let policy = UpdatePolicy.every(milliseconds: milliseconds) else {
+            throw EntryPolicy.Impossible(
+                message: "an interval of \(duration) is not possible: it must be at least 0.001 seconds and at most "
+                    + "\(longestMilliseconds / 1000); use the policy 'never' for entries that do not expire")
+        }
+        return policy
+    }
+
     /// ``every(_:)-(Double)`` with an error that says what is allowed.
     package static func checked(_ seconds: Double) throws(EntryPolicy.Impossible) -> UpdatePolicy {
         guard let policy = UpdatePolicy.every(seconds) else {

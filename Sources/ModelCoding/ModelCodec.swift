@@ -106,7 +106,7 @@ package enum Payload: Sendable {
         }
     }
 
-    package func withBytes(_ body: (UnsafeRawBufferPointer) -> Void) {
+    package func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         switch self {
         case .bytes(let bytes): bytes.withUnsafeBytes { body($0) }
         case .data(let data): data.withUnsafeBytes { body($0) }

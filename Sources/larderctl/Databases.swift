@@ -22,7 +22,7 @@ extension Verb {
         return .done
     }
 
-    private static func databaseJSON(_ database: LarderClient.DatabaseInfo) -> JSONText {
+    private static func databaseJSON(_ database: DatabaseInfo) -> JSONText {
         .object([
             ("name", .text(database.name)),
             ("policy", .text(database.policy)),

@@ -10,7 +10,7 @@ extension Verb {
             """,
         argumentCount: 1...1_000_000
     ) { arguments, context in
-        let removed = try context.connect().removeMany(arguments.words)
+        let removed = try context.connect().remove(arguments.words)
         if context.options.json {
             context.output.json(.object([("removed", .integer(Int64(removed)))]))
         } else {

@@ -24,13 +24,12 @@ extension Verb {
         return info == nil ? .notFound : .done
     }
 
-    private static func metaLines(_ info: LarderClient.EntryInfo) -> [(name: String, text: String)] {
+    private static func metaLines(_ info: EntryInfo) -> [(name: String, text: String)] {
         let rule =
             switch info.rule {
             case .governed: "its database's policy, \(info.databasePolicy)"
             case .own: "its own"
-            case .never: "its own: it never expires"
-            default: info.rule.description
+            case .ownNever: "its own: it never expires"
             }
         return [
             ("stored at", TimeText.instant(info.storedAtMilliseconds)),
@@ -38,13 +37,13 @@ extension Verb {
             ("deadline", info.deadlineMilliseconds.map { TimeText.instant($0) } ?? "never"),
             ("ttl", info.timeToLiveMilliseconds.map { TimeText.seconds($0) + " s" } ?? "never"),
             ("rule", rule),
-            ("size", "\(info.sizeBytes) bytes"),
+            ("size", "\(info.byteCount) bytes"),
             ("codec", info.codec.description),
-            ("state", info.state),
+            ("state", state(info)),
         ]
     }
 
-    private static func metaJSON(_ key: [UInt8], _ info: LarderClient.EntryInfo?) -> JSONText {
+    private static func metaJSON(_ key: [UInt8], _ info: EntryInfo?) -> JSONText {
         guard let info else { return .object([("key", .bytes(key)), ("found", .bool(false))]) }
         return .object([
             ("key", .bytes(key)),
@@ -53,11 +52,21 @@ extension Verb {
             ("age", .integer(info.ageMilliseconds)),
             ("deadline", .optional(info.deadlineMilliseconds)),
             ("ttl", .optional(info.timeToLiveMilliseconds)),
-            ("rule", .text(info.rule.description)),
-            ("policy", .text(info.databasePolicy)),
-            ("size", .integer(info.sizeBytes)),
+            ("rule", .text(ruleName(info.rule))),
+            ("policy", .text(info.databasePolicy.description)),
+            ("size", .integer(Int64(info.byteCount))),
             ("codec", .text(info.codec.description)),
-            ("state", .text(info.state)),
+            ("state", .text(state(info))),
         ])
     }
+
+    private static func ruleName(_ rule: DeadlineRule) -> String {
+        switch rule {
+        case .governed: "governed"
+        case .own: "own"
+        case .ownNever: "never"
+        }
+    }
+
+    private static func state(_ info: EntryInfo) -> String { info.isExpired ? "expired" : "fresh" }
 }

@@ -91,10 +91,10 @@ struct Options {
 
     private static func milliseconds(_ option: ParsedOption) throws -> Int {
         guard let text = try? option.text(), let number = Int(text),
-            (0...LarderClient.timeoutMillisecondsMax).contains(number)
+            (0...ClientOptions.timeoutMillisecondsMax).contains(number)
         else {
             throw UsageError(
-                "--timeout takes milliseconds, 1 to \(LarderClient.timeoutMillisecondsMax), or 0 for no limit")
+                "--timeout takes milliseconds, 1 to \(ClientOptions.timeoutMillisecondsMax), or 0 for no limit")
         }
         return number
     }

@@ -13,28 +13,30 @@ extension Verb {
         ],
         argumentCount: 0...0
     ) { arguments, context in
-        let result: LarderClient.PurgeResult
+        let result: PurgeReport
         switch (arguments.options["--expired"], arguments.options["--prefix"]) {
-        case (nil, nil): result = try context.connect().purge()
-        case (_?, nil): result = try context.connect().purgeExpired()
+        case (nil, nil): result = try context.connect().removeAll()
+        case (_?, nil): result = try context.connect().removeExpired()
         case (nil, let prefix?):
             // Every key begins with nothing: that would empty the database by a slip, such as an unset variable.
             guard let prefix = prefix.value, !prefix.isEmpty else {
                 throw UsageError("--prefix is empty; to empty the whole database leave it out", verb: "purge")
             }
-            result = try context.connect().purge(prefix: prefix)
+            result = try context.connect().remove(prefix: prefix)
         case (_?, _?):
             throw UsageError("--expired and --prefix cannot be combined", verb: "purge")
         }
+        // The daemon always counts.
+        let entries = result.entries ?? 0
         if context.options.json {
             context.output.json(
                 .object([
-                    ("entries", .integer(result.entries)), ("bytes", .integer(result.bytes)),
+                    ("entries", .integer(Int64(entries))), ("bytes", .integer(Int64(result.bytes))),
                     ("milliseconds", .integer(result.milliseconds)),
                 ]))
         } else {
             context.output.line(
-                "removed \(result.entries) \(result.entries == 1 ? "entry" : "entries"), \(result.bytes) bytes, "
+                "removed \(entries) \(entries == 1 ? "entry" : "entries"), \(result.bytes) bytes, "
                     + "in \(result.milliseconds) ms")
         }
         return .done

@@ -20,7 +20,7 @@ extension Verb {
         let key = arguments.words[0]
         let policy = try setPolicy(arguments)
         let value = try setValue(arguments)
-        try context.connect().store(value, forKey: key, policy: policy, codec: nil)
+        try context.connect().setBytes(value, forKey: key, policy: policy)
         if context.options.json {
             context.output.json(.object([("key", .bytes(key)), ("stored", .bool(true))]))
         } else {

@@ -50,7 +50,7 @@ enum Purge {
         for database in databases {
             do throws(LarderError) {
                 let result = target == .expired ? try database.purgeExpired() : try database.purge()
-                report(database.name, result.entries, result.bytes, result.milliseconds)
+                report(database.name, result.entries ?? 0, result.bytes, result.milliseconds)
             } catch {
                 Daemon.complain(error.description)
                 code = ExitCode.failed

@@ -7,7 +7,7 @@ import Testing
 /// The asynchronous client with a server that does as it is told: who gets which reply, and what happens to requests when
 /// replies, connections and patience fail.
 @Suite(.timeLimit(.minutes(5))) struct AsyncClientTests {
-    static func connect(_ server: FakeServer, _ options: LarderClient.Options = .init()) async throws -> LarderClient {
+    static func connect(_ server: FakeServer, _ options: ClientOptions = .init()) async throws -> LarderClient {
         try await LarderClient.connect(socketPath: server.path, options: options)
     }
 
@@ -149,7 +149,7 @@ import Testing
 
     @Test func impossibleOptionsAreRefused() async throws {
         for options in [
-            LarderClient.Options(timeoutMilliseconds: -1), .init(reconnectPatienceMilliseconds: -1),
+            ClientOptions(timeoutMilliseconds: -1), .init(reconnectPatienceMilliseconds: -1),
             .init(connections: 0), .init(connections: 17), .init(ownConnectionsMax: 0),
             .init(nearCache: .init(entriesMax: 0)),
         ] {
@@ -210,7 +210,7 @@ import Testing
     /// the time limit. And the password was not given.
     @Test func aServerWithoutHELLO() async throws {
         let redis = try RedisProcess(["--rename-command", "HELLO", "", "--requirepass", "secret"])
-        let options = LarderClient.Options(password: "secret", timeoutMilliseconds: 0, nearCache: .init())
+        let options = ClientOptions(password: "secret", timeoutMilliseconds: 0, nearCache: .init())
         let client = try await LarderClient.connect(socketPath: redis.socketPath, options: options)
         try await client.cache(of: Int.self).set(1, forKey: "k")
         #expect(try await client.cache(of: Int.self).value(forKey: "k") == 1)
@@ -220,7 +220,7 @@ import Testing
             #expect(error?.code == .invalidArgument && error?.message.contains("RESP3") == true)
         }
         try await client.ping()
-        let wrong = LarderClient.Options(password: "wrong")
+        let wrong = ClientOptions(password: "wrong")
         let error = await #expect(throws: LarderClientError.self) {
             try await LarderClient.connect(socketPath: redis.socketPath, options: wrong)
         }

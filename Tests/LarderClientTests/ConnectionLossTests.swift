@@ -60,7 +60,7 @@ import Threading
             let error = #expect(throws: LarderClientError.self) { try BlockingLarderClient(socketPath: path) }
             #expect(error?.code == .invalidArgument)
         }
-        for time in [-1, LarderClient.timeoutMillisecondsMax + 1, Int.max, Int.min] {
+        for time in [-1, ClientOptions.timeoutMillisecondsMax + 1, Int.max, Int.min] {
             let error = #expect(throws: LarderClientError.self) {
                 try BlockingLarderClient(socketPath: "/none", timeoutMilliseconds: time)
             }

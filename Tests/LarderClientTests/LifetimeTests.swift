@@ -27,7 +27,7 @@ import Testing
             let blocking = try BlockingLarderClient(socketPath: path)
             let numbers = client.cache(of: Int.self)
             for seconds in Self.impossible {
-                let policy = EntryPolicy.every(seconds)
+                let policy = EntryPolicy.seconds(seconds)
                 await expectRefusal("set") { try await numbers.set(1, forKey: "k", policy: policy) }
                 await expectRefusal("setBytes") { try await numbers.setBytes([1], forKey: "k", policy: policy) }
                 await expectRefusal("pairs") { try await numbers.set(["k": 1], policy: policy) }
@@ -45,7 +45,7 @@ import Testing
                 await expectRefusal("blocking") { try blocking.set(1, forKey: "k", policy: policy) }
                 await expectRefusal("blocking bytes") { try blocking.setBytes([1], forKey: "k", policy: policy) }
                 await expectRefusal("blocking pairs") {
-                    try blocking.setMany(["k": 1].map { ($0, $1) }, policy: policy)
+                    try blocking.set(["k": 1].map { ($0, $1) }, policy: policy)
                 }
                 await expectRefusal("blocking absent") {
                     _ = try blocking.setIfAbsent(1, forKey: "k", policy: policy)
@@ -64,7 +64,7 @@ import Testing
         try await server.run { client in
             let numbers = client.cache(of: Int.self)
             try await numbers.set(1, forKey: "never", policy: .never)
-            try await numbers.set(1, forKey: "every", policy: .every(90))
+            try await numbers.set(1, forKey: "every", policy: .seconds(90))
             try await numbers.set(1, forKey: "until", policy: .until(Date(timeIntervalSinceNow: 100)))
             try await numbers.set(["a": 1, "b": 2], policy: .until(Date(timeIntervalSinceNow: 100)))
             try await numbers.set(1, forKey: "past", policy: .until(Date(timeIntervalSince1970: -5)))

@@ -87,7 +87,7 @@ private struct Book: Codable, Equatable {
             try client.ping()
             let book = Book(name: "一本书", price: 18.5)
             try client.set(book, forKey: "governed")
-            try client.set(book, forKey: "own", policy: .every(90))
+            try client.set(book, forKey: "own", policy: .seconds(90))
             try client.set(book, forKey: "never", policy: .never)
             #expect(try client.value(Book.self, forKey: "governed") == book)
             #expect(try client.value(Book.self, forKey: "none") == nil)
@@ -95,17 +95,17 @@ private struct Book: Codable, Equatable {
             let governed = try #require(try client.info(forKey: "governed"))
             #expect(governed.rule == .governed && governed.codec == .json)
             #expect(governed.deadlineMilliseconds == governed.storedAtMilliseconds + 604_800_000)
-            #expect(governed.sizeBytes == Int64(try client.bytes(forKey: "governed")?.count ?? 0))
+            #expect(governed.byteCount == (try client.bytes(forKey: "governed")?.count))
             let own = try #require(try client.info(forKey: "own"))
-            #expect(own.rule == .own)
+            #expect(own.rule == .own(own.storedAtMilliseconds + 90_000))
             #expect(own.deadlineMilliseconds == own.storedAtMilliseconds + 90_000)
-            #expect(try client.info(forKey: "never")?.rule == .never)
+            #expect(try client.info(forKey: "never")?.rule == .ownNever)
             #expect(try client.timeToLive(forKey: "never") == .never)
 
             #expect(try client.policy() == .lowest)
             try client.setPolicy(.every(0.5) ?? .never)
             #expect(try client.policy() == .every(milliseconds: 500))
-            #expect(try client.info(forKey: "own")?.databasePolicy == "every:0.500")
+            #expect(try client.info(forKey: "own")?.databasePolicy == .every(0.5))
             #expect(try client.databases().map(\.name).contains("books"))
         }
     }
@@ -113,7 +113,7 @@ private struct Book: Codable, Equatable {
     @Test func anEntryOfAnInstantIsSoonGone() throws {
         try withDaemon { daemon in
             let client = try BlockingLarderClient(socketPath: daemon.socketPath)
-            try client.setBytes([1], forKey: "k", policy: .every(milliseconds: 1))
+            try client.setBytes([1], forKey: "k", policy: .after(.milliseconds(1)))
             while try client.contains("k") {}
             #expect(try client.bytes(forKey: "k") == nil)
             #expect(try client.info(forKey: "k") == nil)
@@ -127,15 +127,15 @@ private struct Book: Codable, Equatable {
             try client.batch { batch in
                 for number in 0..<3_000 { try batch.setBytes([1], forKey: "key:\(number)") }
             }
-            try client.setMany([(key: "a", value: 1), (key: "b", value: 2)])
+            try client.set([(key: "a", value: 1), (key: "b", value: 2)])
             #expect(try client.values(Int.self, forKeys: ["a", "none", "b"]) == ["a": 1, "b": 2])
             #expect(try client.keys().count == 3_002)
             #expect(Set(try client.keys(matching: "key:*")) == Set((0..<3_000).map { "key:\($0)" }))
-            #expect(try client.purge(prefix: "key:1").entries == 1_111)
-            #expect(try client.remove("a", "none") == 1)
-            try client.batch { $0.remove("key:0", "key:2", "none") }
+            #expect(try client.remove(prefix: "key:1").entries == 1_111)
+            #expect(try client.remove(["a", "none"]) == 1)
+            try client.batch { batch in for key in ["key:0", "key:2", "none"] { batch.remove(key) } }
             #expect(try client.keys().count == 1_888)
-            #expect(try client.purge().entries == 1_888)
+            #expect(try client.removeAll().entries == 1_888)
             #expect(try client.keys() == [])
         }
     }

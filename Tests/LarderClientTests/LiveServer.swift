@@ -25,7 +25,7 @@ enum LiveServer: String, CaseIterable, CustomTestStringConvertible, Sendable {
         }
     }
 
-    func run(_ options: LarderClient.Options = .init(), _ body: (LarderClient) async throws -> Void) async throws {
+    func run(_ options: ClientOptions = .init(), _ body: (LarderClient) async throws -> Void) async throws {
         try await run { try await body(try await LarderClient.connect(socketPath: $0, options: options)) }
     }
 }

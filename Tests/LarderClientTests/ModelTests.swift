@@ -27,7 +27,7 @@ private struct Reader: Codable, Equatable {
             try client.set(reader, forKey: "reader")
             #expect(try client.value(Reader.self, forKey: "reader") == reader)
             #expect(try client.value(Reader.self, forKey: "none") == nil)
-            try client.set(["a", "b"], forKey: "list", policy: .every(90))
+            try client.set(["a", "b"], forKey: "list", policy: .seconds(90))
             #expect(try client.value([String].self, forKey: "list") == ["a", "b"])
             #expect(
                 server.requests.filter { $0[0] == "SET" }.map { Array($0.dropFirst(3)) } == [
@@ -85,9 +85,9 @@ private struct Reader: Codable, Equatable {
 
     @Test func manyModelsAreReadAtOnce() throws {
         try withClient { client, server in
-            try client.setMany([(key: "a", value: 1), (key: "b", value: 2)])
+            try client.set([(key: "a", value: 1), (key: "b", value: 2)])
             #expect(try client.values(Int.self, forKeys: ["a", "none", "b"]) == ["a": 1, "b": 2])
-            #expect(try client.values(Int.self, forKeys: []) == [:])
+            #expect(try client.values(Int.self, forKeys: [String]()) == [:])
             #expect(
                 server.requests == [
                     ["POLICY"], ["MSETEX", "2", "a", "1", "b", "2", "CODEC", "json"], ["MGET", "a", "none", "b"],
@@ -113,12 +113,12 @@ private struct Reader: Codable, Equatable {
                     ],
                 ])
             #expect(try client.bytes(forKey: "bytes") == [0x79])
-            try client.batch { $0.remove("book", "bytes") }
+            try client.batch { batch in for key in ["book", "bytes"] { batch.remove(key) } }
             #expect(server.requests.last == ["DEL", "book", "bytes"])
             try client.batch { try $0.set(1, forKey: "one") }
             try client.batch { try $0.setBytes([0x31], forKey: "one") }
             #expect(server.requests.suffix(2) == [["SET", "one", "1", "CODEC", "json"], ["SET", "one", "1"]])
-            try client.batch { $0.remove("book", "bytes") }
+            try client.batch { batch in for key in ["book", "bytes"] { batch.remove(key) } }
             try client.batch { _ in }
             #expect(server.requests.last == ["DEL", "book", "bytes"])
         }
@@ -183,10 +183,10 @@ private struct Reader: Codable, Equatable {
         let server = try FakeLarder.server()
         defer { server.stop() }
         let client = try BlockingLarderClient(socketPath: server.path)
-        let result = try client.purge()
+        let result = try client.removeAll()
         #expect(result.entries == 3 && result.bytes == 120 && result.milliseconds == 1)
-        try client.purgeExpired()
-        try client.purge(prefix: "user:")
+        try client.removeExpired()
+        try client.remove(prefix: "user:")
         #expect(server.requests == [["PURGE"], ["PURGE", "EXPIRED"], ["PURGE", "PREFIX", "user:"]])
     }
 }

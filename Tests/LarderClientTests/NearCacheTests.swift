@@ -7,9 +7,9 @@ import Threading
 
 /// The near cache: what it answers without a round trip, and that this is never older than what it was told.
 @Suite(.timeLimit(.minutes(5))) struct NearCacheTests {
-    private static let near = LarderClient.Options(timeoutMilliseconds: 60_000, nearCache: .init())
+    private static let near = ClientOptions(timeoutMilliseconds: 60_000, nearCache: .init())
 
-    private func statistics(_ client: LarderClient) throws -> LarderClient.NearCacheStatistics {
+    private func statistics(_ client: LarderClient) throws -> NearCacheStatistics {
         try #require(client.nearCacheStatistics())
     }
 
@@ -300,7 +300,7 @@ import Threading
 
     /// An entry's own end is kept with it: a deadline that has passed is not served although nobody told of it.
     @Test func entriesEndAtTheirDeadline() async throws {
-        let options = LarderClient.NearCacheOptions()
+        let options = NearCacheOptions()
         let near = NearCache(options)
         let clock = Atomic<Int64>(1_000)
         near.clock = { clock.load(ordering: .relaxed) }

@@ -50,10 +50,11 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
                 #expect(try await books.value(forKey: "d") == book)
                 guard server != .redis else { continue }
                 for key in [name, "a", "c", "d"] {
-                    #expect(try await books.entry(forKey: key)?.codec.description == name, "\(key)")
+                    #expect(try await books.info(forKey: key)?.codec.description == name, "\(key)")
                 }
-                #expect(try await books.entry(forKey: "a")?.rule == .own)
-                #expect(try await books.entry(forKey: "c")?.rule == .governed)
+                let own = try #require(try await books.info(forKey: "a"))
+                #expect(own.rule == own.deadlineMilliseconds.map { .own($0) })
+                #expect(try await books.info(forKey: "c")?.rule == .governed)
             }
             let longs = client.cache(of: Long.self, codec: snakeCase())
             try await longs.set(Long(longName: 1), forKey: "long")
@@ -116,7 +117,7 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
     @Test func bytesAreStoredAsTheyAre() async throws {
         let daemon = try DaemonProcess()
         let client = try await LarderClient.connect(
-            socketPath: daemon.socketPath, options: .init(nearCache: LarderClient.NearCacheOptions()))
+            socketPath: daemon.socketPath, options: .init(nearCache: NearCacheOptions()))
         let blocking = try BlockingLarderClient(socketPath: daemon.socketPath)
         // The second looks like JSON and is none; the third is what bytes become as JSON.
         for bytes in [[0, 255, 1], Array("\"AAAA\"".utf8), Array("[1,2]".utf8), Array("null".utf8), []] as [[UInt8]] {
@@ -132,7 +133,7 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
             try blocking.batch { try $0.set(bytes, forKey: "blocking batch") }
             for key in ["data", "array", "optional", "batch", "absent", "blocking", "blocking batch"] {
                 #expect(try await data.bytes(forKey: key) == bytes, "\(key)")
-                #expect(try await data.entry(forKey: key)?.codec == .raw, "\(key)")
+                #expect(try await data.info(forKey: key)?.codec == .raw, "\(key)")
                 for _ in 0..<2 {
                     #expect(try await data.value(forKey: key) == Data(bytes), "\(key)")
                     #expect(try await arrays.values(forKeys: [key]) == [key: bytes], "\(key)")
@@ -142,7 +143,7 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
             }
             let json = client.cache(of: Data.self, codec: .json)
             try await json.set(Data(bytes), forKey: "json")
-            #expect(try await json.entry(forKey: "json")?.codec == .json)
+            #expect(try await json.info(forKey: "json")?.codec == .json)
             #expect(try await data.value(forKey: "json") == Data(bytes))
             #expect(try blocking.value(Data.self, forKey: "json") == Data(bytes))
             try await arrays.removeAll()
@@ -153,7 +154,7 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
     @Test func aStoredNilIsThere() async throws {
         let daemon = try DaemonProcess()
         let client = try await LarderClient.connect(
-            socketPath: daemon.socketPath, options: .init(nearCache: LarderClient.NearCacheOptions()))
+            socketPath: daemon.socketPath, options: .init(nearCache: NearCacheOptions()))
         let numbers = client.cache(of: Int?.self)
         try await numbers.set(nil, forKey: "none")
         for _ in 0..<2 {
@@ -175,7 +176,7 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
         }
         let daemon = try DaemonProcess()
         let client = try await LarderClient.connect(
-            socketPath: daemon.socketPath, options: .init(nearCache: LarderClient.NearCacheOptions()))
+            socketPath: daemon.socketPath, options: .init(nearCache: NearCacheOptions()))
         let notes = client.cache(of: [Note].self)
         try await notes.set([Note("a")], forKey: "k")
         let first = try await notes.value(forKey: "k")
@@ -231,7 +232,8 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
             try client.set(1, forKey: "old")
             try client.batch {
                 try $0.set(2, forKey: "new", policy: .high)
-                $0.remove("old", "gone")
+                $0.remove("old")
+                $0.remove("gone")
                 try $0.set(3, forKey: "gone")
                 try $0.setBytes([1], forKey: "raw")
             }

@@ -42,7 +42,7 @@ private struct Session: Codable, Equatable, Sendable {
             #expect(try await sessions.replace(ana, with: eve, forKey: "k", policy: .never))
             #expect(try await !sessions.replace(ana, with: eve, forKey: "k"))
             #expect(try await sessions.value(forKey: "k") == eve)
-            #expect(try await sessions.entry(forKey: "k")?.codec == .propertyList)
+            #expect(try await sessions.info(forKey: "k")?.codec == .propertyList)
             #expect(try await !sessions.remove("k", ifEqual: ana))
             #expect(try await sessions.value(forKey: "k") == eve)
             #expect(try await sessions.remove("k", ifEqual: eve))
@@ -81,20 +81,20 @@ private struct Session: Codable, Equatable, Sendable {
                 return left
             }
             #expect(try await sessions.value(forKey: "k", renewing: .high) == nil)
-            #expect(try await !sessions.setPolicy(.high, forKey: "k"))
-            #expect(try await !sessions.setPolicy(.never, forKey: "k"))
+            #expect(try await !sessions.touch("k", policy: .high))
+            #expect(try await !sessions.touch("k", policy: .never))
             try await sessions.set(ana, forKey: "k", policy: .never)
             #expect(try await sessions.value(forKey: "k", renewing: .high) == ana)
             #expect((1...60_000).contains(try await left()))
-            #expect(try await sessions.setPolicy(.middle, forKey: "k"))
+            #expect(try await sessions.touch("k", policy: .middle))
             #expect(try await left() > 60_000)
-            #expect(try await sessions.setPolicy(.never, forKey: "k"))
+            #expect(try await sessions.touch("k", policy: .never))
             #expect(try await sessions.timeToLive(forKey: "k") == .never)
-            #expect(try await sessions.setDeadline(millisecondsSince1970: 4_000_000_000_000, forKey: "k"))
+            #expect(try await sessions.touch("k", policy: .until(millisecondsSince1970: 4_000_000_000_000)))
             #expect(try await left() > 3_600_000)
             // Kept here, and gone all the same.
             #expect(try await sessions.value(forKey: "k") == ana)
-            #expect(try await sessions.setDeadline(millisecondsSince1970: 1, forKey: "k"))
+            #expect(try await sessions.touch("k", policy: .until(millisecondsSince1970: 1)))
             #expect(try await sessions.value(forKey: "k") == nil)
         }
     }
@@ -131,13 +131,13 @@ private struct Session: Codable, Equatable, Sendable {
             let pairs = (0..<1500).map { ("k\($0)", $0) }
             try await numbers.set(pairs)
             var found: [String: Int] = [:]
-            for try await (key, value) in numbers.allEntries() { found[key] = value }
+            for try await (key, value) in numbers.entries() { found[key] = value }
             #expect(found == Dictionary(uniqueKeysWithValues: pairs))
             found = [:]
-            for try await (key, value) in numbers.allEntries(matching: "k1?") { found[key] = value }
+            for try await (key, value) in numbers.entries(matching: "k1?") { found[key] = value }
             #expect(found.count == 10)
             try await numbers.setBytes([0xFF], forKey: "k7")
-            await #expect(throws: LarderClientError.self) { for try await _ in numbers.allEntries() {} }
+            await #expect(throws: LarderClientError.self) { for try await _ in numbers.entries() {} }
         }
     }
 
@@ -148,11 +148,11 @@ private struct Session: Codable, Equatable, Sendable {
             #expect(try client.setIfAbsent(ana, forKey: "k", policy: .high))
             #expect(try !client.setIfAbsent(eve, forKey: "k"))
             #expect(try client.value(Session.self, forKey: "k") == ana)
-            #expect(try client.setPolicy(.never, forKey: "k"))
+            #expect(try client.touch("k", policy: .never))
             #expect(try client.timeToLive(forKey: "k") == .never)
-            #expect(try client.setPolicy(.high, forKey: "k"))
+            #expect(try client.touch("k", policy: .high))
             #expect(try client.timeToLive(forKey: "k") != .never)
-            #expect(try !client.setPolicy(.high, forKey: "none"))
+            #expect(try !client.touch("none", policy: .high))
             #expect(try client.increment("n") == 1)
             #expect(try client.increment("n", by: -3) == -2)
             #expect(try client.value(Int.self, forKey: "n") == -2)
@@ -196,7 +196,7 @@ private struct Session: Codable, Equatable, Sendable {
     }
 
     @Test func placesAndThoseWhoWaitForThem() async throws {
-        let places = Places(1)
+        let places = AsyncSemaphore(1)
         #expect(await places.take(limit: 0) == .given)
         #expect(await places.take(limit: 1) == .timeout)
         let cancelled = Task { await places.take(limit: 0) }

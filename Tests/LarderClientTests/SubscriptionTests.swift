@@ -7,8 +7,8 @@ import Testing
 /// Messages of channels, with live servers and with one that breaks off.
 @Suite(.timeLimit(.minutes(5))) struct SubscriptionTests {
     /// The next `count` messages.
-    private func take(_ count: Int, _ subscription: Subscription) async throws -> [LarderClient.Message] {
-        var messages: [LarderClient.Message] = []
+    private func take(_ count: Int, _ subscription: Subscription) async throws -> [ChannelMessage] {
+        var messages: [ChannelMessage] = []
         for try await message in subscription {
             messages.append(message)
             if messages.count == count { break }
@@ -145,7 +145,7 @@ import Testing
     @Test func aFullBufferDropsTheOldestAndSaysSo() async throws {
         let buffer = MessageBuffer(max: 3)
         for number in 0..<5 {
-            buffer.add(LarderClient.Message(channel: "c", pattern: nil, payload: [UInt8(number)]))
+            buffer.add(ChannelMessage(channel: "c", pattern: nil, payload: [UInt8(number)]))
         }
         let first = try await buffer.next()
         #expect(first?.payload == [2])
@@ -154,7 +154,7 @@ import Testing
         #expect(second?.payload == [3])
         #expect(second?.followsGap == false)
         buffer.noteGap()
-        buffer.add(LarderClient.Message(channel: "c", pattern: nil, payload: [5]))
+        buffer.add(ChannelMessage(channel: "c", pattern: nil, payload: [5]))
         buffer.finish(nil)
         #expect(try await buffer.next()?.followsGap == false)
         #expect(try await buffer.next()?.followsGap == true)

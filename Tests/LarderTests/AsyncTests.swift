@@ -10,9 +10,9 @@ import Threading
 
     @Test func theLongCallsHaveAsynchronousForms() async throws {
         let cache = try work.cache()
-        try cache.set(["a:1": 1, "a:2": 2, "b": 3])
-        try cache.set(1, forKey: "short", policy: .every(5))
-        try cache.set(1, forKey: "shorter", policy: .every(0.5))
+        try await cache.set(["a:1": 1, "a:2": 2, "b": 3])
+        try await cache.set(1, forKey: "short", policy: .seconds(5))
+        try await cache.set(1, forKey: "shorter", policy: .seconds(0.5))
         work.time.advance(milliseconds: 2_000)
         #expect(try await cache.sweep() == 1)
         work.time.advance(milliseconds: 3_000)
@@ -32,7 +32,7 @@ import Threading
     @Test func manyAtOnceAllFinish() async throws {
         let cache = try work.cache()
         for group in 0..<40 {
-            for index in 0..<5 { try cache.set(index, forKey: "\(group):\(index)") }
+            for index in 0..<5 { try await cache.set(index, forKey: "\(group):\(index)") }
         }
         let removed = try await withThrowingTaskGroup(of: Int.self) { tasks in
             for group in 0..<40 {
@@ -41,6 +41,6 @@ import Threading
             return try await tasks.reduce(0, +)
         }
         #expect(removed == 200)
-        #expect(try cache.count() == 0)
+        #expect(try await cache.count() == 0)
     }
 }

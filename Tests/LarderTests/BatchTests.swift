@@ -16,7 +16,7 @@ import Threading
         try cache.set(Reader("old"), forKey: "old")
         let result = try cache.batch { batch in
             try batch.set(Reader("new"), forKey: "new")
-            try batch.setBytes([1, 2], forKey: "bytes", policy: .every(1))
+            try batch.setBytes([1, 2], forKey: "bytes", policy: .seconds(1))
             batch.remove("old")
             batch.remove("none")
             return batch.count
@@ -61,11 +61,11 @@ import Threading
         #expect(batch.count == 1 && !batch.isEmpty && batch.byteCount == 3)
         work.time.advance(milliseconds: 500)
         try cache.apply(batch)
-        #expect(try cache.entry(forKey: "k")?.storedAtMilliseconds == 1_700_000_000_500)
+        #expect(try cache.info(forKey: "k")?.storedAtMilliseconds == 1_700_000_000_500)
         work.time.advance(milliseconds: 500)
         let other = try work.cache("other", policy: .never)
         try other.apply(batch, durability: .always)
-        #expect(try other.entry(forKey: "k")?.storedAtMilliseconds == 1_700_000_001_000)
+        #expect(try other.info(forKey: "k")?.storedAtMilliseconds == 1_700_000_001_000)
         batch.removeAll()
         #expect(batch.count == 0 && batch.isEmpty && batch.byteCount == 0)
         try cache.apply(batch)
@@ -97,7 +97,7 @@ import Threading
         try batch.set(1, forKey: "k")
         expectError(.encoding) { try batch.set(Double.nan, forKey: "k") }
         expectError(.invalidArgument) { try batch.set(1, forKey: String(repeating: "k", count: 65_537)) }
-        expectError(.invalidArgument) { try batch.setBytes([1], forKey: "k", policy: .every(-1)) }
+        expectError(.invalidArgument) { try batch.setBytes([1], forKey: "k", policy: .seconds(-1)) }
         #expect(batch.count == 1)
     }
 

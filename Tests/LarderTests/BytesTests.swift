@@ -23,7 +23,7 @@ import Testing
         try cache.batch { try $0.set(bytes, forKey: "batch") }
         for key in ["data", "array", "contiguous", "optional", "pair", "batch"] {
             #expect(try cache.bytes(forKey: key) == bytes, "\(key)")
-            #expect(try cache.entry(forKey: key)?.codec == .raw, "\(key)")
+            #expect(try cache.info(forKey: key)?.codec == .raw, "\(key)")
             for _ in 0..<2 {
                 #expect(try cache.value(Data.self, forKey: key) == Data(bytes), "\(key)")
                 #expect(try cache.value([UInt8].self, forKey: key) == bytes, "\(key)")
@@ -40,7 +40,7 @@ import Testing
         let before = try work.cache { $0.codec = .json }
         try before.set(Data(bytes), forKey: "data")
         try before.set(bytes, forKey: "array")
-        #expect(try before.entry(forKey: "data")?.codec == .json)
+        #expect(try before.info(forKey: "data")?.codec == .json)
         for reader in [cache, before] {
             #expect(try reader.value(Data.self, forKey: "data") == Data(bytes))
             #expect(try reader.value([UInt8].self, forKey: "array") == bytes)
@@ -54,7 +54,7 @@ import Testing
     @Test func anExplicitCodecIsUsedForBytesToo() throws {
         let lists = try work.cache { $0.codec = .propertyList }
         try lists.set([Data(bytes)], forKey: "list")
-        #expect(try lists.entry(forKey: "list")?.codec == .propertyList)
+        #expect(try lists.info(forKey: "list")?.codec == .propertyList)
         let json = try work.cache { $0.codec = .json }
         try json.set(Data(bytes), forKey: "data")
         #expect(try json.bytes(forKey: "data") == Array("\"AAH/Ils=\"".utf8))
@@ -85,11 +85,11 @@ import Testing
     }
 
     @Test func errorsSayInWordsWhatIsWrong() throws {
-        let error = try #require(throws: LarderError.self) { try cache.set(1, forKey: "k", policy: .every(0)) }
+        let error = try #require(throws: LarderError.self) { try cache.set(1, forKey: "k", policy: .seconds(0)) }
         #expect(error.localizedDescription == error.description)
         #expect(error.localizedDescription.contains("0.001"))
         for seconds in [0, -1, .nan, .infinity, -.infinity, 1e300, 0.0001] {
-            expectError(.invalidArgument) { try cache.set(1, forKey: "k", policy: .every(seconds)) }
+            expectError(.invalidArgument) { try cache.set(1, forKey: "k", policy: .seconds(seconds)) }
         }
         #expect(try cache.value(Int.self, forKey: "k") == nil)
     }

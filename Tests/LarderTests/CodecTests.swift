@@ -17,7 +17,7 @@ private let reversed = ModelCodec.custom(
         try cache.set(Everything(), forKey: "k")
         #expect(try cache.value(Everything.self, forKey: "k") == Everything())
         #expect(try cache.bytes(forKey: "k")?.starts(with: Array("bplist00".utf8)) == true)
-        #expect(try cache.entry(forKey: "k")?.codec == .propertyList)
+        #expect(try cache.info(forKey: "k")?.codec == .propertyList)
         try cache.set([1, 2], forKey: "k")
         #expect(try cache.value([Int].self, forKey: "k") == [1, 2])
     }
@@ -33,7 +33,7 @@ private let reversed = ModelCodec.custom(
         let cache = try work.cache { $0.codec = reversed }
         try cache.set(Everything(), forKey: "k")
         #expect(try cache.value(Everything.self, forKey: "k") == Everything())
-        #expect(try cache.entry(forKey: "k")?.codec == .custom)
+        #expect(try cache.info(forKey: "k")?.codec == .custom)
         try cache.set(5, forKey: "k")
         #expect(try cache.value(Int?.self, forKey: "k") == 5)
         #expect(try cache.bytes(forKey: "k") == Array("5".utf8))
@@ -70,7 +70,7 @@ private let reversed = ModelCodec.custom(
         let text = String(decoding: try cache.bytes(forKey: "k") ?? [], as: UTF8.self)
         #expect(text == #"{"a":"1970-01-02T00:00:00Z","b":"1970-01-01T00:00:00Z"}"#)
         #expect(try cache.value([String: Date].self, forKey: "k") == dates)
-        #expect(try cache.entry(forKey: "k")?.codec == .json)
+        #expect(try cache.info(forKey: "k")?.codec == .json)
     }
 
     @Test func whatCannotBeEncodedNamesKeyTypeAndPlace() throws {

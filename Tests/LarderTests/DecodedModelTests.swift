@@ -95,7 +95,7 @@ private struct Page: Codable {
             (7, { try other.set(Counted(7), forKey: "k") }),
             (nil, { try other.remove(prefix: "k") }),
             (8, { try other.set(Counted(8), forKey: "k") }),
-            (8, { try other.setPolicy(.never, forKey: "k") }),
+            (8, { try other.touch("k", policy: .never) }),
         ]
         for (expected, write) in writes {
             try write()
@@ -106,7 +106,7 @@ private struct Page: Codable {
     @Test func anExpiredModelIsNotHandedOut() throws {
         let cache = try work.cache(policy: .high)
         try cache.set(Counted(1), forKey: "governed")
-        try cache.set(Counted(2), forKey: "own", policy: .every(5))
+        try cache.set(Counted(2), forKey: "own", policy: .seconds(5))
         for _ in 0..<2 {
             #expect(try cache.value(Counted.self, forKey: "governed") != nil)
             #expect(try cache.value(Counted.self, forKey: "own") != nil)
@@ -206,7 +206,7 @@ private struct Page: Codable {
     @Test func aModelOutlivesItsEntry() async throws {
         let cache = try work.cache { $0.memoryBytes = 100_000 }
         let written = LastWritten()
-        try cache.set(Page(0), forKey: "k")
+        try await cache.set(Page(0), forKey: "k")
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 defer { written.number.store(1, ordering: .releasing) }
@@ -240,7 +240,7 @@ private struct Page: Codable {
     @Test func readersAndWritersOnOneKey() async throws {
         let cache = try work.cache()
         let written = LastWritten()
-        try cache.set(Counted(0), forKey: "k")
+        try await cache.set(Counted(0), forKey: "k")
         await withTaskGroup(of: Void.self) { group in
             group.addTask {
                 for number in 1...300 {

@@ -37,7 +37,7 @@ import Testing
             expectError(.deleted) { _ = try handle.value(Int.self, forKey: "k") }
             expectError(.deleted) { try handle.set(1, forKey: "k") }
             expectError(.deleted) { try handle.remove("k") }
-            expectError(.deleted) { try handle.setPolicy(.never, forKey: "k") }
+            expectError(.deleted) { try handle.touch("k", policy: .never) }
             expectError(.deleted) { try handle.batch { $0.remove("k") } }
             expectError(.deleted) { _ = try handle.count() }
             expectError(.deleted) { _ = try handle.values(Int.self, forKeys: ["k"]) }

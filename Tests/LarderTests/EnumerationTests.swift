@@ -21,22 +21,34 @@ import Testing
         #expect(try cache.keys(EntryOptions(backward: true)) == ["一", "é", "z", "b", "ab", "a", "B", "9", "10", ""])
     }
 
-    @Test func startingPointsAndPrefixes() throws {
+    @Test func boundsAndPrefixes() throws {
         try fill(["a", "ab", "abc", "b", "ba", "c"])
-        #expect(try cache.keys(EntryOptions(startingAt: "b")) == ["b", "ba", "c"])
-        #expect(try cache.keys(EntryOptions(startingAt: "aba")) == ["abc", "b", "ba", "c"])
-        #expect(try cache.keys(EntryOptions(startingAt: "d")) == [])
-        #expect(try cache.keys(EntryOptions(startingAt: "b", backward: true)) == ["b", "abc", "ab", "a"])
-        #expect(try cache.keys(EntryOptions(startingAt: "aba", backward: true)) == ["ab", "a"])
+        #expect(try cache.keys(EntryOptions(from: "b")) == ["b", "ba", "c"])
+        #expect(try cache.keys(EntryOptions(from: "aba")) == ["abc", "b", "ba", "c"])
+        #expect(try cache.keys(EntryOptions(from: "d")) == [])
+        #expect(try cache.keys(EntryOptions(to: "b")) == ["a", "ab", "abc"])
+        #expect(try cache.keys(EntryOptions(to: "")) == [])
+        #expect(try cache.keys(EntryOptions(from: "ab", to: "ba")) == ["ab", "abc", "b"])
+        #expect(try cache.keys(EntryOptions(from: "ab", to: "ab")) == [])
+        #expect(try cache.keys(EntryOptions(from: "c", to: "a")) == [])
+        #expect(try cache.keys(EntryOptions(to: "b", backward: true)) == ["abc", "ab", "a"])
+        #expect(try cache.keys(EntryOptions(to: "aba", backward: true)) == ["ab", "a"])
+        #expect(try cache.keys(EntryOptions(from: "ab", to: "ba", backward: true)) == ["b", "abc", "ab"])
+        #expect(try cache.keys(EntryOptions(from: "c", to: "a", backward: true)) == [])
+        #expect(try cache.keys(EntryOptions(from: "b", backward: true)) == ["c", "ba", "b"])
         // The ancestor gave nothing going backward from beyond the last key.
-        #expect(try cache.keys(EntryOptions(startingAt: "d", backward: true)) == ["c", "ba", "b", "abc", "ab", "a"])
+        #expect(try cache.keys(EntryOptions(to: "d", backward: true)) == ["c", "ba", "b", "abc", "ab", "a"])
         #expect(try cache.keys(EntryOptions(prefix: "ab")) == ["ab", "abc"])
         #expect(try cache.keys(EntryOptions(prefix: "ab", backward: true)) == ["abc", "ab"])
-        #expect(try cache.keys(EntryOptions(prefix: "b", startingAt: "ba")) == ["ba"])
-        #expect(try cache.keys(EntryOptions(prefix: "b", startingAt: "a")) == ["b", "ba"])
-        #expect(try cache.keys(EntryOptions(prefix: "b", startingAt: "c")) == [])
-        #expect(try cache.keys(EntryOptions(prefix: "b", startingAt: "c", backward: true)) == ["ba", "b"])
+        #expect(try cache.keys(EntryOptions(prefix: "b", from: "ba")) == ["ba"])
+        #expect(try cache.keys(EntryOptions(prefix: "b", from: "a")) == ["b", "ba"])
+        #expect(try cache.keys(EntryOptions(prefix: "b", from: "c")) == [])
+        #expect(try cache.keys(EntryOptions(prefix: "b", to: "ba")) == ["b"])
+        #expect(try cache.keys(EntryOptions(prefix: "b", to: "c", backward: true)) == ["ba", "b"])
+        #expect(try cache.keys(EntryOptions(prefix: "b", to: "a", backward: true)) == [])
         #expect(try cache.keys(EntryOptions(prefix: "x")) == [])
+        #expect(try cache.entries(of: Reader.self, from: "ab", to: "c", limit: 2).keys() == ["ab", "abc"])
+        #expect(try cache.entries(of: Reader.self, to: "c", backward: true, limit: 2).keys() == ["ba", "b"])
     }
 
     @Test func prefixesOfHighBytes() throws {
@@ -49,7 +61,7 @@ import Testing
         #expect(try found(EntryOptions(prefix: [0xFF] as [UInt8], backward: true)) == keys[3...].reversed())
         #expect(try found(EntryOptions(prefix: [0xFE, 0xFF] as [UInt8])) == Array(keys[1...2]))
         #expect(try found(EntryOptions(prefix: [0xFE, 0xFF] as [UInt8], backward: true)) == keys[1...2].reversed())
-        #expect(try found(EntryOptions(startingAt: [0xFF] as [UInt8])) == Array(keys[3...]))
+        #expect(try found(EntryOptions(from: [0xFF] as [UInt8])) == Array(keys[3...]))
     }
 
     @Test func limitsAndStopping() throws {
@@ -70,7 +82,7 @@ import Testing
 
     @Test func expiredEntriesShowOnlyWhenAskedFor() throws {
         try fill(["a", "c"])
-        try cache.set(Reader("b"), forKey: "b", policy: .every(1))
+        try cache.set(Reader("b"), forKey: "b", policy: .seconds(1))
         work.time.advance(milliseconds: 1_000)
         #expect(try cache.keys() == ["a", "c"])
         let all = try cache.entries(of: Reader.self, EntryOptions(includingExpired: true)).map {
@@ -196,7 +208,7 @@ import Testing
         try fill(["a", "b", "c"])
         var pairs: [String] = []
         try cache.entries(of: Reader.self).enumerate { outer, _ in
-            try cache.entries(of: Reader.self, EntryOptions(startingAt: outer.keyBytes)).enumerate { inner, _ in
+            try cache.entries(of: Reader.self, EntryOptions(from: outer.keyBytes)).enumerate { inner, _ in
                 pairs.append(try outer.value().userName + inner.value().userName)
             }
         }
@@ -207,7 +219,14 @@ import Testing
         struct Halt: Error {}
         try fill(["a"])
         #expect(throws: Halt.self) { try cache.entries(of: Reader.self).enumerate { _, _ in throw Halt() } }
-        #expect(throws: Halt.self) { try cache.entries(of: Reader.self).filter { _ in throw Halt() }.keys() }
+        let text = expectError(.filterFailed) {
+            _ = try cache.entries(of: Reader.self).filter { _ in throw Halt() }.keys()
+        }
+        #expect(text.contains("Halt"))
+        // What the filter has of the cache itself arrives as it is.
+        expectError(.decoding) {
+            _ = try cache.entries(of: Int.self).filter { try $0.value() == 1 }.keys()
+        }
     }
 
     @Test func filteringByPredicate() throws {

@@ -23,7 +23,7 @@ import Testing
             #expect(try reading.value(Int.self, forKey: "k") == nil)
             #expect(try reading.bytes(forKey: "k") == nil)
             #expect(try reading.contains("k") == false)
-            #expect(try reading.entry(forKey: "k") == nil)
+            #expect(try reading.info(forKey: "k") == nil)
             #expect(try reading.values(Int.self, forKeys: ["k"]) == [:])
             #expect(try reading.keys() == [])
             #expect(try reading.count() == 0)
@@ -43,7 +43,7 @@ import Testing
         let cache = try work.cache(policy: .middle)
         try cache.set(1, forKey: "governed")
         try cache.set(1, forKey: "short", policy: .highest)
-        try cache.set(1, forKey: "every", policy: .every(0.5))
+        try cache.set(1, forKey: "every", policy: .seconds(0.5))
         try cache.set(1, forKey: "never", policy: .never)
         try cache.set(1, forKey: "variable", policy: .policy(.high))
         try cache.setBytes([1], forKey: "until", policy: .until(Date(timeIntervalSince1970: 1_700_000_020)))
@@ -61,14 +61,15 @@ import Testing
     }
 
     @Test(arguments: [
-        EntryPolicy.every(0), .every(-1), .every(.nan), .every(1e12), .until(Date(timeIntervalSince1970: 1e12)),
+        EntryPolicy.seconds(0), .seconds(-1), .seconds(.nan), .seconds(1e12), .after(.zero), .after(.seconds(-1)),
+        .after(.seconds(9_000_000_001)), .until(Date(timeIntervalSince1970: 1e12)),
     ])
     func impossiblePoliciesAreRefused(_ policy: EntryPolicy) throws {
         let cache = try work.cache()
         expectError(.invalidArgument) { try cache.set(1, forKey: "k", policy: policy) }
         expectError(.invalidArgument) { try cache.setBytes([1], forKey: "k", policy: policy) }
         expectError(.invalidArgument) { try cache.set(["k": 1], policy: policy) }
-        expectError(.invalidArgument) { try cache.setPolicy(policy, forKey: "k") }
+        expectError(.invalidArgument) { try cache.touch("k", policy: policy) }
         expectError(.invalidArgument) { try cache.batch { try $0.set(1, forKey: "k", policy: policy) } }
         #expect(try cache.count(includingExpired: true) == 0)
     }
@@ -90,7 +91,7 @@ import Testing
     @Test func theDistantFutureIsPossible() throws {
         let cache = try work.cache()
         try cache.set(1, forKey: "k", policy: .until(Date.distantFuture))
-        #expect(try cache.entry(forKey: "k")?.deadline == Date.distantFuture)
+        #expect(try cache.info(forKey: "k")?.deadline == Date.distantFuture)
         expectError(.invalidArgument) {
             try cache.set(1, forKey: "k", policy: .until(Date(timeIntervalSince1970: .infinity)))
         }
@@ -103,7 +104,7 @@ import Testing
         let cache = try work.cache(policy: .high)
         try cache.set("四", forKey: "k")
         work.time.advance(milliseconds: 1_500)
-        let info = try #require(try cache.entry(forKey: "k"))
+        let info = try #require(try cache.info(forKey: "k"))
         #expect(info.storedAtMilliseconds == 1_700_000_000_000)
         #expect(info.storedAt == Date(timeIntervalSince1970: 1_700_000_000))
         #expect(info.deadlineMilliseconds == 1_700_000_060_000)
@@ -115,10 +116,10 @@ import Testing
         #expect(info.byteCount == 5)
         #expect(info.isExpired == false)
         try cache.set("四", forKey: "k", policy: .never)
-        let kept = try #require(try cache.entry(forKey: "k"))
+        let kept = try #require(try cache.info(forKey: "k"))
         #expect(kept.deadline == nil && kept.timeToLive == nil && kept.rule == .ownNever && kept.age == .zero)
-        try cache.set("四", forKey: "k", policy: .every(2))
-        #expect(try cache.entry(forKey: "k")?.rule == .own(1_700_000_003_500))
+        try cache.set("四", forKey: "k", policy: .seconds(2))
+        #expect(try cache.info(forKey: "k")?.rule == .own(1_700_000_003_500))
     }
 
     @Test func rewritingRenewsAndReadingDoesNot() throws {
@@ -142,7 +143,7 @@ import Testing
         try cache.setPolicy(.low)
         #expect(try cache.value(Int.self, forKey: "old") == nil)
         #expect(try cache.value(Int.self, forKey: "young") == 1)
-        #expect(try cache.entry(forKey: "young")?.timeToLive == .seconds(86_400 - 5))
+        #expect(try cache.info(forKey: "young")?.timeToLive == .seconds(86_400 - 5))
         cache.close()
         let again = try work.cache(policy: .never)
         #expect(try again.value(Int.self, forKey: "old") == nil)
@@ -155,18 +156,18 @@ import Testing
         let cache = try work.cache(policy: .high)
         try cache.set(Reader("a"), forKey: "k")
         work.time.advance(milliseconds: 30_000)
-        #expect(try cache.setPolicy(.every(100), forKey: "k"))
-        #expect(try cache.entry(forKey: "k")?.timeToLive == .seconds(100))
-        #expect(try cache.entry(forKey: "k")?.age == .seconds(30))
-        #expect(try cache.setPolicy(.database, forKey: "k"))
-        #expect(try cache.entry(forKey: "k")?.timeToLive == .seconds(30))
-        #expect(try cache.setPolicy(.never, forKey: "k"))
+        #expect(try cache.touch("k", policy: .seconds(100)))
+        #expect(try cache.info(forKey: "k")?.timeToLive == .seconds(100))
+        #expect(try cache.info(forKey: "k")?.age == .seconds(30))
+        #expect(try cache.touch("k", policy: .database))
+        #expect(try cache.info(forKey: "k")?.timeToLive == .seconds(30))
+        #expect(try cache.touch("k", policy: .never))
         work.time.advance(milliseconds: 1_000_000)
         #expect(try cache.value(Reader.self, forKey: "k") == Reader("a"))
-        #expect(try cache.setPolicy(.highest, forKey: "other") == false)
-        #expect(try cache.setPolicy(.until(millisecondsSince1970: 0), forKey: "k"))
+        #expect(try cache.touch("other", policy: .highest) == false)
+        #expect(try cache.touch("k", policy: .until(millisecondsSince1970: 0)))
         #expect(try cache.value(Reader.self, forKey: "k") == nil)
-        #expect(try cache.setPolicy(.never, forKey: "k") == false)
+        #expect(try cache.touch("k", policy: .never) == false)
     }
 
     @Test(arguments: [3_600_000, 5_000] as [Int64])
@@ -188,13 +189,13 @@ import Testing
         work.time.stepWall(milliseconds: -3_600_000)
         let again = try work.cache(policy: nil)
         #expect(try again.value(Int.self, forKey: "k") == 1)
-        #expect(try again.entry(forKey: "k")?.age == .zero)
-        #expect(try again.entry(forKey: "k")?.timeToLive == .seconds(60))
+        #expect(try again.info(forKey: "k")?.age == .zero)
+        #expect(try again.info(forKey: "k")?.timeToLive == .seconds(60))
         // Instants are told, and meant, by the clock.
         let clock = work.time.wallMilliseconds()
-        #expect(try again.entry(forKey: "k")?.storedAtMilliseconds == clock)
+        #expect(try again.info(forKey: "k")?.storedAtMilliseconds == clock)
         try again.set(2, forKey: "until", policy: .until(millisecondsSince1970: clock + 1000))
-        #expect(try again.entry(forKey: "until")?.deadlineMilliseconds == clock + 1000)
+        #expect(try again.info(forKey: "until")?.deadlineMilliseconds == clock + 1000)
         work.time.advance(milliseconds: 999)
         #expect(try again.value(Int.self, forKey: "until") == 2)
         work.time.advance(milliseconds: 1)
@@ -206,7 +207,7 @@ import Testing
         let other = try work.cache("other", policy: .never)
         for index in 0..<1_200 { try cache.set(index, forKey: "old \(index)", policy: .highest) }
         try cache.set(1, forKey: "governed")
-        try other.set(1, forKey: "k", policy: .every(1))
+        try other.set(1, forKey: "k", policy: .seconds(1))
         #expect(try cache.sweep() == 0)
         // The index keeps deadlines to about a second.
         work.time.advance(milliseconds: 11_100)

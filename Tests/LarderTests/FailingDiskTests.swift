@@ -42,7 +42,7 @@ private final class Disk: Sendable {
                     try $0.set(3, forKey: "c")
                     $0.remove("b")
                 }
-            }, { try $0.setPolicy(.never, forKey: "a") },
+            }, { try $0.touch("a", policy: .never) },
         ]
         for write in writes {
             let error = #expect(throws: LarderError.self) { try write(cache) }

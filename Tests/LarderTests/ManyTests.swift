@@ -14,14 +14,14 @@ import Testing
     @Test func manyAreReadAtOnce() throws {
         try cache.set(1, forKey: "a")
         try cache.set(2, forKey: "b")
-        try cache.set(3, forKey: "expired", policy: .every(1))
+        try cache.set(3, forKey: "expired", policy: .seconds(1))
         work.time.advance(milliseconds: 1_000)
         let keys = ["b", "none", "a", "expired", "b"]
         for reading in [cache, try cache.snapshot()] as [any CacheReading] {
             #expect(try reading.values(Int.self, forKeys: keys) == ["a": 1, "b": 2])
             #expect(try reading.values(Int.self, forKeys: keys, notFound: -1) == [2, -1, 1, -1, 2])
             #expect(try reading.values(Int.self, forKeys: keys, notFound: -1, fillCache: false) == [2, -1, 1, -1, 2])
-            #expect(try reading.values(Int.self, forKeys: [], fillCache: false) == [:])
+            #expect(try reading.values(Int.self, forKeys: [String](), fillCache: false) == [:])
             #expect(try reading.values(Int.self, forKeys: [String](), notFound: 0) == [])
             #expect(try reading.values(Int.self, forKeys: [[0x61]], notFound: 0) == [1])
         }
@@ -32,7 +32,7 @@ import Testing
     @Test func manyAreStoredInOneBatch() throws {
         try cache.set(["a": Reader("a"), "b": Reader("b")])
         #expect(try cache.keys() == ["a", "b"])
-        try cache.set(["x": 1, "y": 2, "x": 3] as KeyValuePairs, policy: .every(1))
+        try cache.set(["x": 1, "y": 2, "x": 3] as KeyValuePairs, policy: .seconds(1))
         #expect(try cache.value(Int.self, forKey: "x") == 3)
         try cache.set([[0xFF] as [UInt8]: 9])
         #expect(try cache.value(Int.self, forKey: [0xFF] as [UInt8]) == 9)
@@ -48,7 +48,7 @@ import Testing
 
     @Test func manyAreRemovedInOneBatch() throws {
         try cache.set(["a": 1, "b": 2, "c": 3])
-        try cache.set(1, forKey: "expired", policy: .every(1))
+        try cache.set(1, forKey: "expired", policy: .seconds(1))
         work.time.advance(milliseconds: 1_000)
         #expect(try cache.remove(["a", "none", "c", "a", "expired"]) == 2)
         #expect(try cache.keys(EntryOptions(includingExpired: true)) == ["b"])
@@ -90,7 +90,7 @@ import Testing
     @Test func counting() throws {
         #expect(try cache.count() == 0)
         try cache.set(["a": 1, "b": 2])
-        try cache.set(1, forKey: "short", policy: .every(1))
+        try cache.set(1, forKey: "short", policy: .seconds(1))
         #expect(try cache.count() == 3)
         work.time.advance(milliseconds: 1_000)
         #expect(try cache.count() == 2)

@@ -82,7 +82,7 @@ private struct Witness: Codable, Sendable {
         }
     }
 
-    @Test func changingTheDeadline() throws { try check { try $0.setPolicy(.never, forKey: "k0") } }
+    @Test func changingTheDeadline() throws { try check { try $0.touch("k0", policy: .never) } }
 
     @Test func removing() throws { try check { try $0.remove("k0") } }
 
@@ -165,7 +165,7 @@ private struct Witness: Codable, Sendable {
             try await group.waitForAll()
         }
         Witness.current.cache = nil
-        cache.close()
+        await cache.close()
     }
 
     /// A commit that fails takes everything in memory back.

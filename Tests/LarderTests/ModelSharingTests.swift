@@ -91,7 +91,7 @@ private struct Plain: Codable, Equatable {
 
     /// A program without a warning, which ended in SIGSEGV.
     @Test func tasksChangeTheirOwnCopy() async throws {
-        try cache.set(Holder(), forKey: "k")
+        try await cache.set(Holder(), forKey: "k")
         let cache = cache
         await withTaskGroup(of: Bool.self) { group in
             for number in 0..<4 {

@@ -64,7 +64,7 @@ import Testing
             case 1: return (.never, { _ in .some(nil) })
             case 2:
                 let span = Int64.random(in: 1...90_000, using: &random)
-                return (.every(Double(span) / 1000), { .some($0 + span) })
+                return (.seconds(Double(span) / 1000), { .some($0 + span) })
             case 3:
                 let instant = now + Int64.random(in: -5_000...60_000, using: &random)
                 // Instants are given by the wall clock, which may be behind.
@@ -147,7 +147,7 @@ import Testing
 
         func changeDeadline(_ key: String) throws {
             let (policy, own) = pickPolicy()
-            let wasThere = try cache.setPolicy(policy, forKey: key)
+            let wasThere = try cache.touch(key, policy: policy)
             #expect(wasThere == (expected.fresh(now: now)[id(key)] != nil))
             if wasThere { expected.items[id(key)]?.own = own(now) }
         }

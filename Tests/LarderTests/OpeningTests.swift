@@ -20,7 +20,7 @@ import Testing
         #expect(try Cache.databases(in: work.directory) == [])
         #expect(try cache.value(Int.self, forKey: "a") == nil)
         #expect(try cache.remove("a") == false)
-        #expect(try cache.setPolicy(.never, forKey: "a") == false)
+        #expect(try cache.touch("a", policy: .never) == false)
         #expect(try cache.count() == 0)
         #expect(try cache.keys() == [])
         #expect(try cache.removeAll(counting: true).entries == 0)
@@ -153,13 +153,13 @@ import Testing
         cache.close()
         let calls: [(Cache) throws -> Void] = [
             { _ = try $0.value(Int.self, forKey: "a") }, { _ = try $0.bytes(forKey: "a") },
-            { _ = try $0.contains("a") }, { _ = try $0.entry(forKey: "a") }, { _ = try $0["a", as: Int.self] },
+            { _ = try $0.contains("a") }, { _ = try $0.info(forKey: "a") }, { _ = try $0["a", as: Int.self] },
             { _ = try $0.values(Int.self, forKeys: ["a"]) }, { _ = try $0.keys() }, { _ = try $0.count() },
             { _ = try $0.entries(of: Int.self).values() }, { _ = try $0.snapshot() }, { try $0.set(1, forKey: "a") },
             { try $0.setBytes([], forKey: "a") }, { try $0.apply(batch) }, { try $0.remove("a") },
             { try $0.remove(["a"]) }, { try $0.removeAll() }, { try $0.remove(prefix: "a") },
             { try $0.removeExpired() }, { try $0.sweep() }, { try $0.delete() }, { try $0.setPolicy(.low) },
-            { try $0.setPolicy(.low, forKey: "a") },
+            { try $0.touch("a", policy: .low) },
         ]
         for call in calls { expectError(.closed) { try call(cache) } }
         #expect(cache.name == "books")

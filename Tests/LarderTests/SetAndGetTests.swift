@@ -103,7 +103,7 @@ import Testing
         #expect(try cache.value(Int.self, forKey: longest) == 1)
         let calls: [(String) throws -> Void] = [
             { try cache.set(1, forKey: $0) }, { _ = try cache.value(Int.self, forKey: $0) },
-            { _ = try cache.contains($0) }, { try cache.remove($0) }, { _ = try cache.entry(forKey: $0) },
+            { _ = try cache.contains($0) }, { try cache.remove($0) }, { _ = try cache.info(forKey: $0) },
             { _ = try cache.values(Int.self, forKeys: ["a", $0]) }, { try cache.remove(["a", $0]) },
             { try cache.remove(prefix: $0) }, { try cache.set([$0: 1]) },
             { key in try cache.batch { try $0.set(1, forKey: key) } },
@@ -128,7 +128,7 @@ import Testing
     @Test func rawBytesAreKeptAsTheyAre() throws {
         try cache.setBytes([0, 1, 255], forKey: "k")
         #expect(try cache.bytes(forKey: "k") == [0, 1, 255])
-        #expect(try cache.entry(forKey: "k")?.codec == .raw)
+        #expect(try cache.info(forKey: "k")?.codec == .raw)
         try cache.setBytes([], forKey: "empty")
         #expect(try cache.bytes(forKey: "empty") == [])
         #expect(try cache.contains("empty"))

@@ -26,7 +26,7 @@ private func userNames(_ reading: some CacheReading) throws -> [String] {
         #expect(try snapshot.value(Reader.self, forKey: "a") == Reader("a"))
         #expect(try snapshot["b", as: Reader.self] == Reader("b"))
         #expect(try snapshot.contains("c") == false)
-        #expect(try snapshot.entry(forKey: "b")?.codec == .json)
+        #expect(try snapshot.info(forKey: "b")?.codec == .json)
         #expect(try snapshot.bytes(forKey: "b") != nil)
         #expect(try snapshot.values(Reader.self, forKeys: ["a", "c"]) == ["a": Reader("a")])
         #expect(

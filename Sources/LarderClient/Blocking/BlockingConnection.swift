@@ -75,8 +75,8 @@ final class BlockingConnection {
     private func explain(_ failure: WireFailure, sent: Int) -> WireFailure {
         guard case .closed = failure.kind else { return failure }
         try? receive()
-        let lastWords = (try? nextReply())?.errorMessage
-        return WireFailure(sent == 0 ? .closedBeforeRequest : .closed, lastWords: lastWords)
+        let finalError = (try? nextReply())?.errorMessage
+        return WireFailure(sent == 0 ? .closedBeforeRequest : .closed, finalError: finalError)
     }
 
     /// Waits for bytes and gives them to the parser.

@@ -7,7 +7,7 @@ extension BlockingLarderClient {
     }
 
     /// The databases of the larder, by name.
-    public func databases() throws(LarderClientError) -> [LarderClient.DatabaseInfo] { try perform(.databases) }
+    public func databases() throws(LarderClientError) -> [DatabaseInfo] { try perform(.databases) }
 
     /// The policy of this client's database.
     public func policy() throws(LarderClientError) -> UpdatePolicy {
@@ -24,22 +24,20 @@ extension BlockingLarderClient {
         try perform(.setPolicy(policy))
     }
 
-    /// Empties this client's database.
+    /// Empties this client's database at once, whatever its size. The policy stays.
     @discardableResult
-    public func purge() throws(LarderClientError) -> LarderClient.PurgeResult {
-        try perform(.purge())
-    }
+    public func removeAll() throws(LarderClientError) -> PurgeReport { try perform(.purge()) }
 
     /// Removes what has expired in this client's database and still takes space.
     @discardableResult
-    public func purgeExpired() throws(LarderClientError) -> LarderClient.PurgeResult {
+    public func removeExpired() throws(LarderClientError) -> PurgeReport {
         try perform(.purge(wordList("EXPIRED")))
     }
 
     /// Removes the entries of this client's database whose keys begin with `prefix`.
     @discardableResult
-    public func purge(prefix: String) throws(LarderClientError) -> LarderClient.PurgeResult {
-        try purge(prefix: Array(prefix.utf8))
+    public func remove(prefix: some CacheKey) throws(LarderClientError) -> PurgeReport {
+        try perform(.purge(wordList("PREFIX") + [prefix.keyBytes]))
     }
 
     /// What the daemon says of itself: lines of `name:value` under headings, as `INFO` gives them.
@@ -48,11 +46,5 @@ extension BlockingLarderClient {
         try perform(.serverInfo(section))
     }
 
-    package func policyInfo() throws(LarderClientError) -> LarderClient.PolicyInfo {
-        try perform(.policy)
-    }
-
-    package func purge(prefix: [UInt8]) throws(LarderClientError) -> LarderClient.PurgeResult {
-        try perform(.purge(wordList("PREFIX") + [prefix]))
-    }
+    package func policyInfo() throws(LarderClientError) -> PolicyInfo { try perform(.policy) }
 }

@@ -1,49 +1,133 @@
-// Entries as bytes: read, write, remove, ask about, list.
+// Entries: read, write, remove, ask about, list.
 
 extension BlockingLarderClient {
-    /// Stores bytes.
-    /// - Parameters:
-    ///   - key: the entry's name; an entry of that name is replaced, with its deadline.
-    ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy.
-    public func setBytes(_ bytes: [UInt8], forKey key: String, policy: EntryPolicy = .database)
+    // MARK: Reading
+
+    /// The model stored under a key; nil when there is none or it expired.
+    /// - Throws: `decode`, naming the type and the key, when something else is stored there.
+    public func value<Value: Decodable>(_ type: Value.Type = Value.self, forKey key: some CacheKey)
+        throws(LarderClientError) -> Value?
+    {
+        let key = key.keyBytes
+        guard let bytes = try bytes(forKey: key) else { return nil }
+        return try decoded(type, bytes, key)
+    }
+
+    /// The models of those keys that have a fresh entry, read at one instant.
+    /// - Throws: `decode`, naming the type and the key, when an entry's value is not such a model.
+    public func values<Key: CacheKey & Hashable, Value: Decodable>(
+        _ type: Value.Type = Value.self, forKeys keys: some Sequence<Key>
+    ) throws(LarderClientError) -> [Key: Value] {
+        let keys = Array(keys)
+        guard !keys.isEmpty else {
+            _ = try session.perform([], operation: "MGET")
+            return [:]
+        }
+        var models: [Key: Value] = [:]
+        for (key, bytes) in zip(keys, try perform(.getAll(keys.map(\.keyBytes)))) {
+            if let bytes { models[key] = try decoded(type, bytes, key.keyBytes) }
+        }
+        return models
+    }
+
+    /// The models of several keys in their order, read at one instant; where there is no fresh entry, `notFound`.
+    public func values<Key: CacheKey & Hashable, Value: Decodable>(
+        _ type: Value.Type = Value.self, forKeys keys: some Sequence<Key>, notFound: Value
+    ) throws(LarderClientError) -> [Value] {
+        let keys = Array(keys)
+        let found = try values(type, forKeys: keys)
+        return keys.map { found[$0] ?? notFound }
+    }
+
+    /// The model in stored bytes. Asks the daemon for the entry's codec where the likely one fails.
+    func decoded<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8], _ key: [UInt8])
+        throws(LarderClientError) -> Value
+    {
+        try RemoteCoding.decodeBlocking(type, from: bytes, codec, key: key) { () throws(LarderClientError) in
+            guard try server().isLarder else { return .raw }
+            return try info(forKey: key)?.codec
+        }
+    }
+
+    /// The stored bytes of a key, whatever they are; nil when there are none or they expired.
+    public func bytes(forKey key: some CacheKey) throws(LarderClientError) -> [UInt8]? {
+        try perform(.get(key.keyBytes))
+    }
+
+    /// Whether there is a fresh entry under a key, whatever it holds.
+    public func contains(_ key: some CacheKey) throws(LarderClientError) -> Bool {
+        try perform(.contains(key.keyBytes))
+    }
+
+    /// What the daemon knows about an entry besides its value, which is not read: when it was stored, its age, its
+    /// deadline. Nil when there is no fresh entry.
+    public func info(forKey key: some CacheKey) throws(LarderClientError) -> EntryInfo? {
+        try perform(.info(key.keyBytes))
+    }
+
+    /// How long an entry still stays fresh; nil when there is no fresh entry.
+    public func timeToLive(forKey key: some CacheKey) throws(LarderClientError) -> TimeToLive? {
+        try perform(.timeToLive(key.keyBytes))
+    }
+
+    /// How many entries the database has. Goes over the keys of all, some hundred in each round trip.
+    /// - Parameter includingExpired: also those that have expired and were not swept yet, which takes one round trip.
+    public func count(includingExpired: Bool = false) throws(LarderClientError) -> Int {
+        includingExpired ? Int(clamping: try perform(.count)) : try allKeys(matching: nil).count
+    }
+
+    // MARK: Writing
+
+    /// Stores a model under a key, in place of what is there, as the client's codec writes it: by default as JSON, the same
+    /// bytes that the Larder library writes, which other programs can read.
+    /// - Parameter policy: how long this entry stays fresh. The default leaves it to the database's policy;
+    ///   ``EntryPolicy/keep`` lets it stay as long as the entry that it replaces would have.
+    /// - Throws: `encode` when the codec cannot write the model; `invalidArgument` for a lifetime that is not possible,
+    ///   before anything is sent.
+    public func set(_ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database)
         throws(LarderClientError)
     {
-        try store(bytes, forKey: Array(key.utf8), policy: policy, codec: nil)
+        let key = key.keyBytes
+        let (bytes, codec) = try RemoteCoding.encode(value, codec, key: key)
+        try put(bytes, key, policy, codec)
     }
 
-    /// The bytes of a fresh entry; nil when there is none.
-    public func bytes(forKey key: String) throws(LarderClientError) -> [UInt8]? {
-        try bytes(forKey: Array(key.utf8))
+    /// Stores bytes as they are under a key, in place of what is there. Parameters and errors as for
+    /// ``set(_:forKey:policy:)``.
+    public func setBytes(_ bytes: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database)
+        throws(LarderClientError)
+    {
+        try put(bytes, key.keyBytes, policy, nil)
     }
 
-    /// Removes entries, all in one step.
-    /// - Returns: how many of them were there.
+    private func put(_ value: [UInt8], _ key: [UInt8], _ policy: EntryPolicy, _ codec: Codec?)
+        throws(LarderClientError)
+    {
+        let policy = try policy.checked("SET", key: key)
+        try RemoteCoding.check(valueBytes: value.count, key: key)
+        try perform { .set(value, forKey: key, policy: policy, codec: codec, server: $0) }
+    }
+
+    /// Removes an entry. Nothing to remove is no error.
+    /// - Returns: whether there was a fresh entry.
     @discardableResult
-    public func remove(_ keys: String...) throws(LarderClientError) -> Int {
-        try removeMany(keys)
+    public func remove(_ key: some CacheKey) throws(LarderClientError) -> Bool {
+        try perform(.remove([key.keyBytes])) > 0
     }
 
-    /// Removes entries, all in one step. For no keys, nothing is sent.
-    /// - Returns: how many of them were there.
+    /// Removes several entries in one step: all or nothing. For no keys, nothing is sent.
+    /// - Returns: how many of them were there, and fresh.
     @discardableResult
-    public func removeMany(_ keys: some Sequence<String>) throws(LarderClientError) -> Int {
-        try removeMany(keys.map { Array($0.utf8) })
+    public func remove(_ keys: some Sequence<some CacheKey>) throws(LarderClientError) -> Int {
+        let keys = keys.map(\.keyBytes)
+        guard !keys.isEmpty else {
+            _ = try session.perform([], operation: "DEL")
+            return 0
+        }
+        return Int(clamping: try perform(.remove(keys)))
     }
 
-    /// Whether there is a fresh entry of that name.
-    public func contains(_ key: String) throws(LarderClientError) -> Bool {
-        try perform(.contains(Array(key.utf8)))
-    }
-
-    /// How long an entry still has; nil when there is no fresh entry of that name.
-    public func timeToLive(forKey key: String) throws(LarderClientError) -> LarderClient.TimeToLive? {
-        try timeToLive(forKey: Array(key.utf8))
-    }
-
-    /// What the daemon knows about an entry; nil when there is no fresh entry of that name. The value is not read.
-    public func info(forKey key: String) throws(LarderClientError) -> LarderClient.EntryInfo? {
-        try info(forKey: Array(key.utf8))
-    }
+    // MARK: Keys
 
     /// The keys of the database's fresh entries, each once, in no particular order.
     ///
@@ -52,21 +136,20 @@ extension BlockingLarderClient {
     /// - Parameter pattern: `*` stands for any characters, `?` for one, `[a-c]` for one of these; nil for all keys.
     /// - Throws: `decode` when a key is not UTF-8 text; ``forEachKey(matching:_:)`` gives such keys too.
     public func keys(matching pattern: String? = nil) throws(LarderClientError) -> [String] {
-        var seen: Set<String> = []
+        var texts: [String] = []
+        for key in try allKeys(matching: pattern) { texts.append(try ScanStep.text(key)) }
+        return texts
+    }
+
+    private func allKeys(matching pattern: String?) throws(LarderClientError) -> Set<[UInt8]> {
+        var seen: Set<[UInt8]> = []
         var cursor: [UInt8]?
         repeat {
-            let step = try perform(.scan(from: cursor, matching: pattern.map { Array($0.utf8) }))
-            for bytes in step.keys {
-                guard let key = String(validating: bytes, as: UTF8.self) else {
-                    throw LarderClientError(
-                        .decode, "this key is not UTF-8 text: take keys as bytes with forEachKey", operation: "SCAN",
-                        key: printableKey(bytes))
-                }
-                seen.insert(key)
-            }
+            let step = try perform(.scan(from: cursor, matching: pattern?.keyBytes))
+            seen.formUnion(step.keys)
             cursor = step.next
         } while cursor != nil
-        return Array(seen)
+        return seen
     }
 
     /// Gives the keys of the database's fresh entries to `body`, a few hundred per round trip, until it returns false.
@@ -75,38 +158,10 @@ extension BlockingLarderClient {
     /// held between round trips: `body` may call it.
     /// - Parameter pattern: as in ``keys(matching:)``.
     public func forEachKey(matching pattern: String? = nil, _ body: ([UInt8]) throws -> Bool) throws {
-        try forEachKey(matching: pattern.map { Array($0.utf8) }, body)
-    }
-}
-
-// Keys as bytes, for larderctl: what a shell passes need not be UTF-8.
-extension BlockingLarderClient {
-    package func store(
-        _ value: [UInt8], forKey key: [UInt8], policy: EntryPolicy, codec: Codec?
-    ) throws(LarderClientError) {
-        let policy = try policy.checked("SET", key: key)
-        try RemoteCoding.check(valueBytes: value.count, key: key)
-        try perform { .set(value, forKey: key, policy: policy, codec: codec, server: $0) }
+        try forEachKey(matching: pattern?.keyBytes, body)
     }
 
-    package func bytes(forKey key: [UInt8]) throws(LarderClientError) -> [UInt8]? { try perform(.get(key)) }
-
-    package func removeMany(_ keys: [[UInt8]]) throws(LarderClientError) -> Int {
-        guard !keys.isEmpty else {
-            _ = try session.perform([], operation: "DEL")
-            return 0
-        }
-        return Int(clamping: try perform(.remove(keys)))
-    }
-
-    package func timeToLive(forKey key: [UInt8]) throws(LarderClientError) -> LarderClient.TimeToLive? {
-        try perform(.timeToLive(key))
-    }
-
-    package func info(forKey key: [UInt8]) throws(LarderClientError) -> LarderClient.EntryInfo? {
-        try perform(.info(key))
-    }
-
+    /// As ``forEachKey(matching:_:)``, with a pattern of any bytes, for larderctl: what a shell passes need not be UTF-8.
     package func forEachKey(matching pattern: [UInt8]?, _ body: ([UInt8]) throws -> Bool) throws {
         var cursor: [UInt8]?
         repeat {

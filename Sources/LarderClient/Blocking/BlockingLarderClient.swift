@@ -5,7 +5,7 @@
 ///
 /// ```swift
 /// let client = try BlockingLarderClient(database: "userdb")
-/// try client.set(reader, forKey: "reader", policy: .every(90))
+/// try client.set(reader, forKey: "reader", policy: .seconds(90))
 /// let reader = try client.value(Reader.self, forKey: "reader")      // nil when absent or not fresh any more
 /// ```
 ///
@@ -25,11 +25,11 @@ public final class BlockingLarderClient: Sendable {
     ///   - database: the database to use; nil for the server's default, `0`.
     ///   - password: the daemon's (`--password-file`); nil where it has none.
     ///   - timeoutMilliseconds: how long a call may wait while nothing moves in either direction, 1 to
-    ///     ``LarderClient/timeoutMillisecondsMax``; 0 for no limit. A long answer that keeps coming is not cut off.
+    ///     ``ClientOptions/timeoutMillisecondsMax``; 0 for no limit. A long answer that keeps coming is not cut off.
     ///   - codec: how models become bytes. The default is JSON. Reading follows what the entry says of itself; only what a
     ///     custom codec wrote needs that codec again.
     ///   - trustedUsers: whose daemons are talked to besides those that always are: see
-    ///     ``LarderClient/Options/trustedUsers``.
+    ///     ``ClientOptions/trustedUsers``.
     /// - Throws: `noDaemon` when nothing answers there, `untrusted` when a stranger's process does, `invalidArgument` for a path that is empty or too long, or a
     ///   time limit out of range, `server` when the daemon does not accept the connection or the database's name,
     ///   `io` when the system refuses (no permission to use the socket).
@@ -37,12 +37,15 @@ public final class BlockingLarderClient: Sendable {
         socketPath: String? = nil, database: String? = nil, password: String? = nil, timeoutMilliseconds: Int = 5_000,
         codec: ModelCodec = .standard, trustedUsers: Set<UInt32> = []
     ) throws(LarderClientError) {
-        let path = try LarderClient.checkedPath(socketPath, timeoutMilliseconds)
+        let path = try SocketPath.checked(socketPath, timeoutMilliseconds)
         self.codec = codec
         session = try BlockingSession(
             socketPath: path, password: password, database: database, timeoutMilliseconds: timeoutMilliseconds,
             trust: PeerTrust(trustedUsers: trustedUsers))
     }
+
+    /// The name of the database in use; `0` is the server's default.
+    public var name: String { session.databaseName }
 
     /// The socket that this client is connected to.
     public var socketPath: String { session.socketPath }
@@ -97,9 +100,9 @@ public final class BlockingLarderClient: Sendable {
     }
 
     /// What the server is. Costs a round trip the first time.
-    func server() throws(LarderClientError) -> Handshake.Server {
+    func server() throws(LarderClientError) -> ServerKind {
         if let server = session.knownServer { return server }
-        var server = Handshake.Server()
+        var server = ServerKind()
         let refusal = try reply(wordList("POLICY")).errorMessage
         server.isLarder = refusal.map { !Handshake.isUnknownCommand($0) } ?? true
         session.knownServer = server
@@ -108,10 +111,10 @@ public final class BlockingLarderClient: Sendable {
 
     /// Carries out a request that is another one where the server is not a larderd: that is taken for granted until it
     /// refuses.
-    func perform<Result>(_ request: (Handshake.Server) -> Request<Result>) throws(LarderClientError) -> Result {
+    func perform<Result>(_ request: (ServerKind) -> Request<Result>) throws(LarderClientError) -> Result {
         if let server = session.knownServer { return try perform(request(server)) }
         do throws(LarderClientError) {
-            return try perform(request(Handshake.Server()))
+            return try perform(request(ServerKind()))
         } catch {
             guard error.code == .server, try !server().isLarder else { throw error }
             return try perform(request(try server()))

@@ -22,7 +22,7 @@ final class BlockingSession: @unchecked Sendable {
     private var carriesState = false
     private var isClosed = false
     /// What the server was found to be; nil as long as nobody had to know.
-    private var kind: Handshake.Server?
+    private var kind: ServerKind?
 
     /// Names of commands that leave a connection in a state which is not restored on the next one.
     private static let stateful: Set<String> = [
@@ -70,10 +70,13 @@ final class BlockingSession: @unchecked Sendable {
     }
 
     /// What the server was found to be; nil as long as nobody had to know.
-    var knownServer: Handshake.Server? {
+    var knownServer: ServerKind? {
         get { lock.withLock { kind } }
         set { lock.withLock { kind = newValue } }
     }
+
+    /// The database that the next connection will select, and this one has.
+    var databaseName: String { lock.withLock { database ?? "0" } }
 
     /// Selects `name` on this connection and on those that follow it.
     func select(_ name: String) throws(LarderClientError) {
@@ -109,7 +112,7 @@ final class BlockingSession: @unchecked Sendable {
                 let mayRetry = !carriesState
                 self.connection = nil
                 carriesState = false
-                guard case .closedBeforeRequest = error.kind, error.lastWords == nil, mayRetry else {
+                guard case .closedBeforeRequest = error.kind, error.finalError == nil, mayRetry else {
                     throw describe(error, operation: operation)
                 }
             }

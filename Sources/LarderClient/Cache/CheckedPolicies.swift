@@ -13,9 +13,10 @@ extension EntryPolicy {
 
 extension EntryPolicy.Checked {
     /// The words that SET and MSETEX take. Redis knows no policies: it is told milliseconds.
-    func words(for server: Handshake.Server) -> [[UInt8]] {
+    func words(for server: ServerKind) -> [[UInt8]] {
         switch self {
         case .governed: []
+        case .keep: wordList("KEEPTTL")
         case .policy(let policy) where server.isLarder: wordList("POLICY", policy.description)
         case .policy(let policy): policy.intervalMilliseconds.map { wordList("PX", "\($0)") } ?? []
         // 0 is refused; it is as much in the past.

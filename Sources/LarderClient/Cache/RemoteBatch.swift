@@ -12,7 +12,7 @@ struct BatchChange: Sendable {
     let key: [UInt8]
     let action: Action
 
-    func words(for server: Handshake.Server) -> [[UInt8]] {
+    func words(for server: ServerKind) -> [[UInt8]] {
         switch action {
         case .set(let value, let policy, let codec):
             Request<Void>.set(
@@ -30,7 +30,7 @@ enum BatchPlan {
     case transaction([[[UInt8]]])
 
     /// - Parameter changes: at least one.
-    init(_ changes: [BatchChange], for server: Handshake.Server) {
+    init(_ changes: [BatchChange], for server: ServerKind) {
         if let request = Self.sets(changes, server) ?? Self.removals(changes) {
             self = .command(request)
         } else {
@@ -39,7 +39,7 @@ enum BatchPlan {
     }
 
     /// Several entries with the same policy and codec. Redis has a command for those without a policy only.
-    private static func sets(_ changes: [BatchChange], _ server: Handshake.Server) -> Request<Void>? {
+    private static func sets(_ changes: [BatchChange], _ server: ServerKind) -> Request<Void>? {
         guard case .set(_, let policy, let codec) = changes[0].action else { return nil }
         if changes.count == 1 { return .expectingOK(changes[0].words(for: server), key: changes[0].key) }
         guard server.isLarder || policy.words(for: server).isEmpty else { return nil }

@@ -9,7 +9,8 @@ extension RemoteCache {
     public func setIfAbsent(_ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database)
         async throws(LarderClientError) -> Bool
     {
-        try await put(value, key.keyBytes, policy, if: wordList("NX"))
+        let key = key.keyBytes
+        return try await put(try RemoteCoding.encode(value, codec, key: key), key, policy, if: wordList("NX"))
     }
 
     /// Stores a model in place of a fresh entry, whatever that holds.
@@ -18,21 +19,23 @@ extension RemoteCache {
     public func setIfPresent(_ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database)
         async throws(LarderClientError) -> Bool
     {
-        try await put(value, key.keyBytes, policy, if: wordList("XX"))
+        let key = key.keyBytes
+        return try await put(try RemoteCoding.encode(value, codec, key: key), key, policy, if: wordList("XX"))
     }
 
     /// Stores a model in place of a fresh entry that holds `former`, and otherwise nothing: compare and swap.
     ///
     /// What is compared are the bytes that the cache's codec makes of `former`. That fits models whose encoding is always
-    /// the same; a dictionary's is not. The server is larderd, or Redis from 8.4 on.
+    /// the same; a dictionary's is not. ``update(forKey:policy:attempts:_:)`` needs no such comparison. The server is
+    /// larderd, or Redis from 8.4 on.
     /// - Parameter policy: how long this entry stays fresh. The default leaves it to the database's policy.
     /// - Returns: whether it was stored.
     public func replace(_ former: Value, with value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database)
         async throws(LarderClientError) -> Bool
     {
         let key = key.keyBytes
-        return try await put(
-            value, key, policy, if: wordList("IFEQ") + [try RemoteCoding.encode(former, codec, key: key).bytes])
+        let condition = wordList("IFEQ") + [try RemoteCoding.encode(former, codec, key: key).bytes]
+        return try await put(try RemoteCoding.encode(value, codec, key: key), key, policy, if: condition)
     }
 
     /// Removes a fresh entry that holds `value`, compared as by ``replace(_:with:forKey:policy:)``: what somebody else stored
@@ -47,15 +50,61 @@ extension RemoteCache {
         }
     }
 
-    private func put(_ value: Value, _ key: [UInt8], _ policy: EntryPolicy, if condition: [[UInt8]])
-        async throws(LarderClientError) -> Bool
-    {
+    private func put(
+        _ value: (bytes: [UInt8], codec: Codec), _ key: [UInt8], _ policy: EntryPolicy, if condition: [[UInt8]]
+    ) async throws(LarderClientError) -> Bool {
         let policy = try policy.checked("SET", key: key)
-        let (encoded, codec) = try RemoteCoding.encode(value, codec, key: key)
         let server = try await store.server()
         return try await changing([key]) { () async throws(LarderClientError) in
             try await store.perform(
-                .set(encoded, forKey: key, policy: policy, codec: codec, server: server, if: condition))
+                .set(value.bytes, forKey: key, policy: policy, codec: value.codec, server: server, if: condition))
+        }
+    }
+
+    /// Reads an entry, has `body` change it, and stores what that left, unless somebody else changed the value in between:
+    /// then `body` is run again with what is there now. Takes two round trips for each run.
+    ///
+    /// ```swift
+    /// try await baskets.update(forKey: "ana") { basket in
+    ///     basket = basket ?? Basket()
+    ///     basket?.items.append(item)
+    /// }
+    /// ```
+    /// The server is larderd, or Redis from 8.4 on.
+    /// - Parameters:
+    ///   - policy: how long what is stored stays fresh. The default, ``EntryPolicy/keep``, leaves the entry the rule it has.
+    ///   - attempts: how often `body` may be run, from 1 on; for less, `invalidArgument` is thrown. The default is 16.
+    ///   - body: gets the model, nil when there is no fresh entry, and leaves the one to be stored, or nil to remove the
+    ///     entry. May run several times, so what it does besides must bear that. When it throws, nothing is written.
+    /// - Returns: what the last run of `body` returned.
+    /// - Throws: `conflict` when others were quicker every time, and what `body` throws.
+    @discardableResult
+    public func update<Result>(
+        forKey key: some CacheKey, policy: EntryPolicy = .keep, attempts: Int = 16,
+        _ body: (inout Value?) async throws -> Result
+    ) async throws -> Result {
+        let key = key.keyBytes
+        try LarderClientError.checkAttempts(attempts, "update")
+        for _ in 0..<attempts {
+            let former = try await store.perform(.get(key))
+            var model = try await decoded(former, key)
+            let result = try await body(&model)
+            if try await exchange(former, for: model, key, policy) { return result }
+        }
+        throw LarderClientError.updateConflict(key, attempts)
+    }
+
+    /// - Returns: whether what was there is still `former`.
+    private func exchange(_ former: [UInt8]?, for model: Value?, _ key: [UInt8], _ policy: EntryPolicy)
+        async throws(LarderClientError) -> Bool
+    {
+        if let model {
+            let condition = former.map { wordList("IFEQ") + [$0] } ?? wordList("NX")
+            return try await put(try RemoteCoding.encode(model, codec, key: key), key, policy, if: condition)
+        }
+        guard let former else { return true }
+        return try await changing([key]) { () async throws(LarderClientError) in
+            try await store.perform(.remove(key, ifEqual: former))
         }
     }
 
@@ -72,46 +121,32 @@ extension RemoteCache {
         return try await decoded(bytes, key, "GETDEL")
     }
 
-    /// The model stored under a key, whose entry then has a rule of its own, counted from now: for sessions that end when they
-    /// are not used. Never from the near cache.
+    /// The model stored under a key, whose entry gets another lifetime in the same step: for sessions that end when they
+    /// are not used. Policies as for ``touch(_:policy:)``. Never from the near cache.
     /// - Returns: nil when there is no fresh entry.
-    public func value(forKey key: some CacheKey, renewing policy: UpdatePolicy) async throws(LarderClientError)
+    /// - Throws: `decode` when something else is stored there; its entry has got its other lifetime all the same.
+    public func value(forKey key: some CacheKey, renewing policy: EntryPolicy) async throws(LarderClientError)
         -> Value?
     {
         let key = key.keyBytes
+        let lifetime = try LifetimeChange.words(renewing: policy, key)
         let bytes = try await changing([key]) { () async throws(LarderClientError) in
-            try await store.perform(.get(key, renewing: policy))
+            try await store.perform(.get(key, renewing: lifetime))
         }
         return try await decoded(bytes, key, "GETEX")
     }
 
-    /// Gives an entry a rule of its own, counted from now; its value and the time it was stored stay as they are.
+    /// Gives an entry another lifetime; its value and the time it was stored stay as they are.
+    /// - Parameter policy: intervals count from now; an instant in the past removes the entry; ``EntryPolicy/keep`` changes
+    ///   nothing.
     /// - Returns: whether there was a fresh entry.
+    /// - Throws: `invalidArgument` for ``EntryPolicy/database``, which no command of the daemon gives back to an entry.
     @discardableResult
-    public func setPolicy(_ policy: UpdatePolicy, forKey key: some CacheKey) async throws(LarderClientError) -> Bool {
+    public func touch(_ key: some CacheKey, policy: EntryPolicy) async throws(LarderClientError) -> Bool {
         let key = key.keyBytes
+        let change = try LifetimeChange(policy, key)
         return try await changing([key]) { () async throws(LarderClientError) in
-            if let interval = policy.intervalMilliseconds {
-                return try await store.perform(.expire(key, afterMilliseconds: interval))
-            }
-            let (persist, contains) = (Request.persist(key), Request.contains(key))
-            let replies = try await store.commands([persist.words, contains.words], rules: .shared)
-            _ = try persist.result(of: replies[0])
-            return try contains.result(of: replies[1])
-        }
-    }
-
-    /// Has an entry stay fresh until an instant, in milliseconds since 1970; one in the past removes it.
-    /// - Returns: whether there was a fresh entry.
-    /// - Throws: `invalidArgument` for an instant after the year 5138, before anything is sent.
-    @discardableResult
-    public func setDeadline(millisecondsSince1970 instant: Int64, forKey key: some CacheKey)
-        async throws(LarderClientError) -> Bool
-    {
-        let key = key.keyBytes
-        _ = try EntryPolicy.until(millisecondsSince1970: instant).checked("PEXPIREAT", key: key)
-        return try await changing([key]) { () async throws(LarderClientError) in
-            try await store.perform(.expire(key, atMilliseconds: instant))
+            try change.result(try await store.commands(change.requests.map(\.words), rules: .shared))
         }
     }
 }

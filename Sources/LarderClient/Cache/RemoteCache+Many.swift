@@ -6,10 +6,12 @@ extension RemoteCache {
     /// The models of those keys that have a fresh entry. Those that the near cache has not are read in one round trip, at
     /// one instant, and kept by it as ``value(forKey:)`` does; without a near cache all are read so.
     /// - Throws: `decode`, naming type and key, when an entry's value is not such a model.
-    public func values(forKeys keys: some Sequence<String>) async throws(LarderClientError) -> [String: Value] {
-        var models: [String: Value] = [:]
-        var missing: [String] = []
-        var seen: Set<String> = []
+    public func values<Key: CacheKey & Hashable>(forKeys keys: some Sequence<Key>) async throws(LarderClientError)
+        -> [Key: Value]
+    {
+        var models: [Key: Value] = [:]
+        var missing: [Key] = []
+        var seen: Set<Key> = []
         for key in keys where seen.insert(key).inserted {
             switch near.map({ find($0, key) }) ?? .unknown {
             case .value(let value): models[key] = value
@@ -31,15 +33,15 @@ extension RemoteCache {
 
     /// Reads keys together with what is left of their entries' time, in one round trip.
     /// - Parameter tokens: one for each key, all of which are used up.
-    private func valuesToKeep(
-        _ keys: [String], _ near: NearCache, _ tokens: [NearCache.Token]
-    ) async throws(LarderClientError) -> [String: Value] {
+    private func valuesToKeep<Key: CacheKey & Hashable>(
+        _ keys: [Key], _ near: NearCache, _ tokens: [NearCache.Token]
+    ) async throws(LarderClientError) -> [Key: Value] {
         let askedAt = near.clock()
         var used = 0
         defer { for token in tokens[used...] { near.giveUp(token) } }
         let bytes = keys.map(\.keyBytes)
         let (found, times) = try await store.perform(.getAll(bytes), bytes.map { .timeToLive($0) })
-        var models: [String: Value] = [:]
+        var models: [Key: Value] = [:]
         for (index, key) in keys.enumerated() {
             let value = try await decoded(found[index], bytes[index])
             models[key] = value
@@ -50,8 +52,24 @@ extension RemoteCache {
         return models
     }
 
-    /// How many entries the database has, those included that expired and were not yet swept.
-    public func count() async throws(LarderClientError) -> Int { Int(clamping: try await store.perform(.count)) }
+    /// The models of several keys in their order, read as by ``values(forKeys:)``; where there is no fresh entry,
+    /// `notFound`.
+    public func values<Key: CacheKey & Hashable>(forKeys keys: some Sequence<Key>, notFound: Value)
+        async throws(LarderClientError) -> [Value]
+    {
+        let keys = Array(keys)
+        let found = try await values(forKeys: keys)
+        return keys.map { found[$0] ?? notFound }
+    }
+
+    /// How many entries the database has. Goes over the keys of all, some hundred in each round trip.
+    /// - Parameter includingExpired: also those that have expired and were not swept yet, which takes one round trip.
+    public func count(includingExpired: Bool = false) async throws(LarderClientError) -> Int {
+        if includingExpired { return Int(clamping: try await store.perform(.count)) }
+        return try await ScanStep.keys(matching: nil) { (request) async throws(LarderClientError) in
+            try await store.perform(request)
+        }.count
+    }
 
     /// The keys of the database's fresh entries, each once, in no particular order. Takes a round trip for every few
     /// hundred of them.
@@ -60,7 +78,7 @@ extension RemoteCache {
     /// - Parameter pattern: `*` stands for any characters, `?` for one, `[a-c]` for one of these; nil for all keys.
     /// - Throws: `decode` when a key is not UTF-8 text.
     public func keys(matching pattern: String? = nil) async throws(LarderClientError) -> [String] {
-        try await ScanStep.allKeys(matching: pattern) { (request) async throws(LarderClientError) in
+        try await ScanStep.texts(matching: pattern) { (request) async throws(LarderClientError) in
             try await store.perform(request)
         }
     }
@@ -148,13 +166,13 @@ extension RemoteCache {
 
     /// Empties the database at once, whatever its size. The policy stays.
     @discardableResult
-    public func removeAll() async throws(LarderClientError) -> LarderClient.PurgeResult {
+    public func removeAll() async throws(LarderClientError) -> PurgeReport {
         try await changingAll { () async throws(LarderClientError) in try await store.perform(.purge()) }
     }
 
     /// Removes the entries whose keys begin with `prefix`.
     @discardableResult
-    public func remove(prefix: some CacheKey) async throws(LarderClientError) -> LarderClient.PurgeResult {
+    public func remove(prefix: some CacheKey) async throws(LarderClientError) -> PurgeReport {
         let prefix = prefix.keyBytes
         return try await changingAll { () async throws(LarderClientError) in
             try await store.perform(.purge(wordList("PREFIX") + [prefix]))
@@ -163,7 +181,7 @@ extension RemoteCache {
 
     /// Removes the entries that have expired and still take space.
     @discardableResult
-    public func removeExpired() async throws(LarderClientError) -> LarderClient.PurgeResult {
+    public func removeExpired() async throws(LarderClientError) -> PurgeReport {
         try await store.perform(.purge(wordList("EXPIRED")))
     }
 }

@@ -13,7 +13,7 @@ import RESP
 ///   ``ModelCodec``, the same that the library takes. Reading follows what the entry says of itself; only what a custom
 ///   codec wrote needs that codec again, which is then given all entries to read first.
 /// - Expired entries are never handed out: an entry is there until its deadline, and not from then on.
-/// - With ``LarderClient/Options/nearCache``, ``value(forKey:)`` and ``values(forKeys:)`` answer from this process where
+/// - With ``ClientOptions/nearCache``, ``value(forKey:)`` and ``values(forKeys:)`` answer from this process where
 ///   they can, without a round trip and without decoding. Such an answer is never older than the last change that this
 ///   process was told of; a change that another process was acknowledged may not have been told yet, by the time that a
 ///   message takes. What this client writes through a cache, it reads back. It hands one decoded value out to all readers:
@@ -41,8 +41,8 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         near = DecodedSharing.isAllowed(Value.self) ? store.near : nil
     }
 
-    /// The database's name; nil for the server's default, `0`.
-    public var name: String? { store.database }
+    /// The database's name; `0` is the server's default.
+    public var name: String { store.database ?? DatabaseStore.standardName }
 
     // MARK: One entry
 
@@ -85,7 +85,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
 
     /// Keeps what the daemon said of a key, if both of its answers agree.
     func keep(
-        _ value: Value?, _ time: LarderClient.TimeToLive?, _ near: NearCache, _ token: NearCache.Token, askedAt: Int64,
+        _ value: Value?, _ time: TimeToLive?, _ near: NearCache, _ token: NearCache.Token, askedAt: Int64,
         valueBytes: Int
     ) {
         switch (value, time) {
@@ -115,7 +115,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         return try await RemoteCoding.decode(Value.self, from: bytes, codec, key: key, operation) {
             () async throws(LarderClientError) in
             guard try await store.server().isLarder else { return .raw }
-            return try await store.perform(.info(key))?.storedCodec
+            return try await store.perform(.info(key))?.codec
         }
     }
 
@@ -125,7 +125,8 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     }
 
     /// Stores a model under a key, in place of what is there.
-    /// - Parameter policy: how long this entry stays fresh. The default leaves it to the database's policy.
+    /// - Parameter policy: how long this entry stays fresh. The default leaves it to the database's policy;
+    ///   ``EntryPolicy/keep`` lets it stay as long as the entry that it replaces would have.
     /// - Throws: `encode`, naming key and type, when the codec cannot write the model; `invalidArgument` for a lifetime that
     ///   is not possible and a value of more than 512 MiB, before anything is sent.
     public func set(_ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database)
@@ -172,12 +173,12 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
 
     /// What the daemon knows about an entry besides its value, which is not read: when it was stored, its age, its
     /// deadline. Nil when there is no fresh entry.
-    public func entry(forKey key: some CacheKey) async throws(LarderClientError) -> LarderClient.EntryInfo? {
+    public func info(forKey key: some CacheKey) async throws(LarderClientError) -> EntryInfo? {
         try await store.perform(.info(key.keyBytes))
     }
 
     /// How long an entry still has; nil when there is no fresh entry.
-    public func timeToLive(forKey key: some CacheKey) async throws(LarderClientError) -> LarderClient.TimeToLive? {
+    public func timeToLive(forKey key: some CacheKey) async throws(LarderClientError) -> TimeToLive? {
         try await store.perform(.timeToLive(key.keyBytes))
     }
 

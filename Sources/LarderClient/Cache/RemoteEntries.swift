@@ -4,7 +4,7 @@
 /// values 32 at a time.
 ///
 /// ```swift
-/// for try await (key, reader) in readers.allEntries(matching: "reader:*") { print(key, reader.userName) }
+/// for try await (key, reader) in readers.entries(matching: "reader:*") { print(key, reader.userName) }
 /// ```
 ///
 /// Every entry that is there from the beginning to the end is among them; of others it is not certain. The near cache is
@@ -75,7 +75,7 @@ public struct RemoteEntries<Value: Codable & Sendable>: AsyncSequence, Sendable 
 extension RemoteCache {
     /// The database's fresh entries, one after the other: see ``RemoteEntries``.
     /// - Parameter pattern: as for ``allKeys(matching:)``.
-    public func allEntries(matching pattern: String? = nil) -> RemoteEntries<Value> {
+    public func entries(matching pattern: String? = nil) -> RemoteEntries<Value> {
         RemoteEntries(cache: self, pattern: pattern.map(\.keyBytes))
     }
 }

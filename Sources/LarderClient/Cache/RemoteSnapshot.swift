@@ -22,7 +22,7 @@ public struct RemoteSnapshot<Value: Codable & Sendable>: Sendable {
     private func decoded(_ bytes: [UInt8], _ key: [UInt8]) async throws(LarderClientError) -> Value {
         try await RemoteCoding.decode(Value.self, from: bytes, codec, key: key) {
             () async throws(LarderClientError) in
-            try await perform(.info(key))?.storedCodec
+            try await perform(.info(key))?.codec
         }
     }
 
@@ -35,13 +35,15 @@ public struct RemoteSnapshot<Value: Codable & Sendable>: Sendable {
     }
 
     /// The models of those keys that had an entry, in one round trip.
-    public func values(forKeys keys: some Sequence<String>) async throws(LarderClientError) -> [String: Value] {
+    public func values<Key: CacheKey & Hashable>(forKeys keys: some Sequence<Key>) async throws(LarderClientError)
+        -> [Key: Value]
+    {
         let keys = Array(keys)
         guard !keys.isEmpty else {
             _ = try await connection.pipeline([])
             return [:]
         }
-        var models: [String: Value] = [:]
+        var models: [Key: Value] = [:]
         for (key, bytes) in zip(keys, try await perform(.getAll(keys.map(\.keyBytes)))) {
             if let bytes { models[key] = try await decoded(bytes, key.keyBytes) }
         }
@@ -62,7 +64,7 @@ public struct RemoteSnapshot<Value: Codable & Sendable>: Sendable {
     /// - Parameter pattern: as for ``RemoteCache/keys(matching:)``.
     /// - Throws: `decode` when a key is not UTF-8 text.
     public func keys(matching pattern: String? = nil) async throws(LarderClientError) -> [String] {
-        try await ScanStep.allKeys(matching: pattern) { (request) async throws(LarderClientError) in
+        try await ScanStep.texts(matching: pattern) { (request) async throws(LarderClientError) in
             try await perform(request)
         }
     }
@@ -77,25 +79,19 @@ extension RemoteCache {
     ///     try await snapshot.values(forKeys: try await snapshot.keys()).values.reduce(0, +)
     /// }
     /// ```
-    /// Takes a connection of its own for the time being: see ``LarderClient/Options/ownConnectionsMax``.
+    /// Takes a connection of its own for the time being: see ``ClientOptions/ownConnectionsMax``.
     /// - Throws: what `body` throws; `server` when the daemon has no snapshot to give, or took it back.
     public func withSnapshot<Result>(_ body: (RemoteSnapshot<Value>) async throws -> Result) async throws -> Result {
-        let pool = store.ownConnections
-        let (link, number) = try await pool.take()
-        var isClean = false
-        let connection = OwnConnection(link: link, number: number)
-        defer {
-            connection.end()
-            pool.giveBack(link, isClean: isClean)
+        try await store.ownConnections.withOwnConnection { connection in
+            func say(_ word: String) async throws(LarderClientError) {
+                try Request<Void>.expectingOK(wordList("SNAPSHOT", word)).result(
+                    of: try await connection.command("SNAPSHOT", word))
+            }
+            try await say("OPEN")
+            let result = try await body(RemoteSnapshot(connection, codec))
+            // One that the daemon took back was an error of the last read, if that came after it.
+            if (try? await say("CLOSE")) != nil { connection.isClean = true }
+            return result
         }
-        func say(_ word: String) async throws(LarderClientError) {
-            try Request<Void>.expectingOK(wordList("SNAPSHOT", word)).result(
-                of: try await connection.command("SNAPSHOT", word))
-        }
-        try await say("OPEN")
-        let result = try await body(RemoteSnapshot(connection, codec))
-        // One that the daemon took back was an error of the last read, if that came after it.
-        if (try? await say("CLOSE")) != nil { isClean = true }
-        return result
     }
 }

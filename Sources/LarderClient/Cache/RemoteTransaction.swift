@@ -16,9 +16,9 @@ public final class RemoteTransaction<Value: Codable & Sendable>: @unchecked Send
     private var batch: RemoteBatch<Value>
     private var isOver = false
     private let codec: ModelCodec
-    private let server: Handshake.Server
+    private let server: ServerKind
 
-    init(_ connection: OwnConnection, _ codec: ModelCodec, _ server: Handshake.Server) {
+    init(_ connection: OwnConnection, _ codec: ModelCodec, _ server: ServerKind) {
         self.connection = connection
         self.codec = codec
         self.server = server
@@ -60,7 +60,7 @@ public final class RemoteTransaction<Value: Codable & Sendable>: @unchecked Send
         return try await RemoteCoding.decode(Value.self, from: bytes, codec, key: key) {
             () async throws(LarderClientError) in
             guard server.isLarder else { return .raw }
-            return try await perform(Request<LarderClient.EntryInfo?>.info(key))?.storedCodec
+            return try await perform(Request<EntryInfo?>.info(key))?.codec
         }
     }
 
@@ -119,20 +119,18 @@ extension RemoteCache {
         watching keys: [some CacheKey], attempts: Int = 16,
         _ body: (RemoteTransaction<Value>) async throws -> Result
     ) async throws -> Result {
-        guard attempts >= 1 else {
-            throw LarderClientError(
-                .invalidArgument, "attempts is \(attempts), and must be at least 1", operation: "transaction")
-        }
+        try LarderClientError.checkAttempts(attempts, "transaction")
         let keys = keys.map(\.keyBytes)
-        let pool = store.ownConnections
-        let (link, number) = try await pool.take()
-        var isClean = false
-        let connection = OwnConnection(link: link, number: number)
-        defer {
-            connection.end()
-            pool.giveBack(link, isClean: isClean)
+        return try await store.ownConnections.withOwnConnection { connection in
+            try await transaction(keys, attempts, on: connection, body)
         }
-        let server = link.knownServer ?? Handshake.Server()
+    }
+
+    private func transaction<Result>(
+        _ keys: [[UInt8]], _ attempts: Int, on connection: OwnConnection,
+        _ body: (RemoteTransaction<Value>) async throws -> Result
+    ) async throws -> Result {
+        let server = connection.link.knownServer ?? ServerKind()
         var hasTurn = false
         defer { if hasTurn { store.retries.giveBack() } }
         for attempt in 0..<attempts {
@@ -145,15 +143,15 @@ extension RemoteCache {
             let batch = transaction.end()
             if batch.isEmpty {
                 try Request<Void>.expectingOK(wordList("UNWATCH")).result(of: try await connection.command("UNWATCH"))
-                isClean = true
+                connection.isClean = true
                 return result
             }
-            if try await carryOut(batch, link, number, server) {
-                isClean = true
+            if try await carryOut(batch, on: connection, server) {
+                connection.isClean = true
                 return result
             }
         }
-        isClean = true
+        connection.isClean = true
         throw LarderClientError(
             .conflict, "the watched keys were changed by others in each of \(attempts) attempts",
             operation: "transaction", key: keys.first.map { printableKey($0) })
@@ -173,11 +171,12 @@ extension RemoteCache {
 
     /// - Returns: false when a watched key was changed.
     private func carryOut(
-        _ batch: RemoteBatch<Value>, _ link: Link, _ number: Int, _ server: Handshake.Server
+        _ batch: RemoteBatch<Value>, on connection: OwnConnection, _ server: ServerKind
     ) async throws(LarderClientError) -> Bool {
         try await changing(batch.changes.map(\.key)) { () async throws(LarderClientError) in
             let commands = batch.changes.map { $0.words(for: server) }
-            guard let replies = try await store.execute(commands, on: link, connection: number) else { return false }
+            let replies = try await store.execute(commands, on: connection.link, connection: connection.number)
+            guard let replies else { return false }
             for (reply, change) in zip(replies, batch.changes) {
                 guard let text = reply.errorMessage else { continue }
                 throw .server(text, operation: "transaction", key: printableKey(change.key))

@@ -15,7 +15,7 @@ import Threading
 /// - Any number of tasks use one client at the same time: their requests go over one connection for each database, one
 ///   behind the other without waiting for replies. No call blocks a thread of Swift's cooperative pool.
 /// - A lost connection is made again, with rests in between that grow and vary. Calls wait for that for
-///   ``Options/reconnectPatienceMilliseconds``. A request that the daemon cannot have seen, and one that only reads, is
+///   ``ClientOptions/reconnectPatienceMilliseconds``. A request that the daemon cannot have seen, and one that only reads, is
 ///   sent again; one that writes and whose reply was lost throws `closed`, because nobody knows whether it was carried
 ///   out.
 /// - A call that is cancelled, or out of time, throws `cancelled` or `timeout` at once, once its model is encoded: that is
@@ -31,64 +31,16 @@ public final class LarderClient: Sendable {
 
     private init(core: ClientCore) { self.core = core }
 
-    /// How a client connects and waits. A value.
-    public struct Options: Sendable {
-        /// The database that the client's own calls use; nil, the default, for the server's, `0`.
-        public var database: String?
-        /// The daemon's password (`--password-file`); nil, the default, where it has none.
-        public var password: String?
-        /// How long a call may take altogether, in milliseconds, 1 to ``LarderClient/timeoutMillisecondsMax``; 0 for no
-        /// limit. The default is 5,000.
-        public var timeoutMilliseconds: Int
-        /// How long a call waits for a lost connection to be made again before it throws, in milliseconds, 0 to
-        /// ``LarderClient/timeoutMillisecondsMax``. The default is 1,000.
-        public var reconnectPatienceMilliseconds: Int
-        /// How many connections the calls of one database are spread over, 1 to 16. The default is 1, which many tasks
-        /// can share; more pay where values are large.
-        public var connections: Int
-        /// How many connections of their own transactions and ``LarderClient/withConnection(_:)`` may have at
-        /// the same time, for each database, 1 to 1,024. The default is 8; who comes then waits,
-        /// for as long as a call may take.
-        public var ownConnectionsMax: Int
-        /// Keeps what was read in this process: see ``NearCacheOptions``. Nil, the default, for no near cache. With a
-        /// redis-server in larderd's place it may be wrong after a `SWAPDB`, of which Redis does not tell.
-        public var nearCache: NearCacheOptions?
-        /// Numbers of users whose daemons are talked to wherever their sockets are. Empty by default.
-        ///
-        /// Always talked to are those of root, of this process' own user, and of a user to whom root or the own user has
-        /// given the socket's place, such as `/run/larder`: a directory, or the socket, that belongs to the daemon's user,
-        /// below directories to which only root or the own user can write. To anybody else's, such as one who was first
-        /// at a path in `/tmp`, nothing is sent.
-        public var trustedUsers: Set<UInt32>
-
-        /// Every option is described at the property of its name.
-        public init(
-            database: String? = nil, password: String? = nil, timeoutMilliseconds: Int = 5_000,
-            reconnectPatienceMilliseconds: Int = 1_000,
-            connections: Int = 1, ownConnectionsMax: Int = 8, nearCache: NearCacheOptions? = nil,
-            trustedUsers: Set<UInt32> = []
-        ) {
-            self.database = database
-            self.password = password
-            self.timeoutMilliseconds = timeoutMilliseconds
-            self.reconnectPatienceMilliseconds = reconnectPatienceMilliseconds
-            self.connections = connections
-            self.ownConnectionsMax = ownConnectionsMax
-            self.nearCache = nearCache
-            self.trustedUsers = trustedUsers
-        }
-    }
-
     /// Connects to the daemon.
     /// - Parameter socketPath: the daemon's socket; nil for ``defaultSocketPath``.
     /// - Throws: `noDaemon` when nothing answers there, `untrusted` when a stranger's process does
-    ///   (``Options/trustedUsers``), `invalidArgument` for a path or an option that is not possible,
+    ///   (``ClientOptions/trustedUsers``), `invalidArgument` for a path or an option that is not possible,
     ///   `server` when the daemon does not accept the connection or the database's name, or does not know CLIENT TRACKING
     ///   and a near cache was asked for, `io` when the system refuses (no permission to use the socket).
-    public static func connect(socketPath: String? = nil, options: Options = Options())
+    public static func connect(socketPath: String? = nil, options: ClientOptions = ClientOptions())
         async throws(LarderClientError) -> LarderClient
     {
-        let path = try checkedPath(socketPath, options.timeoutMilliseconds)
+        let path = try SocketPath.checked(socketPath, options.timeoutMilliseconds)
         try options.check(path)
         let core = ClientCore(socketPath: path, options: options)
         try await core.store(options.database).links[0].connected(patience: 0)
@@ -192,48 +144,4 @@ extension LarderClient {
 
     /// The longest path that a socket can have on this system, in bytes: 107 on Linux, 103 on macOS.
     public static var socketPathBytesMax: Int { StreamSocket.pathBytesMax }
-
-    /// The longest time limit: a day.
-    public static let timeoutMillisecondsMax = 86_400_000
-
-    /// The path to use, if it and the time limit are possible.
-    static func checkedPath(_ socketPath: String?, _ timeoutMilliseconds: Int) throws(LarderClientError) -> String {
-        let path = socketPath ?? defaultSocketPath
-        func refuse(_ message: String) -> LarderClientError {
-            LarderClientError(.invalidArgument, message, operation: "connect", socketPath: path)
-        }
-        guard !path.isEmpty else { throw refuse("a socket's path cannot be empty") }
-        guard !path.utf8.contains(0) else { throw refuse("a socket's path cannot have a zero byte in it") }
-        guard path.utf8.count <= socketPathBytesMax else {
-            throw refuse(
-                "the socket's path has \(path.utf8.count) bytes, and at most \(socketPathBytesMax) are possible: "
-                    + path)
-        }
-        guard (0...timeoutMillisecondsMax).contains(timeoutMilliseconds) else {
-            throw refuse(
-                "a time limit of \(timeoutMilliseconds) ms is not possible: it is 0 for none, or 1 to "
-                    + "\(timeoutMillisecondsMax)")
-        }
-        return path
-    }
-}
-
-extension LarderClient.Options {
-    func check(_ path: String) throws(LarderClientError) {
-        func check(_ isPossible: Bool, _ message: String) throws(LarderClientError) {
-            guard !isPossible else { return }
-            throw LarderClientError(.invalidArgument, message, operation: "connect", socketPath: path)
-        }
-        try check(
-            (0...LarderClient.timeoutMillisecondsMax).contains(reconnectPatienceMilliseconds),
-            "reconnectPatienceMilliseconds is 0 to \(LarderClient.timeoutMillisecondsMax)")
-        try check((1...16).contains(connections), "connections is 1 to 16")
-        try check((1...1024).contains(ownConnectionsMax), "ownConnectionsMax is 1 to 1024")
-        if let nearCache {
-            try check((1...16_777_216).contains(nearCache.entriesMax), "entriesMax is 1 to 16777216")
-            try check(nearCache.bytesMax >= 1, "bytesMax is \(nearCache.bytesMax), and must be at least 1")
-            let age = nearCache.ageMillisecondsMax ?? .max
-            try check(age >= 1, "ageMillisecondsMax is \(age), and must be at least 1; nil for no limit")
-        }
-    }
 }

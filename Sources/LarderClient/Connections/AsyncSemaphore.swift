@@ -1,9 +1,10 @@
 import Threading
 
-/// Places of which there are only so many; who comes then waits in line, for a while at the most.
+/// A counting semaphore for tasks: so many may hold it at the same time; the next ones wait in line, for a while at the
+/// most.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: mutable properties are touched only with `lock` held.
-final class Places: @unchecked Sendable {
+final class AsyncSemaphore: @unchecked Sendable {
     enum Outcome {
         /// A place, to be given back.
         case given
@@ -21,7 +22,7 @@ final class Places: @unchecked Sendable {
 
     private let lock = Lock()
     private var free: Int
-    private var waiters = FIFO<Waiter>()
+    private var waiters = Deque<Waiter>()
     private var isClosed = false
 
     init(_ count: Int) { free = count }

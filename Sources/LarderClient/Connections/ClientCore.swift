@@ -9,7 +9,7 @@ import Threading
 /// Thread-safe. The proof for `@unchecked Sendable`: mutable properties are touched only with `lock` held.
 final class ClientCore: @unchecked Sendable {
     let socketPath: String
-    let options: LarderClient.Options
+    let options: ClientOptions
     /// The client's own database.
     let own: DatabaseStore
     private let lock = Lock()
@@ -17,9 +17,9 @@ final class ClientCore: @unchecked Sendable {
     private var stores: [String: DatabaseStore]
     private var subscriptions: SubscriptionHub?
     private var isClosed = false
-    private let gate = SubscriptionGate()
+    private let gate = ConnectionGate()
 
-    init(socketPath: String, options: LarderClient.Options) {
+    init(socketPath: String, options: ClientOptions) {
         self.socketPath = socketPath
         self.options = options
         own = DatabaseStore(socketPath, options.database, options, gate)
@@ -28,7 +28,7 @@ final class ClientCore: @unchecked Sendable {
 
     deinit { close() }
 
-    private static func name(_ database: String?) -> String { database ?? "0" }
+    private static func name(_ database: String?) -> String { database ?? DatabaseStore.standardName }
 
     func store(_ database: String?) -> DatabaseStore {
         lock.withLock {
@@ -65,12 +65,15 @@ final class ClientCore: @unchecked Sendable {
 ///
 /// Thread-safe: everything that changes is thread-safe itself.
 final class DatabaseStore: LinkEvents {
+    /// The database that a connection begins in.
+    static let standardName = "0"
+
     let database: String?
     let links: [Link]
     let near: NearCache?
     let ownConnections: ConnectionPool
     /// The turn of transactions that others were quicker than.
-    let retries = Places(1)
+    let retries = AsyncSemaphore(1)
     /// How long one waits for that turn at the most, in milliseconds. Then it goes on all the same: who has the turn may be
     /// waiting for this one.
     let turnMilliseconds: Int
@@ -78,7 +81,7 @@ final class DatabaseStore: LinkEvents {
     /// Whether the server was seen to know MULTI.
     private let knowsTransactions = Atomic(false)
 
-    init(_ socketPath: String, _ database: String?, _ options: LarderClient.Options, _ gate: SubscriptionGate) {
+    init(_ socketPath: String, _ database: String?, _ options: ClientOptions, _ gate: ConnectionGate) {
         self.database = database
         turnMilliseconds = options.timeoutMilliseconds == 0 ? 5_000 : options.timeoutMilliseconds
         near = options.nearCache.map { NearCache($0) }
@@ -150,10 +153,10 @@ final class DatabaseStore: LinkEvents {
     func nothing(_ operation: String) throws(LarderClientError) -> [RESPValue] { try links[0].nothing(operation) }
 
     /// What the server is. Costs nothing once a connection was there.
-    func server() async throws(LarderClientError) -> Handshake.Server {
+    func server() async throws(LarderClientError) -> ServerKind {
         if let server = links[0].knownServer { return server }
         try await links[0].connected()
-        return links[0].knownServer ?? Handshake.Server()
+        return links[0].knownServer ?? ServerKind()
     }
 
     /// Several commands as they are; errors are values.

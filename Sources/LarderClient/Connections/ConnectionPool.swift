@@ -9,7 +9,7 @@ import Threading
 /// Thread-safe. The proof for `@unchecked Sendable`: mutable properties are touched only with `lock` held.
 final class ConnectionPool: @unchecked Sendable {
     private let settings: LinkSettings
-    private let places: Places
+    private let semaphore: AsyncSemaphore
     private let lock = Lock()
     private var idle: [Link] = []
     /// Those in use, and those that are being made.
@@ -18,11 +18,23 @@ final class ConnectionPool: @unchecked Sendable {
 
     init(_ settings: LinkSettings, max: Int) {
         self.settings = settings
-        places = Places(max)
+        semaphore = AsyncSemaphore(max)
+    }
+
+    /// Runs `body` with a connection that is nobody else's meanwhile. It is kept for the next one who asks if `body` says that
+    /// it is as a new one, ``OwnConnection/isClean``, and closed otherwise.
+    func withOwnConnection<Result>(_ body: (OwnConnection) async throws -> Result) async throws -> Result {
+        let (link, number) = try await take()
+        let connection = OwnConnection(link: link, number: number)
+        defer {
+            connection.end()
+            giveBack(link, isClean: connection.isClean)
+        }
+        return try await body(connection)
     }
 
     /// Waits for a place, and gives a connected link with its connection's number.
-    func take() async throws(LarderClientError) -> (link: Link, number: Int) {
+    private func take() async throws(LarderClientError) -> (link: Link, number: Int) {
         try await takePlace()
         if let kept = lock.withLock({ idle.popLast() }) {
             let number = kept.lock.withLock { kept.connectionNumber }
@@ -51,8 +63,7 @@ final class ConnectionPool: @unchecked Sendable {
         if isClosed { link.close() }
     }
 
-    /// - Parameter isClean: whether it is as a new one: nothing watched, no snapshot, no reply to come.
-    func giveBack(_ link: Link, isClean: Bool) {
+    private func giveBack(_ link: Link, isClean: Bool) {
         let isKept = lock.withLock {
             taken[ObjectIdentifier(link)] = nil
             guard isClean, !isClosed else { return false }
@@ -60,7 +71,7 @@ final class ConnectionPool: @unchecked Sendable {
             return true
         }
         if !isKept { link.close() }
-        places.giveBack()
+        semaphore.giveBack()
     }
 
     func close() {
@@ -70,13 +81,13 @@ final class ConnectionPool: @unchecked Sendable {
             return idle + taken.values
         }
         for link in links { link.close() }
-        places.close()
+        semaphore.close()
     }
 
     private func takePlace() async throws(LarderClientError) {
         let limit = settings.timeoutMilliseconds
         let (code, message): (LarderClientError.Code, String)
-        switch await places.take(limit: limit) {
+        switch await semaphore.take(limit: limit) {
         case .given: return
         case .closed: (code, message) = (.closed, "the client was closed")
         case .cancelled:
@@ -84,7 +95,7 @@ final class ConnectionPool: @unchecked Sendable {
         case .timeout:
             (code, message) = (
                 .timeout,
-                "all connections of their own (Options.ownConnectionsMax) were in use for \(limit) ms"
+                "all connections of their own (ClientOptions.ownConnectionsMax) were in use for \(limit) ms"
             )
         }
         throw LarderClientError(code, message, operation: "connect", socketPath: settings.socketPath)
@@ -100,6 +111,12 @@ final class ConnectionPool: @unchecked Sendable {
 public final class OwnConnection: Sendable {
     let link: Link
     let number: Int
+    /// Whether nothing is watched on it, no snapshot open and no reply to come.
+    var isClean: Bool {
+        get { clean.load(ordering: .acquiring) }
+        set { clean.store(newValue, ordering: .releasing) }
+    }
+    private let clean = Atomic(false)
     /// Once true the connection may be somebody else's.
     private let isOver = Atomic(false)
 
@@ -139,31 +156,5 @@ public final class OwnConnection: Sendable {
         for command in commands { RequestEncoder.encode(command, into: &bytes) }
         return try await link.perform(
             Exchange(bytes: bytes, replyCount: commands.count, name: commands[0][0], connectionNumber: number))
-    }
-}
-
-extension LarderClient {
-    /// Runs `body` with a connection of its own to the client's database, which is closed afterwards.
-    ///
-    /// ```swift
-    /// let both = try await client.withConnection { connection in
-    ///     try await connection.command("SNAPSHOT", "OPEN")
-    ///     return [try await connection.command("GET", "a"), try await connection.command("GET", "b")]
-    /// }
-    /// ```
-    /// Waits while ``Options/ownConnectionsMax`` of them are in use, for as long as a call may take.
-    /// - Throws: what `body` throws, and `noDaemon`, `timeout` and the like when there is no connection to be had.
-    @discardableResult
-    public func withConnection<Result>(
-        _ body: (OwnConnection) async throws -> Result
-    ) async throws -> Result {
-        let pool = core.own.ownConnections
-        let (link, number) = try await pool.take()
-        let connection = OwnConnection(link: link, number: number)
-        defer {
-            connection.end()
-            pool.giveBack(link, isClean: false)
-        }
-        return try await body(connection)
     }
 }

@@ -39,7 +39,7 @@ final class NearCache: @unchecked Sendable {
     /// Monotonic milliseconds; tests set another one before anybody else uses the cache.
     var clock: @Sendable () -> Int64 = { StreamSocket.monotonicMilliseconds() }
 
-    init(_ options: LarderClient.NearCacheOptions) {
+    init(_ options: NearCacheOptions) {
         table = NearTable(entriesMax: options.entriesMax, bytesMax: options.bytesMax)
         ageMax = options.ageMillisecondsMax.map { Int64($0) } ?? .max
         keepsAbsences = options.keepsAbsences
@@ -170,55 +170,11 @@ final class NearCache: @unchecked Sendable {
     /// Reads under way whose value is to be kept, for tests.
     var tokenCount: Int { lock.withLock { tokens.count } }
 
-    var statistics: LarderClient.NearCacheStatistics {
+    var statistics: NearCacheStatistics {
         lock.withLock {
-            LarderClient.NearCacheStatistics(
+            NearCacheStatistics(
                 entries: table.count, bytes: table.bytes, hits: hits, misses: misses, invalidations: invalidations,
                 evictions: table.evictions, isLive: isLive)
         }
-    }
-}
-
-extension LarderClient {
-    /// How much a near cache keeps. A value.
-    public struct NearCacheOptions: Hashable, Sendable {
-        /// The most entries, 1 to 16,777,216. The default is 10,000.
-        public var entriesMax: Int
-        /// The most bytes of keys and encoded values, with some 160 bytes for each entry, from 1 on. The default is 16 MiB.
-        /// Decoded models may take more than their encoding.
-        public var bytesMax: Int
-        /// How long an entry is handed out at the most, in milliseconds from 1 on, whatever its deadline; nil, the
-        /// default, for no such limit.
-        public var ageMillisecondsMax: Int?
-        /// Whether it is kept too that a key has no entry, for a minute at the most: such a key counts as an entry without a
-        /// value. The default is true.
-        public var keepsAbsences: Bool
-
-        /// Every option is described at the property of its name.
-        public init(
-            entriesMax: Int = 10_000, bytesMax: Int = 16 << 20, ageMillisecondsMax: Int? = nil,
-            keepsAbsences: Bool = true
-        ) {
-            self.entriesMax = entriesMax
-            self.bytesMax = bytesMax
-            self.ageMillisecondsMax = ageMillisecondsMax
-            self.keepsAbsences = keepsAbsences
-        }
-    }
-
-    /// What a near cache did so far. A value.
-    public struct NearCacheStatistics: Hashable, Sendable {
-        /// How many entries it has now, keys that are known to have none included, and what they take: see ``NearCacheOptions/bytesMax``.
-        public let entries: Int
-        public let bytes: Int
-        /// Reads that needed no round trip, and those that did.
-        public let hits: Int
-        public let misses: Int
-        /// Keys of which the daemon told that they changed; each time that it told of all counts as one.
-        public let invalidations: Int
-        /// Entries that left to make room.
-        public let evictions: Int
-        /// Whether the daemon tells of changes now: not before the first connection, nor while it is lost.
-        public let isLive: Bool
     }
 }

@@ -6,7 +6,7 @@ extension Request where Result == Bool {
     /// Stores an entry if a condition holds.
     /// - Parameter condition: words that SET takes, such as NX, or IFEQ and a value.
     static func set(
-        _ value: [UInt8], forKey key: [UInt8], policy: EntryPolicy.Checked, codec: Codec?, server: Handshake.Server,
+        _ value: [UInt8], forKey key: [UInt8], policy: EntryPolicy.Checked, codec: Codec?, server: ServerKind,
         if condition: [[UInt8]]
     ) -> Request {
         let words = Request<Void>.set(value, forKey: key, policy: policy, codec: codec, server: server).words
@@ -48,10 +48,10 @@ extension Request where Result == [UInt8]? {
     /// The value, which is removed.
     static func take(_ key: [UInt8]) -> Request { value(of: [Array("GETDEL".utf8), key]) }
 
-    /// The value, whose entry stays for the policy's interval from now on.
-    static func get(_ key: [UInt8], renewing policy: UpdatePolicy) -> Request {
-        let lifetime = policy.intervalMilliseconds.map { wordList("PX", "\($0)") } ?? wordList("PERSIST")
-        return value(of: [Array("GETEX".utf8), key] + lifetime)
+    /// The value, whose entry gets another lifetime.
+    /// - Parameter lifetime: words that GETEX takes.
+    static func get(_ key: [UInt8], renewing lifetime: [[UInt8]]) -> Request {
+        value(of: [Array("GETEX".utf8), key] + lifetime)
     }
 
     private static func value(of words: [[UInt8]]) -> Request {

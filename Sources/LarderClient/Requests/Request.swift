@@ -54,7 +54,7 @@ extension Request where Result == Void {
     /// - Parameter server: Redis takes neither `CODEC` nor `POLICY`; a policy is told to it as milliseconds.
     static func set(
         _ value: [UInt8], forKey key: [UInt8], policy: EntryPolicy.Checked, codec: Codec?,
-        server: Handshake.Server = Handshake.Server()
+        server: ServerKind = ServerKind()
     ) -> Request {
         var list = [Array("SET".utf8), key, value]
         list += policy.words(for: server)
@@ -67,7 +67,7 @@ extension Request where Result == Void {
         -> Request
     {
         var list = wordList("MSETEX", String(entries.count)) + entries.flatMap { [$0.key, $0.value] }
-        list += policy.words(for: Handshake.Server())
+        list += policy.words(for: ServerKind())
         list += wordList("CODEC", codec.description)
         return Request(list, expects: "1") { $0 == .integer(1) ? () : nil }
     }
@@ -141,7 +141,7 @@ extension Request where Result == Bool {
     }
 }
 
-extension Request where Result == LarderClient.TimeToLive? {
+extension Request where Result == TimeToLive? {
     static func timeToLive(_ key: [UInt8]) -> Request {
         Request([Array("PTTL".utf8), key], key: key, isRead: true, expects: "a span of time") { reply in
             guard case .integer(let number) = reply else { return nil }
@@ -155,11 +155,11 @@ extension Request where Result == LarderClient.TimeToLive? {
     }
 }
 
-extension Request where Result == LarderClient.EntryInfo? {
+extension Request where Result == EntryInfo? {
     static func info(_ key: [UInt8]) -> Request {
         Request([Array("META".utf8), key], key: key, isRead: true, expects: "a map") {
             (reply) throws(LarderClientError) in
-            reply.isNull ? .some(nil) : try LarderClient.EntryInfo(reply: reply)
+            reply.isNull ? .some(nil) : try EntryInfo(reply: reply)
         }
     }
 }
@@ -178,16 +178,25 @@ struct ScanStep: Sendable {
         return text
     }
 
-    /// All keys, each once.
-    static func allKeys(
+    /// All keys as text, each once.
+    static func texts(
         matching pattern: String?, _ perform: (Request<ScanStep>) async throws(LarderClientError) -> ScanStep
     ) async throws(LarderClientError) -> [String] {
+        var texts: [String] = []
+        for key in try await keys(matching: pattern, perform) { texts.append(try text(key)) }
+        return texts
+    }
+
+    /// All keys, each once.
+    static func keys(
+        matching pattern: String?, _ perform: (Request<ScanStep>) async throws(LarderClientError) -> ScanStep
+    ) async throws(LarderClientError) -> [[UInt8]] {
         var seen: Set<[UInt8]> = []
-        var keys: [String] = []
+        var keys: [[UInt8]] = []
         var cursor: [UInt8]?
         repeat {
             let step = try await perform(.scan(from: cursor, matching: pattern.map(\.keyBytes)))
-            for key in step.keys where seen.insert(key).inserted { keys.append(try text(key)) }
+            for key in step.keys where seen.insert(key).inserted { keys.append(key) }
             cursor = step.next
         } while cursor != nil
         return keys
@@ -215,29 +224,29 @@ extension Request where Result == ScanStep {
     }
 }
 
-extension Request where Result == LarderClient.PolicyInfo {
+extension Request where Result == PolicyInfo {
     static var policy: Request {
         Request(wordList("POLICY"), isRead: true, expects: "a policy") { (reply) throws(LarderClientError) in
-            try LarderClient.PolicyInfo(reply: reply)
+            try PolicyInfo(reply: reply)
         }
     }
 }
 
-extension Request where Result == LarderClient.PurgeResult {
+extension Request where Result == PurgeReport {
     /// - Parameter arguments: nothing, `EXPIRED`, or `PREFIX` and a prefix.
     static func purge(_ arguments: [[UInt8]] = []) -> Request {
         Request(wordList("PURGE") + arguments, expects: "a map") { (reply) throws(LarderClientError) in
-            try LarderClient.PurgeResult(reply: reply)
+            try PurgeReport(reply: reply)
         }
     }
 }
 
-extension Request where Result == [LarderClient.DatabaseInfo] {
+extension Request where Result == [DatabaseInfo] {
     static var databases: Request {
         Request(wordList("DATABASES"), isRead: true, expects: "an array") { (reply) throws(LarderClientError) in
             guard let elements = reply.elements else { return nil }
-            var databases: [LarderClient.DatabaseInfo] = []
-            for element in elements { databases.append(try LarderClient.DatabaseInfo(reply: element)) }
+            var databases: [DatabaseInfo] = []
+            for element in elements { databases.append(try DatabaseInfo(reply: element)) }
             return databases
         }
     }

@@ -47,9 +47,9 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
     private var wasLost = false
     private var fences = 0
     private var isClosed = false
-    private let gate: SubscriptionGate
+    private let gate: ConnectionGate
 
-    init(_ socketPath: String, _ options: LarderClient.Options, _ gate: SubscriptionGate) {
+    init(_ socketPath: String, _ options: ClientOptions, _ gate: ConnectionGate) {
         self.gate = gate
         settings = LinkSettings(
             socketPath: socketPath, trust: PeerTrust(trustedUsers: options.trustedUsers), password: options.password,
@@ -213,7 +213,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
     private func hand(_ topic: Topic, _ channel: RESPValue, _ pattern: [UInt8]?, _ payload: RESPValue) {
         let buffers = lock.withLock { listeners[topic] ?? [] }
         guard !buffers.isEmpty, let channel = channel.bytes, let payload = payload.bytes else { return }
-        let message = LarderClient.Message(
+        let message = ChannelMessage(
             channel: String(decoding: channel, as: UTF8.self),
             pattern: pattern.map { String(decoding: $0, as: UTF8.self) }, payload: payload)
         for buffer in buffers { buffer.add(message) }

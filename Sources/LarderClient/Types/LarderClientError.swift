@@ -10,7 +10,7 @@ public struct LarderClientError: Error, Sendable {
 
         /// Nothing answers at the socket's path.
         public static let noDaemon = Code("noDaemon")
-        /// Who listens at the socket's path is a stranger: see ``LarderClient/Options/trustedUsers``. Nothing was sent.
+        /// Who listens at the socket's path is a stranger: see ``ClientOptions/trustedUsers``. Nothing was sent.
         public static let untrusted = Code("untrusted")
         /// The daemon did not take the request, or did not answer, within the client's time limit. Whether a request
         /// that writes was carried out is not known.
@@ -65,6 +65,20 @@ public struct LarderClientError: Error, Sendable {
     /// The error that stands for what the server said.
     package static func server(_ text: String, operation: String, key: String? = nil) -> LarderClientError {
         LarderClientError(.server, text, operation: operation, key: key, serverText: text)
+    }
+
+    /// - Throws: `invalidArgument` for fewer attempts than one.
+    static func checkAttempts(_ attempts: Int, _ operation: String) throws(LarderClientError) {
+        guard attempts < 1 else { return }
+        throw LarderClientError(
+            .invalidArgument, "attempts is \(attempts), and must be at least 1", operation: operation)
+    }
+
+    /// The error of an update that others were always quicker than.
+    static func updateConflict(_ key: [UInt8], _ attempts: Int) -> LarderClientError {
+        LarderClientError(
+            .conflict, "others changed the entry in each of \(attempts) attempts", operation: "update",
+            key: printableKey(key))
     }
 
     /// The error for an answer that has not the form which the request's answers have.

@@ -1,6 +1,14 @@
 import Synchronization
 import Threading
 
+/// A connection that can be kept waiting.
+protocol GatedConnection: AnyObject, Sendable {
+    /// Ends its wait.
+    func release()
+    /// Has it made now, if it rests between two attempts.
+    func retryNow()
+}
+
 /// Keeps calls of a client back while its subscriptions are being made again: who sees a call succeed after a connection
 /// was lost knows that what is published from then on arrives.
 ///
@@ -9,21 +17,21 @@ import Threading
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: mutable properties are touched only with `lock` held. That lock is
 /// held alone.
-final class SubscriptionGate: @unchecked Sendable {
+final class ConnectionGate: @unchecked Sendable {
     /// How long a connection waits at the most, in milliseconds.
     static let patienceMilliseconds: Int64 = 1_000
 
     private let closed = Atomic<Bool>(false)
     private let lock = Lock()
-    private var held: [Link] = []
+    private var held: [any GatedConnection] = []
     /// The connection of the subscriptions; it is the one that must not wait for itself.
-    private weak var subscriptions: Link?
+    private weak var subscriptions: (any GatedConnection)?
 
     /// Whether connections are to wait.
     var isClosed: Bool { closed.load(ordering: .acquiring) }
 
     /// The subscriptions' connection was lost.
-    func close(for link: Link) {
+    func close(for link: any GatedConnection) {
         lock.withLock { subscriptions = link }
         closed.store(true, ordering: .releasing)
     }
@@ -39,7 +47,7 @@ final class SubscriptionGate: @unchecked Sendable {
     }
 
     /// Notes a connection that waits, and has the subscriptions' own made now: there is a daemon again.
-    func hold(_ link: Link) {
+    func hold(_ link: any GatedConnection) {
         let subscriptions = lock.withLock {
             held.append(link)
             return self.subscriptions

@@ -1,5 +1,5 @@
 /// A queue in an array: appending and taking the first cost constant time, on average. A value; single owner.
-struct FIFO<Element> {
+struct Deque<Element> {
     private var storage: [Element?] = []
     private var head = 0
 
@@ -49,7 +49,7 @@ struct FIFO<Element> {
     }
 }
 
-extension FIFO where Element == [UInt8] {
+extension Deque where Element == [UInt8] {
     /// Adds bytes to the end: small ones to the last element, so that one system call sends many requests, large ones
     /// as they are, uncopied.
     mutating func appendBytes(_ bytes: [UInt8]) {

@@ -4,14 +4,6 @@ import RESP
 
 /// The first requests of a connection, and the judgement of their replies. A value.
 struct Handshake {
-    /// What the server turned out to be.
-    struct Server: Equatable {
-        /// Whether replies and pushed messages are those of RESP3.
-        var speaksRESP3 = false
-        /// Whether it knows Larder's own words: `POLICY` and `CODEC` of `SET`, `META`, `PURGE`. Redis does not.
-        var isLarder = true
-    }
-
     private enum Step {
         case hello, authentication, select, policy, tracking
     }
@@ -46,8 +38,8 @@ struct Handshake {
     /// Reads the replies, which are as many as ``replyCount``.
     /// - Throws: what the server refused, except that one which does not know `HELLO` goes on in RESP2.
     @discardableResult
-    func check(_ replies: [RESPValue]) throws(LarderClientError) -> Server {
-        var server = Server()
+    func check(_ replies: [RESPValue]) throws(LarderClientError) -> ServerKind {
+        var server = ServerKind()
         for (step, reply) in zip(steps, replies) {
             let refusal = reply.errorMessage
             switch step {

@@ -139,7 +139,7 @@ extension Link {
                 if isNewlyReady, settings.gate?.isClosed == true {
                     isNewlyReady = false
                     isHeld = true
-                    state = .held(until: now + SubscriptionGate.patienceMilliseconds)
+                    state = .held(until: now + ConnectionGate.patienceMilliseconds)
                 } else if isNewlyReady {
                     handOverWaiting(&resolved)
                 }
@@ -193,7 +193,7 @@ extension Link {
                 guard handshakeReplies.count == 1, let text = reply.errorMessage,
                     !Handshake.isUnknownCommand(text), !text.hasPrefix("NOPROTO")
                 else { return nil }
-                return WireFailure(.closed, lastWords: text)
+                return WireFailure(.closed, finalError: text)
             }
             do throws(LarderClientError) {
                 server = try handshake.check(handshakeReplies)
@@ -201,11 +201,11 @@ extension Link {
                 isNewlyReady = true
                 return nil
             } catch {
-                return WireFailure(.closed, lastWords: error.serverText, explanation: error.message)
+                return WireFailure(.closed, finalError: error.serverText, explanation: error.message)
             }
         }
         guard let exchange = pending.first else {
-            if let text = reply.errorMessage { return WireFailure(.closed, lastWords: text) }
+            if let text = reply.errorMessage { return WireFailure(.closed, finalError: text) }
             return WireFailure(.protocolViolation("an answer came that belongs to no request"))
         }
         failures = 0
@@ -280,7 +280,7 @@ extension Link {
     private func lose(_ failure: WireFailure, _ now: Int64, _ resolved: inout Resolved) -> Bool {
         if case .closed = state { return false }
         let wasReady = if case .ready = state { true } else { false }
-        let isRefused = if case .greeting = state { failure.lastWords != nil } else { false }
+        let isRefused = if case .greeting = state { failure.finalError != nil } else { false }
         let handedOver = handedOver
         let lost = pending.elements
         forgetConnection()

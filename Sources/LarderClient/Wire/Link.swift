@@ -39,12 +39,12 @@ struct LinkSettings: Sendable {
     /// Whether a lost connection is made again while nobody asks for it.
     var staysConnected = false
     /// What a connection that was just made waits for; nil for nothing.
-    var gate: SubscriptionGate?
+    var gate: ConnectionGate?
 }
 
 /// Thread-safe. The proof for `@unchecked Sendable`: `parser` belongs to the loop's thread; every other mutable property
 /// is touched only with `lock` held.
-final class Link: @unchecked Sendable {
+final class Link: GatedConnection, @unchecked Sendable {
     enum State {
         /// No connection, and nobody wants one.
         case idle
@@ -77,13 +77,13 @@ final class Link: @unchecked Sendable {
     var socket: StreamSocket?
     /// Counts the connections; says which one an exchange belongs to.
     var connectionNumber = 0
-    var server: Handshake.Server?
+    var server: ServerKind?
     /// Exchanges that wait for a connection.
-    var waiting = FIFO<Exchange>()
+    var waiting = Deque<Exchange>()
     /// Exchanges whose replies are to come, in the order of sending.
-    var pending = FIFO<Exchange>()
+    var pending = Deque<Exchange>()
     /// Bytes that were not handed to the system.
-    var outgoing = FIFO<[UInt8]>()
+    var outgoing = Deque<[UInt8]>()
     /// How much of the first of `outgoing` was sent.
     var sentOfFirst = 0
     /// Where the next exchange's bytes begin on this connection.
@@ -153,7 +153,7 @@ final class Link: @unchecked Sendable {
     }
 
     /// What the server is; nil before the first connection.
-    var knownServer: Handshake.Server? { lock.withLock { server } }
+    var knownServer: ServerKind? { lock.withLock { server } }
 
     /// Whether the connection of that number is there.
     func isConnected(_ number: Int) -> Bool {

@@ -31,21 +31,21 @@ struct WireFailure: Error {
 
     let kind: Kind
     /// What the server said before it ended the connection, if it said something that nobody had asked for.
-    var lastWords: String?
+    var finalError: String?
     /// What that means, where more is known of it than the server said.
     var explanation: String?
 
-    init(_ kind: Kind, lastWords: String? = nil, explanation: String? = nil) {
+    init(_ kind: Kind, finalError: String? = nil, explanation: String? = nil) {
         self.kind = kind
-        self.lastWords = lastWords
+        self.finalError = finalError
         self.explanation = explanation
     }
 
     /// The error that callers see.
     /// - Parameter limit: what may be waited for an answer, in milliseconds, for the message.
     func error(socketPath: String, operation: String, limit: Int) -> LarderClientError {
-        if let lastWords {
-            return LarderClientError(.server, explanation ?? lastWords, operation: operation, serverText: lastWords)
+        if let finalError {
+            return LarderClientError(.server, explanation ?? finalError, operation: operation, serverText: finalError)
         }
         let (code, message): (LarderClientError.Code, String)
         switch kind {

@@ -81,8 +81,7 @@ final class CheckpointPass: CheckpointWork {
         guard !removal.isExpired(header, now: now) else {
             // Need not reach LevelDB. What LevelDB has beneath must not come back.
             if let change = database.sweptChange(Array(entry.key), header, rules) { swept.append(change) }
-            expired.entries += 1
-            expired.bytes += entry.key.count + record.count - header.byteCount
+            expired.count(bytes: entry.key.count + record.count - header.byteCount)
             _ = entry.reserve(0)
             database.context.statistics.expiredSwept.add()
             if !entry.head.pointee.isFoundExpired { database.context.statistics.expired.add() }

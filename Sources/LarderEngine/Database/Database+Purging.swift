@@ -12,7 +12,7 @@ extension Database {
     package func purge(counting: Bool = true) throws(LarderError) -> PurgeReport {
         try ForkGuard.check("purge")
         let start = context.time.monotonic()
-        var report = PurgeReport()
+        var report = PurgeReport(entries: counting ? 0 : nil)
         if let ticket = ticketIfEmpty {
             try pipeline.wait(for: ticket)
             return report
@@ -87,7 +87,7 @@ extension Database {
     func delete(counting: Bool) throws(LarderError) -> PurgeReport {
         try ForkGuard.check("delete")
         let start = context.time.monotonic()
-        var report = PurgeReport()
+        var report = PurgeReport(entries: counting ? 0 : nil)
         if counting { _ = try? checkpointer.flush(self) }
         try openLock.withLock { () throws(LarderError) in
             switch appliedState.presence {

@@ -33,7 +33,7 @@ extension Database {
             } stillMatches: { _, header, rules, start in
                 rules.freshness(header, now: start) == .expired
             })
-        if report.entries > 0, let store = durableState.store { try store.compactAll() }
+        if report.entries != 0, let store = durableState.store { try store.compactAll() }
         return report
     }
 
@@ -74,8 +74,7 @@ extension Database {
                         isGone = update.unreadable.contains(index) && candidate.header == nil
                     }
                     guard isGone else { continue }
-                    report.entries += 1
-                    report.bytes += candidate.byteCount
+                    report.count(bytes: candidate.byteCount)
                     update.remove(index)
                 }
             }

@@ -40,6 +40,10 @@ public struct LarderError: Error, Sendable {
         public static let encoding = Code("encoding")
         /// A stored value is not what the caller asked for.
         public static let decoding = Code("decoding")
+        /// A filter of the caller's threw an error, which is the one beneath.
+        public static let filterFailed = Code("filterFailed")
+        /// An update was begun again as often as was allowed, and each time somebody else had changed the entry.
+        public static let conflict = Code("conflict")
     }
 
     public let code: Code

@@ -307,8 +307,9 @@ final class ModelRun {
         guard let model = models[name] else { return }
         let matching = model.entries.filter { $0.key.hasPrefix(prefix) }
         let sure = matching.count { !$0.value.mayBeSwept }
-        guard (sure...matching.count).contains(report.entries) else {
-            throw fail("purge of prefix \(prefix) removed \(report.entries) of \(matching.count)")
+        let removed = report.entries ?? 0
+        guard (sure...matching.count).contains(removed) else {
+            throw fail("purge of prefix \(prefix) removed \(removed) of \(matching.count)")
         }
         // What a sweep may have taken before may come back from the journal, expired as it is, as at ``purgeExpired(_:)``.
         for (key, entry) in matching where !entry.mayBeSwept { models[name]?.entries[key] = nil }

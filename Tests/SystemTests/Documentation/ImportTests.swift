@@ -21,8 +21,8 @@ import Testing
     }
 
     @Test(arguments: [
-        ("Larder", "print(Cache.standardName, LarderError.self, Durability.os, EntryPolicy.every(5), Codec.raw)"),
-        ("LarderClient", "print(LarderClient.self, LarderClientError.self, EntryPolicy.every(5), RESPValue.null)"),
+        ("Larder", "print(Cache.standardName, LarderError.self, Durability.os, EntryPolicy.seconds(5), Codec.raw)"),
+        ("LarderClient", "print(LarderClient.self, LarderClientError.self, EntryPolicy.seconds(5), RESPValue.null)"),
     ])
     func theCLibraryDoesNotComeWithIt(module: String, use: String) async throws {
         let good = try await compile("import \(module)\n\(use)\n")

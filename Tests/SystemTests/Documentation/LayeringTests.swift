@@ -34,8 +34,7 @@ import Testing
             module: "LarderClient",
             rooms: [
                 "Client", "Blocking", "Cache", "Connections", "NearCache", "Subscriptions", "Wire", "Requests", "Types",
-            ],
-            upwardMax: 19, cycleMax: 8),
+            ]),
     ]
 
     /// A room holds what fits into one head.

@@ -131,7 +131,7 @@ enum LarderCommands {
             do throws(LarderError) { report = try work(database) } catch { throw CommandError(error) }
             reply.map(count: 3)
             reply.bulk("entries")
-            reply.integer(report.entries)
+            reply.integer(report.entries ?? 0)
             reply.bulk("bytes")
             reply.integer(report.bytes)
             reply.bulk("milliseconds")

@@ -1,5 +1,3 @@
-import LarderEngine
-
 #if canImport(FoundationEssentials)
     import FoundationEssentials
 #else

@@ -1,0 +1,59 @@
+import LarderEngine
+
+// How long entries stay, once they are stored.
+
+extension Cache {
+    /// Gives an entry another lifetime; its value and the time it was stored stay as they are.
+    /// - Parameter policy: intervals count from now. ``EntryPolicy/database`` gives the entry back to the database's
+    ///   policy, which counts from when it was stored; ``EntryPolicy/keep`` changes nothing.
+    /// - Returns: whether there was a fresh entry.
+    @discardableResult
+    public func touch(_ key: some CacheKey, policy: EntryPolicy, durability: Durability? = nil)
+        throws(LarderError) -> Bool
+    {
+        try renew(try renewal(key, policy, durability)) != nil
+    }
+
+    /// The model stored under a key, whose entry gets another lifetime in the same step: for sessions that end when they
+    /// are not used. Policies as for ``touch(_:policy:durability:)``.
+    /// - Returns: nil when there is no fresh entry.
+    /// - Throws: as ``CacheReading/value(_:forKey:fillCache:)-(_,CacheKey,_)``. What cannot be decoded has got its other
+    ///   lifetime all the same.
+    public func value<Value: Decodable>(
+        _ type: Value.Type = Value.self, forKey key: some CacheKey, renewing policy: EntryPolicy,
+        durability: Durability? = nil
+    ) throws(LarderError) -> Value? {
+        let renewal = try renewal(key, policy, durability)
+        guard let record = try renew(renewal) else { return nil }
+        return try source.decode(type, record, renewal.key)
+    }
+
+    /// Another lifetime for an entry, checked.
+    struct Renewal: Sendable {
+        let key: Key
+        let policy: EntryPolicy.Checked
+        let durability: Durability?
+    }
+
+    func renewal(_ key: some CacheKey, _ policy: EntryPolicy, _ durability: Durability?) throws(LarderError) -> Renewal
+    {
+        let key = try source.key(key, "touch")
+        return Renewal(key: key, policy: try policy.checked(name, key), durability: durability)
+    }
+
+    /// - Returns: the fresh entry as it was; nil when there was none.
+    func renew(_ renewal: Renewal) throws(LarderError) -> Record? {
+        try source.whileOpen("touch") { (_) throws(LarderError) in
+            guard try source.hasFiles() else { return nil }
+            return try source.database.commit(
+                [renewal.key], loading: true, durability: renewal.durability ?? durability
+            ) { update in
+                guard let record = update.current(0) else { return nil }
+                let former = record.header.rule
+                let rule = renewal.policy.rule(now: update.now, ahead: source.database.timeAhead, former: former)
+                if rule != former { update.put(0, record.with(rule: rule)) }
+                return record
+            }
+        }
+    }
+}

@@ -1,0 +1,185 @@
+import LarderEngine
+
+// Changes that depend on what is stored.
+
+extension Cache {
+    /// Reads an entry, has `body` change it, and stores what that left, in one step: nobody else changes the entry in
+    /// between. Where somebody did, `body` is run again with what is there now.
+    ///
+    /// ```swift
+    /// try cache.update(Basket.self, forKey: "ana") { basket in
+    ///     basket = basket ?? Basket()
+    ///     basket?.items.append(item)
+    /// }
+    /// ```
+    /// Locks are not held while `body` runs: it may take its time and may call the cache.
+    /// - Parameters:
+    ///   - policy: how long what is stored stays fresh. The default, ``EntryPolicy/keep``, leaves the entry the rule it has.
+    ///   - attempts: how often `body` may be run, from 1 on; for less, `invalidArgument` is thrown. The default is 16.
+    ///   - body: gets the model, nil when there is no fresh entry, and leaves the one to be stored, or nil to remove the
+    ///     entry. May run several times, so what it does besides must bear that. When it throws, nothing is written.
+    /// - Returns: what the last run of `body` returned.
+    /// - Throws: ``LarderError/Code/conflict`` when others were quicker every time; otherwise as
+    ///   ``CacheReading/value(_:forKey:fillCache:)-(_,CacheKey,_)`` and ``set(_:forKey:policy:durability:)``, and what
+    ///   `body` throws.
+    @discardableResult
+    public func update<Value: Codable, Result>(
+        _ type: Value.Type = Value.self, forKey key: some CacheKey, policy: EntryPolicy = .keep, attempts: Int = 16,
+        durability: Durability? = nil, _ body: (inout Value?) throws -> Result
+    ) throws -> Result {
+        let key = try source.key(key, "update")
+        try checkAttempts(attempts)
+        for _ in 0..<attempts {
+            let record = try source.record(key, "update")
+            var model = try record.flatMap { record throws(LarderError) in try source.decode(type, record, key) }
+            let result = try body(&model)
+            guard let write = try source.write(model, in: record, key, policy, durability) else { return result }
+            if try perform(write) { return result }
+        }
+        throw conflict(key, attempts)
+    }
+
+    func checkAttempts(_ attempts: Int) throws(LarderError) {
+        guard attempts < 1 else { return }
+        throw LarderError(
+            .invalidArgument, "attempts is \(attempts), and must be at least 1", operation: "update", database: name)
+    }
+
+    func conflict(_ key: Key, _ attempts: Int) -> LarderError {
+        LarderError(
+            .conflict, "others changed the entry in each of \(attempts) attempts", operation: "update",
+            database: name, key: key.description)
+    }
+
+    // MARK: Numbers
+
+    /// Adds to a whole number in one step; a key without a fresh entry counts as 0. The entry keeps its rule and counts as
+    /// stored now. What is stored is the number's decimal digits, as JSON has them and clients of the daemon.
+    /// - Returns: the sum.
+    /// - Throws: ``LarderError/Code/decoding`` when something else is stored there;
+    ///   ``LarderError/Code/invalidArgument`` when the sum is not an `Int`.
+    @discardableResult
+    public func increment(_ key: some CacheKey, by step: Int = 1, durability: Durability? = nil)
+        throws(LarderError) -> Int
+    {
+        try add(step, try source.key(key, "increment"), durability)
+    }
+
+    /// Adds to a number in one step; a key without a fresh entry counts as 0. The entry keeps its rule and counts as stored
+    /// now.
+    /// - Returns: the sum, as `Double` has it.
+    /// - Throws: ``LarderError/Code/decoding`` when something else is stored there;
+    ///   ``LarderError/Code/invalidArgument`` when the sum is not finite.
+    @discardableResult
+    public func increment(_ key: some CacheKey, by step: Double, durability: Durability? = nil)
+        throws(LarderError) -> Double
+    {
+        try add(step, try source.key(key, "increment"), durability)
+    }
+
+    func add<Number: Counter>(_ step: Number, _ key: Key, _ durability: Durability?) throws(LarderError) -> Number {
+        let outcome = try source.whileOpen("increment") { (_) throws(LarderError) in
+            try source.database.commit([key], loading: true, durability: durability ?? self.durability) { update in
+                let former = update.current(0)
+                guard let number = former.map({ $0.withPayload { Number(text: $0) } }) ?? Number.zero else {
+                    return CounterOutcome<Number>.noNumber
+                }
+                guard let sum = number.sum(step) else { return .outOfRange }
+                var text = sum.text
+                text.withUTF8 { bytes in
+                    let bytes = UnsafeRawBufferPointer(bytes)
+                    update.put(
+                        0, payload: bytes, rule: former?.header.rule ?? .governed, codec: former?.header.codec ?? .json)
+                }
+                return .sum(sum)
+            }
+        }
+        switch outcome {
+        case .sum(let sum): return sum
+        case .noNumber:
+            throw LarderError(
+                .decoding, "the value is not \(Number.kind)", operation: "increment", database: name,
+                key: key.description)
+        case .outOfRange:
+            throw LarderError(
+                .invalidArgument, "the sum is not \(Number.kind)", operation: "increment", database: name,
+                key: key.description)
+        }
+    }
+}
+
+extension CacheSource {
+    /// What an update has to write that found `record` and left `model`; nil where there is nothing to do.
+    func write<Value: Encodable>(
+        _ model: Value?, in record: Record?, _ key: Key, _ policy: EntryPolicy, _ durability: Durability?
+    ) throws(LarderError) -> EntryWrite? {
+        var action = EntryWrite.Action.remove
+        if let model {
+            let (payload, codec) = try encode(model, key)
+            action = .put(payload, codec, try policy.checked(database.name, key))
+        } else if record == nil {
+            return nil
+        }
+        return EntryWrite(key: key, action: action, condition: .unchanged(record), durability: durability)
+    }
+}
+
+enum CounterOutcome<Number> {
+    case sum(Number)
+    case noNumber
+    case outOfRange
+}
+
+/// A number that is stored as text and can be added to.
+protocol Counter: Sendable {
+    static var zero: Self { get }
+    /// In words, for messages.
+    static var kind: String { get }
+    /// Nil for what is no such number.
+    init?(text: UnsafeRawBufferPointer)
+    /// Nil for a sum that is no such number.
+    func sum(_ step: Self) -> Self?
+    var text: String { get }
+}
+
+extension Int: Counter {
+    static var kind: String { "a whole number of 64 bits" }
+
+    init?(text bytes: UnsafeRawBufferPointer) {
+        // As the daemon: no blanks, no `+`, no zeros in front.
+        guard bytes.count <= 20, let text = String(validating: bytes, as: UTF8.self), let number = Int(text),
+            number.text == text
+        else { return nil }
+        self = number
+    }
+
+    func sum(_ step: Int) -> Int? {
+        let (sum, overflows) = addingReportingOverflow(step)
+        return overflows ? nil : sum
+    }
+
+    var text: String { description }
+}
+
+extension Double: Counter {
+    static var kind: String { "a finite number" }
+
+    init?(text bytes: UnsafeRawBufferPointer) {
+        // Double's own parser also takes hexadecimal and names.
+        let isDecimal = bytes.allSatisfy { $0 >= 0x30 && $0 <= 0x39 || "+-.eE".utf8.contains($0) }
+        guard isDecimal, bytes.count <= 400, let text = String(validating: bytes, as: UTF8.self),
+            let number = Double(text), number.isFinite
+        else { return nil }
+        self = number
+    }
+
+    func sum(_ step: Double) -> Double? {
+        let sum = self + step
+        return sum.isFinite ? sum : nil
+    }
+
+    /// Without `.0` behind whole numbers, as the daemon writes them.
+    var text: String {
+        Int(exactly: self).map(\.description) ?? description
+    }
+}

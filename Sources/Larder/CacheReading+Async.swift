@@ -1,0 +1,100 @@
+import LarderEngine
+
+// The reading calls of asynchronous code. What memory has is answered on the caller's thread; the disk is read, and commits
+// are waited for, by threads of their own. Each does what its synchronous namesake does and throws what that throws.
+
+extension CacheReading {
+    // MARK: One entry
+
+    /// ``value(_:forKey:fillCache:)-(_,CacheKey,_)``, without blocking the caller.
+    public func value<Value: Decodable>(
+        _ type: Value.Type = Value.self, forKey key: some CacheKey, fillCache: Bool = true
+    ) async throws(LarderError) -> Value? {
+        let source = source
+        return try await source.ownModelForTask(type, try source.key(key, "get"), fillCache: fillCache)
+    }
+
+    /// As the call above, for models that may be shared: of a hot entry the decoded model is kept.
+    @inlinable public func value<Value: Decodable & Sendable>(
+        _ type: Value.Type = Value.self, forKey key: some CacheKey, fillCache: Bool = true
+    ) async throws(LarderError) -> Value? {
+        try await source.sharedModelForTask(type, key, fillCache: fillCache)
+    }
+
+    /// ``bytes(forKey:fillCache:)``, without blocking the caller.
+    public func bytes(forKey key: some CacheKey, fillCache: Bool = true) async throws(LarderError) -> [UInt8]? {
+        let source = source
+        return try await source.recordForTask(try source.key(key, "get"), fillCache: fillCache).map {
+            Array($0.payload)
+        }
+    }
+
+    /// ``contains(_:)``, without blocking the caller.
+    public func contains(_ key: some CacheKey) async throws(LarderError) -> Bool {
+        let source = source
+        return try await source.recordForTask(try source.key(key, "contains"), "contains") != nil
+    }
+
+    /// ``info(forKey:)``, without blocking the caller.
+    public func info(forKey key: some CacheKey) async throws(LarderError) -> EntryInfo? {
+        let source = source
+        let now = source.database.now()
+        return try await source.recordForTask(try source.key(key, "info"), "info").map {
+            source.info($0.header, byteCount: $0.payloadCount, now: now)
+        }
+    }
+
+    /// ``timeToLive(forKey:)``, without blocking the caller.
+    public func timeToLive(forKey key: some CacheKey) async throws(LarderError) -> TimeToLive? {
+        try await info(forKey: key)?.left
+    }
+
+    // MARK: Many entries
+
+    /// ``values(_:forKeys:fillCache:)``, without blocking the caller.
+    public func values<Key: CacheKey & Hashable, Value: Decodable>(
+        _ type: Value.Type = Value.self, forKeys keys: some Sequence<Key>, fillCache: Bool = true
+    ) async throws(LarderError) -> [Key: Value] {
+        let keys = Array(keys)
+        return Self.dictionary(keys, try await source.modelsForTask(type, keys, fillCache: fillCache))
+    }
+
+    /// As the call above, for models that may be shared.
+    public func values<Key: CacheKey & Hashable, Value: Decodable & Sendable>(
+        _ type: Value.Type = Value.self, forKeys keys: some Sequence<Key>, fillCache: Bool = true
+    ) async throws(LarderError) -> [Key: Value] {
+        let keys = Array(keys)
+        return Self.dictionary(keys, try await source.sharedModelsForTask(type, keys, fillCache: fillCache))
+    }
+
+    /// ``values(_:forKeys:notFound:fillCache:)``, without blocking the caller.
+    public func values<Value: Decodable>(
+        _ type: Value.Type = Value.self, forKeys keys: some Sequence<some CacheKey>, notFound: Value,
+        fillCache: Bool = true
+    ) async throws(LarderError) -> [Value] {
+        try await source.modelsForTask(type, Array(keys), fillCache: fillCache).map { $0 ?? notFound }
+    }
+
+    /// As the call above, for models that may be shared.
+    public func values<Value: Decodable & Sendable>(
+        _ type: Value.Type = Value.self, forKeys keys: some Sequence<some CacheKey>, notFound: Value,
+        fillCache: Bool = true
+    ) async throws(LarderError) -> [Value] {
+        try await source.sharedModelsForTask(type, Array(keys), fillCache: fillCache).map { $0 ?? notFound }
+    }
+
+    /// ``count(includingExpired:)``, without blocking the caller.
+    public func count(includingExpired: Bool = false) async throws(LarderError) -> Int {
+        try await BlockingWork.run { () throws(LarderError) in try self.count(includingExpired: includingExpired) }
+    }
+
+    /// ``keys(_:)``, without blocking the caller.
+    public func keys(_ options: EntryOptions = EntryOptions()) async throws(LarderError) -> [String] {
+        try await BlockingWork.run { () throws(LarderError) in try self.keys(options) }
+    }
+}
+
+extension CacheSnapshot {
+    /// ``close()``, without blocking the caller.
+    public func close() async { await BlockingWork.run { self.close() } }
+}

@@ -1,0 +1,26 @@
+import LarderEngine
+
+extension EntryInfo {
+    /// - Parameter ahead: how far the larder's time is ahead of the clock, which was set back.
+    init(_ header: RecordHeader, byteCount: Int, rules: FreshnessRules, now: Int64, ahead: Int64) {
+        self.init(
+            storedAtMilliseconds: header.storedAt - ahead,
+            deadlineMilliseconds: rules.deadline(header).map { $0 - ahead },
+            rule: header.rule, databasePolicy: rules.policy, codec: header.codec, byteCount: byteCount,
+            readAtMilliseconds: now - ahead)
+    }
+}
+
+extension EntryInfo {
+    /// What is left of a fresh entry's time.
+    var left: TimeToLive {
+        timeToLiveMilliseconds.map { .milliseconds($0) } ?? .never
+    }
+}
+
+extension CacheSource {
+    /// What is known of an entry besides its value.
+    func info(_ header: RecordHeader, byteCount: Int, now: Int64) -> EntryInfo {
+        EntryInfo(header, byteCount: byteCount, rules: database.rules, now: now, ahead: database.timeAhead)
+    }
+}

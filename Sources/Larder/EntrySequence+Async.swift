@@ -1,0 +1,189 @@
+import LarderEngine
+import Threading
+
+// Going over entries in asynchronous code: threads that may block read ahead, and the task that asks decodes.
+
+extension EntrySequence: AsyncSequence {
+    public typealias Element = CacheEntry<Value>
+    public typealias Failure = LarderError
+
+    /// Begins a run. It is over, and lets go of the files, at its end or when it is let go of.
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
+
+    /// One run over an ``EntrySequence`` of asynchronous code. Single owner: belongs to one task.
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        private let source: CacheSource
+        private let filters: [Filter]
+        private let reader: EntryReader
+        private var entries: ArraySlice<EntryReader.Entry> = []
+        private var remaining: Int?
+
+        init(_ sequence: EntrySequence) {
+            source = sequence.source
+            filters = sequence.filters
+            reader = EntryReader(sequence.source, sequence.options)
+        }
+
+        /// The next entry; nil at the end.
+        /// - Throws: as ``EntryIterator/next()``; the run is over then.
+        public mutating func next() async throws(LarderError) -> CacheEntry<Value>? {
+            try await next(isolation: #isolation)
+        }
+
+        public mutating func next(isolation actor: isolated (any Actor)?) async throws(LarderError) -> CacheEntry<
+            Value
+        >? {
+            do throws(LarderError) {
+                if remaining == nil { remaining = try reader.options.checkedLimit(source.database.name) }
+                while let left = remaining, left > 0, let next = try await nextRead() {
+                    // What has expired since it was read ahead is left out.
+                    if !reader.options.includingExpired, next.hasExpired(source) { continue }
+                    let copy = CopiedEntry<Value>(source, next.record, next.info)
+                    let entry = CacheEntry<Value>(content: .copied(copy), storedKey: next.key)
+                    guard try filters.allow(entry) else { continue }
+                    remaining = left - 1
+                    return entry
+                }
+            } catch {
+                end()
+                throw error
+            }
+            end()
+            return nil
+        }
+
+        private mutating func nextRead() async throws(LarderError) -> EntryReader.Entry? {
+            if entries.isEmpty { entries = try await reader.readAhead()[...] }
+            return entries.popFirst()
+        }
+
+        private mutating func end() {
+            remaining = 0
+            entries = []
+            reader.close()
+        }
+    }
+
+    // MARK: All at once
+
+    /// ``map(_:)-((CacheEntry<Value>)->Result)``, without blocking the caller.
+    public func map<Result>(_ transform: (CacheEntry<Value>) async throws -> Result) async throws -> [Result] {
+        var results: [Result] = []
+        for try await entry in self { results.append(try await transform(entry)) }
+        return results
+    }
+
+    /// ``count()``, without blocking the caller.
+    public func count() async throws(LarderError) -> Int {
+        var count = 0
+        for try await _ in self { count += 1 }
+        return count
+    }
+
+    /// ``keys()``, without blocking the caller.
+    public func keys() async throws(LarderError) -> [String] {
+        var keys: [String] = []
+        for try await entry in self { keys.append(try entry.textKey()) }
+        return keys
+    }
+
+    /// ``values()``, without blocking the caller.
+    public func values() async throws(LarderError) -> [Value] {
+        var values: [Value] = []
+        for try await entry in self { if let value = try entry.valueIfAny() { values.append(value) } }
+        return values
+    }
+
+    /// ``dictionary()``, without blocking the caller.
+    public func dictionary() async throws(LarderError) -> [String: Value] {
+        var dictionary: [String: Value] = [:]
+        for try await entry in self { try entry.add(to: &dictionary) }
+        return dictionary
+    }
+}
+
+/// Reads entries ahead, on threads that may block.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: mutable properties are touched only with `lock` held, and the cursor
+/// is used by one call of ``readAhead()`` at a time, since a run has one owner.
+final class EntryReader: @unchecked Sendable {
+    /// An entry as it was read.
+    struct Entry: Sendable {
+        let key: Key
+        let record: Record
+        let info: EntryInfo
+
+        func hasExpired(_ source: CacheSource) -> Bool {
+            source.database.rules.freshness(record.header, now: source.database.now()) == .expired
+        }
+    }
+
+    /// At most so many entries, and about so many bytes, are read ahead.
+    private static let entriesMax = 128
+    private static let bytesMax = 256 << 10
+
+    let options: EntryOptions
+    private let source: CacheSource
+    private let lock = Lock()
+    private var hasBegun = false
+    private var isClosed = false
+    /// With the engine, which keeps the larder open.
+    private var run: (cursor: EntryCursor, engine: Engine)?
+
+    init(_ source: CacheSource, _ options: EntryOptions) {
+        self.source = source
+        self.options = options
+    }
+
+    /// The next entries; none at the end.
+    func readAhead() async throws(LarderError) -> [Entry] {
+        try await BlockingWork.run { () throws(LarderError) in try self.read() }
+    }
+
+    private func read() throws(LarderError) -> [Entry] {
+        guard let cursor = try cursor() else { return [] }
+        var entries: [Entry] = []
+        var bytes = 0
+        while entries.count < Self.entriesMax, bytes < Self.bytesMax {
+            guard try cursor.next() else { break }
+            let key = try cursor.key()
+            switch options.position(of: key.bytes) {
+            case .before: continue
+            case .behind:
+                close()
+                return entries
+            case .inside:
+                let record = try cursor.record()
+                let now = source.database.now()
+                let info = source.info(record.header, byteCount: record.payloadCount, now: now)
+                entries.append(Entry(key: key, record: record, info: info))
+                bytes += record.stored.count
+            }
+        }
+        if entries.isEmpty { close() }
+        return entries
+    }
+
+    private func cursor() throws(LarderError) -> EntryCursor? {
+        let (isFirst, cursor) = lock.withLock {
+            defer { hasBegun = true }
+            return (!hasBegun, run?.cursor)
+        }
+        guard isFirst else { return cursor }
+        let made = try source.cursor(options.enumeration)
+        lock.withLock { run = isClosed ? nil : made }
+        return made?.0
+    }
+
+    /// Lets go of the files. Idempotent.
+    func close() {
+        var last = lock.withLock {
+            isClosed = true
+            defer { run = nil }
+            return run
+        }
+        last?.cursor.close()
+        // Outside the lock: the last release of an engine shuts the larder down.
+        last = nil
+    }
+}

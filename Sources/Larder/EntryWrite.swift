@@ -1,0 +1,158 @@
+import LarderEngine
+
+/// One change of an entry as its caller prepared it: encoded, its key and its policy checked.
+///
+/// A value, so that a synchronous caller carries it out at once, and an asynchronous one has another thread do so.
+struct EntryWrite: Sendable {
+    /// What is done to the entry.
+    enum Action: Sendable {
+        case put(Payload, Codec, EntryPolicy.Checked)
+        case remove
+    }
+
+    /// What must be so for anything to be done, judged at the instant of the change.
+    enum Condition: Sendable {
+        case none
+        /// There is no fresh entry.
+        case absent
+        /// There is one, whatever it holds.
+        case present
+        /// There is one that holds these bytes.
+        case equal(Payload)
+        /// The fresh entry, or that there is none, is what was read before.
+        case unchanged(Record?)
+    }
+
+    let key: Key
+    let action: Action
+    var condition = Condition.none
+    var durability: Durability?
+
+    var operation: String {
+        switch action {
+        case .put: "set"
+        case .remove: "remove"
+        }
+    }
+
+    /// Whether nothing can be done where the database has no files.
+    var needsFiles: Bool {
+        switch (condition, action) {
+        case (.present, _), (.equal, _), (.unchanged(.some), _), (_, .remove): true
+        case (.none, .put), (.absent, .put), (.unchanged(nil), .put): false
+        }
+    }
+
+    /// Whether what is there must be known.
+    var loads: Bool {
+        if case .none = condition { action.loads } else { true }
+    }
+}
+
+extension EntryWrite.Condition {
+    func allows(_ current: Record?) -> Bool {
+        switch self {
+        case .none: true
+        case .absent: current == nil
+        case .present: current != nil
+        case .unchanged(let former): current == former
+        case .equal(let payload):
+            current?.withPayload { stored in
+                payload.withBytes { $0.count == stored.count && $0.elementsEqual(stored) }
+            } ?? false
+        }
+    }
+}
+
+extension EntryWrite.Action {
+    /// Whether it depends on what is there.
+    var loads: Bool {
+        if case .put(_, _, .keep) = self { true } else { false }
+    }
+
+    /// Changes the entry at `index` of an update.
+    /// - Parameters:
+    ///   - ahead: how far the larder's time is ahead of the clock.
+    ///   - long: what was made of the payload beforehand; nil where that was not worth it.
+    func apply(_ update: inout Update, _ index: Int, ahead: Int64, long: LargeValue? = nil) {
+        switch self {
+        case .remove: update.remove(index)
+        case .put(let payload, let codec, let policy):
+            let former = loads ? update.current(index)?.header.rule : nil
+            let rule = policy.rule(now: update.now, ahead: ahead, former: former)
+            payload.withBytes { update.put(index, payload: $0, long: long, rule: rule, codec: codec) }
+        }
+    }
+}
+
+extension CacheSource {
+    /// The storing of a model, ready to be carried out.
+    func write<Value: Encodable>(
+        _ value: Value, _ key: some CacheKey, _ policy: EntryPolicy, if condition: EntryWrite.Condition = .none,
+        _ durability: Durability?
+    ) throws(LarderError) -> EntryWrite {
+        let key = try self.key(key, "set")
+        let (payload, codec) = try encode(value, key)
+        return EntryWrite(
+            key: key, action: .put(payload, codec, try policy.checked(database.name, key)), condition: condition,
+            durability: durability)
+    }
+
+    /// The storing of bytes, ready to be carried out.
+    func write(bytes: [UInt8], _ key: some CacheKey, _ policy: EntryPolicy, _ durability: Durability?)
+        throws(LarderError) -> EntryWrite
+    {
+        let key = try self.key(key, "set")
+        let payload = Payload.bytes(bytes)
+        try payload.check(key, database.name)
+        return EntryWrite(
+            key: key, action: .put(payload, .raw, try policy.checked(database.name, key)), durability: durability)
+    }
+
+    /// The removal of an entry that holds a value, ready to be carried out.
+    func removal<Value: Encodable>(_ key: some CacheKey, ifEqual value: Value, _ durability: Durability?)
+        throws(LarderError) -> EntryWrite
+    {
+        EntryWrite(
+            key: try self.key(key, "remove"), action: .remove, condition: try holding(value, key),
+            durability: durability)
+    }
+
+    /// The condition that a fresh entry holds a value, as the cache's codec writes it.
+    func holding<Value: Encodable>(_ value: Value, _ key: some CacheKey) throws(LarderError) -> EntryWrite.Condition {
+        .equal(try encode(value, try self.key(key, "set")).0)
+    }
+}
+
+extension Cache {
+    /// Carries a change out. May block.
+    /// - Returns: whether its condition held; the removal of what is not there says false too.
+    func perform(_ write: EntryWrite) throws(LarderError) -> Bool {
+        try source.whileOpen(write.operation) { (_) throws(LarderError) in
+            if write.needsFiles, try !source.hasFiles() { return false }
+            let durability = write.durability ?? self.durability
+            let long = try stage(write, durability)
+            return try source.database.commit([write.key], loading: write.loads, durability: durability) { update in
+                if write.loads {
+                    guard write.condition.allows(update.current(0)) else { return false }
+                }
+                write.action.apply(&update, 0, ahead: source.database.timeAhead, long: long)
+                return true
+            }
+        }
+    }
+
+    /// Prepares a long value, so that no other thread waits while it is stored; nil for one that is not long.
+    private func stage(_ write: EntryWrite, _ durability: Durability?) throws(LarderError) -> LargeValue? {
+        guard case .put(let payload, _, let policy) = write.action, !write.action.loads,
+            payload.count >= Database.largeValueBytesMin
+        else { return nil }
+        let ahead = source.database.timeAhead
+        let rule = policy.rule(now: source.database.now(), ahead: ahead, former: nil)
+        return try payload.withBytes { bytes in
+            Result { () throws(LarderError) in
+                try source.database.stage(bytes, write.key, rule: rule, durability: durability)
+            }
+        }.get()
+    }
+}

@@ -1,0 +1,48 @@
+// Lifetimes of entries that are there.
+
+import RESP
+
+/// Another lifetime for an entry that is there, as requests.
+struct LifetimeChange: Sendable {
+    /// The last one tells whether there was a fresh entry.
+    let requests: [Request<Bool>]
+
+    /// - Throws: `invalidArgument` for a lifetime that is not possible, or that the daemon has no command for.
+    init(_ policy: EntryPolicy, _ key: [UInt8]) throws(LarderClientError) {
+        switch try policy.checked("touch", key: key) {
+        case .governed: throw Self.noCommand(key)
+        case .keep: requests = [.contains(key)]
+        case .until(let instant): requests = [.expire(key, atMilliseconds: instant)]
+        case .policy(let policy):
+            // PERSIST says nothing of an entry that does not expire anyway.
+            requests =
+                policy.intervalMilliseconds.map { [.expire(key, afterMilliseconds: $0)] }
+                ?? [.persist(key), .contains(key)]
+        }
+    }
+
+    /// Reads the replies.
+    func result(_ replies: [RESPValue]) throws(LarderClientError) -> Bool {
+        var isThere = false
+        for (request, reply) in zip(requests, replies) { isThere = try request.result(of: reply) }
+        return isThere
+    }
+
+    /// The words that GETEX takes for a lifetime.
+    static func words(renewing policy: EntryPolicy, _ key: [UInt8]) throws(LarderClientError) -> [[UInt8]] {
+        switch try policy.checked("GETEX", key: key) {
+        case .governed: throw noCommand(key)
+        case .keep: return []
+        case .until(let instant): return wordList("PXAT", "\(max(1, instant))")
+        case .policy(let policy):
+            return policy.intervalMilliseconds.map { wordList("PX", "\($0)") } ?? wordList("PERSIST")
+        }
+    }
+
+    private static func noCommand(_ key: [UInt8]) -> LarderClientError {
+        LarderClientError(
+            .invalidArgument,
+            "the daemon has no command that gives an entry back to its database's policy; store it again instead",
+            operation: "touch", key: printableKey(key))
+    }
+}

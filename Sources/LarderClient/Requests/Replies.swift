@@ -1,0 +1,61 @@
+// Replies that are maps, as values of the vocabulary.
+
+import RESP
+
+extension EntryInfo {
+    /// Reads the answer to `META`.
+    package init(reply: RESPValue) throws(LarderClientError) {
+        let fields = try ReplyFields(reply, of: "META")
+        let storedAt = try fields.integer("stored-at")
+        let deadline = try fields.milliseconds("deadline")
+        let (policy, codec) = (try fields.string("policy"), try fields.string("codec"))
+        guard let databasePolicy = UpdatePolicy(policy) else {
+            throw .unexpectedReply(to: "META", "a map with a policy that this client knows")
+        }
+        guard let codec = Codec(name: codec) ?? UInt8(codec).map({ Codec(rawValue: $0) }) else {
+            throw .unexpectedReply(to: "META", "a map with a codec that this client knows")
+        }
+        self.init(
+            storedAtMilliseconds: storedAt, deadlineMilliseconds: deadline,
+            rule: Self.rule(try fields.string("rule"), deadline), databasePolicy: databasePolicy, codec: codec,
+            byteCount: Int(clamping: try fields.integer("size")),
+            readAtMilliseconds: storedAt + (try fields.integer("age")))
+    }
+
+    /// A rule of a later daemon is one of the entry's own to this client.
+    private static func rule(_ name: String, _ deadline: Int64?) -> DeadlineRule {
+        if name == "governed" { return .governed }
+        return deadline.map { .own($0) } ?? .ownNever
+    }
+}
+
+extension PurgeReport {
+    /// Reads the answer to `PURGE`.
+    package init(reply: RESPValue) throws(LarderClientError) {
+        let fields = try ReplyFields(reply, of: "PURGE")
+        self.init(
+            entries: Int(clamping: try fields.integer("entries")), bytes: Int(clamping: try fields.integer("bytes")),
+            milliseconds: try fields.integer("milliseconds"))
+    }
+}
+
+extension DatabaseInfo {
+    /// Reads an element of the answer to `DATABASES`.
+    package init(reply: RESPValue) throws(LarderClientError) {
+        let fields = try ReplyFields(reply, of: "DATABASES")
+        let count = try fields.integer("entries")
+        self.init(
+            name: try fields.string("name"), policy: try fields.string("policy"),
+            intervalMilliseconds: try fields.milliseconds("interval"), entries: count < 0 ? nil : count,
+            bytes: try fields.integer("bytes"), state: try fields.string("state"))
+    }
+}
+
+extension PolicyInfo {
+    /// Reads the answer to `POLICY`.
+    package init(reply: RESPValue) throws(LarderClientError) {
+        let fields = try ReplyFields(reply, of: "POLICY")
+        self.init(
+            policy: try fields.string("policy"), intervalMilliseconds: try fields.milliseconds("interval"))
+    }
+}

@@ -1,0 +1,70 @@
+/// How a client connects and waits. A value.
+public struct ClientOptions: Sendable {
+    /// The longest time limit: a day.
+    public static let timeoutMillisecondsMax = 86_400_000
+
+    /// The database that the client's own calls use; nil, the default, for the server's, `0`.
+    public var database: String?
+    /// The daemon's password (`--password-file`); nil, the default, where it has none.
+    public var password: String?
+    /// How long a call may take altogether, in milliseconds, 1 to ``timeoutMillisecondsMax``; 0 for no
+    /// limit. The default is 5,000.
+    public var timeoutMilliseconds: Int
+    /// How long a call waits for a lost connection to be made again before it throws, in milliseconds, 0 to
+    /// ``timeoutMillisecondsMax``. The default is 1,000.
+    public var reconnectPatienceMilliseconds: Int
+    /// How many connections the calls of one database are spread over, 1 to 16. The default is 1, which many tasks
+    /// can share; more pay where values are large.
+    public var connections: Int
+    /// How many connections of their own transactions and ``LarderClient/withConnection(_:)`` may have at
+    /// the same time, for each database, 1 to 1,024. The default is 8; who comes then waits,
+    /// for as long as a call may take.
+    public var ownConnectionsMax: Int
+    /// Keeps what was read in this process: see ``NearCacheOptions``. Nil, the default, for no near cache. With a
+    /// redis-server in larderd's place it may be wrong after a `SWAPDB`, of which Redis does not tell.
+    public var nearCache: NearCacheOptions?
+    /// Numbers of users whose daemons are talked to wherever their sockets are. Empty by default.
+    ///
+    /// Always talked to are those of root, of this process' own user, and of a user to whom root or the own user has
+    /// given the socket's place, such as `/run/larder`: a directory, or the socket, that belongs to the daemon's user,
+    /// below directories to which only root or the own user can write. To anybody else's, such as one who was first
+    /// at a path in `/tmp`, nothing is sent.
+    public var trustedUsers: Set<UInt32>
+
+    /// Every option is described at the property of its name.
+    public init(
+        database: String? = nil, password: String? = nil, timeoutMilliseconds: Int = 5_000,
+        reconnectPatienceMilliseconds: Int = 1_000,
+        connections: Int = 1, ownConnectionsMax: Int = 8, nearCache: NearCacheOptions? = nil,
+        trustedUsers: Set<UInt32> = []
+    ) {
+        self.database = database
+        self.password = password
+        self.timeoutMilliseconds = timeoutMilliseconds
+        self.reconnectPatienceMilliseconds = reconnectPatienceMilliseconds
+        self.connections = connections
+        self.ownConnectionsMax = ownConnectionsMax
+        self.nearCache = nearCache
+        self.trustedUsers = trustedUsers
+    }
+}
+
+extension ClientOptions {
+    func check(_ path: String) throws(LarderClientError) {
+        func check(_ isPossible: Bool, _ message: String) throws(LarderClientError) {
+            guard !isPossible else { return }
+            throw LarderClientError(.invalidArgument, message, operation: "connect", socketPath: path)
+        }
+        try check(
+            (0...Self.timeoutMillisecondsMax).contains(reconnectPatienceMilliseconds),
+            "reconnectPatienceMilliseconds is 0 to \(Self.timeoutMillisecondsMax)")
+        try check((1...16).contains(connections), "connections is 1 to 16")
+        try check((1...1024).contains(ownConnectionsMax), "ownConnectionsMax is 1 to 1024")
+        if let nearCache {
+            try check((1...16_777_216).contains(nearCache.entriesMax), "entriesMax is 1 to 16777216")
+            try check(nearCache.bytesMax >= 1, "bytesMax is \(nearCache.bytesMax), and must be at least 1")
+            let age = nearCache.ageMillisecondsMax ?? .max
+            try check(age >= 1, "ageMillisecondsMax is \(age), and must be at least 1; nil for no limit")
+        }
+    }
+}

@@ -1,0 +1,7 @@
+/// What the server turned out to be.
+struct ServerKind: Equatable {
+    /// Whether replies and pushed messages are those of RESP3.
+    var speaksRESP3 = false
+    /// Whether it knows Larder's own words: `POLICY` and `CODEC` of `SET`, `META`, `PURGE`. Redis does not.
+    var isLarder = true
+}

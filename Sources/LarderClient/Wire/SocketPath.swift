@@ -1,0 +1,23 @@
+/// Where a daemon is looked for.
+enum SocketPath {
+    /// The path to use, if it and the time limit are possible.
+    static func checked(_ socketPath: String?, _ timeoutMilliseconds: Int) throws(LarderClientError) -> String {
+        let path = socketPath ?? DefaultSocket.path
+        func refuse(_ message: String) -> LarderClientError {
+            LarderClientError(.invalidArgument, message, operation: "connect", socketPath: path)
+        }
+        guard !path.isEmpty else { throw refuse("a socket's path cannot be empty") }
+        guard !path.utf8.contains(0) else { throw refuse("a socket's path cannot have a zero byte in it") }
+        guard path.utf8.count <= StreamSocket.pathBytesMax else {
+            throw refuse(
+                "the socket's path has \(path.utf8.count) bytes, and at most \(StreamSocket.pathBytesMax) are possible: "
+                    + path)
+        }
+        guard (0...ClientOptions.timeoutMillisecondsMax).contains(timeoutMilliseconds) else {
+            throw refuse(
+                "a time limit of \(timeoutMilliseconds) ms is not possible: it is 0 for none, or 1 to "
+                    + "\(ClientOptions.timeoutMillisecondsMax)")
+        }
+        return path
+    }
+}

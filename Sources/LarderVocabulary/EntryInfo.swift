@@ -1,0 +1,63 @@
+/// What is known of an entry besides its value, at the moment it was read.
+///
+/// Thread-safe: a value.
+public struct EntryInfo: Hashable, Sendable {
+    /// When the value was last written, in milliseconds since 1970.
+    public let storedAtMilliseconds: Int64
+    /// The instant from which the entry is not handed out, in milliseconds since 1970; nil when it does not expire.
+    public let deadlineMilliseconds: Int64?
+    /// What decides the deadline: the database's policy, or the entry itself.
+    public let rule: DeadlineRule
+    /// The database's policy, which entries without a rule of their own follow.
+    public let databasePolicy: UpdatePolicy
+    /// How the value is encoded.
+    public let codec: Codec
+    /// The length of the value as stored, in bytes.
+    public let byteCount: Int
+    /// When this was read, in milliseconds since 1970.
+    public let readAtMilliseconds: Int64
+
+    package init(
+        storedAtMilliseconds: Int64, deadlineMilliseconds: Int64?, rule: DeadlineRule, databasePolicy: UpdatePolicy,
+        codec: Codec, byteCount: Int, readAtMilliseconds: Int64
+    ) {
+        self.storedAtMilliseconds = storedAtMilliseconds
+        self.deadlineMilliseconds = deadlineMilliseconds
+        self.rule = rule
+        self.databasePolicy = databasePolicy
+        self.codec = codec
+        self.byteCount = byteCount
+        self.readAtMilliseconds = readAtMilliseconds
+    }
+
+    /// How long ago the value was written; never negative.
+    public var age: Duration { .milliseconds(ageMilliseconds) }
+
+    /// How long the entry stays fresh, from when this was read; nil when it does not expire, zero when it has.
+    public var timeToLive: Duration? {
+        timeToLiveMilliseconds.map { .milliseconds($0) }
+    }
+
+    package var ageMilliseconds: Int64 { max(0, readAtMilliseconds - storedAtMilliseconds) }
+    package var timeToLiveMilliseconds: Int64? { deadlineMilliseconds.map { max(0, $0 - readAtMilliseconds) } }
+
+    /// Whether the entry had expired when this was read. So it is for entries of enumerations that include expired ones, and
+    /// for those that expired after the enumeration had come to them.
+    public var isExpired: Bool { deadlineMilliseconds.map { readAtMilliseconds >= $0 } ?? false }
+}
+
+/// How long an entry still stays fresh.
+public enum TimeToLive: Hashable, Sendable {
+    /// It does not expire.
+    case never
+    /// So many milliseconds.
+    case milliseconds(Int64)
+
+    /// The same as a duration; nil for ``never``.
+    public var duration: Duration? {
+        switch self {
+        case .never: nil
+        case .milliseconds(let milliseconds): .milliseconds(milliseconds)
+        }
+    }
+}

@@ -1,0 +1,36 @@
+/// What a removal of many entries did.
+///
+/// Thread-safe: a value.
+public struct PurgeReport: Hashable, Sendable {
+    /// How many entries were removed, expired ones that were not yet swept among them; nil where they were not counted.
+    public package(set) var entries: Int?
+    /// The bytes of the files that were given up, or of the keys and values that were removed from files that stay.
+    public package(set) var bytes: Int
+    /// How long it took.
+    public package(set) var milliseconds: Int64
+
+    package init(entries: Int? = 0, bytes: Int = 0, milliseconds: Int64 = 0) {
+        self.entries = entries
+        self.bytes = bytes
+        self.milliseconds = milliseconds
+    }
+
+    /// Counts one entry.
+    package mutating func count(bytes: Int) {
+        entries = (entries ?? 0) + 1
+        self.bytes += bytes
+    }
+
+    package mutating func add(_ other: PurgeReport) {
+        entries = entries.flatMap { own in other.entries.map { own + $0 } }
+        bytes += other.bytes
+        milliseconds += other.milliseconds
+    }
+}
+
+extension PurgeReport: CustomStringConvertible {
+    /// The three in words.
+    public var description: String {
+        (entries.map { "\($0) entries, " } ?? "") + "\(bytes) bytes, \(milliseconds) ms"
+    }
+}

@@ -1,0 +1,14 @@
+import LarderVocabulary
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+extension UUID: CacheKey {
+    /// Calls `body` with the 36 characters of `uuidString`, capitals.
+    public func withKeyBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        uuidString.withKeyBytes(body)
+    }
+}

@@ -1,0 +1,280 @@
+import Foundation
+import Larder
+import Synchronization
+import Testing
+import Threading
+
+/// Changes that depend on what is stored.
+@Suite struct ConditionTests {
+    let work: Workspace
+    let cache: Cache
+
+    init() throws {
+        work = try Workspace()
+        cache = try work.cache()
+    }
+
+    @Test func whatIsThereDecidesWhetherSomethingIsStored() throws {
+        #expect(try !cache.setIfPresent(1, forKey: "k"))
+        #expect(try !cache.replace(1, with: 2, forKey: "k"))
+        #expect(try cache.setIfAbsent(1, forKey: "k", policy: .seconds(5)))
+        #expect(try !cache.setIfAbsent(2, forKey: "k"))
+        #expect(try cache.value(Int.self, forKey: "k") == 1)
+        #expect(try !cache.replace(2, with: 3, forKey: "k"))
+        #expect(try cache.replace(1, with: 3, forKey: "k", policy: .keep))
+        #expect(try cache.info(forKey: "k")?.timeToLive == .seconds(5))
+        #expect(try cache.setIfPresent(4, forKey: "k", policy: .seconds(9)))
+        #expect(try cache.info(forKey: "k")?.timeToLive == .seconds(9))
+        #expect(try !cache.remove("k", ifEqual: 3))
+        #expect(try cache.remove("k", ifEqual: 4))
+        #expect(try !cache.remove("k", ifEqual: 4))
+        #expect(try cache.count() == 0)
+    }
+
+    /// What has expired is not there, although its record still is.
+    @Test func anExpiredEntryIsNone() throws {
+        try cache.set(1, forKey: "k", policy: .seconds(1))
+        work.time.advance(milliseconds: 1_000)
+        #expect(try !cache.setIfPresent(2, forKey: "k"))
+        #expect(try !cache.replace(1, with: 2, forKey: "k"))
+        #expect(try !cache.remove("k", ifEqual: 1))
+        #expect(try !cache.touch("k", policy: .never))
+        #expect(try cache.value(Int.self, forKey: "k", renewing: .never) == nil)
+        #expect(try cache.removeValue(Int.self, forKey: "k") == nil)
+        try cache.set(3, forKey: "other", policy: .keep)
+        #expect(try cache.info(forKey: "other")?.rule == .governed)
+        #expect(try cache.increment("k", by: 5) == 5)
+        #expect(try cache.info(forKey: "k")?.rule == .governed)
+    }
+
+    /// A database without files gets none for a question.
+    @Test func nothingIsMadeToFindNothing() throws {
+        let none = try work.cache("none", policy: nil)
+        #expect(try !none.setIfPresent(1, forKey: "k"))
+        #expect(try !none.replace(1, with: 2, forKey: "k"))
+        #expect(try !none.remove("k", ifEqual: 1))
+        #expect(try !none.touch("k", policy: .high))
+        #expect(try none.removeValue(Int.self, forKey: "k") == nil)
+        try none.update(Int.self, forKey: "k") { $0 = nil }
+        #expect(try Cache.databases(in: work.directory) == ["books"])
+        #expect(try none.setIfAbsent(1, forKey: "k"))
+        #expect(try none.value(Int.self, forKey: "k") == 1)
+    }
+
+    @Test func overwritingCanKeepTheLifetime() throws {
+        try cache.set("a", forKey: "own", policy: .seconds(10))
+        try cache.set("a", forKey: "never", policy: .never)
+        try cache.set("a", forKey: "governed")
+        work.time.advance(milliseconds: 4_000)
+        try cache.batch { batch in
+            for key in ["own", "never", "governed", "new"] { try batch.set("b", forKey: key, policy: .keep) }
+        }
+        #expect(try cache.info(forKey: "own")?.timeToLive == .seconds(6))
+        #expect(try cache.info(forKey: "never")?.rule == .ownNever)
+        // Governed entries count from when they were stored.
+        #expect(try cache.info(forKey: "governed")?.timeToLive == .seconds(60))
+        #expect(try cache.info(forKey: "new")?.rule == .governed)
+        try cache.setBytes([1], forKey: "own", policy: .keep)
+        #expect(try cache.info(forKey: "own")?.timeToLive == .seconds(6))
+        // A value of the long way to the disk.
+        try cache.setBytes([UInt8](repeating: 7, count: 5 << 20), forKey: "own", policy: .keep)
+        #expect(try cache.info(forKey: "own")?.timeToLive == .seconds(6))
+    }
+
+    @Test func readingCanRenew() throws {
+        try cache.set("a", forKey: "k")
+        work.time.advance(milliseconds: 30_000)
+        #expect(try cache.value(String.self, forKey: "k", renewing: .minutes(5)) == "a")
+        #expect(try cache.timeToLive(forKey: "k") == .milliseconds(300_000))
+        #expect(try cache.info(forKey: "k")?.age == .seconds(30))
+        #expect(try cache.value(String.self, forKey: "k", renewing: .keep) == "a")
+        #expect(try cache.value(String.self, forKey: "k", renewing: .never) == "a")
+        #expect(try cache.timeToLive(forKey: "k") == .never)
+        expectError(.decoding) { _ = try cache.value(Int.self, forKey: "k", renewing: .seconds(1)) }
+        #expect(try cache.timeToLive(forKey: "k") == .milliseconds(1_000))
+        #expect(try cache.touch("k", policy: .until(millisecondsSince1970: 1)))
+        #expect(try cache.timeToLive(forKey: "k") == nil)
+        expectError(.invalidArgument) { try cache.touch("k", policy: .after(.zero)) }
+    }
+
+    @Test func whatIsRemovedCanBeHadAtOnce() throws {
+        try cache.set(Reader("a"), forKey: "k")
+        #expect(try cache.removeValue(Reader.self, forKey: "k") == Reader("a"))
+        #expect(try cache.removeValue(Reader.self, forKey: "k") == nil)
+        try cache.set("text", forKey: "k")
+        expectError(.decoding) { _ = try cache.removeValue(Reader.self, forKey: "k") }
+        #expect(try !cache.contains("k"))
+    }
+
+    // MARK: Numbers
+
+    @Test func numbersAreCounted() throws {
+        #expect(try cache.increment("n") == 1)
+        #expect(try cache.increment("n", by: -3) == -2)
+        #expect(try cache.value(Int.self, forKey: "n") == -2)
+        #expect(try cache.bytes(forKey: "n") == Array("-2".utf8))
+        try cache.set(41, forKey: "n", policy: .seconds(10))
+        work.time.advance(milliseconds: 1_000)
+        #expect(try cache.increment("n") == 42)
+        #expect(try cache.info(forKey: "n")?.timeToLive == .seconds(9))
+        #expect(try cache.info(forKey: "n")?.age == .zero)
+        #expect(try cache.increment("n", by: 0.5) == 42.5)
+        #expect(try cache.value(Double.self, forKey: "n") == 42.5)
+        expectError(.decoding) { try cache.increment("n") }
+        #expect(try cache.increment("n", by: 0.5) == 43)
+        #expect(try cache.increment("n") == 44)
+        // What a client stored, or a shell.
+        try cache.setBytes(Array("7".utf8), forKey: "raw")
+        #expect(try cache.increment("raw") == 8)
+        #expect(try cache.info(forKey: "raw")?.codec == .raw)
+    }
+
+    @Test func whatIsNoNumberIsNotCounted() throws {
+        for text in ["", " 1", "1 ", "+1", "01", "1.5", "0x1", "9223372036854775808", "a"] {
+            try cache.setBytes(Array(text.utf8), forKey: "n")
+            expectError(.decoding) { try cache.increment("n") }
+            #expect(try cache.bytes(forKey: "n") == Array(text.utf8))
+        }
+        for text in ["", "nan", "inf", "0x1p3", "1e999", "a"] {
+            try cache.setBytes(Array(text.utf8), forKey: "n")
+            expectError(.decoding) { try cache.increment("n", by: 0.5) }
+        }
+        try cache.set(Int.max, forKey: "n")
+        expectError(.invalidArgument) { try cache.increment("n") }
+        #expect(try cache.value(Int.self, forKey: "n") == .max)
+        try cache.set(1e308, forKey: "n")
+        expectError(.invalidArgument) { try cache.increment("n", by: 1e308) }
+    }
+
+    // MARK: Updating
+
+    @Test func anUpdateReadsChangesAndStores() throws {
+        let first = try cache.update([String].self, forKey: "k") { list -> Int in
+            #expect(list == nil)
+            list = ["a"]
+            return 1
+        }
+        #expect(first == 1)
+        try cache.touch("k", policy: .seconds(10))
+        try cache.update([String].self, forKey: "k") { $0?.append("b") }
+        #expect(try cache.value(forKey: "k") == ["a", "b"])
+        #expect(try cache.info(forKey: "k")?.timeToLive == .seconds(10))
+        try cache.update([String].self, forKey: "k", policy: .never) { $0?.append("c") }
+        #expect(try cache.info(forKey: "k")?.rule == .ownNever)
+        struct Halt: Error {}
+        #expect(throws: Halt.self) {
+            try cache.update([String].self, forKey: "k") { list in
+                list = nil
+                throw Halt()
+            }
+        }
+        #expect(try cache.value([String].self, forKey: "k")?.count == 3)
+        expectError(.decoding) { try cache.update(Int.self, forKey: "k") { $0 = 1 } }
+        try cache.update([String].self, forKey: "k") { $0 = nil }
+        #expect(try !cache.contains("k"))
+    }
+
+    /// What somebody else writes in between is not overwritten: the closure runs again, and sees it.
+    @Test func anUpdateLosesNobodysChange() throws {
+        try cache.set(1, forKey: "k")
+        var seen: [Int?] = []
+        try cache.update(Int.self, forKey: "k") { number in
+            seen.append(number)
+            if seen.count == 1 { try cache.set(10, forKey: "k") }
+            if seen.count == 2 { try cache.remove("k") }
+            number = (number ?? 100) + 1
+        }
+        #expect(seen == [1, 10, nil])
+        #expect(try cache.value(Int.self, forKey: "k") == 101)
+        var runs = 0
+        expectError(.conflict) {
+            try cache.update(Int.self, forKey: "k", attempts: 3) { number in
+                runs += 1
+                try cache.set(runs, forKey: "k")
+                number = 0
+            }
+        }
+        #expect(runs == 3)
+        #expect(try cache.value(Int.self, forKey: "k") == 3)
+    }
+
+    /// Threads that count by `increment`, `update` and `replace` lose nothing of each other's.
+    @Test func countersOfManyThreadsLoseNothing() throws {
+        let cache = cache
+        try cache.set(0, forKey: "replaced")
+        let threads = (0..<4).map { _ in
+            WorkThread(name: "counter") {
+                for _ in 0..<200 {
+                    #expect(throws: Never.self) {
+                        try cache.increment("counted")
+                        try cache.update(Int.self, forKey: "updated", attempts: .max) { $0 = ($0 ?? 0) + 1 }
+                        while true {
+                            let number = try cache.value(Int.self, forKey: "replaced") ?? 0
+                            if try cache.replace(number, with: number + 1, forKey: "replaced") { break }
+                        }
+                    }
+                }
+            }
+        }
+        for thread in threads { thread.join() }
+        #expect(
+            try cache.values(Int.self, forKeys: ["counted", "updated", "replaced"]).values.sorted() == [800, 800, 800])
+    }
+
+    /// Of several that store what is not there yet, one does.
+    @Test func oneOfManyIsFirst() throws {
+        let cache = cache
+        let count = Count()
+        for round in 0..<50 {
+            let threads = (0..<4).map { number in
+                WorkThread(name: "first") {
+                    if (try? cache.setIfAbsent(number, forKey: "k\(round)")) == true {
+                        count.number.wrappingAdd(1, ordering: .relaxed)
+                    }
+                }
+            }
+            for thread in threads { thread.join() }
+        }
+        #expect(count.number.load(ordering: .relaxed) == 50)
+    }
+
+    private final class Count: Sendable {
+        let number = Atomic<Int>(0)
+    }
+
+    // MARK: Keys
+
+    @Test func integersAndUUIDsAreKeys() throws {
+        let id = UUID()
+        try cache.set("int", forKey: 42)
+        try cache.set("minus", forKey: -7)
+        try cache.set("large", forKey: UInt64.max)
+        try cache.set("id", forKey: id)
+        #expect(try cache.value(forKey: "42") == "int")
+        #expect(try cache.value(forKey: "-7") == "minus")
+        #expect(try cache.value(forKey: "18446744073709551615") == "large")
+        #expect(try cache.value(forKey: id.uuidString) == "id")
+        #expect(try cache.values(String.self, forKeys: [42, -7, 1]) == [42: "int", -7: "minus"])
+        #expect(try cache.values(String.self, forKeys: [id]) == [id: "id"])
+        enum Page: Int, CacheKey { case first = 1 }
+        try cache.set("page", forKey: Page.first)
+        #expect(try cache.value(forKey: 1) == "page")
+        // Bytes are a key, and no list of keys.
+        try cache.setBytes([1], forKey: [0x34, 0x32] as [UInt8])
+        #expect(try cache.remove([0x34, 0x32] as [UInt8]) == true)
+        #expect(try cache.remove([42, -7, 1]) == 2)
+    }
+
+    @Test func lifetimesInWordsOfTheCalendar() throws {
+        let lifetimes: [(EntryPolicy, Duration)] = [
+            (.after(.milliseconds(1_500)), .milliseconds(1_500)), (.seconds(1.5), .milliseconds(1_500)),
+            (.minutes(2), .seconds(120)), (.hours(24), .seconds(86_400)), (.days(7), .seconds(604_800)),
+            (.after(.seconds(9_000_000_000)), .seconds(9_000_000_000)),
+        ]
+        for (policy, expected) in lifetimes {
+            try cache.set(1, forKey: "k", policy: policy)
+            #expect(try cache.info(forKey: "k")?.timeToLive == expected)
+        }
+        #expect(try cache.info(forKey: "k")?.databasePolicy == .high)
+    }
+}
