@@ -9,7 +9,7 @@ enum RemoteCatalog {
             let info = try client.info(forKey: key)
         else { throw Catalog.NotFound(message: "'\(key)' is not in the database '\(database)'") }
         return Show.Found(
-            record: record, key: key, age: .milliseconds(info.ageMilliseconds),
-            timeToLive: info.timeToLiveMilliseconds.map { .milliseconds($0) }, policy: info.databasePolicy)
+            record: record, key: key, age: info.age, timeToLive: info.timeToLive,
+            policy: info.databasePolicy.description)
     }
 }
