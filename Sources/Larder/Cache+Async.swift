@@ -89,6 +89,19 @@ extension Cache {
         throw conflict(key, attempts)
     }
 
+    // Without this one, and the others like it, Swift takes the synchronous call for a closure that awaits nothing.
+
+    /// As the call above, for a closure that awaits nothing.
+    @discardableResult
+    public func update<Value: Codable, Result>(
+        _ type: Value.Type = Value.self, forKey key: some CacheKey, policy: EntryPolicy = .keep, attempts: Int = 16,
+        durability: Durability? = nil, _ body: (inout Value?) throws -> Result
+    ) async throws -> Result {
+        try await update(type, forKey: key, policy: policy, attempts: attempts, durability: durability) {
+            (model: inout Value?) async throws in try body(&model)
+        }
+    }
+
     /// ``increment(_:by:durability:)-(_,Int,_)``, without blocking the caller.
     @discardableResult
     public func increment(_ key: some CacheKey, by step: Int = 1, durability: Durability? = nil)
@@ -180,11 +193,11 @@ extension Cache {
 
     /// ``batch(durability:_:)-(_,(CacheBatch)->Result)``, without blocking the caller.
     @discardableResult
-    public func batch<Result>(durability: Durability? = nil, _ body: (CacheBatch) async throws -> Result)
+    public func batch<Result>(durability: Durability? = nil, _ body: (CacheBatch) throws -> Result)
         async throws -> Result
     {
         let batch = makeBatch()
-        let result = try await body(batch)
+        let result = try body(batch)
         try await apply(batch, durability: durability)
         return result
     }
@@ -217,6 +230,11 @@ extension Cache {
             await snapshot.close()
             throw error
         }
+    }
+
+    /// As the call above, for a closure that awaits nothing.
+    public func withSnapshot<Result>(_ body: (CacheSnapshot) throws -> Result) async throws -> Result {
+        try await withSnapshot { (snapshot: CacheSnapshot) async throws in try body(snapshot) }
     }
 
     /// ``delete()``, without blocking the caller.

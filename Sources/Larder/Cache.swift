@@ -104,10 +104,13 @@ public final class Cache: CacheReading {
         let durability: Durability?
 
         init(
-            _ name: String, _ policy: UpdatePolicy?, _ directory: String?, _ options: CacheOptions
+            _ name: String, _ policy: UpdatePolicy?, _ directory: String?, _ options: CacheOptions,
+            onShutdown: @escaping @Sendable () -> Void = {}
         ) throws(LarderError) {
+            var engineOptions = try options.engineOptions()
+            engineOptions.onShutdown = onShutdown
             let engine = try Engine.open(
-                directory ?? Cache.defaultDirectory, options: try options.engineOptions(), time: options.timeSource)
+                directory ?? Cache.defaultDirectory, options: engineOptions, time: options.timeSource)
             if options.durability == .everysecond, engine.options.durability == .os {
                 throw LarderError(
                     .invalidArgument,

@@ -73,6 +73,11 @@ extension EntrySequence: AsyncSequence {
         return results
     }
 
+    /// As the call above, for a closure that awaits nothing.
+    public func map<Result>(_ transform: (CacheEntry<Value>) throws -> Result) async throws -> [Result] {
+        try await map { (entry: CacheEntry<Value>) async throws in try transform(entry) }
+    }
+
     /// ``count()``, without blocking the caller.
     public func count() async throws(LarderError) -> Int {
         var count = 0

@@ -34,4 +34,18 @@ extension CacheReading {
     ) throws(LarderError) -> [String: Value] {
         try entries(of: Value.self, options).filter(predicate).dictionary()
     }
+
+    /// ``keys(matching:_:)``, without blocking the caller.
+    public func keys<Value: Decodable>(
+        matching predicate: Predicate<Value>, _ options: EntryOptions = EntryOptions()
+    ) async throws(LarderError) -> [String] {
+        try await entries(of: Value.self, options).filter(predicate).keys()
+    }
+
+    /// ``dictionary(matching:_:)``, without blocking the caller.
+    public func dictionary<Value: Decodable>(
+        matching predicate: Predicate<Value>, _ options: EntryOptions = EntryOptions()
+    ) async throws(LarderError) -> [String: Value] {
+        try await entries(of: Value.self, options).filter(predicate).dictionary()
+    }
 }

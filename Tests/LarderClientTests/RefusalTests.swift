@@ -65,6 +65,10 @@ import Testing
                 try await numbers.transaction(watching: ["k"], attempts: count) { _ in _ = Issue.record("it ran") }
             }
             #expect(text.contains("attempts is \(count), and must be at least 1"))
+            let update = await expect(.invalidArgument) {
+                try await numbers.update(forKey: "k", attempts: count) { _ in _ = Issue.record("it ran") }
+            }
+            #expect(update.contains("attempts is \(count), and must be at least 1"))
             for subscribe in [
                 { _ = try await client.subscribe(to: "c", bufferMax: count) },
                 { _ = try await client.subscribe(matching: "c*", bufferMax: count) },
@@ -75,7 +79,7 @@ import Testing
             }
         }
         let text = await expect(.invalidArgument) {
-            try await numbers.setDeadline(millisecondsSince1970: .max, forKey: "k")
+            try await numbers.touch("k", policy: .until(millisecondsSince1970: .max))
         }
         #expect(text.contains("'k'") && text.contains("is after 100000000000000"))
         #expect(server.requests == sent)
@@ -83,7 +87,7 @@ import Testing
 
     @Test func nearCachesThatCannotBeAreRefused() async throws {
         for (near, name) in [
-            (LarderClient.NearCacheOptions(bytesMax: 0), "bytesMax is 0, and must be at least 1"),
+            (NearCacheOptions(bytesMax: 0), "bytesMax is 0, and must be at least 1"),
             (.init(bytesMax: -1), "bytesMax is -1"), (.init(ageMillisecondsMax: 0), "ageMillisecondsMax is 0"),
             (.init(ageMillisecondsMax: -1), "ageMillisecondsMax is -1, and must be at least 1"),
         ] {
@@ -197,18 +201,18 @@ import Testing
         let client = try await AsyncClientTests.connect(server)
         let blocking = try BlockingLarderClient(socketPath: server.path)
         let numbers = client.cache(of: Int.self)
-        #expect(try await numbers.values(forKeys: []) == [:])
-        #expect(try blocking.values(Int.self, forKeys: []) == [:])
+        #expect(try await numbers.values(forKeys: [String]()) == [:])
+        #expect(try blocking.values(Int.self, forKeys: [String]()) == [:])
         client.close()
         blocking.close()
-        await expect(.closed) { _ = try await numbers.values(forKeys: []) }
+        await expect(.closed) { _ = try await numbers.values(forKeys: [String]()) }
         await expect(.closed) { try await numbers.remove([String]()) }
         await expect(.closed) { try await numbers.set([String: Int]()) }
         await expect(.closed) { try await numbers.batch { _ in } }
         await expect(.closed) { _ = try await client.pipeline([]) }
         await expect(.closed) { _ = try await client.transaction([[[UInt8]]]()) }
-        await expect(.closed) { _ = try blocking.values(Int.self, forKeys: []) }
-        await expect(.closed) { try blocking.removeMany([String]()) }
+        await expect(.closed) { _ = try blocking.values(Int.self, forKeys: [String]()) }
+        await expect(.closed) { try blocking.remove([String]()) }
         await expect(.closed) { try blocking.batch { _ in } }
         await expect(.closed) { _ = try blocking.pipeline([]) }
     }

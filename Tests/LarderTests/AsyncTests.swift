@@ -1,15 +1,21 @@
 import Foundation
-import Larder
+import Synchronization
 import Testing
 import Threading
 
-@Suite struct AsyncTests {
+@testable import Larder
+
+/// What may block leaves the threads of Swift's cooperative pool, and what need not block stays on them.
+///
+/// One test after the other: each holds the threads of the whole process on which the library lets work block.
+@Suite(.serialized) struct AsyncTests {
     let work: Workspace
 
     init() throws { work = try Workspace() }
 
-    @Test func theLongCallsHaveAsynchronousForms() async throws {
-        let cache = try work.cache()
+    @Test func theCallsOfAsynchronousCodeDoWhatTheOthersDo() async throws {
+        let cache = try await Cache(
+            named: "books", policy: .high, directory: work.directory, options: work.options())
         try await cache.set(["a:1": 1, "a:2": 2, "b": 3])
         try await cache.set(1, forKey: "short", policy: .seconds(5))
         try await cache.set(1, forKey: "shorter", policy: .seconds(0.5))
@@ -17,8 +23,25 @@ import Threading
         #expect(try await cache.sweep() == 1)
         work.time.advance(milliseconds: 3_000)
         #expect(try await cache.removeExpired().entries == 1)
+        #expect(try await cache.keys() == ["a:1", "a:2", "b"])
+        #expect(try await cache.values(Int.self, forKeys: ["b", "none"]) == ["b": 3])
+        #expect(try await cache.values(Int.self, forKeys: ["b", "none"], notFound: 0) == [3, 0])
+        #expect(try await cache.increment("b") == 4)
+        try await cache.update(Int.self, forKey: "b") { $0 = ($0 ?? 0) * 2 }
+        #expect(try await cache.replace(8, with: 9, forKey: "b"))
+        #expect(try await !cache.setIfAbsent(1, forKey: "b"))
+        #expect(try await cache.value(Int.self, forKey: "b", renewing: .never) == 9)
+        #expect(try await cache.timeToLive(forKey: "b") == .never)
+        #expect(try await cache.removeValue(Int.self, forKey: "b") == 9)
+        try await cache.batch { try $0.set(5, forKey: "c") }
+        let before = try await cache.snapshot()
+        #expect(try await cache.remove("c"))
+        #expect(try await before.bytes(forKey: "c") == Array("5".utf8))
+        #expect(try await before.count() == 3)
+        await before.close()
+        #expect(try await cache.withSnapshot { try await $0.keys() } == ["a:1", "a:2"])
         #expect(try await cache.remove(prefix: "a:").entries == 2)
-        #expect(try await cache.removeAll(counting: true).entries == 1)
+        #expect(try await cache.removeAll(counting: true).entries == 0)
         try await cache.delete()
         let error = await #expect(throws: LarderError.self) { try await cache.removeAll() }
         #expect(error?.code == .deleted)
@@ -42,5 +65,152 @@ import Threading
         }
         #expect(removed == 200)
         #expect(try await cache.count() == 0)
+    }
+
+    /// Larger than what is read ahead at a time, and with everything that a run can be asked for.
+    @Test func entriesComeOneAfterTheOther() async throws {
+        let cache = try work.cache()
+        try await cache.set((0..<500).map { (key: String(1_000 + $0), value: $0) })
+        try await cache.set("text", forKey: "9999")
+        var keys: [String] = []
+        for try await entry in cache.entries(of: Int.self, from: "1100", to: "1400") {
+            #expect(try entry.value() == Int(entry.key).map { $0 - 1_000 })
+            #expect(try entry.info().rule == .governed)
+            keys.append(entry.key)
+        }
+        #expect(keys == (1_100..<1_400).map(String.init))
+        var backward: [String] = []
+        for try await entry in cache.entries(of: Int.self, from: "1100", to: "1400", backward: true, limit: 250) {
+            backward.append(entry.key)
+        }
+        #expect(backward == (1_150..<1_400).reversed().map(String.init))
+        let even = cache.entries(of: Int.self, to: "1500").filter { try $0.value() % 2 == 0 }
+        #expect(try await even.count() == 250)
+        #expect(try await even.values().last == 498)
+        #expect(try await even.dictionary()["1002"] == 2)
+        #expect(try await even.keys().first == "1000")
+        #expect(try await even.map { try $0.value() }.count == 250)
+        // What was met stays readable, as a synchronous run's does not.
+        var first: CacheEntry<Int>?
+        for try await entry in even where first == nil { first = entry }
+        #expect(try first?.value() == 0)
+        let error = await #expect(throws: LarderError.self) { try await cache.entries(of: Int.self).values() }
+        #expect(error?.code == .decoding)
+        let limit = await #expect(throws: LarderError.self) {
+            try await cache.entries(of: Int.self, limit: -1).values()
+        }
+        #expect(limit?.code == .invalidArgument)
+        // What is let go of in the middle leaves the larder free.
+        for try await _ in cache.entries(of: Int.self) { break }
+        await cache.close()
+        let again = try await Cache(named: "books", directory: work.directory)
+        await again.close()
+    }
+
+    /// What is written meanwhile does not show; what expires meanwhile is left out, also what was read ahead.
+    @Test func aRunShowsOneInstant() async throws {
+        let cache = try work.cache()
+        try await cache.set((0..<400).map { (key: String(1_000 + $0), value: $0) })
+        try await cache.set(1, forKey: "1001", policy: .seconds(1))
+        var met: [String] = []
+        for try await entry in cache.entries(of: Int.self) {
+            if met.isEmpty {
+                try await cache.remove("1300")
+                try await cache.set(1, forKey: "1000a")
+                work.time.advance(milliseconds: 1_000)
+            }
+            met.append(entry.key)
+        }
+        #expect(met == (1_000..<1_400).filter { $0 != 1_001 }.map(String.init))
+    }
+
+    // MARK: Threads
+
+    /// With the threads held on which work may block, everything that may block stands still, and the pool does not.
+    @Test func whatMayBlockLeavesThePool() async throws {
+        let cache = try work.cache { $0.memoryBytes = 0 }
+        try await cache.set((0..<300).map { (key: String(1_000 + $0), value: $0) })
+        let snapshot = try await cache.snapshot()
+        let calls: [@Sendable () async throws -> Void] = [
+            { for try await _ in cache.entries(of: Int.self) {} },
+            { for try await _ in cache.entries(of: Int.self) {} },
+            { for try await _ in snapshot.entries(of: Int.self) {} },
+            { _ = try await cache.entries(of: Int.self).count() },
+            { _ = try await cache.keys() }, { _ = try await cache.count() }, { _ = try await snapshot.count() },
+            { _ = try await snapshot.value(Int.self, forKey: "1000") },
+            { _ = try await cache.snapshot() }, { try await cache.set(1, forKey: "k") },
+            { _ = try await cache.increment("n") }, { try await cache.remove("1001") },
+            { try await cache.batch { try $0.set(1, forKey: "b") } }, { try await cache.setPolicy(.low) },
+            { _ = try await cache.removeExpired() }, { _ = try await cache.sweep() },
+            { try await cache.update(Int.self, forKey: "u") { $0 = 1 } },
+            { _ = try await Cache.databases(in: cache.directory) },
+        ]
+        let held = await HeldThreads()
+        let finished = Counter()
+        let tasks = calls.map { call in
+            Task {
+                try await call()
+                finished.number.wrappingAdd(1, ordering: .relaxed)
+            }
+        }
+        // More of them than the pool has threads; a ticker beside them goes on.
+        for _ in 0..<2_000 { await Task.yield() }
+        #expect(finished.number.load(ordering: .relaxed) == 0)
+        held.letGo()
+        for task in tasks { try await task.value }
+        #expect(finished.number.load(ordering: .relaxed) == calls.count)
+    }
+
+    /// Reads of what memory has need no other thread.
+    @Test func hotReadsStayOnTheirThread() async throws {
+        let cache = try work.cache()
+        try await cache.set(Reader("a"), forKey: "k")
+        try await cache.set([1, 2], forKey: "list")
+        for _ in 0..<2 { _ = try await cache.value(Reader.self, forKey: "k") }
+        #expect(try await cache.value(Reader.self, forKey: "none") == nil)
+        let held = await HeldThreads()
+        #expect(try await cache.value(Reader.self, forKey: "k") == Reader("a"))
+        #expect(try await cache.value([Int].self, forKey: "list") == [1, 2])
+        #expect(try await cache.value(Reader.self, forKey: "none") == nil)
+        #expect(try await cache.bytes(forKey: "list") == Array("[1,2]".utf8))
+        #expect(try await cache.contains("k"))
+        #expect(try await cache.info(forKey: "k")?.codec == .json)
+        #expect(try await cache.timeToLive(forKey: "k") == .milliseconds(60_000))
+        #expect(try await cache.values(Reader.self, forKeys: ["k", "none"]) == ["k": Reader("a")])
+        #expect(try await cache.values(Reader.self, forKeys: ["k"], notFound: Reader("b")) == [Reader("a")])
+        held.letGo()
+    }
+
+    private final class Counter: Sendable {
+        let number = Atomic<Int>(0)
+    }
+}
+
+/// Takes all threads on which the library lets work block, until it is told to let go.
+final class HeldThreads: @unchecked Sendable {
+    private let lock = Lock()
+    private let changed = Condition()
+    private var count = 0
+    private var isOver = false
+
+    init() async {
+        for _ in 0..<BlockingWork.threadsMax {
+            Task { await BlockingWork.run { self.hold() } }
+        }
+        while lock.withLock({ count }) < BlockingWork.threadsMax { await Task.yield() }
+    }
+
+    private func hold() {
+        lock.lock()
+        count += 1
+        while !isOver { changed.wait(lock) }
+        lock.unlock()
+    }
+
+    func letGo() {
+        lock.withLock {
+            isOver = true
+            changed.broadcast()
+        }
     }
 }

@@ -195,6 +195,7 @@ import Threading
             }
         }
         #expect(runs == 3)
+        expectError(.invalidArgument) { try cache.update(Int.self, forKey: "k", attempts: 0) { $0 = 1 } }
         #expect(try cache.value(Int.self, forKey: "k") == 3)
     }
 

@@ -117,9 +117,11 @@ import Testing
         try cache.delete()
         let calls: [(String, () throws -> Void)] = [
             ("delete", { try cache.delete() }), ("set", { try cache.set(1, forKey: "k") }),
-            ("remove", { try cache.remove("k") }), ("set policy", { try cache.setPolicy(.never, forKey: "k") }),
+            ("remove", { try cache.remove("k") }), ("touch", { try cache.touch("k", policy: .never) }),
             ("batch", { try cache.batch { $0.remove("k") } }), ("contains", { _ = try cache.contains("k") }),
-            ("entry", { _ = try cache.entry(forKey: "k") }),
+            ("info", { _ = try cache.info(forKey: "k") }),
+            ("update", { try cache.update(Int.self, forKey: "k") { $0 = 1 } }),
+            ("increment", { try cache.increment("k") }),
             ("get", { _ = try cache.values(Int.self, forKeys: ["k"]) }),
         ]
         for (name, call) in calls {
@@ -132,10 +134,10 @@ import Testing
         let snapshot = try cache.snapshot()
         cache.close()
         snapshot.close()
-        expectError(.closed) { _ = try cache.values(Int.self, forKeys: []) }
-        expectError(.closed) { _ = try cache.values(Price<Int>.self, forKeys: []) }
+        expectError(.closed) { _ = try cache.values(Int.self, forKeys: [String]()) }
+        expectError(.closed) { _ = try cache.values(Price<Int>.self, forKeys: [String]()) }
         expectError(.closed) { _ = try cache.values(Int.self, forKeys: [String](), notFound: 0) }
-        expectError(.closed) { _ = try snapshot.values(Int.self, forKeys: []) }
+        expectError(.closed) { _ = try snapshot.values(Int.self, forKeys: [String]()) }
         expectError(.closed) { try cache.remove([String]()) }
         expectError(.closed) { try cache.set([String: Int]()) }
         expectError(.closed) { try cache.apply(cache.makeBatch()) }

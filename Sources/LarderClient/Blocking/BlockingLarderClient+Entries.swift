@@ -31,10 +31,10 @@ extension BlockingLarderClient {
     }
 
     /// The models of several keys in their order, read at one instant; where there is no fresh entry, `notFound`.
-    public func values<Key: CacheKey & Hashable, Value: Decodable>(
-        _ type: Value.Type = Value.self, forKeys keys: some Sequence<Key>, notFound: Value
+    public func values<Value: Decodable>(
+        _ type: Value.Type = Value.self, forKeys keys: some Sequence<some CacheKey>, notFound: Value
     ) throws(LarderClientError) -> [Value] {
-        let keys = Array(keys)
+        let keys = keys.map(\.keyBytes)
         let found = try values(type, forKeys: keys)
         return keys.map { found[$0] ?? notFound }
     }

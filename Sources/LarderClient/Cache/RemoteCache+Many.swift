@@ -54,10 +54,10 @@ extension RemoteCache {
 
     /// The models of several keys in their order, read as by ``values(forKeys:)``; where there is no fresh entry,
     /// `notFound`.
-    public func values<Key: CacheKey & Hashable>(forKeys keys: some Sequence<Key>, notFound: Value)
+    public func values(forKeys keys: some Sequence<some CacheKey>, notFound: Value)
         async throws(LarderClientError) -> [Value]
     {
-        let keys = Array(keys)
+        let keys = keys.map(\.keyBytes)
         let found = try await values(forKeys: keys)
         return keys.map { found[$0] ?? notFound }
     }
@@ -120,10 +120,13 @@ extension RemoteCache {
     ///     $0.remove("old")
     /// }
     /// ```
-    public func batch(_ body: (inout RemoteBatch<Value>) throws -> Void) async throws {
+    /// - Returns: what `body` returned.
+    @discardableResult
+    public func batch<Result>(_ body: (inout RemoteBatch<Value>) throws -> Result) async throws -> Result {
         var batch = makeBatch()
-        try body(&batch)
+        let result = try body(&batch)
         try await apply(batch)
+        return result
     }
 
     /// An empty batch that encodes models as this cache does, for ``apply(_:)``.

@@ -58,6 +58,8 @@ package struct EngineOptions: Sendable {
 
     /// Told of what an operator wants to know, from any thread.
     package var onEvent: @Sendable (EngineEvent) -> Void = { _ in }
+    /// Called when the larder was shut down and nothing uses its directory any more.
+    package var onShutdown: @Sendable () -> Void = {}
     /// Called before each commit group is written; throwing makes the commit fail. For tests of failing disks.
     package var beforeCommit: (@Sendable () throws(LarderError) -> Void)?
 

@@ -145,8 +145,18 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     deinit {
         // Nobody looks at them through the budget any more when they go.
         context.memory.unregister(shards)
-        for shard in shards { context.statistics.take(&shard.counters) }
+        for shard in shards { context.statistics.take(shard.takeCounters()) }
         unmanagedShards.deallocate()
+    }
+
+    /// What was done to this database's keys since the larder was opened.
+    package var counts: Shard.Counters {
+        shards.reduce(into: Shard.Counters()) { counts, shard in
+            shard.lock.withLock {
+                counts.add(shard.formerCounters)
+                counts.add(shard.counters)
+            }
+        }
     }
 
     // MARK: Locks

@@ -201,7 +201,7 @@ package final class Engine: @unchecked Sendable {
     /// are that much later by the engine's time, and its own that much earlier by the wall clock.
     package var clockOffsetMilliseconds: Int64 { context.time.offsetMilliseconds }
     package var statistics: Statistics {
-        for shard in context.memory.all { shard.lock.withLock { context.statistics.take(&shard.counters) } }
+        for shard in context.memory.all { shard.lock.withLock { context.statistics.take(shard.takeCounters()) } }
         return context.statistics
     }
     package var options: EngineOptions { context.options }
@@ -272,6 +272,7 @@ package final class Engine: @unchecked Sendable {
         _ = damage.take()
         table.removeAll()
         stateLock.withLock { lockFile = nil }
+        context.options.onShutdown()
         EngineRegistry.shared.closed(directory)
     }
 }

@@ -3,7 +3,7 @@ import Threading
 /// A part of a database's keys, with the lock that orders everything done to them.
 ///
 /// All but `lock` is read and written with `lock` held, which is the proof for `@unchecked Sendable`.
-final class Shard: @unchecked Sendable {
+package final class Shard: @unchecked Sendable {
     let lock = Lock()
     /// What is known of the keys without asking LevelDB. Where it knows nothing of a key, LevelDB is to be asked.
     let table: EntryTable
@@ -23,14 +23,32 @@ final class Shard: @unchecked Sendable {
     /// What was counted here since the last look; under this lock it costs nothing. See ``Statistics``.
     /// Only ever changed in passing, so that looking for overlapping accesses at run time would find none.
     @exclusivity(unchecked) var counters = Counters()
+    /// What was counted here before that.
+    private(set) var formerCounters = Counters()
 
-    /// Counts of what was done to one shard's keys.
-    struct Counters {
-        var hits = 0
-        var misses = 0
-        var writes = 0
-        var removals = 0
-        var expired = 0
+    /// Counts of what was done to keys.
+    package struct Counters: Sendable {
+        package var hits = 0
+        package var misses = 0
+        package var writes = 0
+        package var removals = 0
+        package var expired = 0
+
+        mutating func add(_ other: Counters) {
+            hits += other.hits
+            misses += other.misses
+            writes += other.writes
+            removals += other.removals
+            expired += other.expired
+        }
+    }
+
+    /// What was counted here since the last look, and from now on anew.
+    func takeCounters() -> Counters {
+        let taken = counters
+        formerCounters.add(taken)
+        counters = Counters()
+        return taken
     }
 
     private struct ColdRead {
@@ -267,12 +285,11 @@ final class Shard: @unchecked Sendable {
 
 extension Statistics {
     /// Takes over what a shard counted.
-    func take(_ counters: inout Shard.Counters) {
+    func take(_ counters: Shard.Counters) {
         hits.add(counters.hits)
         misses.add(counters.misses)
         writes.add(counters.writes)
         removals.add(counters.removals)
         expired.add(counters.expired)
-        counters = Shard.Counters()
     }
 }

@@ -1,0 +1,173 @@
+import Foundation
+import Larder
+import LarderClient
+import TestSupport
+import Testing
+
+/// The same calls at the three doors give the same answers.
+@Suite(.timeLimit(.minutes(5))) struct ThreeDoorsTests {
+    /// What the calls below answer at each of them.
+    private static let expected = [
+        "true false true false true", "[1, 2, 3]", "5 8 8.5", "nil", "true never", "true true", "governed json 1", "2",
+        "[\"42\": 7]", "[7, 0]", "true false", "8 true", "Optional(9)", "2 1", "0", "a", "low",
+    ]
+
+    @Test func theLibrary() throws {
+        let directory = try TemporaryDirectory()
+        let door = try Cache(named: "a", directory: directory.file("larder"))
+        var said: [String] = []
+        said.append(
+            "\(try door.setIfAbsent([1], forKey: "list")) \(try door.setIfAbsent([2], forKey: "list")) "
+                + "\(try door.replace([1], with: [1, 2], forKey: "list")) "
+                + "\(try door.replace([1], with: [3], forKey: "list")) "
+                + "\(try door.setIfPresent([1, 2, 3], forKey: "list"))")
+        said.append("\(try door.value([Int].self, forKey: "list") ?? [])")
+        said.append(
+            "\(try door.increment("n", by: 5)) \(try door.increment("n", by: 3)) \(try door.increment("n", by: 0.5))")
+        said.append("\(try door.timeToLive(forKey: "none").map { "\($0)" } ?? "nil")")
+        said.append(
+            "\(try door.touch("n", policy: .never)) \(try door.timeToLive(forKey: "n").map { "\($0)" } ?? "nil")")
+        try door.set(8, forKey: "n", policy: .keep)
+        said.append("\(try door.info(forKey: "n")?.rule == .ownNever) \(try door.contains("n"))")
+        try door.set(7, forKey: 42)
+        let info = try #require(try door.info(forKey: 42))
+        said.append("\(info.rule) \(info.codec) \(info.byteCount)")
+        said.append("\(try door.values(Int.self, forKeys: [42, 43, 44]).count + 1)")
+        said.append("\(try door.values(Int.self, forKeys: ["42", "none"]))")
+        said.append("\(try door.values(Int.self, forKeys: ["42", "none"], notFound: 0))")
+        said.append("\(try door.remove(42, ifEqual: 7)) \(try door.remove(42))")
+        said.append(
+            "\(try door.update(Int.self, forKey: "n") { n -> Int in defer { n = 9 }
+return n ?? 0 }) "
+                + "\(try door.touch("n", policy: .hours(24)))")
+        said.append("\(try door.removeValue(Int.self, forKey: "n").map { "Optional(\($0))" } ?? "nil")")
+        try door.set(["a:1": 1, "a:2": 2, "b": 3])
+        said.append("\(try door.remove(prefix: "a:").entries ?? -1) \(try door.remove(["b", "c"]))")
+        try door.batch { batch in batch.remove("list") }
+        said.append("\(try door.count())")
+        said.append(door.name)
+        try door.setPolicy(.low)
+        said.append("\(door.policy)")
+        #expect(said == Self.expected)
+    }
+
+    @Test func theBlockingClient() throws {
+        let daemon = try DaemonProcess()
+        let door = try BlockingLarderClient(socketPath: daemon.socketPath, database: "a")
+        var said: [String] = []
+        said.append(
+            "\(try door.setIfAbsent([1], forKey: "list")) \(try door.setIfAbsent([2], forKey: "list")) "
+                + "\(try door.replace([1], with: [1, 2], forKey: "list")) "
+                + "\(try door.replace([1], with: [3], forKey: "list")) "
+                + "\(try door.setIfPresent([1, 2, 3], forKey: "list"))")
+        said.append("\(try door.value([Int].self, forKey: "list") ?? [])")
+        said.append(
+            "\(try door.increment("n", by: 5)) \(try door.increment("n", by: 3)) \(try door.increment("n", by: 0.5))")
+        said.append("\(try door.timeToLive(forKey: "none").map { "\($0)" } ?? "nil")")
+        said.append(
+            "\(try door.touch("n", policy: .never)) \(try door.timeToLive(forKey: "n").map { "\($0)" } ?? "nil")")
+        try door.set(8, forKey: "n", policy: .keep)
+        said.append("\(try door.info(forKey: "n")?.rule == .ownNever) \(try door.contains("n"))")
+        try door.set(7, forKey: 42)
+        let info = try #require(try door.info(forKey: 42))
+        said.append("\(info.rule) \(info.codec) \(info.byteCount)")
+        said.append("\(try door.values(Int.self, forKeys: [42, 43, 44]).count + 1)")
+        said.append("\(try door.values(Int.self, forKeys: ["42", "none"]))")
+        said.append("\(try door.values(Int.self, forKeys: ["42", "none"], notFound: 0))")
+        said.append("\(try door.remove(42, ifEqual: 7)) \(try door.remove(42))")
+        said.append(
+            "\(try door.update(Int.self, forKey: "n") { n -> Int in defer { n = 9 }
+return n ?? 0 }) "
+                + "\(try door.touch("n", policy: .hours(24)))")
+        said.append("\(try door.removeValue(Int.self, forKey: "n").map { "Optional(\($0))" } ?? "nil")")
+        try door.set(["a:1": 1, "a:2": 2, "b": 3])
+        said.append("\(try door.remove(prefix: "a:").entries ?? -1) \(try door.remove(["b", "c"]))")
+        try door.batch { batch in batch.remove("list") }
+        said.append("\(try door.count())")
+        said.append(door.name)
+        try door.setPolicy(.low)
+        said.append("\(try door.policy())")
+        #expect(said == Self.expected)
+        try daemon.stop()
+    }
+
+    @Test func theAsynchronousClient() async throws {
+        let daemon = try DaemonProcess()
+        let client = try await LarderClient.connect(socketPath: daemon.socketPath)
+        let (lists, door) = (client.cache("a", of: [Int].self), client.cache("a", of: Int.self))
+        let sums = client.cache("a", of: Double.self)
+        var said: [String] = []
+        said.append(
+            "\(try await lists.setIfAbsent([1], forKey: "list")) \(try await lists.setIfAbsent([2], forKey: "list")) "
+                + "\(try await lists.replace([1], with: [1, 2], forKey: "list")) "
+                + "\(try await lists.replace([1], with: [3], forKey: "list")) "
+                + "\(try await lists.setIfPresent([1, 2, 3], forKey: "list"))")
+        said.append("\(try await lists.value(forKey: "list") ?? [])")
+        said.append(
+            "\(try await door.increment("n", by: 5)) \(try await door.increment("n", by: 3)) "
+                + "\(try await sums.increment("n", by: 0.5))")
+        said.append("\(try await door.timeToLive(forKey: "none").map { "\($0)" } ?? "nil")")
+        said.append(
+            "\(try await door.touch("n", policy: .never)) "
+                + "\(try await door.timeToLive(forKey: "n").map { "\($0)" } ?? "nil")")
+        try await door.set(8, forKey: "n", policy: .keep)
+        said.append("\(try await door.info(forKey: "n")?.rule == .ownNever) \(try await door.contains("n"))")
+        try await door.set(7, forKey: 42)
+        let info = try #require(try await door.info(forKey: 42))
+        said.append("\(info.rule) \(info.codec) \(info.byteCount)")
+        said.append("\(try await door.values(forKeys: [42, 43, 44]).count + 1)")
+        said.append("\(try await door.values(forKeys: ["42", "none"]))")
+        said.append("\(try await door.values(forKeys: ["42", "none"], notFound: 0))")
+        said.append("\(try await door.remove(42, ifEqual: 7)) \(try await door.remove(42))")
+        said.append(
+            "\(try await door.update(forKey: "n") { n -> Int in defer { n = 9 }
+return n ?? 0 }) "
+                + "\(try await door.touch("n", policy: .hours(24)))")
+        said.append("\(try await door.removeValue(forKey: "n").map { "Optional(\($0))" } ?? "nil")")
+        try await door.set(["a:1": 1, "a:2": 2, "b": 3])
+        said.append("\(try await door.remove(prefix: "a:").entries ?? -1) \(try await door.remove(["b", "c"]))")
+        try await door.batch { batch in batch.remove("list") }
+        said.append("\(try await door.count())")
+        said.append(door.name)
+        try await door.setPolicy(.low)
+        said.append("\(try await door.policy())")
+        #expect(said == Self.expected)
+        client.close()
+        try daemon.stop()
+    }
+
+    /// Of an update that others spoil each time, nothing is lost: the closure runs again with what is there.
+    @Test(arguments: LiveServer.allCases.filter { $0 != .redis })
+    func updatesOfManyLoseNothing(server: LiveServer) async throws {
+        try await server.run { client in
+            let numbers = client.cache(of: Int.self)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<4 {
+                    group.addTask {
+                        for _ in 0..<50 {
+                            try await numbers.update(forKey: "k", attempts: .max) { $0 = ($0 ?? 0) + 1 }
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+            #expect(try await numbers.value(forKey: "k") == 200)
+            try await numbers.touch("k", policy: .never)
+            let error = await #expect(throws: LarderClientError.self) {
+                try await numbers.update(forKey: "k", attempts: 2) { number in
+                    try await numbers.increment("k")
+                    number = 0
+                }
+            }
+            #expect(error?.code == .conflict)
+            #expect(try await numbers.value(forKey: "k") == 202)
+            #expect(try await numbers.timeToLive(forKey: "k") == .never)
+            try await numbers.update(forKey: "k") { $0 = nil }
+            #expect(try await !numbers.contains("k"))
+            let none = await #expect(throws: LarderClientError.self) {
+                try await numbers.touch("k", policy: .database)
+            }
+            #expect(none?.code == .invalidArgument)
+        }
+    }
+}

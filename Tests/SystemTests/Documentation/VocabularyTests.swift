@@ -1,0 +1,208 @@
+import Testing
+
+/// The three doors to a database have one vocabulary: docs/Vocabulary.md. Reads their declarations in the sources.
+@Suite struct VocabularyTests {
+    /// What a door lacks or has alone, by the name of the call. Each stands in docs/Vocabulary.md with its reason.
+    static let exceptions: Set<String> = [
+        // Enumeration: bounds here, patterns there.
+        "keys", "entries", "dictionary", "allKeys", "forEachKey",
+        // A snapshot of the daemon belongs to a connection.
+        "snapshot", "withSnapshot", "transaction",
+        // A larder's files are the matter of the process that has it open.
+        "sweep", "statistics", "delete", "deleteAll", "databases", "setAsideDamaged", "salvage", "inMemory", "close",
+        "init", "defaultDirectory",
+        // The blocking client is a connection as well.
+        "select", "ping", "command", "pipeline", "serverInfo", "socketPath",
+    ]
+    /// Parameters that only the library has: the daemon decides of these.
+    static let parametersOfTheLibrary: Set<String> = ["durability", "fillCache", "counting"]
+
+    static let cache = Door("Cache", module: "Larder", also: ["CacheReading"])
+    static let remote = Door("RemoteCache", module: "LarderClient")
+    static let blocking = Door("BlockingLarderClient", module: "LarderClient")
+
+    @Test func theThreeDoorsHaveTheSameCalls() throws {
+        let doors = try [Self.cache, Self.remote, Self.blocking].map { try $0.calls() }
+        let names = Set(doors.flatMap { $0.map(\.name) }).subtracting(Self.exceptions)
+        #expect(names.count >= 25, "\(names.sorted())")
+        for name in names.sorted() {
+            let forms = doors.map { Set($0.filter { $0.name == name }.map(\.signature)) }
+            #expect(forms[0] == forms[1], "\(name): Cache has \(forms[0].sorted()), RemoteCache \(forms[1].sorted())")
+            #expect(
+                forms[0] == forms[2],
+                "\(name): Cache has \(forms[0].sorted()), BlockingLarderClient \(forms[2].sorted())")
+        }
+    }
+
+    /// No exception is left over.
+    @Test func everyExceptionIsNeeded() throws {
+        let doors = try [Self.cache, Self.remote, Self.blocking].map { try $0.calls() }
+        for name in Self.exceptions where name != "init" {
+            let forms = Set(doors.map { Set($0.filter { $0.name == name }.map(\.signature)) })
+            #expect(forms.count > 1, "\(name) is the same everywhere, or nowhere")
+        }
+    }
+
+    @Test func batchesHaveTheSameCalls() throws {
+        let doors = try [
+            Door("CacheBatch", module: "Larder"), Door("RemoteBatch", module: "LarderClient"),
+            Door("BlockingBatch", module: "LarderClient"),
+        ].map { try $0.calls() }
+        for name in ["set", "setBytes", "remove", "count", "isEmpty"] {
+            let forms = doors.map { Set($0.filter { $0.name == name }.map(\.signature)) }
+            #expect(forms[0] == forms[1] && forms[0] == forms[2] && forms[0].count == 1, "\(name): \(forms)")
+        }
+    }
+
+    /// Of the library's calls each that may block has a form for asynchronous code, with the same parameters and result.
+    @Test func everyBlockingCallHasAnAsynchronousForm() throws {
+        // They touch nothing but memory, or say that they are not for asynchronous code.
+        let immediate: Set<String> = ["name", "policy", "makeBatch", "entries"]
+        for door in [Self.cache, Door("CacheSnapshot", module: "Larder")] {
+            let calls = try door.calls().filter { !immediate.contains($0.name) && !$0.isProperty }
+            let (asynchronous, synchronous) = (calls.filter(\.isAsync), calls.filter { !$0.isAsync })
+            let forms = Set(asynchronous.map(\.fullSignature))
+            for call in synchronous {
+                #expect(forms.contains(call.fullSignature), "\(call.fullSignature) has no asynchronous form")
+            }
+            #expect(forms.subtracting(synchronous.map(\.fullSignature)) == [], "asynchronous only")
+        }
+    }
+
+    /// Every call says what it throws, but for those that run a closure of the caller's.
+    @Test func everyCallSaysWhatItThrows() throws {
+        var count = 0
+        for door in [Self.cache, Self.remote, Self.blocking, Door("EntrySequence", module: "Larder")] {
+            for call in try door.calls() where call.throwsSomething && !call.takesClosure {
+                count += 1
+                #expect(call.throwsTyped, "\(door.type).\(call.signature) throws anything")
+            }
+        }
+        #expect(count > 100)
+    }
+}
+
+/// A type that is a door, and its public calls.
+struct Door {
+    let type: String
+    let module: String
+    /// Protocols whose extensions are the type's calls too.
+    let protocols: Set<String>
+
+    init(_ type: String, module: String, also protocols: Set<String> = []) {
+        self.type = type
+        self.module = module
+        self.protocols = protocols
+    }
+
+    func calls() throws -> [DoorCall] {
+        let owners = protocols.union([type])
+        return try SourceModule(module).files.flatMap { file -> [DoorCall] in
+            var owner = ""
+            var calls: [DoorCall] = []
+            for index in file.lines.indices {
+                let line = file.lines[index]
+                if let match = line.prefixMatch(of: Self.ownerPattern) { owner = String(match.output.1) }
+                guard owners.contains(owner), line.hasPrefix("    "), !line.hasPrefix("     "),
+                    line.firstMatch(of: Self.memberPattern) != nil
+                else { continue }
+                if let call = DoorCall(file.lines[index...].prefix(16).joined(separator: " ")) { calls.append(call) }
+            }
+            return calls
+        }
+    }
+
+    // Constant; a Regex is not Sendable.
+    private nonisolated(unsafe) static let ownerPattern =
+        /(?:@\w+(?:\([^)]*\))? )*(?:package |public |final )*(?:class|struct|enum|protocol|extension) (\w+)/
+    private nonisolated(unsafe) static let memberPattern =
+        /^ *(?:@\w+(?:\([^)]*\))? )*public (?:static |convenience |mutating )*(?:func|var|init)\b/
+}
+
+/// One public function or property, by its declaration.
+struct DoorCall {
+    let name: String
+    let parameters: [(label: String, type: String)]
+    let result: String
+    let isProperty: Bool
+    let isAsync: Bool
+    let throwsSomething: Bool
+    let throwsTyped: Bool
+
+    /// - Parameter text: the declaration, with more behind it.
+    init?(_ text: String) {
+        guard let match = text.firstMatch(of: /(?:func (\w+)|(init)|var (\w+))/) else { return nil }
+        name = String(match.output.1 ?? match.output.2 ?? match.output.3 ?? "")
+        isProperty = match.output.3 != nil
+        var rest = Substring(text[match.range.upperBound...])
+        if isProperty {
+            parameters = []
+            result = Self.normal(rest.drop { $0 == ":" || $0 == " " }.prefix { $0 != "{" && $0 != "=" })
+            (isAsync, throwsSomething, throwsTyped) = (false, false, true)
+            return
+        }
+        if rest.first == "<" { rest = Self.behind(rest, "<", ">") }
+        guard rest.first == "(" else { return nil }
+        let behind = Self.behind(rest, "(", ")")
+        parameters = Self.parameters(rest[rest.index(after: rest.startIndex)..<rest.index(before: behind.startIndex)])
+        let head = behind.prefix { $0 != "{" }
+        isAsync = head.contains(/\basync\b/)
+        throwsSomething = head.contains(/\bthrows\b/)
+        throwsTyped = head.contains(/\bthrows\(/)
+        result = head.firstMatch(of: /->(.*)/).map { Self.normal($0.output.1) } ?? ""
+    }
+
+    /// As it is compared with other doors: without what a typed cache leaves out, and the library has alone.
+    var signature: String {
+        let common = parameters.filter {
+            !VocabularyTests.parametersOfTheLibrary.contains($0.label) && $0.type != "Value.Type"
+        }
+        return describe(common)
+    }
+
+    var fullSignature: String { describe(parameters) }
+
+    var takesClosure: Bool { parameters.contains { $0.type == "closure" } }
+
+    private func describe(_ parameters: [(label: String, type: String)]) -> String {
+        name + "(" + parameters.map { "\($0.label): \($0.type)" }.joined(separator: ", ") + ")"
+            + (result.isEmpty ? "" : " -> " + result)
+    }
+
+    /// What follows the bracket that closes the one at the start.
+    private static func behind(_ text: Substring, _ open: Character, _ close: Character) -> Substring {
+        var depth = 0
+        var last: Character = " "
+        for index in text.indices {
+            if text[index] == open { depth += 1 }
+            // Not the arrow of a closure.
+            if text[index] == close, !(close == ">" && last == "-") { depth -= 1 }
+            last = text[index]
+            if depth == 0 { return text[text.index(after: index)...] }
+        }
+        return ""
+    }
+
+    private static func parameters(_ text: Substring) -> [(label: String, type: String)] {
+        var parts: [String] = [""]
+        var depth = 0
+        var last: Character = " "
+        for character in text {
+            if "([<".contains(character) { depth += 1 }
+            if ")]".contains(character) || character == ">" && last != "-" { depth -= 1 }
+            last = character
+            if character == ",", depth == 0 { parts.append("") } else { parts[parts.count - 1].append(character) }
+        }
+        return parts.compactMap { part in
+            guard let match = part.wholeMatch(of: /\s*(\w+)(?: \w+)?:(.*)/) else { return nil }
+            let type = match.output.2.prefix { $0 != "=" }
+            return (String(match.output.1), type.contains("->") ? "closure" : normal(type))
+        }
+    }
+
+    /// A type with the names of models and results made alike, without spaces.
+    private static func normal(_ text: Substring) -> String {
+        text.replacing("some Encodable", with: "Value")
+            .replacing(/CacheBatch|RemoteBatch<Value>|BlockingBatch/, with: "Batch").filter { !$0.isWhitespace }
+    }
+}
