@@ -219,6 +219,7 @@ extension Cache {
         try await BlockingWork.run { () throws(LarderError) in try self.snapshot() }
     }
 
+    // swift-format-ignore: AmbiguousTrailingClosureOverload
     /// ``withSnapshot(_:)-((CacheSnapshot)->Result)``, without blocking the caller.
     public func withSnapshot<Result>(_ body: (CacheSnapshot) async throws -> Result) async throws -> Result {
         let snapshot = try await snapshot()

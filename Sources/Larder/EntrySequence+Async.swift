@@ -66,6 +66,7 @@ extension EntrySequence: AsyncSequence {
 
     // MARK: All at once
 
+    // swift-format-ignore: AmbiguousTrailingClosureOverload
     /// ``map(_:)-((CacheEntry<Value>)->Result)``, without blocking the caller.
     public func map<Result>(_ transform: (CacheEntry<Value>) async throws -> Result) async throws -> [Result] {
         var results: [Result] = []
