@@ -1,3 +1,6 @@
+// swift-format-ignore-file: AmbiguousTrailingClosureOverload
+// Closures that await and closures that do not have a form each.
+
 import LarderEngine
 
 // The calls of asynchronous code that may block for long. Models are encoded and decoded by the task that calls; the rest is
@@ -219,7 +222,6 @@ extension Cache {
         try await BlockingWork.run { () throws(LarderError) in try self.snapshot() }
     }
 
-    // swift-format-ignore: AmbiguousTrailingClosureOverload
     /// ``withSnapshot(_:)-((CacheSnapshot)->Result)``, without blocking the caller.
     public func withSnapshot<Result>(_ body: (CacheSnapshot) async throws -> Result) async throws -> Result {
         let snapshot = try await snapshot()

@@ -1,3 +1,6 @@
+// swift-format-ignore-file: AmbiguousTrailingClosureOverload
+// Closures that await and closures that do not have a form each.
+
 import LarderEngine
 import Threading
 
@@ -66,7 +69,6 @@ extension EntrySequence: AsyncSequence {
 
     // MARK: All at once
 
-    // swift-format-ignore: AmbiguousTrailingClosureOverload
     /// ``map(_:)-((CacheEntry<Value>)->Result)``, without blocking the caller.
     public func map<Result>(_ transform: (CacheEntry<Value>) async throws -> Result) async throws -> [Result] {
         var results: [Result] = []
