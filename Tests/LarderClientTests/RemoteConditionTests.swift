@@ -195,18 +195,18 @@ private struct Session: Codable, Equatable, Sendable {
         }
     }
 
-    @Test func placesAndThoseWhoWaitForThem() async throws {
-        let places = AsyncSemaphore(1)
-        #expect(await places.take(limit: 0) == .given)
-        #expect(await places.take(limit: 1) == .timeout)
-        let cancelled = Task { await places.take(limit: 0) }
+    @Test func aSemaphoreAndThoseWhoWaitForIt() async throws {
+        let semaphore = AsyncSemaphore(1)
+        #expect(await semaphore.take(limit: 0) == .given)
+        #expect(await semaphore.take(limit: 1) == .timeout)
+        let cancelled = Task { await semaphore.take(limit: 0) }
         cancelled.cancel()
         #expect(await cancelled.value == .cancelled)
-        let waiting = Task { await places.take(limit: 0) }
-        places.giveBack()
+        let waiting = Task { await semaphore.take(limit: 0) }
+        semaphore.giveBack()
         #expect(await waiting.value == .given)
-        places.close()
-        #expect(await places.take(limit: 0) == .closed)
+        semaphore.close()
+        #expect(await semaphore.take(limit: 0) == .closed)
     }
 
     /// One who has the only place and wants a second one is told so, and does not wait for ever.
