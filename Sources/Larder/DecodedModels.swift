@@ -138,7 +138,7 @@ extension CacheSource {
             var known = Known()
             let read = try key.withBytes { bytes in
                 Result { () throws(LarderError) in
-                    try database.readQuickly(bytes, now: database.now(), ticket: &ticket) { header, payload, version in
+                    try database.readInMemory(bytes, now: database.now(), ticket: &ticket) { header, payload, version in
                         known = Known(record: Record(header, payload: payload), version: version)
                     }
                 }
@@ -171,7 +171,7 @@ extension CacheSource {
         // Copied, not decoded, under the shard's lock: decoding calls the model.
         let read = try key.withBytes { bytes in
             Result { () throws(LarderError) in
-                try database.readQuickly(bytes, now: now, ticket: &ticket) { header, payload, itsVersion in
+                try database.readInMemory(bytes, now: now, ticket: &ticket) { header, payload, itsVersion in
                     found = Record(header, payload: payload)
                     version = itsVersion
                 }

@@ -124,7 +124,7 @@ extension CacheSource {
         return try whileOpen("get") { (engine) throws(LarderError) in
             var found: [Found] = []
             var ticket = CommitTicket.none
-            let read = try database.readHot(keys, now: database.now(), ticket: &ticket) { index, entry in
+            let read = try database.readManyInMemory(keys, now: database.now(), ticket: &ticket) { index, entry in
                 guard let entry else { return }
                 if let attachment = entry.attachment, use(index, attachment) { return attachment.touch() }
                 let record = Record(entry.header, payload: entry.payload)

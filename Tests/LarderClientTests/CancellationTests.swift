@@ -24,7 +24,8 @@ import Testing
         let gate = Gate()
         let server = try Self.server(gate)
         defer { server.stop() }
-        let client = try await AsyncClientTests.connect(server)
+        // However long the other tests keep the tasks waiting, the connection is not given up.
+        let client = try await AsyncClientTests.connect(server, ClientOptions(timeoutMilliseconds: 600_000))
         let hanging = Task { try await client.command("HANG") }
         await requested(server, "HANG")
         hanging.cancel()

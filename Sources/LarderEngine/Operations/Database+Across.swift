@@ -7,12 +7,12 @@ extension Database {
     ///   - keys: the keys of this database.
     ///   - other: another database of the same larder, which must be ready for writing if it is written to.
     ///   - otherKeys: the keys of that one.
-    ///   - onlyIfHot: whether nothing is to be done when the disk would have to be asked.
+    ///   - onlyInMemory: whether nothing is to be done when the disk would have to be asked.
     ///   - body: called once with the locks held of both databases' shards. Short, must not block, must not call the
     ///     engine.
     /// - Returns: what the answer has to wait for; nil when the disk would have to be asked and must not be.
     package func perform(
-        _ keys: [Key], and other: Database, _ otherKeys: [Key], now: Int64, onlyIfHot: Bool,
+        _ keys: [Key], and other: Database, _ otherKeys: [Key], now: Int64, onlyInMemory: Bool,
         _ body: (inout Update, inout Update) throws(LarderError) -> Void
     ) throws(LarderError) -> CommitTicket? {
         precondition(other !== self && other.pipeline === pipeline, "two databases of one larder are needed")
@@ -29,7 +29,7 @@ extension Database {
         var attempt = 0
         while true {
             attempt += 1
-            if !onlyIfHot {
+            if !onlyInMemory {
                 try readCold(keys, .records, &cold, attempt: attempt)
                 try other.readCold(otherKeys, .records, &otherCold, attempt: attempt)
             }
@@ -49,7 +49,7 @@ extension Database {
             let otherFound = try other.gather(
                 otherKeys, .records, &otherCold, attempt: attempt, now: now, ticket: &ticket)
             guard let found, let otherFound else {
-                if onlyIfHot { return nil }
+                if onlyInMemory { return nil }
                 continue
             }
             var update = try Update(keys, slots: slots, now, state, .records, found)

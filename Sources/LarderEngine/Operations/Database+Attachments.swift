@@ -39,7 +39,7 @@ extension Database {
 
     /// Attaches something to the entry of a key, in place of another, unless the entry has changed or left memory, or the
     /// attachment is too large to be kept.
-    /// - Parameter version: of the entry, as ``readQuickly(_:now:below:ticket:_:)`` gave it.
+    /// - Parameter version: of the entry, as ``readInMemory(_:now:below:ticket:_:)`` gave it.
     package func attach(_ attachment: Attachment, to key: UnsafeRawBufferPointer, version: UInt64) {
         let hash = Key.hash(key)
         let shard = shard(Shard.index(hash))
@@ -61,7 +61,7 @@ extension Database {
 
 extension Database {
     /// A fresh entry in memory. Valid while the locks are held.
-    package struct HotEntry {
+    package struct EntryInMemory {
         package let header: RecordHeader
         package let payload: UnsafeRawBufferPointer
         /// What is kept beside it. Whoever makes use of that says so by ``Attachment/touch()``.
@@ -76,25 +76,25 @@ extension Database {
     ///   - body: called once for each key in their order, with its fresh entry or nil, unless the result is cold. Locks
     ///     are held meanwhile: copy what is needed, call nothing of the engine.
     /// - Returns: `.cold`, and then `body` was not called, or `.hit`.
-    package func readHot(
-        _ keys: [Key], now: Int64, ticket: inout CommitTicket, _ body: (Int, HotEntry?) -> Void
-    ) throws(LarderError) -> QuickRead {
+    package func readManyInMemory(
+        _ keys: [Key], now: Int64, ticket: inout CommitTicket, _ body: (Int, EntryInMemory?) -> Void
+    ) throws(LarderError) -> MemoryRead {
         try ForkGuard.check("get")
         let shards = shardSet(keys)
         return withUnsafeTemporaryAllocation(of: EntryPointer?.self, capacity: keys.count) { entries in
             lock(shards)
             defer { unlock(shards) }
             var sequence = applied.sequence
-            guard findHot(keys, entries, &sequence) else { return .cold }
+            guard findInMemory(keys, entries, &sequence) else { return .cold }
             ticket = max(ticket, CommitTicket(sequence: sequence))
-            for index in keys.indices { body(index, handOverHot(entries[index], keys[index].hash, now)) }
+            for index in keys.indices { body(index, handOverInMemory(entries[index], keys[index].hash, now)) }
             return .hit
         }
     }
 
     /// Finds every key, with the locks held of all their shards.
     /// - Returns: false when only the disk can tell of one, or one cannot be read, which the slow way complains of.
-    private func findHot(
+    private func findInMemory(
         _ keys: [Key], _ entries: UnsafeMutableBufferPointer<EntryPointer?>, _ sequence: inout UInt64
     ) -> Bool {
         entries.initialize(repeating: nil)
@@ -113,7 +113,7 @@ extension Database {
         return true
     }
 
-    private func handOverHot(_ entry: EntryPointer?, _ hash: Int, _ now: Int64) -> HotEntry? {
+    private func handOverInMemory(_ entry: EntryPointer?, _ hash: Int, _ now: Int64) -> EntryInMemory? {
         withShard(hash) { shard in
             guard let entry, let record = entry.record, let header = try? RecordHeader(parsing: record),
                 applied.rules.freshness(header, now: now) == .fresh
@@ -123,7 +123,7 @@ extension Database {
             }
             shard.table.touch(entry)
             shard.counters.hits += 1
-            return HotEntry(
+            return EntryInMemory(
                 header: header, payload: UnsafeRawBufferPointer(rebasing: record[header.byteCount...]),
                 attachment: entry.head.pointee.attachment?.takeUnretainedValue(), version: entry.head.pointee.version)
         }

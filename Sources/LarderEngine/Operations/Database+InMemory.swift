@@ -1,5 +1,5 @@
 /// How a read that may not touch the disk ended.
-package enum QuickRead: Sendable {
+package enum MemoryRead: Sendable {
     /// There is a fresh entry, and it was handed over.
     case hit
     /// There is no fresh entry.
@@ -17,21 +17,21 @@ extension Database {
     ///   - ticket: raised to what the answer has to wait for.
     ///   - body: called once, on a hit, with the header and the payload. The shard's lock is held meanwhile: copy what is
     ///     needed, call nothing of the engine.
-    package func readQuickly(
+    package func readInMemory(
         _ key: UnsafeRawBufferPointer, now: Int64, below bytesMax: Int = .max, ticket: inout CommitTicket,
         _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
-    ) throws(LarderError) -> QuickRead {
-        try readQuickly(key, now: now, below: bytesMax, ticket: &ticket) { (header, payload, _) in
+    ) throws(LarderError) -> MemoryRead {
+        try readInMemory(key, now: now, below: bytesMax, ticket: &ticket) { (header, payload, _) in
             body(header, payload)
         }
     }
 
-    /// As ``readQuickly(_:now:below:ticket:_:)``, and tells `body` the version of the entry, by which an object can be attached
+    /// As ``readInMemory(_:now:below:ticket:_:)``, and tells `body` the version of the entry, by which an object can be attached
     /// to it; 0 where none can be.
-    package func readQuickly(
+    package func readInMemory(
         _ key: UnsafeRawBufferPointer, now: Int64, below bytesMax: Int = .max, ticket: inout CommitTicket,
         _ body: (RecordHeader, UnsafeRawBufferPointer, _ version: UInt64) -> Void
-    ) throws(LarderError) -> QuickRead {
+    ) throws(LarderError) -> MemoryRead {
         try ForkGuard.check("get")
         let hash = Key.hash(key)
         return withShard(hash) { shard in
@@ -49,7 +49,7 @@ extension Database {
     }
 
     /// A fresh entry was found that is too long to be read here: who reads it elsewhere counts the hit.
-    private func tooLong(_ shard: Shard) -> QuickRead {
+    private func tooLong(_ shard: Shard) -> MemoryRead {
         shard.counters.hits -= 1
         return .cold
     }
@@ -104,7 +104,7 @@ extension Database {
 
     /// Reads the fresh entries of several keys one after the other, as far as that can be done without the disk, and
     /// up to the first one that is long. As
-    /// ``readQuickly(_:now:below:ticket:_:)`` for each; what memory has of them is fetched for all before the first is looked at.
+    /// ``readInMemory(_:now:below:ticket:_:)`` for each; what memory has of them is fetched for all before the first is looked at.
     /// - Parameter body: called for each key in turn with what its answer has to wait for and the payload, or nil when there
     ///   is no fresh entry; a shard's lock is held meanwhile. Says whether to go on.
     /// - Returns: for how many keys `body` was called.
@@ -147,7 +147,7 @@ extension Database {
     /// Stores a payload without looking at what is there. The database must be ready for writing.
     /// - Parameter durability: for this write, instead of the larder's.
     /// - Returns: what the answer has to wait for.
-    package func setBlindly(
+    package func put(
         _ key: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer, rule: DeadlineRule = .governed,
         codec: Codec = .raw, now: Int64, durability: Durability? = nil, origin: WriteOrigin = WriteOrigin()
     ) throws(LarderError) -> CommitTicket {

@@ -5,7 +5,7 @@ extension Database {
     /// later one counts of a key that is named twice. The database must be ready for writing.
     ///
     /// - Returns: what the answer has to wait for.
-    package func setBlindly(
+    package func put(
         _ keys: [Key], payloads: [UnsafeRawBufferPointer], now: Int64, origin: WriteOrigin
     ) throws(LarderError) -> CommitTicket {
         precondition(keys.count == payloads.count, "every key has a payload")
@@ -38,7 +38,7 @@ extension Database {
     /// How many of the keys have a fresh entry at one instant, one that is named twice counting twice.
     /// - Parameter ticket: raised to what the answer has to wait for.
     /// - Returns: nil where only the disk can tell.
-    package func countQuickly(_ keys: [Key], now: Int64, ticket: inout CommitTicket) throws(LarderError) -> Int? {
+    package func countInMemory(_ keys: [Key], now: Int64, ticket: inout CommitTicket) throws(LarderError) -> Int? {
         try ForkGuard.check("get")
         let shards = shardSet(keys)
         lock(shards)
@@ -59,7 +59,7 @@ extension Database {
     /// - Parameter ticket: raised to what the answer has to wait for.
     /// - Returns: how many fresh entries there were; nil where only the disk can tell, or somebody listens to changes and is
     ///   to hear what there was. Then nothing was done.
-    package func removeQuickly(_ keys: [Key], now: Int64, ticket: inout CommitTicket) throws(LarderError) -> Int? {
+    package func removeInMemory(_ keys: [Key], now: Int64, ticket: inout CommitTicket) throws(LarderError) -> Int? {
         try ForkGuard.check("update")
         let shards = shardSet(keys)
         lock(shards)

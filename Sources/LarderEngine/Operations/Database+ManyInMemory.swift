@@ -3,13 +3,13 @@
 extension Database {
     /// As ``perform(_:loading:now:durability:fillCache:_:)`` if everything the command needs to see is in memory.
     /// - Returns: nil when a key must be read from the disk or files must be opened first; then nothing was done.
-    package func performIfHot(
+    package func performInMemory(
         _ keys: [Key], loading: Bool, now: Int64, durability: Durability? = nil,
         _ body: (inout Update) throws(LarderError) -> Void
     ) throws(LarderError) -> CommitTicket? {
         var request = Request(
             keys: keys, loading: loading ? .records : .none, now: now, durability: durability, needsFiles: false)
-        request.onlyIfHot = true
+        request.onlyInMemory = true
         return try run(request, body)
     }
 
@@ -38,10 +38,10 @@ extension Database {
     ///   - body: called once for each key in their order, with its fresh entry or nil, unless the result is cold. Locks
     ///     are held meanwhile: copy what is needed, call nothing of the engine.
     /// - Returns: `.cold`, and then `body` was not called, or `.hit`.
-    package func readQuickly(
+    package func readInMemory(
         count: Int, key: (Int) -> UnsafeRawBufferPointer, now: Int64, below bytesMax: Int, ticket: inout CommitTicket,
         _ body: (Int, (header: RecordHeader, payload: UnsafeRawBufferPointer)?) -> Void
-    ) throws(LarderError) -> QuickRead {
+    ) throws(LarderError) -> MemoryRead {
         try ForkGuard.check("get")
         return withUnsafeTemporaryAllocation(of: Found.self, capacity: count) { found in
             var shards: UInt32 = 0

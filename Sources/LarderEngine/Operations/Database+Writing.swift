@@ -53,7 +53,7 @@ extension Database {
         let needsFiles: Bool
         var fillCache = true
         /// Whether nothing is to be done when the disk would have to be asked.
-        var onlyIfHot = false
+        var onlyInMemory = false
     }
 
     /// - Returns: nil when the files that the request needs are not open, or the disk that it must not ask is needed; then
@@ -70,7 +70,7 @@ extension Database {
         var attempt = 0
         while true {
             attempt += 1
-            if request.loading != .none, !request.onlyIfHot {
+            if request.loading != .none, !request.onlyInMemory {
                 try readCold(keys, request.loading, &cold, attempt: attempt)
             }
             lock(shards)
@@ -85,7 +85,7 @@ extension Database {
                     let found = try gather(
                         keys, request.loading, &cold, attempt: attempt, now: request.now, ticket: &ticket)
                 else {
-                    if request.onlyIfHot { return nil }
+                    if request.onlyInMemory { return nil }
                     continue
                 }
                 loaded = found

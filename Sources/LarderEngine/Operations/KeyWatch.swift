@@ -47,7 +47,7 @@ extension Database {
     /// - Returns: one watch for each key, each to be ended; nil when the disk would have to be asked and may not.
     package func watch(_ keys: [Key], now: Int64, mayBlock: Bool) throws(LarderError) -> [KeyWatch]? {
         var request = Request(keys: keys, loading: .headers, now: now, durability: nil, needsFiles: false)
-        request.onlyIfHot = !mayBlock
+        request.onlyInMemory = !mayBlock
         var watches: [KeyWatch] = []
         let ticket = try run(request) { (update) throws(LarderError) in
             watches = keys.indices.map { KeyWatch(self, keys[$0], wasFresh: update.current($0) != nil) }

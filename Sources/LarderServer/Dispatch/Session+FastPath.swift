@@ -85,7 +85,7 @@ extension Session {
         /// The disk is needed, or the read failed: the handler says which.
         case unknown
 
-        init(_ read: QuickRead) {
+        init(_ read: MemoryRead) {
             switch read {
             case .hit: self = .hit
             case .miss: self = .miss
@@ -104,7 +104,7 @@ extension Session {
         guard seesCurrent, key.count <= Key.bytesMax else { return .unknown }
         return fastDatabase._withUnsafeGuaranteedRef { database in
             do throws(LarderError) {
-                return Found(try database.readQuickly(key, now: now, below: bytesMax, ticket: &ticket, body))
+                return Found(try database.readInMemory(key, now: now, below: bytesMax, ticket: &ticket, body))
             } catch {
                 return .unknown
             }
@@ -149,7 +149,7 @@ extension Session {
         let bytesMax = min(Limits.loopBytesMax, server.limits.replyBytesMax)
         let found = fastDatabase._withUnsafeGuaranteedRef { database -> Found in
             do throws(LarderError) {
-                let read = try database.readQuickly(
+                let read = try database.readInMemory(
                     count: count, key: { arguments[$0 + 1] }, now: now, below: bytesMax, ticket: &ticket,
                     { index, entry in
                         if index == 0 { replies.pointee.array(count: count) }
@@ -181,7 +181,7 @@ extension Session {
         let stored = fastDatabase._withUnsafeGuaranteedRef { database -> CommitTicket? in
             do throws(LarderError) {
                 // Where files are not open, or take no writes, this throws before anything is done.
-                return try database.setBlindly(
+                return try database.put(
                     key, payload: value, rule: rule, now: now,
                     origin: setOrigin)
             } catch {

@@ -213,9 +213,9 @@ struct Call {
         }
         guard mayBlock else {
             if open != nil { throw cold() }
-            var found = QuickRead.cold
+            var found = MemoryRead.cold
             do throws(LarderError) {
-                found = try database.readQuickly(
+                found = try database.readInMemory(
                     bytes(index), now: now, below: bytesMax, ticket: &ticket, body)
             } catch {
                 throw CommandError(error)
@@ -280,9 +280,9 @@ struct Call {
         let call = self
         var headers: [(Int, RecordHeader)] = []
         let tracksReads = session.tracksReads
-        var found = QuickRead.cold
+        var found = MemoryRead.cold
         do throws(LarderError) {
-            found = try database.readQuickly(
+            found = try database.readInMemory(
                 count: keys.count, key: { call.bytes($0 + 1) }, now: now,
                 below: min(Limits.loopBytesMax, server.limits.replyBytesMax), ticket: &ticket,
                 { index, entry in
@@ -364,7 +364,9 @@ struct Call {
             return count
         }
         do throws(LarderError) {
-            if mayUseMemoryOnly, let count = try database.countQuickly(keys, now: now, ticket: &ticket) { return count }
+            if mayUseMemoryOnly, let count = try database.countInMemory(keys, now: now, ticket: &ticket) {
+                return count
+            }
         } catch {
             throw CommandError(error)
         }
@@ -377,7 +379,7 @@ struct Call {
     /// - Returns: how many were fresh.
     mutating func remove(_ keys: [Key]) throws(CommandError) -> Int {
         do throws(LarderError) {
-            if mayUseMemoryOnly, let removed = try database.removeQuickly(keys, now: now, ticket: &ticket) {
+            if mayUseMemoryOnly, let removed = try database.removeInMemory(keys, now: now, ticket: &ticket) {
                 return removed
             }
         } catch {
@@ -438,7 +440,7 @@ struct Call {
         }
         do throws(LarderError) {
             depends(
-                on: try database.setBlindly(
+                on: try database.put(
                     keys, payloads: values, now: now,
                     origin: WriteOrigin(tag: spec?.tag.rawValue ?? 0, client: session.id)))
         } catch {
@@ -520,7 +522,7 @@ struct Call {
         var result: Result?
         let ticket: CommitTicket?
         do throws(LarderError) {
-            ticket = try database.perform(keys, and: other, otherKeys, now: now, onlyIfHot: !mayBlock) {
+            ticket = try database.perform(keys, and: other, otherKeys, now: now, onlyInMemory: !mayBlock) {
                 (update, otherUpdate) throws(LarderError) in
                 prepare(&update, hasLoaded: true)
                 prepare(&otherUpdate, hasLoaded: true)
@@ -537,7 +539,7 @@ struct Call {
         _ keys: [Key], loading: Bool, headersOnly: Bool, fillCache: Bool,
         _ body: (inout Update) throws(LarderError) -> Void
     ) throws(LarderError) -> CommitTicket? {
-        guard mayBlock else { return try database.performIfHot(keys, loading: loading, now: now, body) }
+        guard mayBlock else { return try database.performInMemory(keys, loading: loading, now: now, body) }
         if headersOnly { return try database.performOnHeaders(keys, now: now, body) }
         return try database.perform(keys, loading: loading, now: now, fillCache: fillCache, body)
     }

@@ -44,7 +44,7 @@ final class TierProbe {
         var ticket = CommitTicket.none
         let now = database.now()
         return try key.withUnsafeBytes { key in
-            try database.readQuickly(key, now: now, ticket: &ticket) { _, _ in } == .hit
+            try database.readInMemory(key, now: now, ticket: &ticket) { _, _ in } == .hit
         }
     }
 }

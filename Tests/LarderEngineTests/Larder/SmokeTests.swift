@@ -40,7 +40,7 @@ import Testing
         let again = try Engine.open(directory.path + "/larder", options: options, time: time)
         #expect(try again.database("books").count(includingExpired: true) == 0)
         #expect(try again.database("books").policy == .high)
-        #expect(try again.deleteDatabase("books").entries == 0)
+        #expect(try again.deleteDatabase("books", counting: true).entries == 0)
         #expect(again.databases.isEmpty)
     }
 }

@@ -9,7 +9,7 @@ import Threading
     /// Moves a key, as the command does.
     private func move(_ key: String, from source: Database, to target: Database) throws(LarderError) -> CommitTicket {
         let key = Key(key)
-        let ticket = try source.perform([key], and: target, [key], now: source.now(), onlyIfHot: false) {
+        let ticket = try source.perform([key], and: target, [key], now: source.now(), onlyInMemory: false) {
             guard let record = $0.current(0), $1.current(0) == nil else { return }
             $0.remove(0)
             $1.place(0, record)
@@ -39,7 +39,7 @@ import Threading
         try target.put("taken", "t")
         try source.put("taken", "s")
         for database in [source, target] { _ = try database.checkpointer.flush(database) }
-        #expect(try source.perform([Key("k")], and: target, [Key("k")], now: 0, onlyIfHot: true) { _, _ in } == nil)
+        #expect(try source.perform([Key("k")], and: target, [Key("k")], now: 0, onlyInMemory: true) { _, _ in } == nil)
         _ = try move("k", from: source, to: target)
         _ = try move("taken", from: source, to: target)
         #expect(try source.value("k") == nil)

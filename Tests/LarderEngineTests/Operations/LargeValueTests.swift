@@ -12,10 +12,10 @@ import Threading
 
 extension Database {
     /// Looks a key up without the disk.
-    fileprivate func readQuickly(_ key: Key) throws(LarderError) -> QuickRead {
+    fileprivate func readInMemory(_ key: Key) throws(LarderError) -> MemoryRead {
         var ticket = CommitTicket.none
         return try key.withBytes { bytes in
-            Result { () throws(LarderError) in try readQuickly(bytes, now: now(), ticket: &ticket) { _, _ in } }
+            Result { () throws(LarderError) in try readInMemory(bytes, now: now(), ticket: &ticket) { _, _ in } }
         }.get()
     }
 }
@@ -225,7 +225,7 @@ extension Database {
         for number in 0..<1000 { try database.put("k\(number)", Self.value("x", 500)) }
         try database.flush()
         let before = try larder.engine().memory.usedBytes
-        let hits = { Set(try (0..<1000).filter { try database.readQuickly(Key("k\($0)")) == .hit }) }
+        let hits = { Set(try (0..<1000).filter { try database.readInMemory(Key("k\($0)")) == .hit }) }
         let kept = try hits()
         #expect(kept.count == 1000)
         try database.putAhead("long", Self.value("y", 5 << 20))

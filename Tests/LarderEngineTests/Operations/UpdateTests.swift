@@ -21,7 +21,7 @@ import Testing
             if random.oneIn(3) { try database.flush() }
             let names = (0..<20).map { _ in "k\(Int.random(in: 0..<150, using: &random))" }
             var ticket = CommitTicket.none
-            if let removed = try database.removeQuickly(names.map { Key($0) }, now: database.now(), ticket: &ticket) {
+            if let removed = try database.removeInMemory(names.map { Key($0) }, now: database.now(), ticket: &ticket) {
                 quick += 1
                 #expect(removed == Set(names).count { expected[$0] != nil })
                 for name in names { expected[name] = nil }

@@ -6,7 +6,7 @@ import Testing
 @testable import LarderServer
 
 /// The commonest commands take a fast path. What they answer is what the handlers in the command table answer.
-@Suite struct QuickCommandTests {
+@Suite struct FastPathTests {
     @Test func theWordsAreWhatTheySay() {
         let words: [(ShortWord, String)] = [
             (.get, "get"), (.set, "set"), (.ping, "ping"), (.mget, "mget"), (.exists, "exists"), (.ex, "ex"),
