@@ -402,7 +402,7 @@ package enum ProtocolPage {
             "There is no other file to save to."
         ),
         (
-            "`usec` and percentiles of `GET`, `SET`, `PING`, `MGET` and `EXISTS` in `INFO commandstats` are taken from one read of a connection in sixteen; these commands are in `SLOWLOG` from thresholds below 1 ms on, or where they were not in memory.",
+            "`usec` in `INFO commandstats`, and percentiles in `INFO latencystats`, of `GET`, `SET`, `PING`, `MGET` and `EXISTS` are taken from one read of a connection in sixteen; these commands are in `SLOWLOG` from thresholds below 1 ms on, or where they were not in memory.",
             "To look at the clock twice for each would be a good part of what they cost."
         ),
         (

@@ -60,7 +60,7 @@ import Testing
         let page = try String(contentsOfFile: PackageRoot.path + "/docs/Architecture.md", encoding: .utf8)
         let files = try FileManager.default.contentsOfDirectory(atPath: Self.directory)
         let sources = files.filter { $0.hasSuffix(".dot") }
-        #expect(sources.count == 5)
+        #expect(sources.count == 6)
         for source in sources {
             let picture = source.dropLast(3) + "svg"
             let (end, drawn, errors) = try ChildProcess.run("dot", ["-Tsvg", Self.directory + "/" + source])
