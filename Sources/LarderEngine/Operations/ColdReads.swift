@@ -259,7 +259,9 @@ package final class HeldEntries {
 }
 
 extension Database {
-    /// Reads several keys at one instant, whose locks are held only to look: what is long is not copied. May block.
+    /// Reads several keys at one instant, whose locks are held only to look: what is long is not copied. What is read from the
+    /// disk does not stay in memory, and nothing is counted: ``read(_:now:fillCache:ticket:holding:_:)`` does that, before. May
+    /// block.
     /// - Parameters:
     ///   - bytesMax: what may be read from the disk for it.
     ///   - ticket: raised to what the answer has to wait for.
@@ -284,10 +286,8 @@ extension Database {
                 try hold(entry, shard, key, rules, now)
             } elsewhere: { value in
                 guard case .record(let record?) = value, rules.freshness(record.header, now: now) == .fresh else {
-                    shard(shardIndex(keys[0])).counters.misses += 1
                     return .none
                 }
-                shard(shardIndex(keys[0])).counters.hits += 1
                 return .record(record)
             } abandon: { items in
                 for item in items { item.unpin() }
@@ -311,11 +311,8 @@ extension Database {
         let freshness = header.map { rules.freshness($0, now: now) }
         guard freshness == .fresh, let header, let bytes = entry.record else {
             if freshness == .expired { shard.foundExpired(entry) }
-            shard.counters.misses += 1
             return .none
         }
-        shard.table.touch(entry)
-        shard.counters.hits += 1
         if bytes.count >= context.options.pinnedBytesMin, entry.pin() { return .pinned(shard, entry, header, bytes) }
         return .record(Record(header, payload: UnsafeRawBufferPointer(rebasing: bytes[header.byteCount...])))
     }

@@ -302,6 +302,17 @@ struct Call {
     /// very long is copied by one thread, one command after the other.
     private mutating func hold(_ keys: [Key]) throws(CommandError) -> HeldEntries {
         let bytesMax = server.limits.replyBytesMax
+        // First one after the other: what is read stays in memory where it may, and nothing is read that the reply has no room
+        // for.
+        var byteCount = 0
+        for index in keys.indices {
+            try read(index + 1) { byteCount += $1.count }
+            if byteCount > bytesMax { throw .tooLongReply(server.limits) }
+        }
+        if byteCount >= Database.largeValueBytesMin, !session.mayBuildLong {
+            session.needsLongThread = true
+            throw cold()
+        }
         let entries: HeldEntries
         do throws(LarderError) {
             entries = try database.readMany(keys, now: now, bytesMax: bytesMax, ticket: &ticket)
@@ -310,10 +321,6 @@ struct Call {
             throw CommandError(error)
         }
         guard entries.payloadBytes <= bytesMax else { throw .tooLongReply(server.limits) }
-        if entries.payloadBytes >= Database.largeValueBytesMin, !session.mayBuildLong {
-            session.needsLongThread = true
-            throw cold()
-        }
         return entries
     }
 

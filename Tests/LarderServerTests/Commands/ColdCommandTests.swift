@@ -294,6 +294,21 @@ import Testing
         }
     }
 
+    /// Asked for once more, what was read from the disk is in memory, that there is nothing too; each read counts once.
+    @Test func whatManyKeysReadStaysInMemory() throws {
+        let first = try TestServer()
+        #expect(first.connect()("MSET a 1 b 2") == Wire.ok)
+        first.engine.shutdown()
+        let server = try TestServer(reopening: first)
+        let client = server.connect()
+        #expect(client("GET d") == Wire.null)
+        let before = client.colds
+        for _ in 0..<2 { #expect(client("MGET a b c") == Wire.array(Wire.bulk("1"), Wire.bulk("2"), Wire.null)) }
+        #expect(client.colds == before + 1)
+        let counts = client("INFO stats").split(separator: "\r\n").filter { $0.hasPrefix("keyspace_") }
+        #expect(counts == ["keyspace_hits:4", "keyspace_misses:3"])
+    }
+
     /// Hot, cold and from a snapshot: values that are longer together than one reply may be are an error, and nothing of
     /// them is sent.
     @Test(arguments: [0, 1 << 20]) func valuesOfOneReplyAreBounded(_ memoryBytes: Int) throws {
