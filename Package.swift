@@ -76,13 +76,14 @@ let package = Package(
             swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
         .target(name: "RESP", swiftSettings: settings),
         // Without LevelDB and libuv: larderctl has its help from it.
-        .target(name: "CommandCatalog", dependencies: ["LarderVocabulary"], swiftSettings: settings),
+        .target(name: "CommandCatalog", dependencies: ["LarderVocabulary", "RESP"], swiftSettings: settings),
         .target(
             name: "LarderServer",
             dependencies: ["CommandCatalog", "LarderEngine", "RESP", "Threading", "CUV", "CXXHash"],
             swiftSettings: settings, linkerSettings: homebrewLink),
         .target(
-            name: "LarderClient", dependencies: ["ModelCoding", "RESP", "LarderVocabulary", "Threading"],
+            name: "LarderClient",
+            dependencies: ["CommandCatalog", "ModelCoding", "RESP", "LarderVocabulary", "Threading"],
             // What is called from an actor stays on it: a read of the near cache costs no change of threads.
             swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
         .executableTarget(

@@ -76,16 +76,27 @@ package enum SecretWords: Sendable {
     case ofSecretSettings
 }
 
-/// Whether a program can use a command that connects for this one command, as larderctl does.
-package enum OneShotUse: Sendable {
-    case fits
-    /// It changes something about the connection, which is over then.
-    case changesConnection
-    /// It changes the database of the connection, which is over then.
+/// What a command does to the connection that it came by, beyond its reply.
+package enum ConnectionEffect: Sendable {
+    case none
+    /// Names it, for those who list connections.
+    case names
+    /// Says who uses it, or in which protocol.
+    case introduces
     case selectsDatabase
-    /// What it is about comes behind its reply.
+    case beginsTransaction
+    /// Ends a transaction, or what was watched for one.
+    case endsTransaction
+    /// Changes what commands behind it mean, or what comes without being asked for.
+    case changesState
+    /// Takes back whatever commands have changed.
+    case resets
+    /// Requests behind it may have no reply.
+    case silences
+    /// What it is about comes as messages, behind its reply or instead of one.
     case streams
-    /// The daemon ends the connection instead of answering.
+    case closes
+    /// The daemon ends, and the connection with it, instead of answering.
     case endsDaemon
 }
 

@@ -1,3 +1,4 @@
+import RESP
 import Synchronization
 
 /// What a command is, in one row: every fact that dispatch, COMMAND, help and the documentation need, except for the function
@@ -41,11 +42,13 @@ package final class CommandMetadata: Sendable {
     /// The database that it names.
     package let database: DatabaseArgument
     package let secrets: SecretWords
-    package let oneShot: OneShotUse
+    package let effect: ConnectionEffect
     /// Whether it is the row that answers `COMMAND HELP` from the rows beside it.
     package let isHelp: Bool
     /// The commands that the second word of a call chooses from.
     package let subcommands: [CommandMetadata]
+    /// The name, for finding it in a request: of a subcommand the part behind the bar.
+    package let word: ShortWord
     /// Different for each row, from 0 on: for counting.
     package let number: Int
 
@@ -65,9 +68,11 @@ package final class CommandMetadata: Sendable {
         access: [String]? = nil, keyUse: KeyUse = .same, keyNotes: String? = nil, channels: KeyPositions? = nil,
         category: String? = nil, tips: [CommandTip] = [], replacement: Replacement? = nil, tag: WriteTag = .other,
         overwrites: Overwriting = .never, database: DatabaseArgument = .none, secrets: SecretWords = .none,
-        oneShot: OneShotUse = .fits, isHelp: Bool = false, subcommands: [CommandMetadata] = []
+        effect: ConnectionEffect = .none, isHelp: Bool = false, subcommands: [CommandMetadata] = []
     ) {
         self.name = name
+        word = ShortWord(String(name.split(separator: "|").last ?? ""))
+        precondition(word != .other, "a command's name is too long for the table")
         self.arity = arity
         self.flags = flags
         self.keys = keys
@@ -89,7 +94,7 @@ package final class CommandMetadata: Sendable {
         self.overwrites = overwrites
         self.database = database
         self.secrets = secrets
-        self.oneShot = oneShot
+        if case .selected = database { self.effect = .selectsDatabase } else { self.effect = effect }
         self.isHelp = isHelp
         self.subcommands = subcommands
         number = Self.nextNumber.wrappingAdd(1, ordering: .relaxed).oldValue
@@ -126,10 +131,19 @@ extension CommandMetadata {
     /// The row of a number.
     package static func numbered(_ number: Int) -> CommandMetadata? { byNumber[number] }
 
+    private static let byName: [ShortWord: CommandMetadata] = Dictionary(
+        uniqueKeysWithValues: all.map { ($0.word, $0) })
+
     /// The command of a name, in any case; nil where there is none.
-    package static func named(_ name: String) -> CommandMetadata? {
-        let name = name.lowercased()
-        return all.first { $0.name == name }
+    package static func named(_ name: [UInt8]) -> CommandMetadata? { byName[ShortWord(name)] }
+    package static func named(_ name: String) -> CommandMetadata? { byName[ShortWord(name)] }
+
+    /// The row of a call: that of the subcommand which its second word names, else of the command; nil where there is none.
+    package static func row(of call: [[UInt8]]) -> CommandMetadata? {
+        guard let name = call.first, let command = named(name) else { return nil }
+        guard call.count > 1, !command.subcommands.isEmpty else { return command }
+        let word = ShortWord(call[1])
+        return command.subcommands.first { $0.word == word } ?? command
     }
 
     /// The name of a subcommand without its command's; else the whole name.

@@ -8,70 +8,70 @@ extension CommandMetadata {
     package static let multi = CommandMetadata(
         "multi", arity: 1, [.fast, .loading, .stale, .inMulti, .noScript, .allowBusy], group: .transactions,
         since: "1.2.0", summary: "Begins a transaction: the following commands are queued until EXEC.", reply: "OK",
-        oneShot: .changesConnection)
+        effect: .beginsTransaction)
 
     package static let exec = CommandMetadata(
         "exec", arity: 1, [.loading, .stale, .inMulti, .noScript, .skipSlowlog, .runsTransaction], group: .transactions,
         since: "1.2.0", complexity: "that of the queued commands",
         summary: "Runs the queued commands as one commit unit, isolated from all other connections.",
-        reply: "array of the commands' replies; null when a watched key was changed")
+        reply: "array of the commands' replies; null when a watched key was changed", effect: .endsTransaction)
 
     package static let discard = CommandMetadata(
         "discard", arity: 1, [.fast, .loading, .stale, .inMulti, .noScript, .allowBusy], group: .transactions,
         since: "2.0.0", complexity: "O(N) with N the queued commands",
-        summary: "Drops the queued commands and the watched keys.", reply: "OK")
+        summary: "Drops the queued commands and the watched keys.", reply: "OK", effect: .endsTransaction)
 
     package static let watch = CommandMetadata(
         "watch", arity: -2, [.fast, .loading, .stale, .opens, .inMulti, .noScript, .allowBusy], keys: .all,
         group: .transactions, since: "2.2.0", complexity: "O(N)", syntax: "key [key ...]",
         summary: "Makes the next EXEC do nothing if one of the keys changes before it.", reply: "OK", access: ["RO"],
-        oneShot: .changesConnection)
+        effect: .changesState)
 
     package static let unwatch = CommandMetadata(
         "unwatch", arity: 1, [.fast, .loading, .stale, .noScript, .allowBusy], group: .transactions, since: "2.2.0",
         complexity: "O(N) with N the watched keys", summary: "Stops watching all keys.", reply: "OK",
-        oneShot: .changesConnection)
+        effect: .endsTransaction)
 
     package static let subscribe = CommandMetadata(
         "subscribe", arity: -2, [.loading, .stale, .noScript, .pubsub, .onLoop, .inSubscriberMode], group: .pubsub,
         since: "2.0.0", complexity: "O(N)", syntax: "channel [channel ...]", summary: "Subscribes to channels.",
         reply: "for each name a push (an array in RESP2): `subscribe`, the name, how many subscriptions there "
-            + "are now", oneShot: .streams)
+            + "are now", effect: .streams)
 
     package static let unsubscribe = CommandMetadata(
         "unsubscribe", arity: -1, [.loading, .stale, .noScript, .pubsub, .onLoop, .inSubscriberMode], group: .pubsub,
         since: "2.0.0", complexity: "O(N)", syntax: "[channel [channel ...]]",
         summary: "Ends subscriptions to channels; without arguments, to all.",
         reply: "for each name a push (an array in RESP2): `unsubscribe`, the name, how many subscriptions there "
-            + "are now", oneShot: .streams)
+            + "are now", effect: .streams)
 
     package static let psubscribe = CommandMetadata(
         "psubscribe", arity: -2, [.loading, .stale, .noScript, .pubsub, .onLoop, .inSubscriberMode], group: .pubsub,
         since: "2.0.0", complexity: "O(N)", syntax: "pattern [pattern ...]",
         summary: "Subscribes to all channels that match the patterns.",
         reply: "for each name a push (an array in RESP2): `psubscribe`, the name, how many subscriptions there "
-            + "are now", oneShot: .streams)
+            + "are now", effect: .streams)
 
     package static let punsubscribe = CommandMetadata(
         "punsubscribe", arity: -1, [.loading, .stale, .noScript, .pubsub, .onLoop, .inSubscriberMode], group: .pubsub,
         since: "2.0.0", complexity: "O(N)", syntax: "[pattern [pattern ...]]",
         summary: "Ends subscriptions to patterns; without arguments, to all.",
         reply: "for each name a push (an array in RESP2): `punsubscribe`, the name, how many subscriptions "
-            + "there are now", oneShot: .streams)
+            + "there are now", effect: .streams)
 
     package static let ssubscribe = CommandMetadata(
         "ssubscribe", arity: -2, [.loading, .stale, .noScript, .pubsub, .onLoop, .inSubscriberMode], group: .pubsub,
         since: "7.0.0", complexity: "O(N)", syntax: "shardchannel [shardchannel ...]",
         summary: "Subscribes to sharded channels, whose names are separate from those of channels.",
         reply: "for each name a push (an array in RESP2): `ssubscribe`, the name, how many subscriptions there "
-            + "are now", access: ["not_key"], channels: .all, oneShot: .streams)
+            + "are now", access: ["not_key"], channels: .all, effect: .streams)
 
     package static let sunsubscribe = CommandMetadata(
         "sunsubscribe", arity: -1, [.loading, .stale, .noScript, .pubsub, .onLoop, .inSubscriberMode], group: .pubsub,
         since: "7.0.0", complexity: "O(N)", syntax: "[shardchannel [shardchannel ...]]",
         summary: "Ends subscriptions to sharded channels; without arguments, to all.",
         reply: "for each name a push (an array in RESP2): `sunsubscribe`, the name, how many subscriptions "
-            + "there are now", access: ["not_key"], channels: .all, oneShot: .streams)
+            + "there are now", access: ["not_key"], channels: .all, effect: .streams)
 
     package static let publish = CommandMetadata(
         "publish", arity: 3, [.fast, .loading, .stale, .pubsub, .onLoop, .publishes], group: .pubsub, since: "2.0.0",
@@ -134,29 +134,30 @@ extension CommandMetadata {
 
     package static let quit = CommandMetadata(
         "quit", arity: -1, [.fast, .loading, .stale, .inMulti, .noScript, .allowBusy, .noAuth, .inSubscriberMode],
-        group: .connection, since: "1.0.0", summary: "Closes the connection when all replies are sent.", reply: "OK")
+        group: .connection, since: "1.0.0", summary: "Closes the connection when all replies are sent.", reply: "OK",
+        effect: .closes)
 
     package static let hello = CommandMetadata(
         "hello", arity: -1, [.fast, .loading, .stale, .noScript, .allowBusy, .noAuth], group: .connection,
         since: "6.0.0", syntax: "[protover [AUTH username password] [SETNAME clientname]]",
-        summary: "Switches to RESP2 or RESP3, and describes the server.", reply: "map", secrets: .afterAUTH)
+        summary: "Switches to RESP2 or RESP3, and describes the server.", reply: "map", secrets: .afterAUTH,
+        effect: .introduces)
 
     package static let select = CommandMetadata(
         "select", arity: 2, [.fast, .loading, .stale], group: .connection, since: "1.0.0", syntax: "name",
         summary: "Selects the connection's database; a connection starts in database 0.", reply: "OK",
-        database: .selected,
-        oneShot: .selectsDatabase)
+        database: .selected)
 
     package static let auth = CommandMetadata(
         "auth", arity: -2, [.fast, .loading, .stale, .noScript, .allowBusy, .noAuth], group: .connection,
         since: "1.0.0", syntax: "[username] password",
         summary: "Authenticates with the password that larderd was started with (--password-file).", reply: "OK",
-        secrets: .all)
+        secrets: .all, effect: .introduces)
 
     package static let reset = CommandMetadata(
         "reset", arity: 1, [.fast, .loading, .stale, .inMulti, .noScript, .allowBusy, .noAuth, .inSubscriberMode],
         group: .connection, since: "6.2.0", complexity: "O(N) with N what the connection watches and listens to",
-        summary: "Resets the connection to its initial state.", reply: "RESET", oneShot: .changesConnection)
+        summary: "Resets the connection to its initial state.", reply: "RESET", effect: .resets)
 
     package static let client = CommandMetadata(
         "client", arity: -2, [], group: .connection, since: "2.4.0",
@@ -181,12 +182,12 @@ extension CommandMetadata {
     package static let clientSetname = CommandMetadata(
         "client|setname", arity: 3, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "2.6.9",
         complexity: "O(1), or O(N) with N the connections", syntax: "name", summary: "Sets the connection's name.",
-        reply: "OK")
+        reply: "OK", effect: .names)
 
     package static let clientSetinfo = CommandMetadata(
         "client|setinfo", arity: 4, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "7.2.0",
         complexity: "O(1), or O(N) with N the connections", syntax: "LIB-NAME|LIB-VER value",
-        summary: "Sets the name or version of the client's library.", reply: "OK")
+        summary: "Sets the name or version of the client's library.", reply: "OK", effect: .names)
 
     package static let clientInfo = CommandMetadata(
         "client|info", arity: 2, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "6.2.0",
@@ -210,7 +211,7 @@ extension CommandMetadata {
         "client|reply", arity: 3, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "3.2.0",
         complexity: "O(1), or O(N) with N the connections", syntax: "ON|OFF|SKIP",
         summary: "Turns the replies to this connection on or off.", reply: "OK; nothing with OFF and SKIP",
-        oneShot: .changesConnection)
+        effect: .silences)
 
     package static let clientPause = CommandMetadata(
         "client|pause", arity: -3, [.admin, .loading, .stale, .noScript, .keepsCaching], group: .connection,
@@ -225,13 +226,13 @@ extension CommandMetadata {
     package static let clientNoEvict = CommandMetadata(
         "client|no-evict", arity: 3, [.admin, .loading, .stale, .noScript, .keepsCaching], group: .connection,
         since: "7.0.0", complexity: "O(1), or O(N) with N the connections", syntax: "ON|OFF",
-        summary: "Accepted without effect: connections are never evicted.", reply: "OK", oneShot: .changesConnection)
+        summary: "Accepted without effect: connections are never evicted.", reply: "OK", effect: .changesState)
 
     package static let clientNoTouch = CommandMetadata(
         "client|no-touch", arity: 3, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "7.2.0",
         complexity: "O(1), or O(N) with N the connections", syntax: "ON|OFF",
         summary: "Accepted without effect: reads always count for what stays in memory.", reply: "OK",
-        oneShot: .changesConnection)
+        effect: .changesState)
 
     package static let clientUnblock = CommandMetadata(
         "client|unblock", arity: -3, [.admin, .loading, .stale, .noScript, .keepsCaching], group: .connection,
@@ -243,13 +244,13 @@ extension CommandMetadata {
         complexity: "O(1), or O(N) with N the connections",
         syntax: "ON|OFF [REDIRECT id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]",
         summary: "Turns on or off that the connection is told when a key that it has read changes.", reply: "OK",
-        oneShot: .changesConnection)
+        effect: .changesState)
 
     package static let clientCaching = CommandMetadata(
         "client|caching", arity: 3, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "6.0.0",
         complexity: "O(1), or O(N) with N the connections", syntax: "YES|NO",
         summary: "Says whether the keys that the next command reads are tracked.", reply: "OK",
-        oneShot: .changesConnection)
+        effect: .changesState)
 
     package static let clientGetredir = CommandMetadata(
         "client|getredir", arity: 2, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "6.0.0",

@@ -32,5 +32,5 @@ extension CommandMetadata {
         "snapshot", arity: 2, [.readonly], group: .larder, since: "0.1.0",
         complexity: "O(M) with M the entries that LevelDB does not have yet", syntax: "OPEN | CLOSE",
         summary: "From OPEN to CLOSE, this connection reads the current database as it was at OPEN.", reply: "OK",
-        oneShot: .changesConnection)
+        effect: .changesState)
 }

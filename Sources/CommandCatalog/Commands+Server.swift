@@ -71,7 +71,7 @@ extension CommandMetadata {
         "shutdown", arity: -1, [.admin, .loading, .stale, .noMulti, .noScript, .allowBusy], group: .server,
         since: "1.0.0", syntax: "[NOSAVE | SAVE] [NOW] [FORCE]",
         summary: "Stops the daemon: requests that were read are finished, everything is committed and synced.",
-        reply: "none: the connection closes", oneShot: .endsDaemon)
+        reply: "none: the connection closes", effect: .endsDaemon)
 
     package static let time = CommandMetadata(
         "time", arity: 1, [.fast, .loading, .stale], group: .server, since: "2.6.0", summary: "Returns the time.",
@@ -114,7 +114,7 @@ extension CommandMetadata {
     package static let monitor = CommandMetadata(
         "monitor", arity: 1, [.admin, .loading, .stale, .noScript], group: .server, since: "1.0.0",
         summary: "Shows every command that the daemon runs, until RESET or the end of the connection.",
-        reply: "OK, then a line for each command", oneShot: .streams)
+        reply: "OK, then a line for each command", effect: .streams)
 
     package static let slowlog = CommandMetadata(
         "slowlog", arity: -2, [], group: .server, since: "2.2.12", complexity: "O(N)",

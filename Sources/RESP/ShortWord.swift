@@ -44,6 +44,8 @@
         self.init(low: Self.lowercase(low), high: Self.lowercase(high) | UInt64(count) << 56)
     }
 
+    package init(_ bytes: [UInt8]) { self = bytes.withUnsafeBytes { ShortWord($0) } }
+
     package init(_ text: String) {
         var text = text
         self = text.withUTF8 { ShortWord(UnsafeRawBufferPointer($0)) }

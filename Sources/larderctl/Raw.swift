@@ -14,7 +14,7 @@ enum Raw {
         do throws(LarderClientError) {
             reply = try client.command(bytes: words)
         } catch {
-            guard error.code == .closed, case .endsDaemon = command.oneShot else { throw error }
+            guard error.code == .closed, case .endsDaemon = command.effect else { throw error }
             // A daemon that shuts down as it was asked to ends the connection instead of answering.
             if context.options.json { context.output.json(.text("OK")) } else { context.output.line("OK") }
             return .done
@@ -33,19 +33,12 @@ enum Raw {
     /// Why a command makes no sense in a program that sends one and ends; nil for all others.
     private static func refusal(_ command: CommandMetadata, _ words: [[UInt8]]) -> String? {
         let ends = "each call of larderctl is a connection of its own, which ends with the answer"
-        switch subcommand(of: command, words).oneShot {
-        case .fits, .endsDaemon: return nil
-        case .changesConnection: return ends
+        switch (CommandMetadata.row(of: words) ?? command).effect {
+        case .none, .names, .introduces, .closes, .endsDaemon: return nil
+        case .beginsTransaction, .endsTransaction, .changesState, .resets, .silences: return ends
         case .selectsDatabase: return "\(ends); --database NAME says where"
         case .streams: return "what follows its answer would be missed; redis-cli -s SOCKET shows it"
         }
-    }
-
-    /// The row of the subcommand that the second word names; else the command's.
-    private static func subcommand(of command: CommandMetadata, _ words: [[UInt8]]) -> CommandMetadata {
-        guard words.count > 1 else { return command }
-        let word = String(decoding: words[1], as: UTF8.self).lowercased()
-        return command.subcommands.first { $0.ownName == word } ?? command
     }
 
     /// Text for people and simple scripts: a line for each element, those of an inner aggregate further right. Null

@@ -1,6 +1,7 @@
 // What lies between the calls and the wire: one connection at a time, made again when it was lost, and brought into
 // the state that the last one had.
 
+import CommandCatalog
 import RESP
 import Threading
 
@@ -23,12 +24,6 @@ final class BlockingSession: @unchecked Sendable {
     private var isClosed = false
     /// What the server was found to be; nil as long as nobody had to know.
     private var kind: ServerKind?
-
-    /// Names of commands that leave a connection in a state which is not restored on the next one.
-    private static let stateful: Set<String> = [
-        "AUTH", "CLIENT", "HELLO", "MONITOR", "MULTI", "PSUBSCRIBE", "READONLY", "SNAPSHOT", "SSUBSCRIBE", "SUBSCRIBE",
-        "WATCH",
-    ]
 
     init(
         socketPath: String, password: String? = nil, database: String?, timeoutMilliseconds: Int,
@@ -147,20 +142,24 @@ final class BlockingSession: @unchecked Sendable {
     /// Notes what the replies say about the state of the connection.
     private func remember(_ requests: [[[UInt8]]], _ replies: [RESPValue]) {
         for (request, reply) in zip(requests, replies) {
-            guard let name = request.first, name.count <= 10 else { continue }
+            guard let row = CommandMetadata.row(of: request) else { continue }
             if case .error = reply { continue }
-            let word = String(decoding: name, as: UTF8.self).uppercased()
-            if word == "SELECT", request.count == 2 {
-                database = String(validating: request[1], as: UTF8.self)
-            } else if word == "RESET" {
+            switch row.effect {
+            case .none, .endsTransaction, .closes, .endsDaemon: break
+            case .selectsDatabase: database = request.count > 1 ? String(validating: request[1], as: UTF8.self) : nil
+            case .resets:
                 database = nil
                 carriesState = false
-            } else if word == "MULTI", requests.last.map({ $0 == [Array("EXEC".utf8)] }) ?? false {
-                // A transaction that ended in the same exchange leaves nothing behind.
-            } else if Self.stateful.contains(word) {
-                carriesState = true
+            // What ended in the same exchange leaves nothing behind.
+            case .beginsTransaction: carriesState = carriesState || !Self.endsTransaction(requests)
+            case .names, .introduces, .changesState, .silences, .streams: carriesState = true
             }
         }
+    }
+
+    private static func endsTransaction(_ requests: [[[UInt8]]]) -> Bool {
+        guard let last = requests.last, let row = CommandMetadata.row(of: last) else { return false }
+        return row.effect == .endsTransaction
     }
 
     private func describe(_ failure: WireFailure, operation: String) -> LarderClientError {

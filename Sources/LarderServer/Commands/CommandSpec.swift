@@ -8,8 +8,6 @@ import RESP
 package final class CommandSpec: Sendable {
     /// All that is known of it.
     package let metadata: CommandMetadata
-    /// The name, for finding it in a request: of a subcommand the part behind the bar.
-    let word: ShortWord
     let run: Handler
     /// The commands that the second word of a call chooses from; this one itself is then not run, except where a call without a
     /// second word is one.
@@ -18,14 +16,13 @@ package final class CommandSpec: Sendable {
     package var name: String { metadata.name }
     package var arity: Int { metadata.arity }
     package var flags: CommandFlags { metadata.flags }
+    var word: ShortWord { metadata.word }
 
     /// Runs on the connection's event loop and must not block; what may block is deferred.
     typealias Handler = @Sendable (inout Call) throws(CommandError) -> Outcome
 
     init(_ row: CommandMetadata, _ handlers: [CommandMetadata: Handler]) {
         metadata = row
-        word = ShortWord(String(row.ownName))
-        precondition(row.ownName.utf8.count <= ShortWord.lengthMax, "a command's name is too long for the table")
         subcommands = row.subcommands.map { subcommand in
             subcommand.isHelp
                 ? CommandSpec(subcommand, [subcommand: Self.help(row)]) : CommandSpec(subcommand, handlers)
