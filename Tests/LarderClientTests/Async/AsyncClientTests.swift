@@ -132,8 +132,24 @@ import Testing
             }
             #expect(error?.code == .invalidArgument)
         }
-        let error = await #expect(throws: LarderClientError.self) { try await client.transaction([["EXEC"]]) }
-        #expect(error?.code == .invalidArgument)
+        #expect(server.requests == [["POLICY"]])
+    }
+
+    /// What a transaction does to its connection lasts longer than the transaction, and others use the connection too.
+    @Test func transactionsLeaveNoStateOnSharedConnections() async throws {
+        let server = try Self.server()
+        defer { server.stop() }
+        let client = try await Self.connect(server)
+        let changing = [
+            "EXEC", "SELECT 1", "AUTH x", "HELLO 2", "SNAPSHOT OPEN", "client tracking on", "CLIENT REPLY SKIP",
+            "SUBSCRIBE c",
+        ]
+        for command in changing {
+            let error = await #expect(throws: LarderClientError.self) {
+                try await client.transaction([command.split(separator: " ").map(String.init)])
+            }
+            #expect(error?.code == .invalidArgument, "\(command)")
+        }
         #expect(server.requests == [["POLICY"]])
     }
 

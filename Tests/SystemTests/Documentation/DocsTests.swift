@@ -51,4 +51,26 @@ import Testing
             #expect(spec.name == spec.name.lowercased())
         }
     }
+
+    /// What is known of a command stands on its row. Texts of commands are for sending them.
+    @Test func nothingElseIsKeyedByNamesOfCommands() throws {
+        #expect(Self.namedCommands(in: "if word == \"SELECT\" {}\ncase \"MULTI\": break").count == 2)
+        #expect(Self.namedCommands(in: "let all = [\n    \"AUTH\", \"FROB\",\n    \"HELLO\",\n]").count == 1)
+        #expect(Self.namedCommands(in: "send([\"CLIENT\", \"TRACKING\", \"ON\"])").isEmpty)
+        for path in SourceModule.paths(below: "Sources")
+        where !path.contains("/CommandCatalog/") && !path.contains("/ProtocolReference/") {
+            let found = Self.namedCommands(in: try Self.read(path))
+            #expect(found.isEmpty, "\(path): \(found)")
+        }
+    }
+
+    /// Comparisons with names of commands, and lists of them.
+    private static func namedCommands(in text: String) -> [Substring] {
+        let comparisons = text.matches(of: /(?:==|!=|\bcase|contains\() ?"([A-Z-]+)"|"([A-Z-]+)" (?:==|!=)/)
+            .filter { CommandMetadata.named(String($0.output.1 ?? $0.output.2 ?? "")) != nil }.map(\.output.0)
+        let lists = text.matches(of: /(?:"[A-Za-z-]+",\s*){2,}"[A-Za-z-]+"/).filter { list in
+            list.output.matches(of: /"([A-Za-z-]+)"/).count { CommandMetadata.named(String($0.output.1)) != nil } > 1
+        }.map(\.output)
+        return comparisons + lists
+    }
 }
