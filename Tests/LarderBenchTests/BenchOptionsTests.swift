@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test func helpNamesEverySuiteAndFitsTheScreen() {
-        for suite in BenchOptions.SuiteName.allCases { #expect(BenchOptions.help.contains(suite.rawValue)) }
-        for line in BenchOptions.help.split(separator: "\n") { #expect(line.count <= 120) }
+        for suite in BenchOptions.SuiteName.allCases { #expect(BenchOption.help.contains(suite.rawValue)) }
+        for line in BenchOption.help.split(separator: "\n") { #expect(line.count <= 120) }
     }
 }

@@ -13,6 +13,9 @@ public struct CacheEntry<Value: Decodable> {
         case copied(CopiedEntry<Value>)
     }
 
+    /// Whether an entry is among those that are asked for.
+    typealias Filter = (CacheEntry<Value>) throws -> Bool
+
     let content: Content
     let storedKey: Key
 

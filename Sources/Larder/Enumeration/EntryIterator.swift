@@ -7,7 +7,7 @@ import LarderEngine
 public final class EntryIterator<Value: Decodable> {
     private let database: Database
     private let options: EntryOptions
-    private let filters: [EntrySequence<Value>.Filter]
+    private let filters: [CacheEntry<Value>.Filter]
     private var remaining: Int
     private var run: Run?
     /// Goes up with every move, so that an entry knows whether the cursor is still at it.
@@ -22,15 +22,13 @@ public final class EntryIterator<Value: Decodable> {
         let engine: Engine
     }
 
-    init(_ sequence: EntrySequence<Value>) throws(LarderError) {
-        database = sequence.source.database
-        options = sequence.options
-        filters = sequence.filters
+    init(_ source: CacheSource, _ options: EntryOptions, _ filters: [CacheEntry<Value>.Filter]) throws(LarderError) {
+        database = source.database
+        self.options = options
+        self.filters = filters
         remaining = try options.checkedLimit(database.name)
         guard remaining > 0 else { return }
-        run = try sequence.source.cursor(options.enumeration).map {
-            Run(cursor: $0, source: sequence.source, engine: $1)
-        }
+        run = try source.cursor(options.enumeration).map { Run(cursor: $0, source: source, engine: $1) }
     }
 
     deinit { close() }
@@ -113,7 +111,7 @@ public final class EntryIterator<Value: Decodable> {
 extension Array {
     /// Whether all filters let an entry pass.
     func allow<Value>(_ entry: CacheEntry<Value>) throws(LarderError) -> Bool
-    where Element == EntrySequence<Value>.Filter {
+    where Element == CacheEntry<Value>.Filter {
         for filter in self {
             do {
                 guard try filter(entry) else { return false }

@@ -16,7 +16,7 @@ extension EntrySequence: AsyncSequence {
     /// One run over an ``EntrySequence`` of asynchronous code. Single owner: belongs to one task.
     public struct AsyncIterator: AsyncIteratorProtocol {
         private let source: CacheSource
-        private let filters: [Filter]
+        private let filters: [CacheEntry<Value>.Filter]
         private let reader: EntryReader
         private var entries: ArraySlice<EntryReader.Entry> = []
         private var remaining: Int?

@@ -30,9 +30,7 @@ import LarderEngine
 public struct EntrySequence<Value: Decodable> {
     let source: CacheSource
     var options: EntryOptions
-    var filters: [Filter] = []
-
-    typealias Filter = (CacheEntry<Value>) throws -> Bool
+    var filters: [CacheEntry<Value>.Filter] = []
 
     init(source: CacheSource, options: EntryOptions) {
         self.source = source
@@ -52,7 +50,7 @@ public struct EntrySequence<Value: Decodable> {
     @available(*, noasync, message: "go over the entries with for try await")
     public func makeIterator() throws(LarderError) -> EntryIterator<Value> { try run() }
 
-    private func run() throws(LarderError) -> EntryIterator<Value> { try EntryIterator(self) }
+    private func run() throws(LarderError) -> EntryIterator<Value> { try EntryIterator(source, options, filters) }
 
     /// Calls `body` for each entry, until the last or until `body` sets its second argument to true.
     /// - Throws: ``LarderError``, and what `body` throws.

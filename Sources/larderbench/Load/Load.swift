@@ -20,8 +20,6 @@ struct Load: Hashable {
     }
 
     static let keyCount = 100_000
-    /// Replies must fit into the buffer that they are read into.
-    static let valueBytesMax = 65_536
 
     /// How many of a hundred requests are SETs; the others are GETs.
     var setPercent = 0

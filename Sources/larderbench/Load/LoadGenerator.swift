@@ -80,7 +80,7 @@ final class LoadGenerator {
     }
 
     func run() throws(BenchError) -> LoadReport {
-        guard load.valueBytes <= Load.valueBytesMax else { throw BenchError("values of the load are too long") }
+        guard load.valueBytes <= Values.bytesMax else { throw BenchError("values of the load are too long") }
         guard uv_loop_init(loop) == 0 else { throw BenchError("uv_loop_init failed") }
         startTimer()
         do throws(BenchError) {

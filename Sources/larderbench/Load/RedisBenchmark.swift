@@ -1,6 +1,6 @@
 /// redis-benchmark as the load, to check this program's own: what it is told, and what it prints.
 struct RedisBenchmark {
-    struct Report {
+    struct Figures {
         let rate: Double
         let p50: Double
         let p99: Double
@@ -17,7 +17,8 @@ struct RedisBenchmark {
         ]
     }
 
-    static func run(_ options: BenchOptions, _ load: Load, socket: String, requests: Int) throws(BenchError) -> Report {
+    static func run(_ options: BenchOptions, _ load: Load, socket: String, requests: Int) throws(BenchError) -> Figures
+    {
         let process = try ChildProcess(
             words(options, load, socket: socket, requests: requests), outputPath: socket + ".load")
         while !process.hasEnded {
@@ -37,13 +38,13 @@ struct RedisBenchmark {
     }
 
     /// Reads the line `"GET","rps","avg","min","p50","p95","p99","max"`.
-    static func parse(_ output: String, _ command: String) -> Report? {
+    static func parse(_ output: String, _ command: String) -> Figures? {
         for line in output.split(whereSeparator: { $0 == "\n" || $0 == "\r" }) {
             let fields = line.split(separator: ",").map { $0.filter { $0 != "\"" } }
             guard fields.count == 8, fields[0] == command else { continue }
             let numbers = fields.dropFirst().compactMap { Double($0) }
             guard numbers.count == 7 else { continue }
-            return Report(rate: numbers[0], p50: numbers[3], p99: numbers[5], longest: numbers[6])
+            return Figures(rate: numbers[0], p50: numbers[3], p99: numbers[5], longest: numbers[6])
         }
         return nil
     }

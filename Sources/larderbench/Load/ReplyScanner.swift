@@ -75,7 +75,7 @@ struct ReplyScanner {
                 factor *= 10
                 index -= 1
             }
-            guard size <= Load.valueBytesMax else { throw Self.unexpected(bytes, line) }
+            guard size <= Values.bytesMax else { throw Self.unexpected(bytes, line) }
             let all = line + size + 7
             return bytes.count >= all ? Reply(kind: .found, byteCount: all) : nil
         case UInt8(ascii: "E"):

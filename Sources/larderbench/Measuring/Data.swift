@@ -11,6 +11,8 @@ enum Keys {
 /// Values of one size that snappy makes about half as large, as real ones often are. The same in every run.
 final class Values: Sendable {
     private static let poolCount = 512
+    /// Replies must fit into the buffer that they are read into.
+    static let bytesMax = 65_536
 
     let byteCount: Int
     private let pool: [UInt8]

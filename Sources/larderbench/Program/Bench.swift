@@ -16,7 +16,7 @@ enum Bench {
             return ExitCode.usage
         }
         if options.showsHelp {
-            print(BenchOptions.help, terminator: "")
+            print(BenchOption.help, terminator: "")
             return ExitCode.done
         }
         if let socket = options.nullServerSocket { return NullServer.serve(socket) }

@@ -146,7 +146,7 @@ private final class NullPeer {
             let words = String(decoding: greeting, as: UTF8.self).split(separator: " ")
             guard words.count >= 3, words[0] == "NULL", let bytes = Int(words[1]), bytes > 0 else { return end() }
             requestBytes = bytes
-            replies = server.replies(valueBytes: Int(words[2]).map { min(max($0, 0), Load.valueBytesMax) })
+            replies = server.replies(valueBytes: Int(words[2]).map { min(max($0, 0), Values.bytesMax) })
         }
         partial += rest
         let (requests, left) = partial.quotientAndRemainder(dividingBy: requestBytes)

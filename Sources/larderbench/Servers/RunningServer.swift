@@ -86,24 +86,8 @@ final class RunningServer {
         return (result, after - before)
     }
 
-    /// Runs a load, whose answers must all be good. What it leaves behind is charged to it: until the server rests, and
-    /// then what it had put off (see ``writeOut()``), apart.
-    func measure(_ load: Load) throws(BenchError) -> [Metric: Double] {
-        let (report, processor) = try processorSeconds { () throws(BenchError) in try LoadGenerator.run(load, self) }
-        try report.check()
-        var figures = report.figures
-        let count = Double(report.requests)
-        figures[.processor] = processor * 1e6 / count
-        if load.setPercent > 0 {
-            let putOff =
-                putsOff ? try processorSeconds { () throws(BenchError) in try writeOut() }.1 : 0
-            figures[.processorAtRest] = figures[.processor]
-            figures[.processor] = (processor + putOff) * 1e6 / count
-        }
-        return figures
-    }
-
-    private var putsOff: Bool { contender.program == .larderd }
+    /// Whether it puts work off although it rests.
+    var putsOff: Bool { contender.program == .larderd }
 
     /// Has the server do what it may have put off although it rests: larderd puts into LevelDB what is only in its journal
     /// and in memory when there is enough of it, or after half a minute, or for a snapshot, which is what it is asked for
@@ -115,17 +99,6 @@ final class RunningServer {
             let answer = try client.ask(["SNAPSHOT", word])
             if case .error(let text) = answer { throw BenchError("SNAPSHOT \(word): \(text)") }
         }
-    }
-
-    /// Stores entries and waits until the server rests, with nothing put off. Does nothing for the null server.
-    func fill(count: Int, valueBytes: Int, firstKey: Int = 0) throws(BenchError) {
-        guard contender.program != .null else { return }
-        try LoadGenerator.run(.fill(count, valueBytes: valueBytes, firstKey: firstKey), self).check()
-        if putsOff {
-            settle(quiet: 0.1)
-            try writeOut()
-        }
-        settle()
     }
 
     func entryCount() throws(BenchError) -> Int { try SocketClient(path: socket).entryCount() }

@@ -1,19 +1,9 @@
 // "Did you mean …?"
 
-import CommandCatalog
-
 /// Finds the name that somebody who mistyped one had in mind.
 enum Suggestion {
     /// Words beyond this are not looked at: the work grows with the square of the length.
     private static let lengthMax = 32
-
-    /// For a word that is neither a verb nor a command: a question to end the message with, or nothing.
-    static func text(for word: String) -> String {
-        let verbs = Verb.all.map(\.name) + ["help"]
-        if let verb = nearest(to: word, among: verbs) { return "; did you mean \(verb)?" }
-        let commands = CommandMetadata.all.map { $0.name.uppercased() }
-        return nearest(to: word, among: commands).map { "; did you mean \($0)?" } ?? ""
-    }
 
     /// The nearest of `names`, upper and lower case being the same; nil when none is near.
     static func nearest(to word: String, among names: [String]) -> String? {

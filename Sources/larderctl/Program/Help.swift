@@ -40,7 +40,7 @@ enum Help {
         } else {
             throw UsageError(
                 "there is no help on '\(printableKey(first))', which is neither a verb nor a command"
-                    + Suggestion.text(for: name))
+                    + Verb.suggestion(for: name))
         }
         return .done
     }

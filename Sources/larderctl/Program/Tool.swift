@@ -45,7 +45,7 @@ enum Tool {
             return try perform(verb, arguments, options, output)
         }
         guard let command = CommandMetadata.named(name) else {
-            throw UsageError("'\(printableKey(first))' is neither a verb nor a command" + Suggestion.text(for: name))
+            throw UsageError("'\(printableKey(first))' is neither a verb nor a command" + Verb.suggestion(for: name))
         }
         return try Raw.run(command, [first] + arguments, Context(options: options, output: output))
     }
@@ -79,24 +79,5 @@ enum Tool {
         case .noDaemon, .untrusted, .timeout, .io, .invalidArgument: error.message
         default: error.description
         }
-    }
-}
-
-/// What a verb works with.
-struct Context {
-    let options: Options
-    let output: Output
-
-    init(options: Options, output: Output) {
-        self.options = options
-        self.output = output
-        output.isRaw = options.isRaw
-    }
-
-    /// Connects to the daemon that the options name.
-    func connect() throws -> BlockingLarderClient {
-        try BlockingLarderClient(
-            socketPath: options.socketPath, database: options.database, password: options.password,
-            timeoutMilliseconds: options.timeoutMilliseconds, trustedUsers: options.trustedUsers)
     }
 }

@@ -1,5 +1,7 @@
 // What a verb is. Each has its own file, and stands in `Verb.all`.
 
+import CommandCatalog
+
 /// A verb of the command line.
 struct Verb: Sendable {
     let name: String
@@ -17,6 +19,14 @@ struct Verb: Sendable {
     static let all: [Verb] = [
         .get, .set, .del, .ttl, .meta, .keys, .policy, .databases, .stats, .purge, .ping,
     ]
+
+    /// For a word that is neither a verb nor a command: a question to end the message with, or nothing.
+    static func suggestion(for word: String) -> String {
+        let verbs = all.map(\.name) + ["help"]
+        if let verb = Suggestion.nearest(to: word, among: verbs) { return "; did you mean \(verb)?" }
+        let commands = CommandMetadata.all.map { $0.name.uppercased() }
+        return Suggestion.nearest(to: word, among: commands).map { "; did you mean \($0)?" } ?? ""
+    }
 
     /// Reads the words after the verb. Options stand anywhere among them until `--`.
     func parse(_ words: [[UInt8]], _ options: Options) throws -> (VerbArguments, Options) {

@@ -35,6 +35,13 @@ import Testing
             rooms: [
                 "Client", "Blocking", "Cache", "Connections", "NearCache", "Subscriptions", "Wire", "Requests", "Types",
             ]),
+        Plan(module: "Larder", rooms: ["Cache", "Reading", "Enumeration", "Source", "Types"]),
+        Plan(module: "larderctl", rooms: ["Program", "Verbs", "Options", "Text", "System"]),
+        Plan(
+            module: "larderbench",
+            rooms: [
+                "Program", "Report", "Sockets", "HitRatio", "Embedded", "Load", "Servers", "Measuring", "System",
+            ]),
     ]
 
     /// A room holds what fits into one head.

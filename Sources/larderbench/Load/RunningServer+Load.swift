@@ -1,0 +1,29 @@
+extension RunningServer {
+    /// Runs a load, whose answers must all be good. What it leaves behind is charged to it: until the server rests, and
+    /// then what it had put off (see ``writeOut()``), apart.
+    func measure(_ load: Load) throws(BenchError) -> [Metric: Double] {
+        let (report, processor) = try processorSeconds { () throws(BenchError) in try LoadGenerator.run(load, self) }
+        try report.check()
+        var figures = report.figures
+        let count = Double(report.requests)
+        figures[.processor] = processor * 1e6 / count
+        if load.setPercent > 0 {
+            let putOff =
+                putsOff ? try processorSeconds { () throws(BenchError) in try writeOut() }.1 : 0
+            figures[.processorAtRest] = figures[.processor]
+            figures[.processor] = (processor + putOff) * 1e6 / count
+        }
+        return figures
+    }
+
+    /// Stores entries and waits until the server rests, with nothing put off. Does nothing for the null server.
+    func fill(count: Int, valueBytes: Int, firstKey: Int = 0) throws(BenchError) {
+        guard contender.program != .null else { return }
+        try LoadGenerator.run(.fill(count, valueBytes: valueBytes, firstKey: firstKey), self).check()
+        if putsOff {
+            settle(quiet: 0.1)
+            try writeOut()
+        }
+        settle()
+    }
+}

@@ -1,0 +1,41 @@
+extension BenchOptions {
+    /// The suites, in the order in which they are run.
+    enum SuiteName: String, CaseIterable {
+        case socket, steady, crosscheck, mixed, bystander, start, memory, expiry, large, embedded, models, hits,
+            settings
+
+        /// Whether --quick runs it where --only does not say which.
+        var isInQuickRuns: Bool {
+            switch self {
+            case .crosscheck, .expiry, .large, .settings: false
+            default: true
+            }
+        }
+
+        /// How many rounds it is measured in at most.
+        func roundsMax(isQuick: Bool) -> Int {
+            switch self {
+            case .socket, .crosscheck: .max
+            case .mixed, .embedded, .models: isQuick ? 1 : .max
+            case .steady, .bystander, .start, .memory, .expiry, .large, .hits, .settings: isQuick ? 1 : 3
+            }
+        }
+
+        /// Their names, as a list in the help.
+        static func list(where isIncluded: (SuiteName) -> Bool = { _ in true }) -> String {
+            allCases.filter(isIncluded).map(\.rawValue).joined(separator: ", ")
+        }
+
+        /// Reads a list of names with commas between them.
+        static func set(_ list: String) throws(BenchError) -> Set<SuiteName> {
+            var result: Set<SuiteName> = []
+            for part in list.split(separator: ",", omittingEmptySubsequences: false) {
+                guard let suite = SuiteName(rawValue: String(part)) else {
+                    throw BenchError("--only \(list): '\(part)' is none of \(Self.list())")
+                }
+                result.insert(suite)
+            }
+            return result
+        }
+    }
+}
