@@ -1,4 +1,4 @@
-/// Changes of a whole database, in the order of all other commits: docs/Internals.md has the table of states, and of what a
+/// Changes of a whole database, in the order of all other commits: docs/internals/Databases.md has the table of states, and of what a
 /// failure or a crash leaves at each step.
 ///
 /// What may fail for want of room or descriptors comes first, before anything is applied: the new POINTER is written beside the

@@ -80,7 +80,7 @@ package struct Limits: Sendable {
     static let loopReadsMax = 4
     /// Words of a command that runs on an event loop. One with more goes to a thread that may block.
     static let loopArgumentsMax = 4096
-    /// What an entry in memory takes beside its key and record, in bytes: see docs/Internals.md.
+    /// What an entry in memory takes beside its key and record, in bytes: see docs/internals/Memory.md.
     static let entryOverheadBytes = 112
     /// The longest name of a connection, library or version, in bytes.
     static let clientNameBytesMax = 256

@@ -73,8 +73,54 @@ import Testing
         }
     }
 
+    /// The pages that explain the sources.
+    private static let pages: [String] = {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: PackageRoot.path + "/docs/internals")) ?? []
+        return ["docs/Architecture.md", "docs/Internals.md"] + names.sorted().map { "docs/internals/" + $0 }
+    }()
+
+    @Test func theIndexHasEveryPage() throws {
+        #expect(Self.pages.count > 10)
+        let index = try String(contentsOfFile: PackageRoot.path + "/docs/Internals.md", encoding: .utf8)
+        for page in Self.pages.dropFirst(2) {
+            #expect(index.contains("](\(page.dropFirst("docs/".count)))"), "docs/Internals.md does not lead to \(page)")
+        }
+    }
+
+    /// The headings of a page as links name them: in lower case, words joined by hyphens, without punctuation.
+    private static func anchors(_ text: String) -> Set<String> {
+        Set(
+            text.matches(of: #/(?m)^#+ (.+)$/#).map { match in
+                match.1.lowercased().filter { $0.isLetter || $0.isNumber || " -_".contains($0) }
+                    .replacing(" ", with: "-")
+            })
+    }
+
+    /// Every link between pages leads to a file that is there, and to a heading that is in it.
+    @Test func everyLinkLeadsSomewhere() throws {
+        let files = FileManager.default
+        let pages = try files.subpathsOfDirectory(atPath: PackageRoot.path + "/docs").filter { $0.hasSuffix(".md") }
+        var count = 0
+        for page in pages.map({ "docs/" + $0 }) + ["README.md", "CHANGELOG.md"] {
+            let text = try String(contentsOfFile: PackageRoot.path + "/" + page, encoding: .utf8)
+            for match in text.matches(of: #/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/#) {
+                count += 1
+                let directory = URL(fileURLWithPath: PackageRoot.path + "/" + page).deletingLastPathComponent().path
+                let path = match.1.isEmpty ? PackageRoot.path + "/" + page : directory + "/" + match.1
+                guard files.fileExists(atPath: path) else {
+                    Issue.record("\(page): \(match.0): there is no such file")
+                    continue
+                }
+                guard let anchor = match.2 else { continue }
+                let there = Self.anchors(try String(contentsOfFile: path, encoding: .utf8))
+                #expect(there.contains(String(anchor)), "\(page): \(match.0): there is no such heading")
+            }
+        }
+        #expect(count > 30)
+    }
+
     /// Every type, and every member of one, that the pages name in code is in the sources.
-    @Test(arguments: ["docs/Architecture.md", "docs/Internals.md"]) func everyNameExists(_ page: String) throws {
+    @Test(arguments: pages) func everyNameExists(_ page: String) throws {
         let text = try String(contentsOfFile: PackageRoot.path + "/" + page, encoding: .utf8)
         let files = try FileManager.default.subpathsOfDirectory(atPath: PackageRoot.path)
             .filter { ($0.hasPrefix("Sources/") || $0.hasPrefix("Tests/")) && $0.hasSuffix(".swift") }
