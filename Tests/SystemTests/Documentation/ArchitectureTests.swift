@@ -119,31 +119,35 @@ import Testing
         #expect(count > 30)
     }
 
+    /// What the sources declare, and what their files, rooms and modules are called; read once for all pages.
+    private static let sources = Result {
+        let files = try FileManager.default.subpathsOfDirectory(atPath: PackageRoot.path)
+            .filter { ($0.hasPrefix("Sources/") || $0.hasPrefix("Tests/")) && $0.hasSuffix(".swift") }
+        let declaration = #/\b(?:class|struct|enum|protocol|actor|typealias|func|var|let|case) (\w+)/#
+        var declared: Set<String> = []
+        for file in files {
+            let text = try String(contentsOfFile: PackageRoot.path + "/" + file, encoding: .utf8)
+            declared.formUnion(text.matches(of: declaration).map { String($0.1) })
+        }
+        let names = Set(files.map { String($0.split(separator: "/").last ?? "") })
+        let rooms = Set(files.flatMap { $0.split(separator: "/").dropLast().map(String.init) })
+        return (declared: declared, files: names, rooms: rooms, modules: try modules())
+    }
+
     /// Every type, and every member of one, that the pages name in code is in the sources.
     @Test(arguments: pages) func everyNameExists(_ page: String) throws {
         let text = try String(contentsOfFile: PackageRoot.path + "/" + page, encoding: .utf8)
-        let files = try FileManager.default.subpathsOfDirectory(atPath: PackageRoot.path)
-            .filter { ($0.hasPrefix("Sources/") || $0.hasPrefix("Tests/")) && $0.hasSuffix(".swift") }
-        let sources = try files.map { try String(contentsOfFile: PackageRoot.path + "/" + $0, encoding: .utf8) }
-        let declared = Set(
-            sources.flatMap { source in
-                source.matches(of: #/\b(?:class|struct|enum|protocol|actor|typealias|func|var|let|case) (\w+)/#).map {
-                    String($0.1)
-                }
-            })
-        let names = Set(files.map { String($0.split(separator: "/").last ?? "") })
-        let rooms = Set(files.flatMap { $0.split(separator: "/").dropLast().map(String.init) })
-        let modules = try Self.modules()
+        let (declared, files, rooms, modules) = try Self.sources.get()
         for match in text.matches(of: #/`([A-Z]\w+)(?:\.(\w+))?(?:\(.*?\))?`/#) {
             let (type, member) = (String(match.1), match.2.map(String.init))
             // A file, a room, a module, or a command or file of the larder, whose names are in capitals.
-            let isOther = names.contains(type + ".swift") || rooms.contains(type) || modules.contains(type)
+            let isOther = files.contains(type + ".swift") || rooms.contains(type) || modules.contains(type)
             if isOther || type == "Sendable" || type.allSatisfy({ $0.isUppercase || $0 == "_" }) { continue }
             let isDeclared = declared.contains(type) && member.map { declared.contains($0) || $0 == "swift" } ?? true
             #expect(isDeclared, "\(page): \(match.0)")
         }
         for match in text.matches(of: #/`([\w+]+\.swift)`/#) {
-            #expect(names.contains(String(match.1)), "\(page): \(match.1)")
+            #expect(files.contains(String(match.1)), "\(page): \(match.1)")
         }
     }
 }
