@@ -4,9 +4,12 @@
 public enum RESPValue: Sendable, Equatable {
     /// A key of a map with its value.
     public struct Pair: Sendable, Equatable {
+        /// What comes first.
         public var key: RESPValue
+        /// What belongs to it.
         public var value: RESPValue
 
+        /// A pair of both.
         public init(key: RESPValue, value: RESPValue) {
             self.key = key
             self.value = value
@@ -17,17 +20,22 @@ public enum RESPValue: Sendable, Equatable {
     case simpleString(String)
     /// The server refused. The first word is a code, such as `ERR` or `WRONGTYPE`.
     case error(String)
+    /// A whole number.
     case integer(Int64)
     /// Bytes of any kind and number.
     case bulk([UInt8])
     /// The absence of a value, or of an array.
     case null
+    /// Replies in their order.
     case array([RESPValue])
     /// Pairs in the order in which they came. RESP2 servers send an array of keys and values in turn instead: see
-    /// ``pairs``.
+    /// `pairs`.
     case map([Pair])
+    /// Replies in no order.
     case set([RESPValue])
+    /// A number that need not be whole.
     case double(Double)
+    /// Yes or no.
     case boolean(Bool)
     /// The decimal digits of a number that may be larger than 64 bits.
     case bigNumber(String)

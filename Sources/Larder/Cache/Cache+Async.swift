@@ -132,7 +132,7 @@ extension Cache {
         return try await BlockingWork.run { () throws(LarderError) in try self.remove([key], durability) == 1 }
     }
 
-    /// ``remove(_:durability:)-(Sequence<CacheKey>,_)``, without blocking the caller.
+    /// `remove(_:durability:)`, without blocking the caller.
     @discardableResult
     public func remove(_ keys: some Sequence<some CacheKey>, durability: Durability? = nil)
         async throws(LarderError) -> Int

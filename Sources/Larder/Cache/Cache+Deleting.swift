@@ -18,7 +18,9 @@ extension Cache {
 
     /// Deletes a database with its files and its policy, also while it is open: its handles, snapshots and enumerations
     /// throw ``LarderError/Code/deleted`` from then on, and nobody's files vanish under their feet.
-    /// - Parameter directory: the larder. The default is ``defaultDirectory``.
+    /// - Parameters:
+    ///   - name: the database.
+    ///   - directory: the larder. The default is ``defaultDirectory``.
     /// - Returns: whether there was such a database.
     /// - Throws: ``LarderError/Code/larderHeld`` when another process holds the larder.
     @discardableResult
@@ -35,8 +37,8 @@ extension Cache {
         return true
     }
 
-    /// Deletes every database of a larder, one after the other, as ``delete(named:directory:)`` does. The directory
-    /// stays, and with it what ``setAsideDamaged(named:directory:)`` had set aside below `DAMAGED`.
+    /// Deletes every database of a larder, one after the other, as `delete(named:directory:)` does. The directory
+    /// stays, and with it what `setAsideDamaged(named:directory:)` had set aside below `DAMAGED`.
     /// - Returns: the names of the databases that were deleted.
     @discardableResult
     public static func deleteAll(directory: String? = nil) throws(LarderError) -> [String] {
@@ -68,7 +70,7 @@ extension Cache {
     }
 
     /// Moves a damaged database aside, below `DAMAGED` in its larder, and starts an empty one under the same policy, if
-    /// that can still be read. A way to go on after ``LarderError/Code/damaged``; ``salvage(named:directory:)`` loses less. Where the
+    /// that can still be read. A way to go on after ``LarderError/Code/damaged``; `salvage(named:directory:)` loses less. Where the
     /// damage is in the larder's journal, this fails like every use of the larder: `larderd --dir` on it, once, sets that aside.
     /// - Throws: ``LarderError/Code/invalidArgument`` when the database is not damaged,
     ///   ``LarderError/Code/noSuchDatabase`` when there is none.

@@ -25,7 +25,7 @@ extension Cache {
     /// process exits; those of a process that was killed by the next call. Other databases of the same larder are opened with
     /// ``directory``.
     /// - Parameters:
-    ///   - name: the database, as for ``init(named:directory:options:)-(String,_,_)``.
+    ///   - name: the database, as for `init(named:directory:options:)`.
     ///   - policy: the database's; nil for ``UpdatePolicy/lowest``, 7 days.
     ///   - options: such as a time that is moved by hand. Without a durability, writes are not synced, which memory does not
     ///     need.

@@ -4,8 +4,11 @@ import LarderEngine
 
 extension Cache {
     /// Gives an entry another lifetime; its value and the time it was stored stay as they are.
-    /// - Parameter policy: intervals count from now. ``EntryPolicy/database`` gives the entry back to the database's
-    ///   policy, which counts from when it was stored; ``EntryPolicy/keep`` changes nothing.
+    /// - Parameters:
+    ///   - key: the entry's key.
+    ///   - policy: intervals count from now. ``EntryPolicy/database`` gives the entry back to the database's
+    ///     policy, which counts from when it was stored; ``EntryPolicy/keep`` changes nothing.
+    ///   - durability: nil for ``CacheOptions/durability``.
     /// - Returns: whether there was a fresh entry.
     @discardableResult
     public func touch(_ key: some CacheKey, policy: EntryPolicy, durability: Durability? = nil)
@@ -15,9 +18,9 @@ extension Cache {
     }
 
     /// The model stored under a key, whose entry gets another lifetime in the same step: for sessions that end when they
-    /// are not used. Policies as for ``touch(_:policy:durability:)``.
+    /// are not used. Policies as for `touch(_:policy:durability:)`.
     /// - Returns: nil when there is no fresh entry.
-    /// - Throws: as ``CacheReading/value(_:forKey:fillCache:)-(_,CacheKey,_)``. What cannot be decoded has got its other
+    /// - Throws: as `CacheReading.value(_:forKey:fillCache:)`. What cannot be decoded has got its other
     ///   lifetime all the same.
     public func value<Value: Decodable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, renewing policy: EntryPolicy,

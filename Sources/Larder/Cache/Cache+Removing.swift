@@ -17,7 +17,7 @@ extension Cache {
         try remove(try source.keys(keys, "remove"), durability)
     }
 
-    /// Removes a fresh entry that holds `value`, compared as by ``replace(_:with:forKey:policy:durability:)``: what
+    /// Removes a fresh entry that holds `value`, compared as by `replace(_:with:forKey:policy:durability:)`: what
     /// somebody else stored meanwhile stays.
     /// - Returns: whether it was removed.
     @discardableResult
@@ -105,7 +105,7 @@ extension Cache {
     /// Does now, for all databases of the larder, what the background threads do by themselves: removes the expired entries
     /// that are due, along an index and in batches of at most 512, and the files of what was purged. The index is kept
     /// coarsely: an entry is due within a 64th of its life after its deadline, or within about a second. It has what lives
-    /// less than a day and is in LevelDB; what lives longer a scan every six hours finds, and ``removeExpired()`` at once.
+    /// less than a day and is in LevelDB; what lives longer a scan every six hours finds, and `removeExpired()` at once.
     /// - Returns: how many entries were swept meanwhile.
     @discardableResult
     public func sweep() throws(LarderError) -> Int {

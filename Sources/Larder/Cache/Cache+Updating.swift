@@ -14,13 +14,16 @@ extension Cache {
     /// ```
     /// Locks are not held while `body` runs: it may take its time and may call the cache.
     /// - Parameters:
+    ///   - type: the model's type.
+    ///   - key: the entry's key.
     ///   - policy: how long what is stored stays fresh. The default, ``EntryPolicy/keep``, leaves the entry the rule it has.
     ///   - attempts: how often `body` may be run, from 1 on; for less, `invalidArgument` is thrown. The default is 16.
+    ///   - durability: nil for ``CacheOptions/durability``.
     ///   - body: gets the model, nil when there is no fresh entry, and leaves the one to be stored, or nil to remove the
     ///     entry. May run several times, so what it does besides must bear that. When it throws, nothing is written.
     /// - Returns: what the last run of `body` returned.
     /// - Throws: ``LarderError/Code/conflict`` when others were quicker every time; otherwise as
-    ///   ``CacheReading/value(_:forKey:fillCache:)-(_,CacheKey,_)`` and ``set(_:forKey:policy:durability:)``, and what
+    ///   `CacheReading.value(_:forKey:fillCache:)` and `set(_:forKey:policy:durability:)`, and what
     ///   `body` throws.
     @discardableResult
     public func update<Value: Codable, Result>(

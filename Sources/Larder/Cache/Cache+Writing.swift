@@ -5,6 +5,8 @@ extension Cache {
 
     /// Stores a model under a key, in place of what is there.
     /// - Parameters:
+    ///   - value: the model.
+    ///   - key: the entry's key.
     ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy; ``EntryPolicy/keep``
     ///     lets it stay as long as the entry that it replaces would have.
     ///   - durability: what the write has survived when the call returns. The default is the cache's.
@@ -21,7 +23,7 @@ extension Cache {
     }
 
     /// Stores bytes as they are under a key, in place of what is there. Parameters and errors as for
-    /// ``set(_:forKey:policy:durability:)``.
+    /// `set(_:forKey:policy:durability:)`.
     public func setBytes(
         _ bytes: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database, durability: Durability? = nil
     ) throws(LarderError) {
@@ -29,7 +31,7 @@ extension Cache {
     }
 
     /// Stores a model under a key that has no fresh entry. Of several that do so at once, one succeeds. Parameters and
-    /// errors as for ``set(_:forKey:policy:durability:)``.
+    /// errors as for `set(_:forKey:policy:durability:)`.
     /// - Returns: whether it was stored.
     public func setIfAbsent(
         _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database,
@@ -39,7 +41,7 @@ extension Cache {
     }
 
     /// Stores a model in place of a fresh entry, whatever that holds. Parameters and errors as for
-    /// ``set(_:forKey:policy:durability:)``.
+    /// `set(_:forKey:policy:durability:)`.
     /// - Returns: whether there was one; otherwise nothing was stored.
     public func setIfPresent(
         _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database,
@@ -51,8 +53,8 @@ extension Cache {
     /// Stores a model in place of a fresh entry that holds `former`, and otherwise nothing: compare and swap.
     ///
     /// What is compared are the bytes that the cache's codec makes of `former`. That fits models whose encoding is always
-    /// the same; a dictionary's is not. ``update(_:forKey:policy:attempts:durability:_:)-(_,_,_,_,_,(Value?)->Result)``
-    /// needs no such comparison. Parameters and errors as for ``set(_:forKey:policy:durability:)``.
+    /// the same; a dictionary's is not. `update(_:forKey:policy:attempts:durability:_:)`
+    /// needs no such comparison. Parameters and errors as for `set(_:forKey:policy:durability:)`.
     /// - Returns: whether it was stored.
     public func replace<Value: Encodable>(
         _ former: Value, with value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database,
@@ -66,7 +68,7 @@ extension Cache {
     /// Stores many models in one batch: all or nothing.
     ///
     /// Takes a dictionary, or pairs in the manner of `["a": 1, "b": 2] as KeyValuePairs`. Parameters and errors as for
-    /// ``set(_:forKey:policy:durability:)``.
+    /// `set(_:forKey:policy:durability:)`.
     public func set<Key: CacheKey, Value: Encodable>(
         _ pairs: some Sequence<(key: Key, value: Value)>, policy: EntryPolicy = .database,
         durability: Durability? = nil
@@ -90,7 +92,9 @@ extension Cache {
     ///     $0.remove("old")
     /// }
     /// ```
-    /// - Parameter body: fills the batch. When it throws, nothing is written.
+    /// - Parameters:
+    ///   - durability: nil for ``CacheOptions/durability``.
+    ///   - body: fills the batch. When it throws, nothing is written.
     /// - Returns: what `body` returned.
     /// - Throws: ``LarderError``, and what `body` throws.
     @discardableResult
@@ -106,7 +110,7 @@ extension Cache {
 
     /// Does everything in a batch, in the order in which it was added, at one instant: all of it or nothing. The batch
     /// stays as it is and can be applied again.
-    /// - Throws: as ``set(_:forKey:policy:durability:)``; nothing of it happens then.
+    /// - Throws: as `set(_:forKey:policy:durability:)`; nothing of it happens then.
     public func apply(_ batch: CacheBatch, durability: Durability? = nil) throws(LarderError) {
         let changes = try batch.changes()
         try source.whileOpen("batch") { (_) throws(LarderError) in

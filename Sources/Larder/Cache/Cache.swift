@@ -36,7 +36,7 @@ public final class Cache: CacheReading {
     ///   - options: how this cache reads and writes, and how the larder is opened if the process has not opened it yet.
     /// - Throws: ``LarderError/Code/larderHeld`` when another process holds the larder;
     ///   ``LarderError/Code/damaged`` when the database's files are damaged: nothing is changed then, and
-    ///   ``setAsideDamaged(named:directory:)`` is the way to go on; ``LarderError/Code/newerFormat`` when a newer Larder
+    ///   `setAsideDamaged(named:directory:)` is the way to go on; ``LarderError/Code/newerFormat`` when a newer Larder
     ///   wrote them; ``LarderError/Code/invalidArgument`` for a name or option that is not possible.
     public convenience init(
         named name: String = Cache.standardName, directory: String? = nil, options: CacheOptions = CacheOptions()
@@ -55,7 +55,7 @@ public final class Cache: CacheReading {
     /// Opens a database, makes it if there is none, and gives it a policy. Entries that were stored under another one
     /// are judged by the new one from now on, except that what had expired stays dead.
     ///
-    /// Parameters and errors as for ``init(named:directory:options:)``.
+    /// Parameters and errors as for `init(named:directory:options:)`.
     public convenience init(
         named name: String = Cache.standardName, policy: UpdatePolicy, directory: String? = nil,
         options: CacheOptions = CacheOptions()
@@ -72,7 +72,7 @@ public final class Cache: CacheReading {
             try await BlockingWork.run { () throws(LarderError) in try Opened(name, policy, directory, options) })
     }
 
-    /// As ``init(named:policy:directory:options:)``, with an interval in seconds, kept to whole milliseconds.
+    /// As `init(named:policy:directory:options:)`, with an interval in seconds, kept to whole milliseconds.
     /// - Throws: ``LarderError/Code/invalidArgument`` unless `seconds` is at least 0.001 and at most 9,000,000,000.
     public convenience init(
         named name: String = Cache.standardName, interval seconds: Double, directory: String? = nil,
@@ -161,7 +161,7 @@ public final class Cache: CacheReading {
     }
 
     /// Reads several things that belong together: in `body` the database looks as it did when that began, whatever is
-    /// written meanwhile. See ``snapshot()``.
+    /// written meanwhile. See `snapshot()`.
     /// - Throws: ``LarderError``, and what `body` throws.
     public func withSnapshot<Result>(_ body: (CacheSnapshot) throws -> Result) throws -> Result {
         let snapshot = try snapshot()

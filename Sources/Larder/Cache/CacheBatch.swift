@@ -1,7 +1,7 @@
 import LarderEngine
 import Threading
 
-/// Writes that happen all or not at all: collected here, done by ``Cache/apply(_:durability:)``.
+/// Writes that happen all or not at all: collected here, done by `Cache.apply(_:durability:)`.
 ///
 /// Models are encoded when they are added. What is added later wins where keys are the same. Entries are stamped with
 /// the time at which the batch is applied.
@@ -45,7 +45,7 @@ public final class CacheBatch: @unchecked Sendable {
     }
 
     /// Adds the removal of a key, whether or not there is such an entry. For a key of more than 65,536 bytes
-    /// ``Cache/apply(_:durability:)`` throws ``LarderError/Code/invalidArgument``, and nothing of the batch happens.
+    /// `Cache.apply(_:durability:)` throws ``LarderError/Code/invalidArgument``, and nothing of the batch happens.
     public func remove(_ key: some CacheKey) {
         do throws(LarderError) {
             let key = try Key(checking: key, "batch", nil)

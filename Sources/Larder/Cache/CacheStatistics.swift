@@ -23,8 +23,9 @@ public struct CacheStatistics: Hashable, Sendable {
 
     /// The larder's databases that have files, by name.
     public let databases: [String: Database]
-    /// Bytes that entries in memory take now, and may take: see ``CacheOptions/memoryBytes``.
+    /// Bytes that entries in memory take now.
     public let memoryBytes: Int
+    /// Bytes that they may take: ``CacheOptions/memoryBytes``.
     public let memoryLimitBytes: Int
     /// Bytes of the journal's files.
     public let journalBytes: Int

@@ -8,7 +8,7 @@ import LarderEngine
 /// - Each call that may read from the disk has two forms of one name. The synchronous one blocks its thread. The one for
 ///   asynchronous code, which Swift takes by itself there, answers what memory has on the caller's thread and leaves the
 ///   rest to threads of its own: nothing blocks Swift's cooperative pool.
-/// - All calls throw ``LarderError``: ``LarderError/Code/closed`` after ``Cache/close()``, ``LarderError/Code/deleted``
+/// - All calls throw ``LarderError``: ``LarderError/Code/closed`` after `Cache.close()`, ``LarderError/Code/deleted``
 ///   once the database was deleted, ``LarderError/Code/io`` and ``LarderError/Code/damaged`` when the disk fails,
 ///   ``LarderError/Code/invalidArgument`` for a key of more than 65,536 bytes.
 ///
@@ -35,6 +35,7 @@ extension CacheReading {
     /// uses that form for a type parameter of which it says so.
     /// - Parameters:
     ///   - type: what to decode. May be left out where the context says it.
+    ///   - key: the entry's key.
     ///   - fillCache: whether what is read from the disk stays in the block cache. Off for data that is read once.
     /// - Throws: ``LarderError/Code/decoding``, naming key and type, when something else is stored there, unless
     ///   ``CacheOptions/onDecodingFailure`` says otherwise. Entries that were stored as raw bytes can be asked for as
@@ -54,7 +55,7 @@ extension CacheReading {
         try source.sharedModel(type, key, fillCache: fillCache)
     }
 
-    /// As ``value(_:forKey:fillCache:)``: `try cache["reader", as: Reader.self]`. There is no setter: in Swift it could
+    /// As `value(_:forKey:fillCache:)`: `try cache["reader", as: Reader.self]`. There is no setter: in Swift it could
     /// not throw, and a failed write must not pass in silence.
     public subscript<Value: Decodable>(key: some CacheKey, as type: Value.Type) -> Value? {
         @inlinable get throws(LarderError) { try value(type, forKey: key) }
@@ -161,6 +162,7 @@ extension CacheReading {
 
     /// As ``entries(of:_:)``, with options in words.
     /// - Parameters:
+    ///   - type: the model's type.
     ///   - from: the lower bound, itself included; nil for none.
     ///   - to: the upper bound, itself excluded; nil for none.
     ///   - prefix: only keys that begin with it.

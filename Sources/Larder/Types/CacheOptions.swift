@@ -13,9 +13,9 @@ public struct CacheOptions: Sendable {
     /// What happens when the files of a database turn out to be damaged: bits that flipped, files that were cut short or are gone.
     public enum DamageAction: Sendable, Hashable {
         /// Reads that meet the damage throw ``LarderError/Code/damaged``, and nothing is changed until
-        /// ``Cache/salvage(named:directory:)`` or ``Cache/setAsideDamaged(named:directory:)`` is called.
+        /// `Cache.salvage(named:directory:)` or `Cache.setAsideDamaged(named:directory:)` is called.
         case throwError
-        /// What ``Cache/salvage(named:directory:)`` does is done by itself: at once where the damage keeps a database from being
+        /// What `Cache.salvage(named:directory:)` does is done by itself: at once where the damage keeps a database from being
         /// opened, else by the background thread, and reads that meet the damage throw until it is through. Told of through
         /// ``CacheOptions/onEvent``.
         case salvage
@@ -51,7 +51,7 @@ public struct CacheOptions: Sendable {
     public var databasesMax = 64
     /// Whether the larder's background threads run, which sync every second, write what is in the journal to LevelDB, sweep
     /// expired entries and retry after failed writes. The default is true; false is for tests that move time by hand and
-    /// call ``Cache/sweep()``, which does all of that.
+    /// call `Cache.sweep()`, which does all of that.
     public var backgroundMaintenance = true
     /// What happens when the files of a database turn out to be damaged. The default is an error.
     public var onDamage: DamageAction = .throwError

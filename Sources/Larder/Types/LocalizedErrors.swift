@@ -7,6 +7,6 @@
 // Foundation shows errors by `localizedDescription`, which knows nothing of `description`.
 
 extension LarderError: LocalizedError {
-    /// The error in words, as ``description``.
+    /// The error in words, as `description`.
     public var errorDescription: String? { description }
 }

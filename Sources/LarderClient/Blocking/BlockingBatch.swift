@@ -21,7 +21,10 @@ public struct BlockingBatch: Sendable {
     public var isEmpty: Bool { changes.isEmpty }
 
     /// Adds the storing of a model under a key.
-    /// - Parameter policy: how long this entry stays fresh. The default leaves it to the database's policy.
+    /// - Parameters:
+    ///   - value: the model.
+    ///   - key: the entry's key.
+    ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy.
     /// - Throws: `encode`, naming key and type, when the codec cannot write the model; `invalidArgument` for a lifetime
     ///   that is not possible. The batch is unchanged then.
     public mutating func set(_ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database)
@@ -52,7 +55,9 @@ extension BlockingLarderClient {
     /// Stores many models in one step: all or nothing. Of two values for one key the later one holds.
     ///
     /// Takes a dictionary, or pairs in the manner of `["a": 1, "b": 2] as KeyValuePairs`.
-    /// - Parameter policy: how long the entries stay fresh. The default leaves it to the database's policy.
+    /// - Parameters:
+    ///   - pairs: the models with their keys.
+    ///   - policy: how long the entries stay fresh. The default leaves it to the database's policy.
     public func set<Key: CacheKey, Value: Encodable>(
         _ pairs: some Sequence<(key: Key, value: Value)>, policy: EntryPolicy = .database
     ) throws(LarderClientError) {

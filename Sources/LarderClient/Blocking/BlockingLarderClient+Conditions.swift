@@ -4,7 +4,10 @@ extension BlockingLarderClient {
     // MARK: Conditions
 
     /// Stores a model under a key that has no fresh entry. Of several that do so at once, one succeeds.
-    /// - Parameter policy: how long this entry stays fresh. The default leaves it to the database's policy.
+    /// - Parameters:
+    ///   - value: the model.
+    ///   - key: the entry's key.
+    ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy.
     /// - Returns: whether it was stored.
     public func setIfAbsent(_ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database)
         throws(LarderClientError) -> Bool
@@ -14,7 +17,10 @@ extension BlockingLarderClient {
     }
 
     /// Stores a model in place of a fresh entry, whatever that holds.
-    /// - Parameter policy: how long this entry stays fresh. The default leaves it to the database's policy.
+    /// - Parameters:
+    ///   - value: the model.
+    ///   - key: the entry's key.
+    ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy.
     /// - Returns: whether there was one; otherwise nothing was stored.
     public func setIfPresent(_ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database)
         throws(LarderClientError) -> Bool
@@ -25,7 +31,11 @@ extension BlockingLarderClient {
 
     /// Stores a model in place of a fresh entry that holds `former`, and otherwise nothing: compare and swap. What is
     /// compared are the bytes that the client's codec makes of `former`. The server is larderd, or Redis from 8.4 on.
-    /// - Parameter policy: how long this entry stays fresh. The default leaves it to the database's policy.
+    /// - Parameters:
+    ///   - former: what the entry must hold.
+    ///   - value: the model.
+    ///   - key: the entry's key.
+    ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy.
     /// - Returns: whether it was stored.
     public func replace<Value: Encodable>(
         _ former: Value, with value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database
@@ -49,6 +59,8 @@ extension BlockingLarderClient {
     ///
     /// The server is larderd, or Redis from 8.4 on.
     /// - Parameters:
+    ///   - type: the model's type.
+    ///   - key: the entry's key.
     ///   - policy: how long what is stored stays fresh. The default, ``EntryPolicy/keep``, leaves the entry the rule it has.
     ///   - attempts: how often `body` may be run, from 1 on; for less, `invalidArgument` is thrown. The default is 16.
     ///   - body: gets the model, nil when there is no fresh entry, and leaves the one to be stored, or nil to remove the
@@ -137,8 +149,10 @@ extension BlockingLarderClient {
     }
 
     /// Gives an entry another lifetime; its value and the time it was stored stay as they are.
-    /// - Parameter policy: intervals count from now; an instant in the past removes the entry; ``EntryPolicy/keep`` changes
-    ///   nothing.
+    /// - Parameters:
+    ///   - key: the entry's key.
+    ///   - policy: intervals count from now; an instant in the past removes the entry; ``EntryPolicy/keep`` changes
+    ///     nothing.
     /// - Returns: whether there was a fresh entry.
     /// - Throws: `invalidArgument` for ``EntryPolicy/database``, which no command of the daemon gives back to an entry.
     @discardableResult

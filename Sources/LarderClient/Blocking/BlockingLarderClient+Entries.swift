@@ -80,8 +80,11 @@ extension BlockingLarderClient {
 
     /// Stores a model under a key, in place of what is there, as the client's codec writes it: by default as JSON, the same
     /// bytes that the Larder library writes, which other programs can read.
-    /// - Parameter policy: how long this entry stays fresh. The default leaves it to the database's policy;
-    ///   ``EntryPolicy/keep`` lets it stay as long as the entry that it replaces would have.
+    /// - Parameters:
+    ///   - value: the model.
+    ///   - key: the entry's key.
+    ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy;
+    ///     ``EntryPolicy/keep`` lets it stay as long as the entry that it replaces would have.
     /// - Throws: `encode` when the codec cannot write the model; `invalidArgument` for a lifetime that is not possible,
     ///   before anything is sent.
     public func set(_ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database)
@@ -156,7 +159,9 @@ extension BlockingLarderClient {
     ///
     /// Every key that is there from the beginning to the end is given; of others it is not certain. The client is not
     /// held between round trips: `body` may call it.
-    /// - Parameter pattern: as in ``keys(matching:)``.
+    /// - Parameters:
+    ///   - pattern: as in ``keys(matching:)``.
+    ///   - body: takes a key, and says whether to go on.
     public func forEachKey(matching pattern: String? = nil, _ body: ([UInt8]) throws -> Bool) throws {
         try forEachKey(matching: pattern?.keyBytes, body)
     }

@@ -125,8 +125,11 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     }
 
     /// Stores a model under a key, in place of what is there.
-    /// - Parameter policy: how long this entry stays fresh. The default leaves it to the database's policy;
-    ///   ``EntryPolicy/keep`` lets it stay as long as the entry that it replaces would have.
+    /// - Parameters:
+    ///   - value: the model.
+    ///   - key: the entry's key.
+    ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy;
+    ///     ``EntryPolicy/keep`` lets it stay as long as the entry that it replaces would have.
     /// - Throws: `encode`, naming key and type, when the codec cannot write the model; `invalidArgument` for a lifetime that
     ///   is not possible and a value of more than 512 MiB, before anything is sent.
     public func set(_ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database)

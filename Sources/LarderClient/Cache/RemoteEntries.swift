@@ -21,6 +21,7 @@ public struct RemoteEntries<Value: Codable & Sendable>: AsyncSequence, Sendable 
 
     public func makeAsyncIterator() -> Iterator { Iterator(cache: cache, pattern: pattern) }
 
+    /// One run over the entries. Belongs to one task.
     public struct Iterator: AsyncIteratorProtocol {
         let cache: RemoteCache<Value>
         let pattern: [UInt8]?

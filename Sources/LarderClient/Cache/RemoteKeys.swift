@@ -20,6 +20,7 @@ public struct RemoteKeys: AsyncSequence, Sendable {
 
     public func makeAsyncIterator() -> Iterator { Iterator(store: store, pattern: pattern) }
 
+    /// One run over the keys. Belongs to one task.
     public struct Iterator: AsyncIteratorProtocol {
         let store: DatabaseStore
         let pattern: [UInt8]?

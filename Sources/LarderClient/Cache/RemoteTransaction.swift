@@ -110,6 +110,7 @@ extension RemoteCache {
     /// the other, with short rests. A transaction that writes nothing is over when `body` returns, and says nothing about
     /// whether what it read belongs together.
     /// - Parameters:
+    ///   - keys: the entries' keys.
     ///   - attempts: how often `body` may be run, from 1 on; for less, `invalidArgument` is thrown.
     ///   - body: may run several times, so what it does besides must bear that.
     /// - Returns: what the last run of `body` returned.

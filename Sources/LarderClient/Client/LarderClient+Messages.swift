@@ -11,8 +11,10 @@ extension LarderClient {
     /// All subscriptions of a client share one connection. A lost one is made again for as long as there are
     /// subscriptions, and subscribes again; what is published meanwhile is lost, and the next message says so with
     /// ``ChannelMessage/followsGap``.
-    /// - Parameter bufferMax: how many messages wait at the most while nobody takes them, from 1 on, however large they are;
-    ///   then the oldest are dropped, and the next one says so. The default is 1,024.
+    /// - Parameters:
+    ///   - channels: names of channels.
+    ///   - bufferMax: how many messages wait at the most while nobody takes them, from 1 on, however large they are;
+    ///     then the oldest are dropped, and the next one says so. The default is 1,024.
     /// - Throws: `server` when the daemon refuses, `invalidArgument` when it does not speak RESP3, no channel is named, or
     ///   `bufferMax` is less than 1.
     public func subscribe(to channels: String..., bufferMax: Int = 1_024) async throws(LarderClientError)

@@ -32,7 +32,9 @@ public final class LarderClient: Sendable {
     private init(core: ClientCore) { self.core = core }
 
     /// Connects to the daemon.
-    /// - Parameter socketPath: the daemon's socket; nil for ``defaultSocketPath``.
+    /// - Parameters:
+    ///   - socketPath: the daemon's socket; nil for ``defaultSocketPath``.
+    ///   - options: see ``ClientOptions``.
     /// - Throws: `noDaemon` when nothing answers there, `untrusted` when a stranger's process does
     ///   (``ClientOptions/trustedUsers``), `invalidArgument` for a path or an option that is not possible,
     ///   `server` when the daemon does not accept the connection or the database's name, or does not know CLIENT TRACKING
@@ -60,6 +62,7 @@ public final class LarderClient: Sendable {
     /// All caches of one name share the connection and the near cache.
     /// - Parameters:
     ///   - name: nil for the client's own database.
+    ///   - type: the model's type.
     ///   - codec: how models become bytes. The default is JSON.
     public func cache<Value: Codable & Sendable>(
         _ name: String? = nil, of type: Value.Type = Value.self, codec: ModelCodec = .standard

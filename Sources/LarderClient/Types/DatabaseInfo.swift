@@ -2,6 +2,7 @@
 ///
 /// Thread-safe: a value.
 public struct DatabaseInfo: Hashable, Sendable {
+    /// What it is selected by.
     public let name: String
     /// The policy, as the daemon writes it: `lowest`, `every:90`.
     public let policy: String

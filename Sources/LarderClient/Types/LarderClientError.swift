@@ -36,7 +36,9 @@ public struct LarderClientError: Error, Sendable {
         public static let invalidArgument = Code("invalidArgument")
     }
 
+    /// What kind of error it is: for programs.
     public let code: Code
+    /// What was wrong, and what would be right: for people.
     public let message: String
     /// What was being done: "connect", or the command's name.
     public let operation: String

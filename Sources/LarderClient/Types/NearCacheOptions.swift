@@ -26,11 +26,13 @@ public struct NearCacheOptions: Hashable, Sendable {
 
 /// What a near cache did so far. A value.
 public struct NearCacheStatistics: Hashable, Sendable {
-    /// How many entries it has now, keys that are known to have none included, and what they take: see ``NearCacheOptions/bytesMax``.
+    /// How many entries it has now, keys that are known to have none included.
     public let entries: Int
+    /// What they take: see ``NearCacheOptions/bytesMax``.
     public let bytes: Int
-    /// Reads that needed no round trip, and those that did.
+    /// Reads that needed no round trip.
     public let hits: Int
+    /// Reads that did.
     public let misses: Int
     /// Keys of which the daemon told that they changed; each time that it told of all counts as one.
     public let invalidations: Int

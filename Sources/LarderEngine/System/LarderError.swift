@@ -46,7 +46,9 @@ public struct LarderError: Error, Sendable {
         public static let conflict = Code("conflict")
     }
 
+    /// What kind of error it is: for programs.
     public let code: Code
+    /// What was wrong, and what would be right: for people.
     public let message: String
     /// What was being done: "open", "get", "commit", …
     public let operation: String

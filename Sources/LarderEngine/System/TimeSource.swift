@@ -8,6 +8,7 @@ public protocol TimeSource: Sendable {
 
 /// The clocks of the operating system.
 public struct SystemTimeSource: TimeSource {
+    /// There is nothing to set.
     public init() {}
 
     public func wallMilliseconds() -> Int64 { Self.read(CLOCK_REALTIME) }
