@@ -9,6 +9,7 @@
 #   make install      install larderd and larderctl below PREFIX (/usr/local)
 #   make format       format the sources and check their style
 #   make docs         write the generated documentation anew
+#   make html         the documentation of Larder and LarderClient as HTML, below .build/html
 #   make check        lint, the tests, and both sanitizers: about an hour
 #   make tsan asan    the tests under the thread and the address sanitizer
 #   make fuzz         the protocol codec and the reader of damaged databases under libFuzzer (FUZZ_SECONDS each)
@@ -143,6 +144,13 @@ check: lint
 docs: test-deps
 	$(SWIFT) build --build-tests
 	LARDER_UPDATE_DOCS=1 $(SWIFT) test --skip-build --disable-xctest --filter "DocsTests|ArchitectureTests"
+
+.PHONY: html
+html: deps
+	$(SWIFT) build --product larderctl
+	$(SWIFT) build --target Larder
+	docs/html.sh .build/debug .build/html
+	@echo "to read it: python3 -m http.server -d .build/html, then http://localhost:8000/Larder/documentation/larder/"
 
 # Threads that live as long as the process are not joined, and no leak.
 tsan: test-deps

@@ -24,19 +24,29 @@ import Testing
     }
 
     @Test func swiftOfReadmeIsPartOfTheExamples() throws {
-        let examples = PackageRoot.path + "/Examples"
-        let sources = try FileManager.default.subpathsOfDirectory(atPath: examples)
-            .filter { $0.hasSuffix(".swift") && !$0.contains(".build/") }
-            .map { Self.squeezed(try String(contentsOfFile: examples + "/" + $0, encoding: .utf8)) }
-        let blocks = Self.blocks("swift", in: try DocsTests.read("README.md"))
-        #expect(!blocks.isEmpty)
-        for block in blocks {
-            let text = Self.squeezed(block.joined(separator: "\n"))
-            #expect(sources.contains { $0.contains(text) }, "not in Examples:\n\(block.joined(separator: "\n"))")
+        try Self.expectSwift(of: "README.md", in: Self.examples())
+    }
+
+    /// The sources of the examples, which tests build.
+    static func examples() throws -> [String] {
+        let found = try FileManager.default.subpathsOfDirectory(atPath: PackageRoot.path + "/Examples")
+        return try found.filter { $0.hasSuffix(".swift") && !$0.contains(".build/") }.map {
+            try DocsTests.read("Examples/" + $0)
         }
     }
 
-    /// Without indentation and blanks at the ends of lines, which differ where code stands inside a function.
+    /// Expects a page's code to stand in sources that are compiled.
+    static func expectSwift(of page: String, in sources: [String]) throws {
+        let blocks = blocks("swift", in: try DocsTests.read(page))
+        let sources = sources.map(squeezed)
+        #expect(!blocks.isEmpty)
+        for block in blocks {
+            let text = block.joined(separator: "\n")
+            #expect(sources.contains { $0.contains(squeezed(text)) }, "\(page): nothing compiles this:\n\(text)")
+        }
+    }
+
+    /// Without indentation and blank lines, which differ where code stands inside a function.
     private static func squeezed(_ text: String) -> String {
         text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }.joined(separator: "\n")
     }

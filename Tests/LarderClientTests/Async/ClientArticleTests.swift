@@ -1,0 +1,137 @@
+import LarderClient
+import TestSupport
+import Testing
+
+/// The code of the articles of `LarderClient.docc`, as it stands there: `DocsArticleTests` compares them.
+@Suite struct ClientArticleTests {
+    @Test func connecting() async throws {
+        let daemon = try DaemonProcess()
+        let socketPath = daemon.socketPath
+        let client = try await LarderClient.connect(socketPath: socketPath)
+        try await client.ping()
+        let options = ClientOptions(database: "sessions", timeoutMilliseconds: 500, connections: 2)
+        let quick = try await LarderClient.connect(socketPath: socketPath, options: options)
+        #expect(quick.socketPath == socketPath)
+        do {
+            try await client.cache("visits", of: Int.self).set(1, forKey: "ana")
+        } catch let error as LarderClientError {
+            switch error.code {
+            case .noDaemon: print("is larderd running?")
+            case .timeout, .cancelled: print("given up; it may be carried out all the same")
+            case .closed: print("the connection was lost; it may have been carried out")
+            default: print(error)
+            }
+        }
+        let length = try await client.command("STRLEN", "greeting")
+        let size = try await client.withConnection { connection in
+            try await connection.command("SELECT", "sessions")
+            return try await connection.command("DBSIZE")
+        }
+        #expect(length == .integer(0) && size == .integer(0))
+        // Swift would take the asynchronous form of a call of this function's.
+        try Self.blocks(socketPath)
+        #expect(try await client.command("STRLEN", "greeting") == .integer(14))
+        try daemon.stop()
+    }
+
+    private static func blocks(_ socketPath: String) throws {
+        let blocking = try BlockingLarderClient(socketPath: socketPath)
+        try blocking.set("good morning", forKey: "greeting", policy: .high)
+    }
+
+    @Test func typedCaches() async throws {
+        struct Visit: Codable, Sendable, Equatable {
+            var page: String
+            var seconds: Double
+        }
+        try await LiveServer.larderd.run { client in
+            let visits = client.cache("visits", of: Visit.self)
+            try await visits.set(Visit(page: "index", seconds: 1.5), forKey: "ana", policy: .middle)
+            let visit = try await visits.value(forKey: "ana")
+            #expect(visit == Visit(page: "index", seconds: 1.5))
+            // All of it happens or nothing.
+            try await visits.batch {
+                try $0.set(Visit(page: "books", seconds: 3), forKey: "eve")
+                $0.remove("bob")
+            }
+            let both = try await visits.values(forKeys: ["ana", "eve"])
+
+            // As they come, while others write.
+            for try await entry in visits.entries(matching: "a*") {
+                print(entry.key, entry.value.page)
+            }
+            let isFirst = try await visits.setIfAbsent(Visit(page: "index", seconds: 0), forKey: "ana")
+            try await visits.update(forKey: "ana") { visit in
+                visit?.seconds += 1
+            }
+            let renewed = try await visits.value(forKey: "ana", renewing: .hours(1))
+            let removed = try await visits.remove("eve")
+            #expect(both.count == 2 && !isFirst && removed)
+            #expect(renewed == Visit(page: "index", seconds: 2.5))
+            let pages = try await visits.withSnapshot { snapshot in
+                try await snapshot.values(forKeys: ["ana", "eve"]).mapValues(\.page)
+            }
+            #expect(pages == ["ana": "index"])
+        }
+    }
+
+    @Test func nearCaches() async throws {
+        let daemon = try DaemonProcess()
+        let socketPath = daemon.socketPath
+        let near = NearCacheOptions(entriesMax: 10_000, bytesMax: 32 << 20)
+        let client = try await LarderClient.connect(socketPath: socketPath, options: ClientOptions(nearCache: near))
+        let prices = client.cache("prices", of: Double.self)
+
+        try await prices.set(3.2, forKey: "bread")
+        // The first read asks the daemon, the second does not.
+        let first = try await prices.value(forKey: "bread")
+        let second = try await prices.value(forKey: "bread")
+        #expect(first == 3.2 && second == 3.2)
+        if let statistics = client.nearCacheStatistics("prices") {
+            print(statistics.hits, "reads without a round trip,", statistics.misses, "with one")
+        }
+        #expect(client.nearCacheStatistics("prices")?.hits == 1)
+        try daemon.stop()
+    }
+
+    @Test func subscriptions() async throws {
+        try await LiveServer.larderd.run { client in
+            let news = try await client.subscribe(to: "news")
+            try await client.publish("fresh apples", to: "news")
+            for try await message in news {
+                print(message.channel, message.text ?? "bytes that are no text")
+                break
+            }
+            news.cancel()
+            let changes = try await client.subscribe(matching: "stock.*", bufferMax: 64)
+            let listener = Task {
+                for try await message in changes {
+                    if message.followsGap { print("some were missed: ask for the state anew") }
+                    return message.text
+                }
+                return nil
+            }
+            try await client.publish("4", to: "stock.apples")
+            let heard = try await listener.value
+            #expect(heard == "4")
+        }
+    }
+
+    @Test func transactions() async throws {
+        try await LiveServer.larderd.run { client in
+            let stock = client.cache("stock", of: Int.self)
+            try await stock.set(10, forKey: "apples")
+            let left = try await stock.transaction(watching: ["apples"]) { transaction in
+                let apples = try await transaction.value(forKey: "apples") ?? 0
+                try transaction.set(apples - 1, forKey: "apples")
+                return apples - 1
+            }
+            #expect(left == 9)
+            let apples = try await stock.increment("apples", by: 5)
+            let isReplaced = try await stock.replace(apples, with: 0, forKey: "apples")
+            #expect(apples == 14 && isReplaced)
+            let replies = try await client.transaction([["SET", "a", "1"], ["INCR", "a"]])
+            #expect(replies == [.simpleString("OK"), .integer(2)])
+        }
+    }
+}

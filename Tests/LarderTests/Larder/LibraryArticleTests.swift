@@ -1,0 +1,146 @@
+import Foundation
+import Larder
+import TestSupport
+import Testing
+
+/// The code of the articles of `Larder.docc`, as it stands there: `DocsArticleTests` compares them.
+@Suite struct LibraryArticleTests {
+    private let cache: Cache
+
+    init() throws { cache = try Cache.inMemory() }
+
+    @Test func gettingStarted() throws {
+        // Counts. An entry that is not there counts as 0.
+        let visits = try cache.increment("visits")
+
+        // Reads, changes and stores. The entry keeps its deadline.
+        try cache.update([String].self, forKey: "basket") { basket in
+            basket = (basket ?? []) + ["apple"]
+        }
+
+        // Stores only where nothing is there, or only where something is.
+        let isFirst = try cache.setIfAbsent("Ana", forKey: "owner")
+        let wasThere = try cache.setIfPresent("Eve", forKey: "owner")
+
+        // Stores only where this value is there.
+        let isReplaced = try cache.replace("Eve", with: "Ana", forKey: "owner")
+        #expect(visits == 1 && isFirst && wasThere && isReplaced)
+        #expect(try cache.value([String].self, forKey: "basket") == ["apple"])
+        #expect(try cache.value(String.self, forKey: "owner") == "Ana")
+    }
+
+    @Test func gettingStartedWithTasks() async throws {
+        try await cache.set("good morning", forKey: "greeting")
+        let greeting = try await cache.value(String.self, forKey: "greeting")
+        #expect(greeting == "good morning")
+    }
+
+    @Test func gettingStartedWithTests() throws {
+        let time = ManualTimeSource()
+        var options = CacheOptions()
+        options.timeSource = time
+        let shortLived = try Cache.inMemory(policy: .highest, options: options)
+        try shortLived.set("a note", forKey: "note")
+        time.advance(milliseconds: 10_000)
+        let note = try shortLived.value(String.self, forKey: "note")
+        #expect(note == nil)
+    }
+
+    @Test func policiesAndFreshness() throws {
+        try cache.setPolicy(.middle)
+
+        try cache.set("follows the database", forKey: "usual")
+        try cache.set("for ninety seconds", forKey: "short", policy: .after(.seconds(90)))
+        try cache.set("for a week", forKey: "long", policy: .days(7))
+        try cache.set("for good", forKey: "settings", policy: .never)
+
+        // Stores another value, and leaves the deadline as it is.
+        try cache.set("for the rest of the week", forKey: "long", policy: .keep)
+
+        // Another rule for what is there; false where nothing is.
+        let isThere = try cache.touch("short", policy: .minutes(5))
+
+        // Reads and gives another rule in one step.
+        let text = try cache.value(String.self, forKey: "short", renewing: .hours(1))
+        #expect(isThere && text == "for ninety seconds")
+        let left = try #require(try cache.info(forKey: "short")?.timeToLive)
+        #expect(left > .seconds(3_500) && left <= .seconds(3_600))
+        if let info = try cache.info(forKey: "short") {
+            print("stored \(info.age) ago,", info.byteCount, "bytes, fresh for", info.timeToLive ?? .zero)
+        }
+        switch try cache.timeToLive(forKey: "settings") {
+        case .never: print("does not expire")
+        case .milliseconds(let count): print("fresh for \(count) ms")
+        case nil: print("there is no fresh entry")
+        }
+        #expect(try cache.timeToLive(forKey: "settings") == .never)
+    }
+
+    @Test func batchesAndSnapshots() throws {
+        try cache.batch { batch in
+            try batch.set(4, forKey: "apples")
+            try batch.set(2, forKey: "pears", policy: .hours(1))
+            batch.remove("plums")
+        }
+        let sum = try cache.withSnapshot { snapshot in
+            let apples = try snapshot.value(Int.self, forKey: "apples") ?? 0
+            let pears = try snapshot.value(Int.self, forKey: "pears") ?? 0
+            return apples + pears
+        }
+        #expect(sum == 6)
+        var stock: [String] = []
+        try cache.entries(of: Int.self, prefix: "p").enumerate { entry, stop in
+            stock.append("\(entry.key): \(try entry.value())")
+            stop = stock.count == 100
+        }
+
+        let entries = try cache.entries(of: Int.self, backward: true).makeIterator()
+        while let entry = try entries.next() { print(entry.key) }
+
+        let many = try cache.dictionary(matching: #Predicate<Int> { $0 > 3 })
+        let keys = try cache.keys(EntryOptions(prefix: "p", limit: 10))
+        #expect(stock == ["pears: 2"])
+        #expect(many == ["apples": 4])
+        #expect(keys == ["pears"])
+        let counts = try cache.values(Int.self, forKeys: ["apples", "pears", "figs"])
+        try cache.set(["figs": 7, "nuts": 9], policy: .low)
+        let removed = try cache.remove(["figs", "nuts"])
+        #expect(counts == ["apples": 4, "pears": 2])
+        #expect(removed == 2)
+    }
+
+    @Test func enumerationInAsynchronousCode() async throws {
+        try await cache.set(4, forKey: "apples")
+        for try await entry in cache.entries(of: Int.self, from: "a", to: "m") {
+            print(entry.key, try entry.value())
+        }
+    }
+
+    @Test func errorsAndDurability() throws {
+        do {
+            try cache.set("morning", forKey: "greeting")
+            let number = try cache.value(Int.self, forKey: "greeting")
+            print(number ?? 0)
+        } catch let error as LarderError {
+            switch error.code {
+            case .decoding: print("something else is stored there:", error.message)
+            case .larderHeld: print("another process holds the larder")
+            case .io, .commitFailed, .writesSuspended: print("the disk refuses:", error.message)
+            default: print(error)
+            }
+        }
+        let temporary = try TemporaryDirectory()
+        let directory = temporary.path
+        var options = CacheOptions()
+        options.durability = .always
+        let ledger = try Cache(named: "ledger", directory: directory, options: options)
+
+        // A write that may be lost with the machine, in a database whose other writes may not.
+        try ledger.set("a guess", forKey: "guess", durability: .os)
+        #expect(try ledger.value(String.self, forKey: "guess") == "a guess")
+        var careful = CacheOptions()
+        careful.onDamage = .salvage
+        careful.onEvent = { event in print(event) }
+        #expect(careful.onEvent != nil)
+    }
+}
