@@ -14,7 +14,7 @@ import Testing
         #expect(quick.socketPath == socketPath)
         do {
             try await client.cache("visits", of: Int.self).set(1, forKey: "ana")
-        } catch let error as LarderClientError {
+        } catch {
             switch error.code {
             case .noDaemon: print("is larderd running?")
             case .timeout, .cancelled: print("given up; it may be carried out all the same")

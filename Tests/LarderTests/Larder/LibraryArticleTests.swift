@@ -121,7 +121,7 @@ import Testing
             try cache.set("morning", forKey: "greeting")
             let number = try cache.value(Int.self, forKey: "greeting")
             print(number ?? 0)
-        } catch let error as LarderError {
+        } catch {
             switch error.code {
             case .decoding: print("something else is stored there:", error.message)
             case .larderHeld: print("another process holds the larder")
