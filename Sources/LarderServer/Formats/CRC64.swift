@@ -1,4 +1,4 @@
-/// The 64-bit cyclic redundancy check at the end of what DUMP returns: the Jones polynomial, reflected, beginning with 0.
+/// The CRC-64 at the end of what DUMP returns: the Jones polynomial, reflected, starting with 0.
 enum CRC64 {
     private static let table: [UInt64] = (0..<256).map { index in
         (0..<8).reduce(UInt64(index)) { rest, _ in rest & 1 == 0 ? rest >> 1 : rest >> 1 ^ 0x95AC_9329_AC4B_C9B5 }
@@ -6,7 +6,7 @@ enum CRC64 {
 
     static func checksum(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
         table.withUnsafeBufferPointer { table in
-            // A byte is a valid index of the table, which has 256 places.
+            // A byte is always a valid index: the table has 256 entries.
             bytes.reduce(0) { sum, byte in table[Int(UInt8(truncatingIfNeeded: sum) ^ byte)] ^ sum >> 8 }
         }
     }

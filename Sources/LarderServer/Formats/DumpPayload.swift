@@ -1,8 +1,8 @@
-/// What DUMP returns and RESTORE takes, as Redis writes a string value: a type byte, the string, then the version of the
-/// format (two bytes) and a CRC-64 of all before it (eight bytes), both little-endian.
+/// What DUMP returns and RESTORE takes, in the form in which Redis writes a string value: a type byte, the string, then
+/// the version of the format (two bytes) and a CRC-64 of everything before it (eight bytes), both little-endian.
 ///
-/// A string is its length and its bytes. A length has 6, 14, 32 or 64 bits, which its first two bits and its first byte
-/// tell; where those two bits are set, the other six name an encoding: an integer of one, two or four bytes, or LZF.
+/// A string is its length and its bytes. A length has 6, 14, 32 or 64 bits; its first two bits and its first byte say
+/// which. If those two bits are set, the other six name an encoding: an integer of one, two or four bytes, or LZF.
 enum DumpPayload {
     /// The format of Redis 7.0.
     private static let version: UInt16 = 10
@@ -38,7 +38,7 @@ enum DumpPayload {
         return bytes
     }
 
-    /// A value that is the text of an integer of at most 32 bits.
+    /// The encoding of a value that is the text of an integer of at most 32 bits.
     private static func integer(_ value: UnsafeRawBufferPointer) -> [UInt8]? {
         guard value.count <= 11, let number = parseInteger(value) else { return nil }
         var bytes: [UInt8] = []
@@ -56,7 +56,7 @@ enum DumpPayload {
         return bytes
     }
 
-    /// Nil for what is short, or would not be at least four bytes shorter.
+    /// Nil if the value is short, or if compression saves less than four bytes.
     private static func compressed(_ value: UnsafeRawBufferPointer) -> [UInt8]? {
         value.count > 20 ? LZF.compress(value, bytesMax: value.count - 4) : nil
     }
@@ -88,7 +88,7 @@ enum DumpPayload {
     }
 
     /// The value of a payload. Never traps, whatever the bytes are.
-    /// - Parameter bytesMax: the longest value that is taken; nothing is allocated for a longer one.
+    /// - Parameter bytesMax: the longest value that is accepted; nothing is allocated for a longer one.
     static func decode(_ payload: UnsafeRawBufferPointer, bytesMax: Int) throws(Defect) -> [UInt8] {
         guard payload.count >= footerBytes else { throw .footer }
         let end = payload.count - footerBytes
@@ -97,14 +97,14 @@ enum DumpPayload {
         guard foot.loadUnaligned(as: UInt16.self).littleEndian <= version,
             foot.loadUnaligned(fromByteOffset: 2, as: UInt64.self).littleEndian == CRC64.checksum(checked)
         else { throw .footer }
-        // As in Redis, what may stand behind the value is not looked at, and the foot is read as bytes of a value that says
-        // it is longer than it is.
+        // Redis does not check whether anything stands behind the value, and takes bytes of the footer for the value if
+        // the length says so. So do we.
         var reader = Reader(bytes: payload)
         guard reader.byte() == stringType, let value = reader.string(bytesMax) else { throw .format }
         return value
     }
 
-    /// About how long the value of a payload may be at most, by the payload's length.
+    /// An upper bound, about, of the value's length, by the payload's length.
     static func decodedBytesMax(_ payload: UnsafeRawBufferPointer) -> Int {
         let isCompressed = payload.count > 1 && payload[1] == Encoding.lzf
         return isCompressed ? payload.count * LZF.growthMax : payload.count
@@ -150,7 +150,7 @@ enum DumpPayload {
             }
         }
 
-        /// Nil for an encoding, and for what no value can have.
+        /// Nil for an encoding, and for a length that no value can have.
         private mutating func length() -> Int? {
             guard let first = byte() else { return nil }
             switch (first >> 6, first) {

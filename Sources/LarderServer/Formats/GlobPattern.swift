@@ -21,7 +21,7 @@ struct GlobPattern: Sendable {
 
     private let elements: [Element]
 
-    /// The bytes that every match begins with.
+    /// The bytes with which every match begins.
     let fixedPrefix: [UInt8]
 
     init(_ pattern: [UInt8]) {
@@ -46,7 +46,7 @@ struct GlobPattern: Sendable {
         fixedPrefix = prefix
     }
 
-    /// Reads a set after its `[`. One that is not closed reaches to the pattern's end.
+    /// Reads a set after its `[`. A set without `]` ends with the pattern.
     private static func set(_ rest: inout ArraySlice<UInt8>) -> Element {
         let isNegated = rest.first == UInt8(ascii: "^")
         if isNegated { rest.removeFirst() }

@@ -2,19 +2,20 @@
 ///
 /// Compressed bytes are a sequence of
 /// - runs of literals: a byte n below 32, then n + 1 bytes;
-/// - references backwards: three bits of length and the high five of distance - 1, another byte of length where those three
-///   are all set, the low eight of distance - 1. Lengths are given less 2, the byte of length is added to 7.
+/// - references backwards: three bits of length and the high five bits of distance - 1; another byte of length if those
+///   three are all set; the low eight bits of distance - 1. Lengths are written less 2; the byte of length is added to
+///   7.
 enum LZF {
     private static let literalsMax = 32
     private static let distanceMax = 1 << 13
     private static let referenceMax = (1 << 8) + (1 << 3)
     private static let hashBits = 16
-    /// How many times as long the original may be at most: a reference of 3 bytes makes 264.
+    /// The largest ratio of the original to its compressed form: a reference of 3 bytes makes 264.
     static let growthMax = 88
 
-    /// Compresses, making the choices that Redis' compressor makes, so that the bytes are the same.
-    /// - Parameter bytesMax: the most bytes the result may have.
-    /// - Returns: nil when it would be longer.
+    /// Compresses with the same choices as Redis' compressor, so that the bytes are equal.
+    /// - Parameter bytesMax: the longest result that is wanted.
+    /// - Returns: nil if the result would be longer.
     static func compress(_ input: UnsafeRawBufferPointer, bytesMax: Int) -> [UInt8]? {
         guard !input.isEmpty, bytesMax > 0 else { return nil }
         var compressor = Compressor(input, bytesMax)
@@ -25,10 +26,10 @@ enum LZF {
     private struct Compressor {
         let input: UnsafeRawBufferPointer
         let bytesMax: Int
-        /// Where three bytes of a hash were seen last; -1 for never.
+        /// Where the three bytes of a hash were last seen; -1 for never.
         let places: UnsafeMutableBufferPointer<Int>
         var output: [UInt8] = []
-        /// The literals of the run that is open.
+        /// The number of literals in the open run.
         var literals = 0
 
         init(_ input: UnsafeRawBufferPointer, _ bytesMax: Int) {
@@ -39,14 +40,14 @@ enum LZF {
             output.reserveCapacity(min(bytesMax, input.count))
         }
 
-        /// Of the three bytes at `index`, which must be there.
+        /// The hash of the three bytes at `index`, which must exist.
         func hash(_ index: Int) -> Int {
             let bytes = Int(input[index]) << 16 | Int(input[index + 1]) << 8 | Int(input[index + 2])
             return (bytes >> (24 - hashBits) &- bytes &* 5) & (1 << hashBits - 1)
         }
 
         mutating func run() -> Bool {
-            // Every open run has its first byte in the output, which says how long it is.
+            // The first byte of an open run is reserved in the output; it will have the run's length.
             output.append(0)
             var index = 0
             while index < input.count - 2 {
@@ -85,7 +86,7 @@ enum LZF {
             }
         }
 
-        /// Writes how long the open run is, and takes its byte back if it has none.
+        /// Writes the length of the open run, or removes its first byte if the run is empty.
         private mutating func closeRun() {
             if literals == 0 {
                 output.removeLast()
@@ -96,7 +97,7 @@ enum LZF {
         }
 
         /// Writes a reference and opens the next run.
-        /// - Returns: where to go on.
+        /// - Returns: where to continue.
         private mutating func refer(to place: Int, from index: Int) -> Int {
             let length = length(place, index)
             closeRun()
@@ -112,14 +113,14 @@ enum LZF {
             output.append(0)
             let end = index + length
             guard end < input.count - 2 else { return end }
-            // The last two places of what was referred to are noted, the others are not.
+            // Only the last two positions of a match are noted.
             places[hash(end - 2)] = end - 2
             places[hash(end - 1)] = end - 1
             return end
         }
 
-        /// How many bytes agree from both places on: as far as the compressor looks. It looks at 16 at once before it asks
-        /// whether it may go on, and it is the same bytes that are wanted.
+        /// How many bytes are equal from both positions on, as far as Redis' compressor looks. It looks at 16 before it
+        /// checks the limit, and so must this one, to make the same bytes.
         private func length(_ place: Int, _ index: Int) -> Int {
             let most = min(input.count - index - 2, referenceMax)
             var length = 2
@@ -135,11 +136,11 @@ enum LZF {
     }
 
     /// Decompresses. Never traps, whatever the bytes are.
-    /// - Parameter count: how many bytes it must come to.
-    /// - Returns: nil for what is not LZF or comes to another length.
+    /// - Parameter count: the length of the original.
+    /// - Returns: nil if the bytes are not LZF or have another length.
     static func decompress(_ input: UnsafeRawBufferPointer, count: Int) -> [UInt8]? {
         var output: [UInt8] = []
-        // More is not reserved on the word of a length alone.
+        // A length alone is no reason to reserve more.
         output.reserveCapacity(min(count, input.count * growthMax + 1))
         var index = 0
         while index < input.count {
@@ -163,7 +164,7 @@ enum LZF {
             let distance = (control & 0x1F) << 8 + Int(input[index]) + 1
             index += 1
             guard distance <= output.count, output.count + length <= count else { return nil }
-            // Byte by byte: a reference may reach into what it makes.
+            // Byte by byte: a reference may overlap its own output.
             for _ in 0..<length { output.append(output[output.count - distance]) }
         }
         return output.count == count ? output : nil

@@ -1,9 +1,10 @@
 import Threading
 
-/// Who listens to which channels, of all connections of the server.
+/// Which connections of the server listen to which channels.
 ///
-/// In parts, each with a lock of its own that is held for a change, or while a message is put into the queues of the loops:
-/// so publishers on several loops seldom meet, and who has stopped listening finds in its queue all that it still gets.
+/// The table has parts, each with its own lock, held for a change or while a message is put into the queues of the
+/// loops. So publishers on several loops seldom meet, and a connection that has stopped listening finds all of its last
+/// messages in its queue.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: each part is read and written with its lock held.
 final class ChannelTable: @unchecked Sendable {
@@ -19,7 +20,7 @@ final class ChannelTable: @unchecked Sendable {
     init() { parts = (0..<Self.partCount).map { _ in Part() } }
 
     private func part(_ channel: [UInt8]) -> Part {
-        // The dictionary in the part hashes with another seed.
+        // The dictionary in each part hashes with another seed.
         parts[(channel.hashValue >> 7) & (Self.partCount - 1)]
     }
 
@@ -36,15 +37,15 @@ final class ChannelTable: @unchecked Sendable {
         }
     }
 
-    /// How many listen to a channel.
+    /// How many connections listen to a channel.
     func count(_ channel: [UInt8]) -> Int {
         let part = part(channel)
         return part.lock.withLock { part.audiences[channel]?.count ?? 0 }
     }
 
     /// Sends a message to all who listen to a channel.
-    /// - Parameter message: called once, if there is anybody.
-    /// - Returns: how many there are.
+    /// - Parameter message: called once, if anybody listens.
+    /// - Returns: how many listen.
     func send(to channel: [UInt8], from: PushQueue?, _ message: () -> PushMessage) -> Int {
         let part = part(channel)
         return part.lock.withLock {
@@ -54,17 +55,17 @@ final class ChannelTable: @unchecked Sendable {
         }
     }
 
-    /// The channels that somebody listens to, in no order.
+    /// The channels to which somebody listens, in no order.
     var channels: [[UInt8]] { parts.flatMap { part in part.lock.withLock { Array(part.audiences.keys) } } }
 }
 
-/// A connection as those know it who send it messages: by its number, and the queue of its loop.
+/// A connection, for those who send it messages: its number, and the queue of its loop.
 struct Subscriber: Sendable {
     let id: Int64
     let queue: PushQueue
 }
 
-/// Everybody who gets the same messages, loop by loop. A value: a copy costs a reference.
+/// All connections that get the same messages, loop by loop. A value: a copy costs a reference.
 struct Audience: Sendable {
     private struct Group: Sendable {
         let queue: PushQueue
@@ -74,7 +75,7 @@ struct Audience: Sendable {
     private var groups: [Group] = []
     private(set) var count = 0
 
-    /// Adds one who is not in it.
+    /// Adds a connection that is not in it.
     mutating func add(_ subscriber: Subscriber) {
         count += 1
         if let index = groups.firstIndex(where: { $0.queue === subscriber.queue }) {
@@ -94,7 +95,7 @@ struct Audience: Sendable {
     }
 
     /// Puts a message into the queues of all.
-    /// - Parameter from: the queue of the loop that calls this, if it is one.
+    /// - Parameter from: the queue of the loop that calls this, if a loop does.
     func send(_ message: PushMessage, from: PushQueue?) {
         for group in groups {
             group.queue.add(PushQueue.Delivery(message: message, connections: group.connections), from: from)

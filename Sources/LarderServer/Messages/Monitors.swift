@@ -3,7 +3,7 @@ import RESP
 import Synchronization
 import Threading
 
-/// The connections that are shown every command.
+/// The connections of MONITOR, which see every command.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the list is read and written with the lock held.
 final class Monitors: @unchecked Sendable {
@@ -36,7 +36,7 @@ final class Monitors: @unchecked Sendable {
         }
     }
 
-    /// A command as MONITOR shows it: the time, the database and the client, and the words in quotes.
+    /// A command as MONITOR prints it: the time, the database and the client, and the words in quotes.
     static func line(
         now: Int64, database: String, address: String, count: Int, word: (Int) -> UnsafeRawBufferPointer
     ) -> [UInt8] {
@@ -70,7 +70,7 @@ final class Monitors: @unchecked Sendable {
     }
 }
 
-/// How much there is to do, looked at some times a second: for INFO.
+/// Commands per second, sampled some times a second, and the peak of memory, for INFO.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the samples are read and written with the lock held.
 final class Rates: @unchecked Sendable {
@@ -102,7 +102,7 @@ final class Rates: @unchecked Sendable {
         }
     }
 
-    /// - Returns: the highest that was ever told.
+    /// - Returns: the highest value that was ever given.
     func notePeak(_ bytes: Int) -> Int {
         lock.withLock {
             peak = max(peak, bytes)

@@ -1,38 +1,38 @@
 import Synchronization
 import Threading
 
-/// A message and where it goes: a channel or a sharded channel.
+/// A message with its destination: a channel or a sharded channel.
 struct Publication: Sendable {
     var kind = PubSub.Kind.channel
     let channel: [UInt8]
     let payload: [UInt8]
 }
 
-/// Publish and subscribe: channels, patterns, and the channels that Redis calls sharded, which are names of their own.
+/// Publish and subscribe: channels, patterns, and sharded channels, whose names are separate.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the patterns are read and written with the lock held, the rest
+/// Thread-safe. The proof for `@unchecked Sendable`: the patterns are read and written with the lock held; the rest
 /// guards itself.
 final class PubSub: @unchecked Sendable {
-    /// What a name to subscribe to is.
+    /// The kind of a name to subscribe to.
     enum Kind: Hashable, CaseIterable, Sendable {
         case channel, pattern, shardChannel
     }
 
     private struct Pattern {
         let glob: GlobPattern
-        /// Patterns are told in the order in which they were first subscribed to.
+        /// Patterns match in the order in which they were first subscribed to.
         let number: Int
         var audience = Audience()
     }
 
-    /// How many bytes of messages wait to be taken over by loops.
+    /// How many bytes of messages wait for loops to take them.
     let pending = PendingBytes()
     private let pendingBytesMax: Int
     private let channels = ChannelTable()
     private let shardChannels = ChannelTable()
     private let patternLock = Lock()
     private var patterns: [[UInt8]: Pattern] = [:]
-    /// How many patterns were subscribed to for the first time.
+    /// How many times a pattern got its first subscriber.
     private var patternsSeen = 0
     private let patternCountNow = Atomic<Int>(0)
 
@@ -43,7 +43,7 @@ final class PubSub: @unchecked Sendable {
 
     // MARK: Subscribing
 
-    /// Adds a connection that is not there.
+    /// Adds a connection that is not there yet.
     func add(_ subscriber: Subscriber, to name: [UInt8], _ kind: Kind) {
         switch kind {
         case .channel: channels.add(name, subscriber)
@@ -77,8 +77,9 @@ final class PubSub: @unchecked Sendable {
 
     // MARK: Publishing
 
-    /// Sends a message to all who listen to a channel or to a pattern that it matches. Patterns match no sharded channels.
-    /// - Parameter from: the queue of the loop that calls this, if it is one.
+    /// Sends a message to all who listen to a channel, or to a pattern that matches it. Patterns match no sharded
+    /// channels.
+    /// - Parameter from: the queue of the loop that calls this, if a loop does.
     /// - Returns: how many copies are sent.
     func publish(_ publication: Publication, from: PushQueue? = nil) -> Int {
         let (channel, payload) = (publication.channel, publication.payload)
@@ -87,7 +88,7 @@ final class PubSub: @unchecked Sendable {
         }
         var count = channels.send(to: channel, from: from) { .message("message", channel: channel, payload) }
         guard patternCountNow.read() > 0 else { return count }
-        // Matched without the lock, which publishers on all loops share.
+        // Patterns are matched without the lock, which publishers on all loops share.
         let matching = patternLock.withLock({ patterns }).filter { $0.value.glob.matches(channel) }
         for (name, _) in matching.sorted(by: { $0.value.number < $1.value.number }) {
             let message = PushMessage.message(pattern: name, channel: channel, payload)
@@ -107,9 +108,9 @@ final class PubSub: @unchecked Sendable {
             .reduce(channels.count(publication.channel)) { $0 + $1.audience.count }
     }
 
-    // MARK: Asking
+    // MARK: Queries
 
-    /// The names of a kind that somebody listens to and that match, in no order.
+    /// The matching names of a kind to which somebody listens, in no order.
     func names(_ kind: Kind, matching pattern: GlobPattern?) -> [[UInt8]] {
         let all =
             switch kind {

@@ -1,25 +1,25 @@
 import RESP
 
-/// A message that no request asked for, encoded once for all connections that get it.
+/// A message without a request, encoded once for all connections that get it.
 ///
 /// Thread-safe: constant.
 final class PushMessage: Sendable {
-    /// What the message is to connections of either version of the protocol.
+    /// The form of the message in either version of the protocol.
     private enum Form: Sendable {
-        /// One encoding, as RESP3 writes it; in RESP2 only its first byte is another.
+        /// One encoding, that of RESP3; RESP2 differs in the first byte only.
         case message([UInt8])
-        /// RESP2 has it as a message of a channel of its own, and only while the connection is in subscriber mode.
+        /// In RESP2 a message of a channel of its own, and only while the connection is in subscriber mode.
         case invalidation(two: [UInt8]?, three: [UInt8])
         /// RESP3 only.
         case three([UInt8])
-        /// The same for every connection, in whichever mode.
+        /// The same for every connection, in every mode.
         case line([UInt8])
     }
 
     private let form: Form
-    /// Bytes that one copy takes, about.
+    /// About how many bytes one copy takes.
     let byteCount: Int
-    /// Whether it is a line that MONITOR shows.
+    /// Whether it is a line of MONITOR.
     var isLine: Bool { if case .line = form { true } else { false } }
     /// Whether it says that everything may have changed.
     let isOfEverything: Bool
@@ -39,7 +39,7 @@ final class PushMessage: Sendable {
         return buffer.take()
     }
 
-    /// A line that MONITOR shows, encoded.
+    /// A line of MONITOR, encoded.
     static func line(_ bytes: [UInt8]) -> PushMessage { PushMessage(.line(bytes)) }
 
     // MARK: Publish and subscribe
@@ -72,7 +72,7 @@ final class PushMessage: Sendable {
     // MARK: Tracking
 
     /// Keys that were changed; nil for all.
-    /// - Parameter isRedirected: whether it goes to another connection than the one that reads.
+    /// - Parameter isRedirected: whether the message goes to another connection than the one that has read the keys.
     static func invalidation(_ keys: [[UInt8]]?, isRedirected: Bool) -> PushMessage {
         func write(_ buffer: inout ReplyBuffer) {
             guard let keys else { return buffer.null() }
@@ -96,7 +96,7 @@ final class PushMessage: Sendable {
         return PushMessage(.invalidation(two: two, three: three), isOfEverything: keys == nil)
     }
 
-    /// The connection is gone that was to be told.
+    /// The connection that should get the reports is gone.
     static func redirectBroken(_ id: Int64) -> PushMessage {
         PushMessage(
             .three(
@@ -107,11 +107,11 @@ final class PushMessage: Sendable {
                 }))
     }
 
-    /// Writes the message as a connection gets it.
+    /// Writes the message in the form for a connection.
     /// - Parameter isSubscriber: whether the connection has subscriptions.
     func write(to replies: inout ReplyBuffer, isSubscriber: Bool) {
         switch form {
-        // Where messages look like replies, one that comes too late must not be taken for one.
+        // Where messages look like replies, a late message must not be taken for a reply.
         case .message(let bytes): if replies.version == .three || isSubscriber { replies.push(encoded: bytes) }
         case .line(let bytes): replies.raw(bytes)
         case .three(let bytes): if replies.version == .three { replies.raw(bytes) }

@@ -3,16 +3,17 @@ import Threading
 
 /// Messages on their way to the connections of one event loop.
 ///
-/// - Any thread adds, in the order in which the loop then delivers: so the messages of one publisher stay in order.
-/// - The loop is woken once for all that is added until it comes for them.
+/// - Any thread adds messages; the loop delivers them in the same order. So the messages of one publisher stay in
+///   order.
+/// - The loop is woken once for all messages that are added before it comes.
 ///
-/// Thread-safe, but for what is said to be the loop's. The proof for `@unchecked Sendable`: what is added is guarded by
-/// the lock; ``deliver`` is set before anything is added, and called by the loop only.
+/// Thread-safe, except where a comment says "for the loop". The proof for `@unchecked Sendable`: the messages are
+/// guarded by the lock; ``deliver`` is set before anything is added, and called by the loop only.
 final class PushQueue: @unchecked Sendable {
-    /// A message and who gets it.
+    /// A message with the connections that get it.
     struct Delivery: Sendable {
         let message: PushMessage
-        /// Numbers of connections of this loop; those that are gone are passed over.
+        /// Numbers of connections of this loop; those that are gone are skipped.
         let connections: [Int64]
     }
 
@@ -27,12 +28,12 @@ final class PushQueue: @unchecked Sendable {
 
     init(_ pending: PendingBytes) { self.pending = pending }
 
-    /// - Parameter wake: has the loop call ``deliverAll()``; called with the lock held, from any thread. Nil once the loop
-    ///   has ended.
+    /// - Parameter wake: has the loop call ``deliverAll()``; called with the lock held, from any thread. Nil once the
+    ///   loop has ended.
     func onAdded(_ wake: (() -> Void)?) { lock.withLock { self.wake = wake } }
 
-    /// - Parameter from: the queue of the loop that calls this, which comes for its messages by itself; nil when it is
-    ///   another thread, or nobody knows.
+    /// - Parameter from: the queue of the loop that calls this, which needs no waking; nil for another thread, or if
+    ///   unknown.
     func add(_ delivery: Delivery, from: PushQueue? = nil) {
         pending.bytes.add(delivery.message.byteCount)
         lock.withLock {
@@ -43,7 +44,7 @@ final class PushQueue: @unchecked Sendable {
         }
     }
 
-    /// Whether something waits. One atomic load.
+    /// Whether a message waits. One atomic load.
     var isEmpty: Bool { !hasWaiting.load(ordering: .acquiring) }
 
     /// Delivers everything that waits. For the loop.

@@ -1,8 +1,8 @@
 import LarderEngine
 
-/// Deadlines of entries, the nearest first: who is to be told when entries end by themselves.
+/// The deadlines of entries, the nearest first, to report entries that expire.
 ///
-/// A heap beside a table: a deadline that was replaced stays in the heap until its time, and is passed over then.
+/// A heap beside a table: a deadline that was replaced stays in the heap until its time, and is then ignored.
 ///
 /// A value; its owner guards it.
 struct DeadlineWatch<Key: Hashable> {
@@ -32,10 +32,10 @@ struct DeadlineWatch<Key: Hashable> {
         dropStale()
     }
 
-    /// What was replaced must not take more room than what is there.
+    /// Replaced deadlines must not take more room than the others.
     private mutating func dropStale() {
         guard heap.count > 64, heap.count > 2 * deadlines.count else { return }
-        // Sorted is a heap.
+        // A sorted array is a heap.
         heap = deadlines.map { Item(deadline: $0.value, key: $0.key) }.sorted { $0.deadline < $1.deadline }
     }
 
@@ -46,7 +46,7 @@ struct DeadlineWatch<Key: Hashable> {
 
     mutating func removeAll() { self = DeadlineWatch() }
 
-    /// Takes the next key out whose deadline has come.
+    /// Removes and returns the next key whose deadline has come.
     mutating func popDue(now: Int64) -> Key? {
         while let first = heap.first, first.deadline <= now {
             popFirst()

@@ -1,7 +1,7 @@
 import CommandCatalog
 import LarderEngine
 
-/// Which events of entries are published, as `notify-keyspace-events` says it.
+/// Which events of entries are published: the setting `notify-keyspace-events`.
 struct KeyspaceEvents: OptionSet, Sendable {
     let rawValue: Int
 
@@ -12,12 +12,12 @@ struct KeyspaceEvents: OptionSet, Sendable {
     static let generic = KeyspaceEvents(rawValue: 4)
     static let string = KeyspaceEvents(rawValue: 8)
     static let expired = KeyspaceEvents(rawValue: 16)
-    /// Known for Redis' sake: what leaves memory is still stored, so that there are no such events.
+    /// Accepted for compatibility: evicted entries are still stored, so there are no such events.
     static let evicted = KeyspaceEvents(rawValue: 32)
     static let new = KeyspaceEvents(rawValue: 64)
-    /// Known for Redis' sake; reads are not told of.
+    /// Accepted for compatibility: reads are not reported.
     static let missed = KeyspaceEvents(rawValue: 128)
-    /// Of types that do not exist here: lists, sets, hashes, sorted sets, streams, modules.
+    /// Events of types that do not exist here: lists, sets, hashes, sorted sets, streams, modules.
     private static let others: [(Character, KeyspaceEvents)] = [
         ("l", KeyspaceEvents(rawValue: 256)), ("s", KeyspaceEvents(rawValue: 512)),
         ("h", KeyspaceEvents(rawValue: 1024)), ("z", KeyspaceEvents(rawValue: 2048)),
@@ -28,7 +28,7 @@ struct KeyspaceEvents: OptionSet, Sendable {
     private static let letters: [(Character, KeyspaceEvents)] =
         [("g", .generic), ("$", .string)] + others.prefix(4) + [("x", .expired), ("e", .evicted)] + others.suffix(2)
 
-    /// Nil where a letter is none of Redis'.
+    /// Nil if a letter is unknown to Redis.
     init?(_ text: String) {
         self = []
         for letter in text {
@@ -47,7 +47,7 @@ struct KeyspaceEvents: OptionSet, Sendable {
 
     init(rawValue: Int) { self.rawValue = rawValue }
 
-    /// As Redis shows them, which leaves `n` out where all others are there.
+    /// The text that Redis shows. It leaves `n` out if all others are there.
     var text: String {
         var text = ""
         if isSuperset(of: Self.all) {
@@ -70,7 +70,7 @@ struct KeyspaceEvents: OptionSet, Sendable {
     static let errorText = "Invalid event class character. Use 'Ag$lshzxeKEtmdn'."
 }
 
-/// The events of writes, as Redis names them.
+/// The events of writes, named like those of Redis.
 extension WriteTag {
     typealias Event = (kind: KeyspaceEvents, name: String)
 
@@ -105,15 +105,15 @@ extension WriteTag {
         switch self {
         case .rename: [(.generic, "rename_from")]
         case .move: [(.generic, "move_from")]
-        // With a deadline that has passed: it is stored and expires in one.
+        // A deadline in the past: the entry is stored and expires in one step.
         case .set: [(.string, "set"), (.generic, "expire"), (.expired, "expired")]
         default: [(.generic, "del")]
         }
     }
 
-    /// Whether the entry is new whatever was there: in Redis that is removed first, without an event.
+    /// Whether the entry counts as new even if there was one: Redis removes the old one first, without an event.
     var replaces: Bool { [.rename, .move, .copy, .restore].contains(self) }
 
-    /// Whether an entry goes from one key to another.
+    /// Whether the command moves an entry from one key to another.
     var moves: Bool { self == .rename || self == .move }
 }

@@ -3,15 +3,17 @@ import LarderEngine
 import Synchronization
 import Threading
 
-/// Tells clients what happened to entries: keyspace notifications, and invalidations for those
-/// that track what they have read.
+/// Reports to clients what happened to entries: keyspace notifications, and invalidations for clients that track what
+/// they have read.
 ///
-/// - Everything told is committed, and is on its way before the writer gets its answer.
-/// - Entries with a deadline of their own are told to have expired when it comes, once; those that follow a policy when
-///   their space is reclaimed. What expired before this process began is not told.
-/// - While nobody wants to know anything, nothing is noted anywhere.
+/// - Only committed changes are reported, before the writer gets its answer.
+/// - The expiry of an entry with a deadline of its own is reported once, when the deadline comes. The expiry of an
+///   entry that follows a policy is reported when its space is reclaimed. What expired before this process began is not
+///   reported.
+/// - While nobody listens, nothing is noted anywhere.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what is below "guarded" is read and written with the lock held.
+/// Thread-safe. The proof for `@unchecked Sendable`: the properties below "guarded" are read and written with the lock
+/// held.
 package final class Notifier: ChangeObserver, @unchecked Sendable {
     /// One entry of one database.
     private struct EntryName: Hashable {
@@ -37,13 +39,13 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
     private let lock = Lock()
     // Guarded:
     private var events: KeyspaceEvents = []
-    /// Deadlines that entries have of their own, while somebody wants to know of them.
+    /// Deadlines that entries have of their own, while somebody listens.
     private var deadlines = DeadlineWatch<EntryName>()
     private var isWatching = false
-    /// How many scans for deadlines are under way, and what was changed meanwhile, of which they may not know.
+    /// How many scans for deadlines are running, and the changes meanwhile, which they may have missed.
     private var scans = 0
     private var changedSince: Set<EntryName> = []
-    /// How many callers are emptying each database; they tell of it themselves.
+    /// How many callers are emptying each database; they report that themselves.
     private var flushing: [ObjectIdentifier: Int] = [:]
     private var tooMany: (@Sendable (Int) -> Void)?
     private var background: @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() }
@@ -60,18 +62,18 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         tracking.onClientsChanged { [weak self] in self?.wishesChanged() }
     }
 
-    /// Where what takes long is done; at once and here until this is set.
+    /// Runs what takes long. Until this is set, that is done at once, by the caller.
     func runInBackground(_ background: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) {
         lock.withLock { self.background = background }
     }
 
-    // MARK: What is wanted
+    // MARK: Listening
 
-    /// Which events are published, as `notify-keyspace-events` has it.
+    /// Which events are published: the setting `notify-keyspace-events`.
     package var eventsText: String { lock.withLock { events }.text }
 
     /// Changes which events are published. Thread-safe.
-    /// - Returns: false where the text is not understood; then nothing was changed.
+    /// - Returns: false if the text is not understood; then nothing was changed.
     package func setEvents(_ text: String) -> Bool {
         guard let new = KeyspaceEvents(text) else { return false }
         lock.withLock { events = new }
@@ -81,10 +83,10 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
 
     package static func isValid(_ text: String) -> Bool { KeyspaceEvents(text) != nil }
 
-    /// What is wrong with a text that ``setEvents(_:)`` does not take.
+    /// What is wrong with a text that ``setEvents(_:)`` refuses.
     package static var eventsError: String { KeyspaceEvents.errorText }
 
-    /// Whether a write has to look what was there before.
+    /// Whether a write must look up the old entry.
     var needsFormer: Bool { formerIsNeeded.load(ordering: .relaxed) }
     private let formerIsNeeded = Atomic<Bool>(false)
 
@@ -104,7 +106,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         background { [self] in scan(from: start) }
     }
 
-    /// Finds the deadlines of the entries that are there.
+    /// Finds the deadlines of existing entries.
     private func scan(from start: Int64) {
         for database in engine.databases {
             do throws(LarderError) {
@@ -112,13 +114,13 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
                 guard let cursor = try database.cursor(EnumerationOptions(includeExpired: true)) else { continue }
                 defer { cursor.close() }
                 while try cursor.next() {
-                    // What cannot be read has no deadline that counts.
+                    // An entry that cannot be read has no deadline that counts.
                     guard let header = try? cursor.header(), case .own(let deadline) = header.rule, deadline > start
                     else { continue }
                     note(EntryName(database: database, key: Array(try cursor.key().bytes)), deadline)
                 }
             } catch {
-                // Emptied or damaged meanwhile: what it had is gone, and what is written from now on is known.
+                // Emptied or damaged meanwhile: the old entries are gone, and new ones are reported by their writes.
             }
         }
         lock.withLock {
@@ -134,15 +136,15 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Tells once that there are more deadlines than are watched. Called with the lock held.
+    /// Reports once that there are more deadlines than can be watched. Called with the lock held.
     private func noteFull() {
         guard let tooMany else { return }
         self.tooMany = nil
         tooMany(deadlinesMax)
     }
 
-    /// Sets what is called once, when an entry gets a deadline of which nobody will be told, with the number that are
-    /// watched. It must be short, and must not call this.
+    /// Sets a function that is called once, with the number of watched deadlines, when an entry gets a deadline that
+    /// will not be reported. It must be short, and must not call this.
     func onTooManyDeadlines(_ body: @escaping @Sendable (Int) -> Void) { lock.withLock { tooMany = body } }
 
     // MARK: What happened
@@ -151,7 +153,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         lock.withLock {
             var isAnnounced = false
             for (index, change) in changes.enumerated() {
-                // As in Redis the new entry is there before the event of the one that it comes from.
+                // Redis stores the new entry before it reports that the old key is gone, and so do we.
                 let arrival = index + 1 < changes.count ? changes[index + 1] : nil
                 let announces = arrival.map { isMove(from: change, to: $0) } ?? false
                 if announces, let arrival, events.isActive { publish(.new, "new", arrival) }
@@ -170,7 +172,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
     }
 
     /// Called with the lock held.
-    /// - Parameter isAnnounced: whether it was told that the entry is new.
+    /// - Parameter isAnnounced: whether the entry was reported as new.
     private func tell(_ change: EntryChange, isAnnounced: Bool) {
         let old = isWatching ? watch(change) : nil
         guard events.isActive else { return }
@@ -187,7 +189,8 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
             if tag == .set, isNew { publish(.new, "new", change) }
             for event in tag.removed { publish(event.kind, event.name, change) }
         case .swept(let header, let deadline):
-            // An entry with a deadline of its own was told of when that came, unless it came just now.
+            // The expiry of an entry with a deadline of its own was reported when the deadline came, unless that was
+            // just now.
             let isNews = header.rule == .governed ? deadline > startedAt : old != nil
             if isNews { publish(.expired, "expired", change) }
         }
@@ -198,7 +201,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
     }
 
     /// Notes an entry's deadline. Called with the lock held.
-    /// - Returns: the one it had.
+    /// - Returns: the former deadline.
     private func watch(_ change: EntryChange) -> Int64? {
         let name = EntryName(database: change.database, key: change.key)
         let old = deadlines.deadline(name)
@@ -219,7 +222,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         if !isToldLater { tracking.invalidateAll() }
     }
 
-    /// Runs `body`, which empties databases; those who track are told of it once, when it is done.
+    /// Runs `body`, which empties databases; clients that track keys get one report, when it is done.
     func tellOnce<Result, Failure: Error>(
         of databases: [Database], _ body: () throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -240,7 +243,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
 
     // MARK: Time
 
-    /// Sends the events of entries whose deadlines have come. Called often; costs little when there is nothing to do.
+    /// Publishes the events of entries whose deadlines have come. Called often; cheap when there is nothing to do.
     func tick() {
         guard engine.changes.isOn, !hasBackgroundWork.exchange(true, ordering: .acquiringAndReleasing) else { return }
         let background = lock.withLock { self.background }
@@ -250,7 +253,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Tells what has expired by now.
+    /// Reports what has expired by now.
     func expire() {
         let now = engine.now()
         var hasMore = true

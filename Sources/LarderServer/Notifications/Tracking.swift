@@ -2,26 +2,26 @@ import LarderEngine
 import Synchronization
 import Threading
 
-/// A connection that wants to be told when what it has read changes.
+/// A connection that wants a report when something that it has read changes.
 ///
-/// Thread-safe: constant, but for whether it still wants to.
+/// Thread-safe: only the last property ever changes, and it is atomic.
 final class TrackingClient: Sendable {
     enum Mode: Sendable {
-        /// All keys it reads.
+        /// All keys that it reads.
         case read
-        /// Those read by the command behind CLIENT CACHING YES.
+        /// The keys read by the command behind CLIENT CACHING YES.
         case optIn
-        /// All but those read by the command behind CLIENT CACHING NO.
+        /// All keys except those read by the command behind CLIENT CACHING NO.
         case optOut
-        /// All keys with one of these beginnings, read or not.
+        /// All keys with one of these prefixes, read or not.
         case broadcast([[UInt8]])
     }
 
     let subscriber: Subscriber
     let mode: Mode
-    /// The number of the connection that is told instead; 0 for itself.
+    /// The number of the connection that gets the reports instead; 0 for itself.
     let redirect: Int64
-    /// Whether it is not told of what it changes itself.
+    /// Whether its own changes are not reported to it.
     let isNoLoop: Bool
     private let isTracking = Atomic<Bool>(true)
 
@@ -45,26 +45,26 @@ final class TrackingClient: Sendable {
     }
 }
 
-/// Who has read what, and is to be told when it changes: CLIENT TRACKING.
+/// Who has read which keys, and gets a report when they change: CLIENT TRACKING.
 ///
-/// - A key is noted *before* it is read, and told of when a later change is committed: so who was told, and reads again,
-///   reads what was told of or something newer.
-/// - The table is bounded: a key that has to leave is told of as if it had changed.
-/// - As in Redis, keys of all databases share one table.
+/// - A key is noted *before* it is read, and reported when a later change is committed. So a client that reads again
+///   after a report gets the reported change or something newer.
+/// - The table is bounded: a key that must leave it is reported as if it had changed.
+/// - Keys of all databases share one table, as in Redis.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the parts are guarded by their locks, the rest by `lock`.
 final class Tracking: @unchecked Sendable {
     private final class Part {
         let lock = Lock()
         var readers: [[UInt8]: [TrackingClient]] = [:]
-        /// When the entries end by themselves that were read.
+        /// When the entries that were read expire.
         var deadlines = DeadlineWatch<[UInt8]>()
     }
 
     private let directory: ConnectionDirectory
     private let keysLimit: Atomic<Int>
     private let keyCount = Atomic<Int>(0)
-    /// For all keys together, how many clients have read them.
+    /// The sum over all keys of the clients that have read each.
     private let itemCount = Atomic<Int>(0)
     private let clientCount = Atomic<Int>(0)
     private let broadcastCount = Atomic<Int>(0)
@@ -85,10 +85,10 @@ final class Tracking: @unchecked Sendable {
 
     var hasClients: Bool { clientCount.read() > 0 }
     var hasBroadcast: Bool { broadcastCount.read() > 0 }
-    /// How many keys may be noted; 0 for any number.
+    /// How many keys may be noted; 0 for no limit.
     var keysMax: Int { keysLimit.read() }
 
-    /// Changes how many keys may be noted. Those that are too many are told of as if they had changed.
+    /// Changes how many keys may be noted. Keys beyond the new limit are reported as if they had changed.
     func changeLimit(to most: Int) {
         keysLimit.store(max(0, most), ordering: .relaxed)
         guard most > 0 else { return }
@@ -106,9 +106,9 @@ final class Tracking: @unchecked Sendable {
 
     /// How many keys are noted.
     var trackedKeys: Int { keyCount.read() }
-    /// For all keys that are noted, how many clients have read them, those included that are gone since.
+    /// The sum over all noted keys of the clients that have read each, clients that are gone included.
     var trackedItems: Int { itemCount.read() }
-    /// How many different beginnings of keys are tracked by somebody.
+    /// How many different prefixes are tracked.
     var prefixCount: Int {
         Set(lock.withLock { Array(clients.values) }.filter(\.isBroadcast).flatMap(\.prefixes)).count
     }
@@ -116,7 +116,7 @@ final class Tracking: @unchecked Sendable {
 
     // MARK: Clients
 
-    /// Takes a client in, in place of what it was before.
+    /// Adds a client, or replaces its former settings.
     func add(_ client: TrackingClient) {
         change(client.subscriber.id, to: client)
     }
@@ -124,7 +124,7 @@ final class Tracking: @unchecked Sendable {
     func remove(_ client: TrackingClient) {
         client.end()
         change(client.subscriber.id, to: nil)
-        // Its keys leave the table when they change, as those of others do.
+        // Its keys leave the table when they change, like those of others.
         if !hasClients { forgetKeys() }
     }
 
@@ -175,7 +175,7 @@ final class Tracking: @unchecked Sendable {
         if let (key, readers) = dropped { send([key], to: readers, by: 0) }
     }
 
-    /// Notes when an entry that was read ends by itself.
+    /// Notes when an entry that was read expires.
     func didRead(_ key: [UInt8], deadline: Int64) {
         let part = part(key)
         part.lock.withLock {
@@ -193,16 +193,16 @@ final class Tracking: @unchecked Sendable {
         return readers
     }
 
-    // MARK: Telling
+    // MARK: Reporting
 
-    /// Tells of keys that were changed.
+    /// Reports keys that were changed.
     func invalidate(_ changes: [EntryChange]) {
         guard hasClients else { return }
         for change in changes { invalidate(change.key, by: change.origin.client) }
         if hasBroadcast { broadcast(changes.map { ($0.key, $0.origin.client) }) }
     }
 
-    /// Tells of keys whose entries ended by themselves.
+    /// Reports keys whose entries expired.
     func invalidate(_ keys: [[UInt8]]) {
         guard hasClients, !keys.isEmpty else { return }
         for key in keys { invalidate(key, by: 0) }
@@ -215,7 +215,7 @@ final class Tracking: @unchecked Sendable {
         send([key], to: readers, by: client)
     }
 
-    /// Tells of the entries whose time has come.
+    /// Reports the entries whose deadlines have come.
     func expire(now: Int64) {
         guard keyCount.read() > 0 else { return }
         for part in parts {
@@ -230,7 +230,7 @@ final class Tracking: @unchecked Sendable {
         }
     }
 
-    /// Tells everybody that everything may have changed.
+    /// Reports to everybody that everything may have changed.
     func invalidateAll() {
         guard hasClients else { return }
         forgetKeys()
@@ -240,7 +240,7 @@ final class Tracking: @unchecked Sendable {
     private func broadcast(_ keys: [(key: [UInt8], by: Int64)]) {
         for client in lock.withLock({ clients.values.filter(\.isBroadcast) }) {
             for prefix in client.prefixes {
-                // In order and each once, as Redis tells them.
+                // In order, each once, as Redis sends them.
                 let own = client.isNoLoop ? client.subscriber.id : -1
                 let matching = Set(keys.filter { $0.by != own && $0.key.starts(with: prefix) }.map(\.key))
                 if !matching.isEmpty {
@@ -275,7 +275,7 @@ final class Tracking: @unchecked Sendable {
     }
 }
 
-/// Which connections there are, and in which queue messages for them are put.
+/// All connections, with the queue for the messages of each.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the table is read and written with the lock held.
 final class ConnectionDirectory: @unchecked Sendable {
