@@ -2,12 +2,12 @@ import LarderEngine
 
 /// An error reply.
 struct CommandError: Error, Equatable {
-    /// With its code: `ERR syntax error`. May repeat bytes of the request, which need not be UTF-8.
+    /// The text begins with the code: `ERR syntax error`. It may repeat bytes of the request, which need not be UTF-8.
     let bytes: [UInt8]
 
     init(_ text: String) { bytes = Array(text.utf8) }
 
-    /// Text with bytes of the request inside: `before`, `shown`, `behind`, `rest`.
+    /// A text that contains bytes of the request: `before`, `shown`, `behind`, `rest`.
     init(_ before: String, _ shown: [UInt8], _ behind: String, _ rest: [UInt8] = []) {
         bytes = Array(before.utf8) + shown + Array(behind.utf8) + rest
     }
@@ -21,7 +21,7 @@ struct CommandError: Error, Equatable {
         CommandError("ERR wrong number of arguments for '\(name)' command")
     }
 
-    /// What EXEC answers where it may not run.
+    /// EXEC's answer if it may not run.
     static func aborted(_ error: CommandError) -> CommandError {
         let text = error.bytes.starts(with: Array("ERR ".utf8)) ? Array(error.bytes.dropFirst(4)) : error.bytes
         return CommandError("EXECABORT Transaction discarded because of: ", text, "")

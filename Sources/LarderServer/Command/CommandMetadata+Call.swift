@@ -1,13 +1,13 @@
 import CommandCatalog
 import RESP
 
-// What a row says of a call.
+// What a command's row says of one of its calls.
 
 extension CommandMetadata {
     func accepts(argumentCount: Int) -> Bool { arity >= 0 ? argumentCount == arity : argumentCount >= -arity }
 
     /// Which words of a call are keys.
-    /// - Parameter word: a word's bytes.
+    /// - Parameter word: returns the bytes of a word.
     func keyIndices(count: Int, _ word: (Int) -> UnsafeRawBufferPointer) -> [Int] {
         guard keys.first > 0, keys.step > 0 else { return [] }
         if keys.countAt > 0 {
@@ -20,11 +20,11 @@ extension CommandMetadata {
         return Array(stride(from: keys.first, through: last, by: keys.step))
     }
 
-    /// What is done with a key of a call.
+    /// What the call does with one of its keys.
     /// - Parameters:
-    ///   - position: the key's place among the keys.
-    ///   - count: how many words the call has.
-    ///   - word: a word's bytes.
+    /// - position: the key's index among the keys.
+    /// - count: how many words the call has.
+    /// - word: returns the bytes of a word.
     func keyFlags(position: Int, count: Int, _ word: (Int) -> UnsafeRawBufferPointer) -> [String] {
         switch keyUse {
         case .overwritesUnlessGET where !(3..<max(3, count)).contains { equalsIgnoringCase(word($0), "GET") }:
@@ -35,7 +35,7 @@ extension CommandMetadata {
         }
     }
 
-    /// Whether BITFIELD has reading operations only, and nothing that it does not understand.
+    /// Whether BITFIELD has only reading operations, and no words that it does not understand.
     private static func onlyReads(bitfield count: Int, _ word: (Int) -> UnsafeRawBufferPointer) -> Bool {
         var index = 2
         while index < count {

@@ -1,13 +1,13 @@
 import CommandCatalog
 
-/// The words of calls that are shown to nobody: not in the slow log, not to MONITOR.
+/// The words of calls that nobody may see: they are hidden in the slow log and from MONITOR.
 enum SecretArguments {
-    /// Settings that Redis does not show either: passwords, and the names that go with them.
+    /// Settings that Redis hides too: passwords, and the names that go with them.
     private static let secretSettings: [StaticString] = [
         "REQUIREPASS", "MASTERAUTH", "MASTERUSER", "TLS-KEY-FILE-PASS", "TLS-CLIENT-KEY-FILE-PASS",
     ]
 
-    /// Which words may be a name and its password. Where CONFIG SET names a secret, all behind it count as one.
+    /// Which words may be a name and its password. If CONFIG SET names a secret, all words behind it count as secrets.
     static func range(
         _ spec: CommandMetadata, _ count: Int, _ word: (Int) -> UnsafeRawBufferPointer
     ) -> Range<Int> {
@@ -30,7 +30,7 @@ enum SecretArguments {
     }
 
     static var redacted: UnsafeRawBufferPointer {
-        // Stands in the program's constants.
+        // Constant in the program's file.
         let text: StaticString = "(redacted)"
         return UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
     }

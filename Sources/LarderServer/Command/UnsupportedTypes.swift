@@ -1,6 +1,6 @@
 /// Commands of Redis for types other than strings. They are unknown here, and the error says why.
 enum UnsupportedTypes {
-    /// - Returns: what the command works on.
+    /// - Returns: the type of value that the command works on.
     static func subject(of name: String) -> String? { subjects[name.lowercased()] }
 
     private static let subjects: [String: String] = {

@@ -1,4 +1,4 @@
-// The words of a call, read.
+// Reads the words of a call.
 
 /// Whether `bytes` are `word` (given in capitals), in any case of ASCII letters.
 func equalsIgnoringCase(_ bytes: UnsafeRawBufferPointer, _ word: StaticString) -> Bool {
@@ -12,7 +12,8 @@ func equalsIgnoringCase(_ bytes: UnsafeRawBufferPointer, _ word: StaticString) -
     return true
 }
 
-/// A decimal integer as Redis takes it: an optional minus, no plus, no leading zero, no blanks; nil otherwise.
+/// A decimal integer in the form that Redis accepts: an optional minus, no plus, no leading zero, no blanks; nil
+/// otherwise.
 func parseInteger(_ bytes: UnsafeRawBufferPointer) -> Int64? {
     guard bytes.count > 0, bytes.count <= 20 else { return nil }
     let isNegative = bytes[0] == 0x2D
@@ -24,7 +25,7 @@ func parseInteger(_ bytes: UnsafeRawBufferPointer) -> Int64? {
         guard digit >= 0x30, digit <= 0x39 else { return nil }
         let (shifted, overflow) = value.multipliedReportingOverflow(by: 10)
         let (sum, carry) = shifted.subtractingReportingOverflow(Int64(digit - 0x30))
-        // Summed up below zero, where there is room for one more.
+        // Added up below zero: the negative range has room for one more.
         guard !overflow, !carry else { return nil }
         value = sum
     }
@@ -32,7 +33,7 @@ func parseInteger(_ bytes: UnsafeRawBufferPointer) -> Int64? {
     return value == Int64.min ? nil : -value
 }
 
-/// At most `most` bytes of an argument for an error's text, and none from its first NUL on.
+/// At most `most` bytes of an argument for the text of an error, up to its first NUL.
 func shown(_ bytes: UnsafeRawBufferPointer, _ most: Int) -> [UInt8] {
     Array(bytes.prefix(most).prefix { $0 != 0 })
 }

@@ -7,7 +7,7 @@ package enum AdminClient {
         package let description: String
     }
 
-    /// Sends commands over the socket and returns their replies. Blocks; gives up after `seconds` without an answer.
+    /// Sends commands over the socket and returns their replies. Blocks; gives up if nothing comes for `seconds`.
     package static func request(_ commands: [[String]], socketPath: String, seconds: Int = 300) throws(Failure)
         -> [RESPValue]
     {

@@ -1,37 +1,38 @@
 import LarderEngine
 
-/// How the descriptors that the process may have open are divided between clients and what the larder needs: where clients
-/// could take the last one, commits and checkpoints would fail.
+/// Divides the descriptors that the process may open between clients and the larder. If clients could take the last
+/// one, commits and checkpoints would fail.
 struct DescriptorBudget: Equatable {
-    /// Connections for which there is room.
+    /// The number of connections for which there is room.
     let clientsPossible: Int
-    /// What is kept for everything else.
+    /// What is reserved for everything else.
     let reserve: Int
-    /// Databases for which the reserve is enough, and with which the next process can start. More are not to be created.
+    /// How many databases the reserve is enough for, so that the next process can start with them. No more may be
+    /// created.
     let databasesPossible: Int
 
     /// Standard descriptors, the locks, the listening socket and the signals' pipe: 12. The journal's segments, its
-    /// directory and what is being removed: 8. Files that are open for a moment, for POINTER, DAMAGED and the like: 8.
+    /// directory and files that are being removed: 8. Files that are open for a moment, such as POINTER and DAMAGED: 8.
     private static let processDescriptors = 28
-    /// Of one event loop: epoll and what wakes it, with one to spare.
+    /// For one event loop: epoll and its wake-up, with one to spare.
     private static let loopDescriptors = 4
-    /// Of one open database: LOCK, LOG, MANIFEST, its log, and a table that is written or read.
+    /// For one open database: LOCK, LOG, MANIFEST, its log, and a table that is written or read.
     private static let databaseDescriptors = 5
-    /// With fewer clients nobody is served.
+    /// With room for fewer clients, the daemon does not start.
     private static let clientsMin = 4
     private static let databasesFew = 4
 
     /// - Parameters:
     ///   - limit: how many descriptors the process may have open.
     ///   - databases: how many databases there are.
-    /// - Returns: nil where there is no room.
+    /// - Returns: nil if there is no room.
     init?(limit: Int, databases: Int, databasesMax: Int, openFilesMax: Int, threads: Int) {
         let base = Self.processDescriptors + Self.loopDescriptors * threads
         let least = Self.least(databases: databases, threads: threads)
         guard limit >= least + Self.clientsMin else { return nil }
         let full = base + Self.databaseDescriptors * max(databases, databasesMax) + openFilesMax
-        // Where there is not enough for both, each has half, but the larder what it cannot do without, and room for a few
-        // databases while a few clients are left.
+        // If there is not enough for both, each gets half. But the larder gets what it cannot do without, and room for
+        // a few databases while a few clients are left.
         let few = min(base + Self.databaseDescriptors * Self.databasesFew, limit - 2 * Self.clientsMin)
         reserve = min(full, max(least, limit / 2, few))
         clientsPossible = limit - reserve
@@ -39,12 +40,12 @@ struct DescriptorBudget: Equatable {
         databasesPossible = max(databases, min((reserve - base) / Self.databaseDescriptors, nextStart))
     }
 
-    /// What the databases that are there need, or the first one, and one more.
+    /// Enough for all existing databases, or the first one, and one more.
     private static func least(databases: Int, threads: Int) -> Int {
         processDescriptors + loopDescriptors * threads + databaseDescriptors * (max(1, databases) + 1)
     }
 
-    /// Raises the process' limit, and lowers that of clients to what is possible.
+    /// Raises the process' limit, and lowers the clients' limit to what is possible.
     static func take(
         for configuration: inout ServerConfiguration, log: Log
     ) throws(Server.Failure) -> DescriptorBudget {

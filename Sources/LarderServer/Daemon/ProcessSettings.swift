@@ -1,12 +1,13 @@
-/// What a daemon asks of its process.
+/// Settings of the daemon's process.
 package enum ProcessSettings {
-    /// Writing to a connection or a file that takes no more must be an error, not the end of the process.
+    /// Writing to a closed connection, or beyond the limit of a file's size, must be an error, not the end of the
+    /// process.
     package static func ignoreWriteSignals() {
         signal(SIGPIPE, SIG_IGN)
         signal(SIGXFSZ, SIG_IGN)
     }
 
-    /// Lets the signals that stop the daemon through: who started it may have blocked them.
+    /// Unblocks the signals that stop the daemon: its parent may have blocked them.
     static func unblockStopSignals() {
         var signals = sigset_t()
         sigemptyset(&signals)
@@ -14,16 +15,16 @@ package enum ProcessSettings {
         pthread_sigmask(SIG_UNBLOCK, &signals, nil)
     }
 
-    /// Whether who started the process has it live on when its terminal goes.
+    /// Whether the parent wants the process to outlive its terminal, as nohup does.
     static var ignoresHangUp: Bool {
         var action = sigaction()
         guard sigaction(SIGHUP, nil, &action) == 0 else { return false }
-        // As SIG_IGN, which Swift cannot compare: the address 1.
+        // SIG_IGN is the address 1; Swift cannot compare it.
         return withUnsafeBytes(of: &action) { $0.load(as: UInt.self) } == 1
     }
 
     /// Raises the limit of open descriptors as far as the process may.
-    /// - Returns: how many it may have open now.
+    /// - Returns: the new limit.
     static func raiseDescriptorLimit() -> Int {
         #if canImport(Darwin) || canImport(Musl)
             let resource = RLIMIT_NOFILE
@@ -32,7 +33,7 @@ package enum ProcessSettings {
         #endif
         var limit = rlimit()
         guard getrlimit(resource, &limit) == 0 else { return descriptorsMost }
-        // Some systems refuse what they call unlimited.
+        // Some systems refuse their own value for unlimited.
         let most = min(limit.rlim_max, rlim_t(descriptorsMost))
         if limit.rlim_cur < most {
             var raised = limit

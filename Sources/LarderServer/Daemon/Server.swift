@@ -6,11 +6,11 @@ import Threading
 package enum Server {
     package enum Failure: Error, CustomStringConvertible {
         case larder(LarderError)
-        /// The socket's path cannot be one.
+        /// The path cannot be that of a socket.
         case socketPath(String)
         /// Another process uses the socket.
         case socketTaken(String)
-        /// The system refused to make the socket.
+        /// The system could not make the socket.
         case socket(String)
         /// The process may not open as many descriptors as the larder needs.
         case descriptors(String)
@@ -31,8 +31,8 @@ package enum Server {
         }
     }
 
-    /// Serves until SIGTERM, SIGINT, SIGHUP, SHUTDOWN or `stopper`. Then accepts nothing more, finishes what was read, commits,
-    /// syncs and returns. Blocks the calling thread.
+    /// Serves until SIGTERM, SIGINT, SIGHUP, SHUTDOWN or `stopper`. Then it accepts nothing more, finishes what was
+    /// read, commits, syncs and returns. Blocks the calling thread.
     /// - Parameter onReady: called once connections are accepted, with a closure that stops the server from any thread.
     package static func run(
         _ configuration: ServerConfiguration, log: Log,
@@ -43,7 +43,7 @@ package enum Server {
         let descriptors = try DescriptorBudget.take(for: &configuration, log: log)
         var options = configuration.engine
         options.onDamage = .salvage
-        // Absolute: others that look for it work in other directories.
+        // Absolute, because other processes that look for it have other working directories.
         options.holderSocket = FileSystem.absolute(configuration.socketPath)
         options.onEvent = { event in log.write(Log.Level(rawValue: event.level.rawValue) ?? .info, event.message) }
         let engine: Engine
@@ -89,7 +89,7 @@ package enum Server {
         if configuration.handlesSignals { ProcessSettings.unblockStopSignals() }
         let signals = configuration.handlesSignals ? SignalWatch(loops[0]) { stopper.stop($0) } : nil
         state.notifier.runInBackground { [weak workers] work in
-            // Where the pool is gone there is nobody left to be told.
+            // Without the pool nobody is left who could be told.
             workers?.submit(work)
         }
         loops[0].onTick = {
@@ -129,14 +129,14 @@ package enum Server {
     }
 
     /// Opens the first databases in the background, so that damage is reported now rather than at the first use, and
-    /// what has expired is swept even where nobody comes.
+    /// expired entries are swept even if no client comes.
     private static func openDatabases(_ engine: Engine, _ most: Int, _ workers: WorkerPool) {
         let databases = engine.databases.prefix(most)
         guard !databases.isEmpty else { return }
-        // One after the other on one thread: the other one is free for commands meanwhile.
+        // One after the other on one thread, so that the other thread is free for commands.
         workers.submit {
             for database in databases {
-                // What went wrong is in the log, and every command to this database says it again.
+                // The error is in the log, and every command to this database repeats it.
                 try? database.prepare(forWriting: false)
             }
         }
@@ -167,7 +167,8 @@ package enum Server {
     }
 }
 
-/// SIGTERM, SIGINT and SIGHUP, watched on a loop: the last unless who started the daemon had it ignored, as nohup does.
+/// Watches SIGTERM, SIGINT and SIGHUP on a loop; SIGHUP only if the daemon's parent did not have it ignored, as nohup
+/// does.
 ///
 /// Confined to that loop.
 private final class SignalWatch {

@@ -2,18 +2,19 @@ import LarderEngine
 
 /// The daemon's listening socket in the file system.
 ///
-/// - Made with mode 0600, in a directory made with mode 0700 where it is missing.
-/// - A socket that somebody answers on is never taken; one that nobody answers on is replaced.
-/// - Only the socket that was bound here is removed again.
+/// - Created with mode 0600, in a directory that is created with mode 0700 if it is missing.
+/// - Replaces a socket on which nobody answers, never one on which somebody does.
+/// - Removes only the socket that it has bound itself.
 final class SocketFile {
     let path: String
     let descriptor: Int32
     private let device: dev_t
     private let inode: ino_t
-    /// Held from before the probe until the end, so that two daemons that start at once do not both find nobody.
+    /// Held from before the probe until the end, so that of two daemons that start at once only one finds the path
+    /// free.
     private let lockDescriptor: Int32
 
-    /// The longest path, in bytes: what `sun_path` holds, less the closing NUL.
+    /// The longest path, in bytes: what `sun_path` holds, without the closing NUL.
     static let pathBytesMax = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
     struct Failure: Error, CustomStringConvertible {
@@ -72,12 +73,12 @@ final class SocketFile {
 
     deinit {
         close(descriptor)
-        // By name, since a child between fork and exec may have a copy of the descriptor.
+        // By name, because a child between fork and exec may have a copy of the descriptor.
         flock(lockDescriptor, LOCK_UN)
         close(lockDescriptor)
     }
 
-    /// In a directory that belongs to another user, that user could put a socket of their own in our place.
+    /// If the directory belongs to another user, that user could replace our socket.
     private static func checkOwner(_ directory: String) throws(Failure) {
         var status = stat()
         guard geteuid() != 0, stat(directory, &status) == 0 else { return }
@@ -100,7 +101,8 @@ final class SocketFile {
                     kind: .taken,
                     description: "another larderd is using the socket \(path): stop it, or choose another --socket")
             }
-            // Its last holder may have removed it between the open and the lock: then others lock another file.
+            // Its last holder may have removed it between the open and the lock: then this lock is on a file that
+            // others do not see.
             var opened = stat()
             var named = stat()
             if fstat(file, &opened) == 0, lstat(lockPath, &named) == 0, opened.st_ino == named.st_ino { return file }
@@ -108,7 +110,7 @@ final class SocketFile {
         }
     }
 
-    /// Removes a dead socket. Throws where something is in the way.
+    /// Removes a dead socket. Throws if something else is in the way.
     private static func makeRoom(_ path: String) throws(Failure) {
         var status = stat()
         guard lstat(path, &status) == 0 else { return }
@@ -129,9 +131,9 @@ final class SocketFile {
     private static func bind(_ path: String) throws(Failure) -> Int32 {
         let descriptor = UnixSocket.make()
         guard descriptor >= 0 else { throw failure("cannot make a socket for", path) }
-        // The file must never be there with more rights than 0600.
+        // The file must never exist with more rights than 0600.
         #if canImport(Darwin)
-            // The mask is the whole process's; there is no other way here.
+            // The mask belongs to the whole process; there is no other way here.
             let mask = umask(0o177)
             defer { umask(mask) }
         #else
@@ -183,12 +185,12 @@ enum UnixSocket {
         return descriptor
     }
 
-    /// Runs `body` with the socket address of a path that is known to fit.
+    /// Runs `body` with the socket address of a path that fits.
     static func withAddress<Result>(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         withUnsafeMutableBytes(of: &address.sun_path) { field in
-            // At most one byte less than the field, which is zero: the closing NUL stays.
+            // The path has at most one byte less than the field, which is zero: the closing NUL stays.
             field.copyBytes(from: path.utf8.prefix(field.count - 1))
         }
         return withUnsafePointer(to: &address) { pointer in

@@ -1,6 +1,6 @@
 import LarderEngine
 
-/// What stands on larderd's command line.
+/// larderd's command line, parsed.
 package struct DaemonCommandLine: Sendable {
     package enum Action: Equatable, Sendable {
         case serve
@@ -27,15 +27,16 @@ package struct DaemonCommandLine: Sendable {
     /// Whether the larder's directory was given.
     var hasDirectory = false
 
-    /// Reads the words behind the program's name.
+    /// Parses the words behind the program's name.
     package init(_ words: [String]) throws(Failure) {
         configuration = ServerConfiguration(directory: DefaultPaths.daemonLarder, socketPath: DefaultSocket.path)
         configuration.engine.memoryBytes = ServerConfiguration.defaultMemoryBytes
-        // Hot entries are kept whole: more blocks beside them were measured to give nothing (docs/Benchmarks.md).
+        // Memory holds whole entries: a larger block cache beside it brought nothing in measurements
+        // (docs/Benchmarks.md).
         configuration.engine.blockCacheBytes = 8 << 20
         var words = words[...]
         while let word = words.popFirst() { try take(word, &words) }
-        // In a place that everybody may make, somebody else may have made it first.
+        // In a directory where everybody may create files, somebody else may have created it first.
         if !hasDirectory, action != .help, action != .version, !DefaultPaths.isDaemonLarderSafe {
             throw Failure(
                 "neither XDG_CACHE_HOME nor HOME is set, so there is no default directory: say with --dir where the larder "

@@ -1,27 +1,27 @@
 import LarderEngine
 
-/// An option of larderd's: how it is read, what `--help` says of it, and under which names CONFIG has it.
+/// One of larderd's options: how it is parsed, its help, and its names in CONFIG.
 package struct DaemonOption: Sendable {
-    /// How a value is given.
+    /// How the value is given.
     enum Form: Sendable {
-        /// There is none.
+        /// The option has no value.
         case flag
         /// `--name VALUE` or `--name=VALUE`.
         case value
-        /// `--name=VALUE` only: alone the name is another option.
+        /// `--name=VALUE` only: without a value the name is another option.
         case attached
     }
 
-    /// Throws ``DaemonCommandLine/Failure`` only. Untyped: closures would have to repeat the type.
+    /// Throws ``DaemonCommandLine/Failure`` only. Untyped, because closures would have to repeat the type.
     typealias Take = @Sendable (inout DaemonCommandLine, OptionValue) throws -> Void
 
     package let name: String
     let form: Form
-    /// What the value is called; empty for a flag.
+    /// The name of the value in the help; empty for a flag.
     package let valueName: String
     /// Lines of at most 100 characters.
     package let help: [String]
-    /// What CONFIG shows of it.
+    /// The value that CONFIG shows.
     let settings: [Setting]
     let take: Take
 
@@ -53,7 +53,7 @@ package struct DaemonOption: Sendable {
         self.take = take
     }
 
-    /// As it is typed: `--memory BYTES`.
+    /// The form on the command line: `--memory BYTES`.
     package var usage: String {
         switch form {
         case .flag: name
@@ -62,10 +62,10 @@ package struct DaemonOption: Sendable {
         }
     }
 
-    /// The names that CONFIG has for it, and whether CONFIG SET can change it.
+    /// Its names in CONFIG, and whether CONFIG SET can change it.
     package var settingNames: [(name: String, isChangeable: Bool)] { settings.map { ($0.name, $0.isChangeable) } }
 
-    /// The options in the form of `--help`.
+    /// The options in the form in which `--help` prints them.
     package static func helpLines(_ options: [DaemonOption]) -> [String] {
         let column = 19
         return options.flatMap { option in
@@ -77,13 +77,14 @@ package struct DaemonOption: Sendable {
         }
     }
 
-    /// What `--help` says of all options, one group after the other.
+    /// The help of all options, one group after the other.
     package static var helpText: String {
         [serving, purging, telling].map { helpLines($0).joined(separator: "\n") }.joined(separator: "\n\n")
     }
 }
 
-/// The value that was given for an option, and what it means. All throw what is wrong with it, after the option's name.
+/// The text that was given for an option, and its conversions. Each throws what is wrong with the text, after the
+/// option's name.
 struct OptionValue {
     let option: String
     let text: String

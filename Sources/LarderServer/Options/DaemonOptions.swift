@@ -1,11 +1,11 @@
 import LarderEngine
 import Synchronization
 
-/// larderd's options. Adding one is a row: the command line, `--help`, CONFIG and docs/Protocol.md are made from it.
+/// larderd's options. To add one, add a row: the command line, `--help`, CONFIG and docs/Protocol.md are made from it.
 extension DaemonOption {
     package static let all = serving + purging + telling
 
-    /// What the daemon is to be like.
+    /// Options of the server.
     static let serving: [DaemonOption] = [
         DaemonOption(
             "--dir", "PATH",
@@ -245,7 +245,7 @@ extension DaemonOption {
         ) { $0.logLevel = try $1.oneOf("debug, info, warning, error") { Log.Level($0) } },
     ]
 
-    /// What is to be done instead of serving.
+    /// Options for another action than serving.
     static let purging: [DaemonOption] = [
         DaemonOption(
             flag: "--purge", ["remove all entries of all databases, then exit; policies stay"]

@@ -1,11 +1,12 @@
-/// What clients may leave unread, as Redis' `client-output-buffer-limit` has it: for each class of clients the bytes at which
-/// one is disconnected, the bytes that it may have unread for a while, and how many seconds that is; 0 for no limit.
+/// How much clients may leave unread: Redis' `client-output-buffer-limit`. For each class of clients it has a hard
+/// limit in bytes, beyond which a client is disconnected, a soft limit in bytes, and the seconds for which a client may
+/// exceed the soft one; 0 for no limit.
 ///
-/// Clients that sent commands are `normal`: they are no longer read from beyond so many bytes, and disconnected when they
-/// take nothing for so many seconds (`--reply-timeout`). Subscribers are `pubsub` (`--max-subscriber-output`), and only
+/// `normal` clients send commands: beyond the limit they are no longer read from, and they are disconnected if they
+/// take nothing for so many seconds (`--reply-timeout`). Subscribers are `pubsub` (`--max-subscriber-output`); only
 /// their limits can be changed while the daemon runs. There are no replicas.
 enum OutputLimit {
-    /// The most that a limit is, in bytes: beyond it counts as so much.
+    /// The largest limit, in bytes: a larger one counts as this.
     private static let bytesMax = Int64(1) << 50
 
     private static func fixed(_ limits: Limits) -> [(name: String, limit: [Int64])] {
@@ -26,7 +27,7 @@ enum OutputLimit {
             .joined(separator: " ")
     }
 
-    /// Reads `class hard soft seconds`, any number of times; the errors are Redis'.
+    /// Parses `class hard soft seconds`, any number of times; the errors are Redis'.
     @Sendable static func change(
         _ server: ServerState, _ text: String
     ) -> Result<@Sendable (ServerState) -> Void, Setting.Problem> {
@@ -52,7 +53,7 @@ enum OutputLimit {
         where asked.contains(where: { $0.name == name && $0.limit != limit }) {
             return .failure(Setting.Problem(text: Setting.immutable))
         }
-        // As in Redis the last one of a class counts.
+        // The last one of a class counts, as in Redis.
         guard let new = asked.last(where: { $0.name == "pubsub" })?.limit.map({ Int(clamping: min($0, bytesMax)) })
         else { return .success { _ in } }
         return .success { server in

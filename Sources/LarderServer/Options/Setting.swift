@@ -1,27 +1,27 @@
 import LarderEngine
 
-/// One setting as CONFIG shows it, under the name that Redis has for it, or ours.
+/// One setting of CONFIG, under the name that Redis has for it, or ours.
 struct Setting: Sendable {
     let name: String
     let get: @Sendable (ServerState) -> String
     let change: Change
 
-    /// What CONFIG SET does with it.
+    /// What CONFIG SET does with a setting.
     enum Change: Sendable {
-        /// It is given when larderd starts: Redis' error for those that cannot be changed.
+        /// Refuses: it is set when larderd starts. Redis' error for settings that cannot be changed.
         case never
-        /// As ``never``, where setting what it is already is no error, because clients set it without asking.
+        /// Refuses, like ``never``, unless the value is the current one: clients set it without asking.
         case onlyToItself
-        /// As ``never``, for those that Redis does not let clients change because of what could be done with them.
+        /// Refuses, like ``never``, because Redis does not let clients change it for the sake of security.
         case protected
         /// Checks a text.
-        /// - Returns: what is to be done, or why the text is wrong.
+        /// - Returns: the change to make, or what is wrong with the text.
         case checked(@Sendable (ServerState, String) -> Result<@Sendable (ServerState) -> Void, Problem>)
     }
 
     struct Problem: Error { let text: String }
 
-    /// What Redis says of a setting that only its command line and its file can change.
+    /// Redis' error for a setting that only its command line and its file can change.
     static let immutable = "can't set immutable config"
 
     /// Whether CONFIG SET can change it.
@@ -34,7 +34,7 @@ struct Setting: Sendable {
     }
 
     /// A whole number within a range.
-    /// - Parameter check: why a number is refused all the same; nil where it is not.
+    /// - Parameter check: returns why a number in the range is refused nevertheless, or nil.
     static func number(
         _ name: String, _ range: ClosedRange<Int64>, get: @escaping @Sendable (ServerState) -> Int64,
         check: @escaping @Sendable (ServerState, Int64) -> String? = { _, _ in nil },
@@ -57,7 +57,7 @@ struct Setting: Sendable {
             { String(get($0)) })
     }
 
-    /// `yes` or `no`, and only what it is.
+    /// `yes` or `no`, and only the current one.
     static func yesNo(_ name: String, _ value: Bool) -> Setting {
         Setting(
             name,
@@ -73,7 +73,7 @@ struct Setting: Sendable {
             { _ in value ? "yes" : "no" })
     }
 
-    /// A number of bytes as Redis takes them: `100`, `64mb`, `1GB`, `2k`, which is 2000; and as our command line does where
-    /// Redis would refuse it.
+    /// A number of bytes in Redis' form: `100`, `64mb`, `1GB`, `2k`, which is 2000; where Redis would refuse it, in the
+    /// form of our command line.
     static func bytes(_ text: String) -> Int64? { ByteCount.parse(text, letters: .decimal) }
 }

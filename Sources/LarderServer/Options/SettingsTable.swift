@@ -1,13 +1,13 @@
 import LarderEngine
 import Synchronization
 
-/// All settings. Adding one is a row, of an option if larderd has one for it.
+/// All settings. To add one, add a row; if larderd has an option for it, the row is the option's.
 enum SettingsTable {
     static func find(_ name: String) -> Setting? { byName[name.lowercased()] }
 
     private static let byName: [String: Setting] = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
 
-    /// Those of the options, and those that larderd has no option for.
+    /// The settings that have an option, and those that have none.
     static let all: [Setting] = DaemonOption.all.flatMap(\.settings) + others
 
     private static let others: [Setting] = [

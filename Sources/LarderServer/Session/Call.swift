@@ -2,28 +2,28 @@ import CommandCatalog
 import LarderEngine
 import RESP
 
-/// One command being executed: its words, its time, and where its reply goes.
+/// One command while it runs: its words, its time, and the place for its reply.
 ///
-/// Confined to the connection's event loop. A handler writes its reply last, so that an error it throws is the only
-/// reply.
+/// Confined to the connection's event loop. A handler writes its reply last, so that an error that it throws is the
+/// only reply.
 struct Call {
     let session: Session
     let server: ServerState
-    /// The command's one time, in milliseconds since 1970.
+    /// The command's `now`, in milliseconds since 1970.
     let now: Int64
-    /// How far ``now`` is ahead of the wall clock, which clients mean when they name an instant; 0 unless the wall clock was
-    /// set back. Reads the clocks: for commands that take or return an instant.
+    /// How far ``now`` is ahead of the wall clock, by which clients name instants; 0 unless the wall clock was set
+    /// back. Reads the clocks: for commands that take or return an instant.
     var timeAhead: Int64 { server.engine.clockOffsetMilliseconds }
     /// Whether the command may wait for the disk: it does not run on an event loop.
     let mayBlock: Bool
-    /// What the reply has to wait for.
+    /// What the reply must wait for.
     private(set) var ticket = CommitTicket.none
-    /// The command's words where it was queued; nil where they are the parser's.
+    /// The words of a queued command; nil if they are the parser's.
     private let command: QueuedCommand?
-    /// The transaction that the command belongs to; then nothing of the engine is called, whose locks are held.
+    /// The transaction to which the command belongs. Then the engine must not be called, because its locks are held.
     private let run: TransactionRun?
-    /// Whether the command found that it must wait for the disk, and may not. Then nothing was done, and it runs again
-    /// from its beginning where it may.
+    /// Whether the command found that it must wait for the disk, and may not. Then it has done nothing, and runs again
+    /// from its beginning on another thread.
     private(set) var isCold = false
 
     init(
@@ -42,7 +42,7 @@ struct Call {
 
     // MARK: Words
 
-    /// Words of the call, the command's name included.
+    /// The number of words, the command's name included.
     var count: Int { command?.count ?? session.parser.argumentCount }
 
     /// A word's bytes, valid while the handler runs.
@@ -75,23 +75,23 @@ struct Call {
         return value
     }
 
-    /// The command's name; without a subcommand's.
+    /// The command's name, without a subcommand's.
     var name: String { spec?.name ?? "" }
 
     // MARK: The database
 
     var database: Database { session.database }
 
-    /// The database of a name. Makes no files.
+    /// The database with a name. Creates no files.
     func database(_ name: String) throws(CommandError) -> Database {
         if let run { return try run.database(name) }
         do throws(LarderError) { return try server.engine.database(name) } catch { throw CommandError(error) }
     }
 
-    /// The rules by which the current database's entries are fresh or not.
+    /// The rules that decide whether the current database's entries are fresh.
     var rules: FreshnessRules { run?.rules(database) ?? database.rules }
 
-    /// Whether the command is one of a transaction, so that it runs with locks held.
+    /// Whether the command belongs to a transaction, and so runs with locks held.
     var isInTransaction: Bool { run != nil }
 
     /// Ends a command that would have to wait for the disk.
@@ -100,13 +100,13 @@ struct Call {
         return CommandError("ERR the entry is not in memory")
     }
 
-    /// Moves a command that is about to process that many bytes to a thread where no other connection waits for it. A command
-    /// of a transaction runs where the transaction does.
+    /// Moves a command that will process that many bytes to a thread where it delays no other connection. A command of
+    /// a transaction runs where the transaction does.
     mutating func mayTakeLong(bytes: Int) throws(CommandError) {
         if !mayBlock, !isInTransaction, bytes > Limits.loopBytesMax { throw cold() }
     }
 
-    /// Moves a command that is about to build a value of that many bytes to the thread that builds long values one after the
+    /// Moves a command that will build a value of that many bytes to the thread that builds long values one after the
     /// other. This limits their memory to one such value, however many clients ask for one.
     ///
     /// In a transaction ``Call/admits(_:_:)`` decides.
@@ -126,13 +126,13 @@ struct Call {
         return .elsewhere
     }
 
-    /// Runs a change that builds a value; where it must do so elsewhere, nothing was changed.
+    /// Runs a change that builds a value. If it must run on another thread, nothing was changed.
     mutating func build<Result>(
         _ keys: [Key], _ body: (inout Update, Call) -> Built<Result>
     ) throws(CommandError) -> Result {
         let call = self
         if !isInTransaction { session.waitForRoomToBuild() }
-        // What is read to be changed is not read from there again, and LevelDB's cache keeps a block that is longer than itself.
+        // The old value will not be read from LevelDB again, and its cache would keep even a block larger than itself.
         switch try update(keys, loading: true, fillCache: false, { body(&$0, call) }) {
         case .value(let result): return result
         case .failure(let error): throw error
@@ -160,13 +160,13 @@ struct Call {
         case refused(Admission)
     }
 
-    /// What is known of an entry without its payload.
+    /// The facts of an entry, without its payload.
     struct Facts {
         let header: RecordHeader
         let payloadCount: Int
     }
 
-    /// What is known of the fresh entry of a key.
+    /// The facts of the fresh entry of a key.
     mutating func facts(_ index: Int) throws(CommandError) -> Facts? {
         var facts: Facts?
         try read(index) { header, payload in facts = Facts(header: header, payloadCount: payload.count) }
@@ -176,15 +176,15 @@ struct Call {
     /// Replies with the payload of the fresh entry of a key, or null.
     mutating func replyWithValue(_ index: Int) throws(CommandError) {
         let replies = session.replyMemory
-        // What is long is copied where nobody waits for it.
+        // A long value is copied on a thread where nobody waits for it.
         let isFresh = try read(index, below: Limits.loopBytesMax) { _, payload in replies.pointee.bulk(payload) }
         if !isFresh { replies.pointee.null() }
     }
 
-    /// Reads the key that is the word at `index`, from the connection's snapshot if it has one open.
+    /// Reads the key that is the word at `index`, from the connection's snapshot if one is open.
     /// - Parameters:
-    ///   - bytesMax: longer entries are not read on an event loop.
-    ///   - body: called with the fresh entry, if there is one. Copies what it needs, and calls nothing.
+    /// - bytesMax: longer entries are not read on an event loop.
+    /// - body: called with the fresh entry, if there is one. It may only copy what it needs.
     /// - Returns: whether there is one.
     @discardableResult
     mutating func read(
@@ -238,7 +238,7 @@ struct Call {
     private static let snapshotIsOpen = CommandError(
         "ERR a snapshot is open, and a transaction sees the present: SNAPSHOT CLOSE first")
 
-    /// The fresh entry of a key, where the command may block.
+    /// The fresh entry of a key, for a command that may block.
     private mutating func read(_ key: Key, _ open: OpenSnapshot?) throws(CommandError) -> Record? {
         do throws(LarderError) {
             if let open { return try open.snapshot.get(key) }
@@ -250,9 +250,9 @@ struct Call {
         }
     }
 
-    /// Replies with the payloads of the fresh entries of several keys at one instant, or null for each that has none.
+    /// Replies with the payloads of the fresh entries of several keys at one instant, or null for a key without one.
     mutating func replyWithValues(_ keys: [Key]) throws(CommandError) {
-        // In a transaction, and where a snapshot is open, each entry comes as a copy.
+        // In a transaction, and with an open snapshot, each entry comes as a copy.
         guard run == nil, try session.snapshot() == nil else {
             let records = try read(keys)
             session.replies.array(count: records.count)
@@ -274,7 +274,7 @@ struct Call {
         }
     }
 
-    /// As ``replyWithValues(_:)`` on an event loop: what is long is copied where nobody waits for it.
+    /// Like ``replyWithValues(_:)``, on an event loop: long values are left to a thread where nobody waits for them.
     private mutating func replyWithValuesInMemory(_ keys: [Key]) throws(CommandError) {
         let replies = session.replyMemory
         let call = self
@@ -298,12 +298,12 @@ struct Call {
         for (index, header) in headers { note(keys[index], header, rules) }
     }
 
-    /// Holds the fresh entries of several keys at one instant, if their values are not longer than one reply may be. What is
-    /// very long is copied by one thread, one command after the other.
+    /// Holds the fresh entries of several keys at one instant, if one reply has room for their values. Very long values
+    /// are copied by one thread, one command after the other.
     private mutating func hold(_ keys: [Key]) throws(CommandError) -> HeldEntries {
         let bytesMax = server.limits.replyBytesMax
-        // First one after the other: what is read stays in memory where it may, and nothing is read that the reply has no room
-        // for.
+        // First one after the other: memory keeps what was read, if it may, and nothing is read for which the reply has
+        // no room.
         var byteCount = 0
         for index in keys.indices {
             try read(index + 1) { byteCount += $1.count }
@@ -324,13 +324,13 @@ struct Call {
         return entries
     }
 
-    /// The fresh entries of several keys at one instant, if their values are not longer than one reply may be.
+    /// The fresh entries of several keys at one instant, if one reply has room for their values.
     mutating func read(_ keys: [Key]) throws(CommandError) -> [Record?] {
         let open = try session.snapshot()
         if run != nil, open != nil { throw Self.snapshotIsOpen }
         var room = server.limits.replyBytesMax
         if mayBlock {
-            // One after the other, so that nothing is loaded that the reply has no room for.
+            // One after the other, so that nothing is loaded for which the reply has no room.
             var records: [Record?] = []
             for key in keys {
                 let record = try read(key, open)
@@ -341,15 +341,15 @@ struct Call {
         } else if open != nil {
             throw cold()
         }
-        // Together now: the most of them are in memory.
+        // Now together: most of them are in memory.
         let records = try update(keys, loading: true) { update in keys.indices.map { update.current($0) } }
         room = server.limits.replyBytesMax
         for record in records { try take(record, from: &room) }
         return records
     }
 
-    /// Refuses to load values that are longer together than those of one reply may be. Where nothing is loaded, they are in
-    /// memory, and bounded by it.
+    /// Refuses to load values that together are longer than one reply may be. Values that need no loading are in
+    /// memory, and limited by it.
     mutating func limitTotal(of keys: some Sequence<Key>) throws(CommandError) {
         guard mayBlock else { return }
         var room = server.limits.replyBytesMax
@@ -361,7 +361,7 @@ struct Call {
         if room < 0 { throw .tooLongReply(server.limits) }
     }
 
-    /// How many of the keys have a fresh entry, one named twice counting twice.
+    /// How many of the keys have a fresh entry; a key that is named twice counts twice.
     mutating func countFresh(_ keys: [Key]) throws(CommandError) -> Int {
         if let open = try session.snapshot() {
             if run != nil { throw Self.snapshotIsOpen }
@@ -383,7 +383,7 @@ struct Call {
     }
 
     /// Removes the entries of keys.
-    /// - Returns: how many were fresh.
+    /// - Returns: how many of them were fresh.
     mutating func remove(_ keys: [Key]) throws(CommandError) -> Int {
         do throws(LarderError) {
             if mayUseMemoryOnly, let removed = try database.removeInMemory(keys, now: now, ticket: &ticket) {
@@ -402,16 +402,16 @@ struct Call {
         }
     }
 
-    /// Whether a command may look at memory only: nobody is told which entries it has seen, and no locks are held.
+    /// Whether a command may ask memory only: no client tracks what it reads, and no locks are held.
     private var mayUseMemoryOnly: Bool { !isInTransaction && !session.tracksReads && !server.notifier.needsFormer }
 
     /// Runs one change of entries; the reply waits until it is committed.
-    /// - Parameter headersOnly: whether the body looks at no payload, so that none need be loaded.
+    /// - Parameter headersOnly: whether the body needs no payload, so that none is loaded.
     mutating func update<Result>(
         _ keys: [Key], loading: Bool, headersOnly: Bool = false, fillCache: Bool = true,
         _ body: (inout Update) throws(LarderError) -> Result
     ) throws(CommandError) -> Result {
-        // Only a lookup can tell whether the entry is new, which decides its event.
+        // Only a lookup tells whether the entry is new, and that decides its event.
         let loading = loading || server.notifier.needsFormer
         if let run {
             var result: Result?
@@ -435,7 +435,7 @@ struct Call {
         return try committed(result, ticket)
     }
 
-    /// Stores the words from `first` on, keys and values in turn; the reply waits until all of it is committed.
+    /// Stores the words from `first` on, alternately keys and values; the reply waits until all of it is committed.
     mutating func putPairs(from first: Int) throws(CommandError) {
         let keys = try keys(from: first, step: 2)
         let values = keys.indices.map { bytes(first + 2 * $0 + 1) }
@@ -455,11 +455,12 @@ struct Call {
         }
     }
 
-    /// Prepares a long value for an update of this key alone; nil for one that is not long. Takes as long as the disk needs.
+    /// Prepares a long value for an update of this key alone; nil for a value that is not long. Takes as long as the
+    /// disk needs.
     mutating func stage(_ value: UnsafeRawBufferPointer, _ key: Key, rule: DeadlineRule = .governed)
         throws(CommandError) -> LargeValue?
     {
-        // A long command does not run where it must not block; a transaction is bounded.
+        // A long command does not run on a thread that must not block, and a transaction is limited.
         guard value.count >= Database.largeValueBytesMin, mayBlock, !isInTransaction else { return nil }
         do throws(LarderError) {
             return try database.stage(value, key, rule: rule)
@@ -468,21 +469,21 @@ struct Call {
         }
     }
 
-    /// The result of a change, for which the reply is to wait.
-    /// - Parameter ticket: nil when the change would have had to block, and might not.
+    /// The result of a change; the reply will wait for its commit.
+    /// - Parameter ticket: nil if the change would have had to block, and may not.
     private mutating func committed<Result>(_ result: Result?, _ ticket: CommitTicket?) throws(CommandError) -> Result {
         guard let ticket else { throw cold() }
         depends(on: ticket)
         return Self.made(result)
     }
 
-    /// What the body of an update made, which is called wherever no error is thrown.
+    /// The result that the body of an update made. The body was called unless an error was thrown.
     private static func made<Result>(_ result: Result?) -> Result {
         guard let result else { preconditionFailure("the body of an update was not called") }
         return result
     }
 
-    /// Prepares what subscribers of changes and tracking clients are told.
+    /// Prepares the reports to subscribers of changes and to tracking clients.
     private func prepare(_ update: inout Update, hasLoaded: Bool) {
         update.origin = WriteOrigin(tag: spec?.tag.rawValue ?? 0, client: session.id)
         guard hasLoaded, session.tracksReads else { return }
@@ -500,8 +501,8 @@ struct Call {
         server.tracking.didRead(Array(key.bytes), deadline: deadline)
     }
 
-    /// Runs one change of entries of the connection's database and of another one, as one commit unit. The other one gets
-    /// files first if it has none and something could be written to it.
+    /// Runs one change of entries of two databases, the connection's and another one, as one commit unit. If the other
+    /// one has no files and something may be written to it, it gets them first.
     mutating func update<Result>(
         _ keys: [Key], and other: Database, _ otherKeys: [Key],
         _ body: (inout Update, inout Update) throws(LarderError) -> Result
@@ -517,7 +518,7 @@ struct Call {
         }
         if !other.isReady(forWriting: true) {
             guard mayBlock else { throw cold() }
-            // Nothing to write comes from nothing: then no files are made.
+            // Without an entry to move there is nothing to write, and no need for files.
             var isNeeded = false
             for key in keys where try read(key, nil) != nil { isNeeded = true }
             do throws(LarderError) {
@@ -541,7 +542,7 @@ struct Call {
         return try committed(result, ticket)
     }
 
-    /// - Returns: nil when it would have to block, and may not.
+    /// - Returns: nil if it would have to block, and may not.
     private func perform(
         _ keys: [Key], loading: Bool, headersOnly: Bool, fillCache: Bool,
         _ body: (inout Update) throws(LarderError) -> Void

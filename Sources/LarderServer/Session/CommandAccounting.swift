@@ -1,35 +1,35 @@
 import CommandCatalog
 import RESP
 
-/// Commands that took the fast path, which are not counted one by one.
+/// Counts of commands on the fast path, which are not reported one by one.
 struct FastPathCounts {
     var get = 0
     var set = 0
     var ping = 0
     var mget = 0
     var exists = 0
-    /// How much work may still be done under the time that was read last: a command counts as one, and each
-    /// KiB that it copies as one more.
+    /// How many more commands may share the time that was read last: a command counts as one, and each KiB that it
+    /// copies as one more.
     var workLeft = 0
-    /// What one of them takes, as far as is known.
+    /// The average duration of one, as far as it is known.
     var nanosecondsEach: Int64 = 0
     /// Runs of the session, to choose those that are timed.
     var runs = 0
 
-    /// Takes some tens of microseconds.
+    /// Some tens of microseconds of work.
     static let workPerTime = 64
 }
 
-/// A deferred command, for when its work is done.
+/// A deferred command, for the time when its work is done.
 struct PendingNote {
     let row: CommandMetadata
-    /// Nil where the words are the parser's.
+    /// Nil if the words are the parser's.
     let command: QueuedCommand?
-    /// Where its reply begins; nil inside a transaction.
+    /// Where its reply begins; nil in a transaction.
     let start: Int?
 }
 
-/// Owns what is counted, timed and logged of one connection's commands, and what others may know of the connection.
+/// Owns the counts, times and log entries of one connection's commands, and the record that other threads may read.
 ///
 /// Used by the owner of its session only.
 final class CommandAccounting {
@@ -40,7 +40,7 @@ final class CommandAccounting {
     /// Commands that took the fast path since ``noteRun(_:_:_:outputBytes:)``. Through a pointer, because each access to a stored
     /// property of a class is checked for exclusiveness at run time.
     let fastPath = UnsafeMutablePointer<FastPathCounts>.allocate(capacity: 1)
-    /// What the statistics are to be told when deferred work is done.
+    /// The deferred command that runs, to report it when its work is done.
     var pending: PendingNote?
 
     init(server: ServerState, counter: CommandCounter, record: ClientRecord) {
@@ -58,25 +58,25 @@ final class CommandAccounting {
         mget: CommandMetadata.mget.number, exists: CommandMetadata.exists.number
     )
 
-    /// Only every n-th run of the session is timed; the fast path of the others is taken to take as long.
+    /// Every n-th run of the session is timed; the fast path of the others is assumed to take as long.
     private static let runsPerSample = 16
 
-    /// - Returns: when this run of the session began, if it is one that is timed; else 0.
+    /// - Returns: when this run of the session began, if it is timed; else 0.
     func beginSample() -> Int64 {
         fastPath.pointee.runs &+= 1
         return fastPath.pointee.runs % Self.runsPerSample == 1 ? nanoseconds() : 0
     }
 
-    /// Counts what a run of the session did.
+    /// Counts the commands of a run of the session.
     /// - Parameters:
-    ///   - count: all commands.
-    ///   - sample: what ``beginSample()`` gave.
+    /// - count: all commands.
+    /// - sample: the result of ``beginSample()``.
     func noteRun(_ count: Int, _ now: Int64?, _ sample: Int64, outputBytes: Int) {
         counter.total.add(count)
         let done = fastPath.pointee
         let doneCount = done.get + done.set + done.ping + done.mget + done.exists
         if doneCount > 0 {
-            // Where others ran too, the time is theirs as well.
+            // If other commands ran too, the time includes theirs.
             if sample != 0, doneCount == count {
                 fastPath.pointee.nanosecondsEach = max(0, nanoseconds() - sample) / Int64(doneCount)
             }
@@ -102,7 +102,7 @@ final class CommandAccounting {
     }
 
     /// Counts a command that ran, and logs it if it took long.
-    /// - Parameter word: the words of its call, `count` of them.
+    /// - Parameter word: returns one of the `count` words of its call.
     func note(
         _ spec: CommandMetadata, _ nanoseconds: Int64, _ failed: Bool, _ count: Int,
         _ word: (Int) -> UnsafeRawBufferPointer

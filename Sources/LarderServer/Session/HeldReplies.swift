@@ -4,18 +4,18 @@ import RESP
 /// The replies of one connection that wait for commits, in the order of their requests.
 ///
 /// - Positions count the bytes of replies from the connection's beginning.
-/// - Replies lie apart: each begins where the one before it ends, or later.
+/// - Replies do not overlap: each begins where the one before it ends, or later.
 ///
 /// A value; its owner guards it.
 struct HeldReplies {
     private struct Entry {
         var start: Int
         var end: Int
-        /// None once it is decided and only its place in the line keeps it.
+        /// None once the reply is decided and only waits for those before it.
         var ticket: CommitTicket
     }
 
-    /// What became of a ticket.
+    /// The state of a ticket.
     enum Decision {
         case open
         case committed
@@ -28,20 +28,20 @@ struct HeldReplies {
 
     var isEmpty: Bool { first == entries.count }
 
-    /// Where the first held reply begins: nothing from there on may be sent. Nil when none is held.
+    /// Where the first held reply begins: nothing from there on may be sent. Nil if none is held.
     var firstStart: Int? { isEmpty ? nil : entries[first].start }
 
     mutating func add(start: Int, end: Int, _ ticket: CommitTicket) {
         entries.append(Entry(start: start, end: end, ticket: ticket))
     }
 
-    /// Releases the replies at the front that are decided; those that failed become errors first.
+    /// Releases the decided replies at the front; those that failed become errors first.
     ///
-    /// A reply behind one that is still open is not looked at, except when another one fails: then all are, in one pass
-    /// over the bytes however many replies fail.
+    /// Replies behind an undecided one are not looked at, unless a reply fails: then all are, in one pass over the
+    /// bytes, however many replies fail.
     /// - Parameters:
-    ///   - sent: bytes that were taken from the front of `replies` since the connection's beginning.
-    ///   - decision: what became of a ticket.
+    /// - sent: how many bytes were taken from the front of `replies` since the connection's beginning.
+    /// - decision: returns the state of a ticket.
     mutating func settle(in replies: inout ReplyBuffer, sent: Int, _ decision: (CommitTicket) -> Decision) {
         scan: while first < entries.count {
             let ticket = entries[first].ticket
@@ -63,7 +63,7 @@ struct HeldReplies {
         }
     }
 
-    /// Puts errors in the place of all replies that failed, and moves what follows.
+    /// Replaces all failed replies by errors, and moves what follows.
     private mutating func replaceFailed(
         in replies: inout ReplyBuffer, _ sent: Int, _ decision: (CommitTicket) -> Decision
     ) {

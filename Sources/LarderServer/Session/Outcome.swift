@@ -4,12 +4,12 @@ import RESP
 enum Outcome {
     /// The reply is written.
     case done
-    /// The reply is written, and the connection is to be closed once it is sent.
+    /// The reply is written, and the connection is closed once it is sent.
     case close
     /// The reply comes from a thread that may block; nothing is written yet.
     case deferred(DeferredWork)
 }
 
 /// Runs on a worker and writes the reply.
-/// - Returns: what is then done on the connection's loop, if anything.
+/// - Returns: what the connection's loop has to do then, if anything.
 typealias DeferredWork = @Sendable (inout ReplyBuffer) throws(CommandError) -> (@Sendable (Session) -> Void)?

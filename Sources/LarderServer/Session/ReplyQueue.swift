@@ -1,8 +1,8 @@
 import LarderEngine
 import RESP
 
-/// Owns the replies of one connection from the moment they are written until they are handed out to be sent: their bytes, and
-/// which of them wait for a commit.
+/// Owns the replies of one connection from the moment they are written until they are taken to be sent: their bytes,
+/// and which of them wait for a commit.
 ///
 /// Positions count the bytes of replies since the connection's beginning. Used by the owner of its session only.
 final class ReplyQueue {
@@ -10,12 +10,12 @@ final class ReplyQueue {
     let memory = UnsafeMutablePointer<ReplyBuffer>.allocate(capacity: 1)
     private let pipeline: CommitPipeline
     private var held = HeldReplies()
-    /// Bytes of replies that were taken away to be sent, since the beginning.
+    /// How many bytes of replies were taken to be sent, since the beginning.
     private(set) var sentBytes = 0
-    /// Whether the current command's reply goes out whatever CLIENT REPLY says: as in Redis that of subscribing, which is a
-    /// message like those that it brings.
+    /// Whether the current command's reply is sent whatever CLIENT REPLY says. Redis does so for the replies of
+    /// subscribing, which are messages themselves.
     var keepsReply = false
-    /// Whether there may be writes that no reply waits for and that are not committed yet.
+    /// Whether there may be uncommitted writes for which no reply waits.
     var hasSilentWrites = false
 
     init(_ pipeline: CommitPipeline) {
@@ -37,15 +37,15 @@ final class ReplyQueue {
     /// How many bytes may be sent now: everything before the first held reply.
     var sendableCount: Int { held.firstStart.map { $0 - sentBytes } ?? memory.pointee.count }
 
-    /// Forgets bytes at the front that were sent.
+    /// Forgets sent bytes at the front.
     func didSend(_ count: Int) {
         memory.pointee.removeFirst(count)
         sentBytes += count
     }
 
-    /// Holds the reply that begins at `start`, and ends where the next one begins, until its ticket is decided.
+    /// Holds the reply that begins at `start` and ends where the next one begins, until its ticket is decided.
     func hold(from start: Int, _ ticket: CommitTicket) {
-        // Whoever decides later wakes the loop, which finds the reply held.
+        // The thread that decides later wakes the loop, which finds the reply held.
         if pipeline.isDecided(ticket), pipeline.failure(of: ticket) == nil { return }
         held.add(start: start, end: position, ticket)
         if pipeline.isDecided(ticket) { settle() }
@@ -58,12 +58,12 @@ final class ReplyQueue {
         if pipeline.isDecided(ticket) { settle() }
     }
 
-    /// Notes what a command wrote whose reply nobody waits for: it has to be committed all the same.
+    /// Notes the write of a command without a reply: it must be committed nevertheless.
     func noteSilentWrites(_ ticket: CommitTicket) {
         if ticket != .none, !pipeline.isDecided(ticket) { hasSilentWrites = true }
     }
 
-    /// Checks which commits are decided: the replies that waited for them become sendable, or errors.
+    /// Checks which commits are decided: the replies that waited for them can be sent then, or become errors.
     func settle() {
         guard !held.isEmpty else { return }
         held.settle(in: &memory.pointee, sent: sentBytes) { ticket in
@@ -73,6 +73,6 @@ final class ReplyQueue {
         }
     }
 
-    /// Discards the reply that begins at `start`, except for what was sent already: the header of a long transaction.
+    /// Discards the reply that begins at `start`, except for the part that was sent: the header of a long transaction.
     func discard(from start: Int) { memory.pointee.removeLast(max(0, position - max(start, sentBytes))) }
 }

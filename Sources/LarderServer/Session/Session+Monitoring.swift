@@ -2,15 +2,15 @@ import CommandCatalog
 import LarderEngine
 import RESP
 
-/// What others learn of a session: statistics, MONITOR; and what CLIENT PAUSE and REPLY do to its commands.
+/// The visible side of a session: statistics and MONITOR; and the effects of CLIENT PAUSE and REPLY on its commands.
 extension Session {
     /// Counts a command that ran, and logs it if it took long.
     func note(_ spec: CommandMetadata, _ call: Call, nanoseconds: Int64, failed: Bool) {
         accounting.note(spec, nanoseconds, failed, call.count) { call.bytes($0) }
     }
 
-    /// Whether deferred work may be dropped when the connection is gone: its only use was the reply, and no transaction is
-    /// halfway through.
+    /// Whether deferred work may be dropped if the connection is gone: only its reply was wanted, and no transaction
+    /// has begun.
     var mayDropWork: Bool {
         guard let spec = accounting.pending?.row, transactions.execution == nil else { return false }
         return !isSilent || !spec.flags.contains(.write)
@@ -30,7 +30,7 @@ extension Session {
         if let start = pending.start { endCommand(start) }
     }
 
-    /// Tells the record what is not told as commands run.
+    /// Updates the parts of the record that are not updated as commands run.
     func noteRecord() {
         record.protocolVersion.store(replies.version.rawValue, ordering: .relaxed)
         record.inputBytes.store(parser.bufferedBytes, ordering: .relaxed)
@@ -43,7 +43,7 @@ extension Session {
         record.watchedKeys.store(transactions.watches.count, ordering: .relaxed)
     }
 
-    /// Whether nothing was sent for so many milliseconds, and nothing is to be sent to the client either.
+    /// Whether nothing was sent to the client for so many milliseconds, and nothing waits to be sent.
     func isIdle(for milliseconds: Int64) -> Bool {
         subscription.names == nil && !isMonitoring
             && server.engine.now() - record.lastActivity.load(ordering: .relaxed) > milliseconds
@@ -65,7 +65,7 @@ extension Session {
         server.noteAttention()
     }
 
-    /// Refuses commands on entries to a connection that monitors, in Redis' words, to which it counts as a replica.
+    /// Refuses commands on entries to a monitoring connection, with Redis' error: Redis treats it like a replica.
     func checkMonitoring(_ spec: CommandMetadata) throws(CommandError) {
         guard isMonitoring else { return }
         if !spec.flags.isDisjoint(with: [.write, .readonly, .publishes]) {
@@ -75,7 +75,7 @@ extension Session {
 
     /// Shows a command to the connections that monitor.
     func show(_ spec: CommandMetadata, _ call: Call) {
-        // As in Redis, administration is not shown.
+        // Administrative commands are not shown, as in Redis.
         guard !spec.flags.contains(.admin) else { return }
         let secrets = SecretArguments.range(spec, call.count) { call.bytes($0) }
         let line = Monitors.line(
@@ -99,11 +99,11 @@ extension Session {
     /// Whether the command that runs gets no reply.
     var isSilent: Bool { modes.replyMode == .off || modes.replyMode == .skipping || modes.replyMode == .skipsNext }
 
-    /// Ends a command whose reply begins at `start`: takes the reply back where CLIENT REPLY forbids it.
+    /// Ends a command whose reply begins at `start`: discards the reply if CLIENT REPLY forbids it.
     func endCommand(_ start: Int) {
         defer { replyQueue.keepsReply = false }
         guard modes.replyMode != .on else { return }
-        // What was sent already cannot be taken back: the header of a long transaction.
+        // The part that was sent cannot be taken back: the header of a long transaction.
         if !replyQueue.keepsReply { replyQueue.discard(from: start) }
         switch modes.replyMode {
         case .skipsNext: modes.replyMode = .skipping

@@ -5,7 +5,8 @@ import RESP
 extension Session {
     var subscriber: Subscriber { Subscriber(id: id, queue: pushes) }
 
-    /// In RESP2 a client cannot tell messages from replies, so a connection with subscriptions may run few commands.
+    /// In RESP2 a client cannot tell messages from replies, so a connection with subscriptions may run only a few
+    /// commands.
     var isInSubscriberMode: Bool { subscription.names != nil && replies.version == .two }
 
     /// Refuses a command that subscriber mode does not allow.
@@ -17,24 +18,24 @@ extension Session {
     }
 
     func subscribe(_ name: [UInt8], _ kind: PubSub.Kind) {
-        // In place: a copy that is changed and put back would copy all names for each of them.
+        // Changed in place: a changed copy that is put back would copy all names each time.
         if subscription.names == nil { subscription.names = Subscriptions() }
         if subscription.names?.insert(name, kind) == true { server.pubsub.add(subscriber, to: name, kind) }
         noteMode()
     }
 
-    /// - Parameter isInTransaction: whether a transaction has begun a reply that nothing may come into.
+    /// - Parameter isInTransaction: whether a transaction has begun a reply, which nothing may interrupt.
     func unsubscribe(_ name: [UInt8], _ kind: PubSub.Kind, isInTransaction: Bool) {
         if subscription.names?.remove(name, kind) == true {
             server.pubsub.remove(subscriber, from: name, kind)
-            // What was published before is delivered first.
+            // Messages that were published before are delivered first.
             if isOnLoop, !isInTransaction { pushes.deliverAll() }
         }
         if subscription.names?.isEmpty == true { subscription.names = nil }
         noteMode()
     }
 
-    /// To be called when a mode of the connection has changed that affects common commands.
+    /// Call it after a change of a mode of the connection that affects common commands.
     func noteMode() {
         parserMemory.pointee.isUnauthenticated = !modes.isAuthenticated
         let tracks = modes.tracking.map { !$0.isBroadcast } ?? false
@@ -48,7 +49,7 @@ extension Session {
         record.shardChannels.store(subscription.names?.count(.shardChannel) ?? 0, ordering: .relaxed)
     }
 
-    /// Listens to nothing any more.
+    /// Ends all subscriptions.
     func endSubscriptions() {
         guard let own = subscription.names else { return }
         for kind in PubSub.Kind.allCases {
@@ -58,7 +59,8 @@ extension Session {
         noteMode()
     }
 
-    /// Publishes what a command says. In a transaction, once it is applied: until then its commands may have to run again.
+    /// Publishes a command's message. In a transaction, this is done once the transaction is applied, because until
+    /// then its commands may have to run again.
     /// - Returns: how many copies are sent.
     func publish(_ publication: Publication, isInTransaction: Bool) -> Int {
         if isInTransaction {
@@ -66,20 +68,20 @@ extension Session {
             return server.pubsub.count(publication)
         }
         let count = server.pubsub.publish(publication, from: isOnLoop ? pushes : nil)
-        // What a connection sends to itself stands before the reply, as in Redis. Where the reply is taken back, it comes
-        // with the other messages.
+        // A message from a connection to itself stands before the reply, as in Redis. If the reply is discarded, it
+        // comes with the other messages.
         if subscription.names != nil, isOnLoop, modes.replyMode == .on { pushes.deliverAll() }
         return count
     }
 
-    /// Publishes what the commands of a transaction said.
+    /// Publishes the messages of the commands of a transaction.
     func sendPublished() {
         let all = subscription.published
         subscription.published = []
         for publication in all { _ = server.pubsub.publish(publication, from: isOnLoop ? pushes : nil) }
     }
 
-    /// To be called once a deferred command has its reply.
+    /// Call it once a deferred command has its reply.
     func sendPushesBehindReply() {
         guard !subscription.behindReply.isEmpty else { return }
         let messages = subscription.behindReply
@@ -87,13 +89,13 @@ extension Session {
         for message in messages { push(message) }
     }
 
-    /// Takes a message for the client, behind the replies that are there.
+    /// Adds a message for the client behind its replies.
     func push(_ message: PushMessage) {
-        // What MONITOR shows is a reply to it.
+        // To MONITOR's client, the lines are replies.
         if message.isLine, modes.replyMode != .on { return }
-        // Nothing comes into the middle of the reply of EXEC, which may wait for another thread.
+        // Nothing may interrupt the reply of EXEC, which may wait for another thread.
         if let execution = transactions.execution, execution.isBegun { return execution.pushes.append(message) }
-        // What FLUSHALL and its like tell their own connection stands behind their reply, as in Redis.
+        // Messages that FLUSHALL and similar commands cause for their own connection follow their reply, as in Redis.
         if message.isOfEverything, isWaiting,
             accounting.pending?.row.flags.isSuperset(of: [.write, .wholeDatabase]) ?? false
         {

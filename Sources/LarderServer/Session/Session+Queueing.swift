@@ -2,7 +2,7 @@ import CommandCatalog
 import LarderEngine
 import RESP
 
-/// A session between MULTI and EXEC, and what it watches.
+/// A session between MULTI and EXEC, and its watched keys.
 extension Session {
     // MARK: Queueing
 
@@ -29,8 +29,8 @@ extension Session {
     /// How many keys this connection watches.
     var watchCount: Int { transactions.watches.count }
 
-    /// Watches keys of the current database, those that it does not watch already.
-    /// - Returns: false when the disk must be asked and may not.
+    /// Watches those keys of the current database that it does not watch already.
+    /// - Returns: false if the disk must be read, and may not.
     func watch(_ keys: [Key], now: Int64, mayBlock: Bool) throws(LarderError) -> Bool {
         var fresh: [Key] = []
         var seen = Set(transactions.watches.filter { $0.database === self.database }.map(\.key))

@@ -2,7 +2,7 @@ import CommandCatalog
 import LarderEngine
 import RESP
 
-/// A session whose client keeps what it has read, and is told when that changes.
+/// A session whose client keeps copies of what it has read, and is told when an entry changes.
 extension Session {
     /// Whether keys that are read are noted.
     var tracksReads: Bool {
@@ -27,7 +27,7 @@ extension Session {
     }
 
     /// Notes the keys that a command is about to read.
-    /// - Parameter word: the command's words.
+    /// - Parameter word: returns the command's words.
     func willRead(_ spec: CommandMetadata, count: Int, _ word: (Int) -> UnsafeRawBufferPointer) {
         guard let tracking = modes.tracking, spec.flags.contains(.readonly), tracksReads else { return }
         for index in spec.keyIndices(count: count, word) {
@@ -35,7 +35,7 @@ extension Session {
         }
     }
 
-    /// What CLIENT CACHING said holds for one command, or for the transaction that begins with it.
+    /// CLIENT CACHING applies to one command, or to the transaction that begins with it.
     func endCaching(_ spec: CommandMetadata) {
         if modes.caching != nil, transactions.queue == nil, transactions.execution == nil,
             !spec.flags.contains(.keepsCaching)

@@ -5,30 +5,31 @@ import RESP
 /// One connection's state, without its socket: bytes come in, commands run, reply bytes go out.
 ///
 /// - Replies leave in the order of the requests.
-/// - A reply that depends on what is not yet committed is held, and all that come after it wait behind it. When the
-///   commit fails, the held replies that depend on it become errors.
-/// - On an event loop no command waits for the disk: one that has to is handed, with the session and the commands behind
-///   it, to a thread that may block.
-/// - A command on whole databases is handed out as work; until its answer is here no further command runs.
+/// - A reply that depends on an uncommitted write is held, and all later replies wait behind it. If the commit fails,
+///   the held replies that depend on it become errors.
+/// - On an event loop no command waits for the disk. A command that must is handed, with the session and the commands
+///   behind it, to a thread that may block.
+/// - A command on whole databases is handed out as work; no further command runs until its answer is here.
 ///
-/// Has one owner at a time: its event loop, a thread that runs it for the loop, or a test. `@unchecked Sendable`, because
-/// it is handed from one to the other as a value; who gave it away touches nothing of it until it is back.
+/// Has one owner at a time: its event loop, a thread that runs it for the loop, or a test. `@unchecked Sendable`,
+/// because it is passed from one to the other as a value; the former owner does not touch it until it is back.
 package final class Session: @unchecked Sendable {
     /// Why ``run(outputBytesMax:)`` returned.
     enum Pause {
         /// All complete commands have run.
         case needsInput
-        /// Work for a thread that may block; ``finish(_:)`` takes its result.
+        /// There is work for a thread that may block; ``finish(_:)`` takes its result.
         case work(DeferredWork)
-        /// Files are to be opened, created or reopened for the current command; then ``finishPreparing(_:)``.
+        /// Files must be opened, created or reopened for the current command; then ``finishPreparing(_:)``.
         case prepare(Database, forWriting: Bool)
-        /// The current command must read the disk: ``runBlocking(outputBytesMax:slice:)`` on a thread that may block.
+        /// The current command must read the disk: call ``runBlocking(outputBytesMax:slice:)`` on a thread that may
+        /// block.
         case cold
         /// The slice is used up; run again.
         case sliceEnded
-        /// Too much waits to be committed; run again later.
+        /// Too many writes wait to be committed; run again later.
         case congested
-        /// CLIENT PAUSE holds the command back; run again later.
+        /// CLIENT PAUSE delays the command; run again later.
         case paused
         /// Too many reply bytes are unread; run again when they are sent.
         case outputFull
@@ -36,12 +37,12 @@ package final class Session: @unchecked Sendable {
         case closing
     }
 
-    /// How much a session may do in one go on a thread that may block.
+    /// How much work a session may do at a time on a thread that may block.
     struct Slice {
         var commandsMax: Int
-        /// No further command begins from this instant of the monotonic clock on.
+        /// No further command begins after this instant of the monotonic clock.
         var until: Int64
-        /// Whether it runs where commands go that build long values.
+        /// Whether this is the thread that builds long values.
         var mayBuildLong = true
     }
 
@@ -49,7 +50,7 @@ package final class Session: @unchecked Sendable {
     let server: ServerState
     let pipeline: CommitPipeline
     let clock: EngineTime
-    /// What is counted of its commands.
+    /// The counts of its commands.
     let accounting: CommandAccounting
     let replyQueue: ReplyQueue
     // Reached through pointers, because each access to a stored property of a class is checked for exclusiveness at run time.
@@ -57,9 +58,9 @@ package final class Session: @unchecked Sendable {
     let parserMemory = UnsafeMutablePointer<RequestParser>.allocate(capacity: 1)
     /// The bytes of ``replyQueue``.
     let replyMemory: UnsafeMutablePointer<ReplyBuffer>
-    /// Who a SET of this connection is from.
+    /// The connection, as the origin of a SET.
     let setOrigin: WriteOrigin
-    /// Where messages for this connection wait for its loop.
+    /// The queue of messages for this connection's loop.
     let pushes: PushQueue
 
     var modes = SessionModes() { didSet { noteMode() } }
@@ -69,33 +70,33 @@ package final class Session: @unchecked Sendable {
     /// Whether the next command waits for another thread.
     var isWaiting = false
     var isClosing = false
-    /// A parsed command that has not run yet, because files had to be opened, the disk to be read, or commits had to
-    /// catch up.
+    /// A parsed command that has not run yet, because files had to be opened, the disk had to be read, or commits had
+    /// to catch up.
     var hasCommand = false
-    /// The command that was found last, and the word that it was found by.
+    /// The last command that was found, and the word by which it was found.
     var lastRow: CommandMetadata?
     var lastWord = ShortWord.other
-    /// Whether commands run on the session's event loop just now.
+    /// Whether commands run on the session's event loop now.
     var isOnLoop = true
-    /// Whether they run where commands go that build long values.
+    /// Whether commands run on the thread that builds long values now.
     var mayBuildLong = false
-    /// Whether the next command has to go there.
+    /// Whether the next command must run on that thread.
     var needsLongThread = false
-    /// Whether the commonest commands may take the fast path; tests compare both.
+    /// Whether the most frequent commands may take the fast path; tests compare both paths.
     var allowsFastPath = true
-    /// Whether no mode of the connection changes what the common commands do.
+    /// Whether no mode of the connection changes the behaviour of the common commands.
     var takesFastPath = true
 
     private(set) var database: Database {
         didSet { fastDatabase = Unmanaged.passUnretained(database) }
     }
-    /// ``database``, for commands that take so little that counting a reference would be felt: all loops would write to
-    /// the same count. Valid as long as ``database`` stays what it is, which a command that uses it does not change.
+    /// ``database``, for commands so short that counting a reference would be felt: all loops would write to the same
+    /// counter. Valid as long as ``database`` is not changed, and a command that uses this does not change it.
     private(set) var fastDatabase: Unmanaged<Database>
     private(set) var view = ReadingView.current {
         didSet { if case .current = view { seesCurrent = true } else { seesCurrent = false } }
     }
-    /// Whether reads see the database as it is.
+    /// Whether reads use the present state of the database, not a snapshot.
     private(set) var seesCurrent = true
 
     var record: ClientRecord { accounting.record }
@@ -104,8 +105,8 @@ package final class Session: @unchecked Sendable {
         set { record.change { $0.name = newValue } }
     }
 
-    /// - Parameter counter: of the commands of this session's loop; nil for a session without one.
-    /// - Parameter pushes: of this session's loop; nil for a session without one.
+    /// - Parameter counter: the counter of this session's loop; nil for a session without one.
+    /// - Parameter pushes: the queue of this session's loop; nil for a session without one.
     /// - Parameter record: nil for a session without a connection.
     init(
         id: Int64, server: ServerState, counter: CommandCounter? = nil, pushes: PushQueue? = nil,
@@ -134,11 +135,11 @@ package final class Session: @unchecked Sendable {
     }
 
     deinit {
-        // A connection that is lost while another thread has its session is not told of its end.
+        // A connection that is lost while another thread has its session does not learn of it.
         endSubscriptions()
         if modes.tracking != nil { track(nil) }
         server.directory.remove(id)
-        // Where it was away when the connection was closed, nobody called `end`.
+        // If the session was on another thread when the connection was closed, nobody called `end`.
         endMonitoring()
         server.clientRegistry.remove(id)
         transactions.discard()
@@ -157,10 +158,10 @@ package final class Session: @unchecked Sendable {
         _modify { yield &replyMemory.pointee }
     }
 
-    /// Whether the command that is to run next is so long that it may have to wait until the disk takes it.
+    /// Whether the next command is so long that it may have to wait until the disk has taken it.
     var isCommandLong: Bool { needsLongThread || hasCommand && commandBytes >= Database.largeValueBytesMin }
 
-    /// Where long values are built one waits until the former ones are in LevelDB, and gives back what they took.
+    /// The thread for long values waits until the former ones are in LevelDB, and gives their memory back.
     func waitForRoomToBuild() {
         if mayBuildLong, database.waitForRoomToBuild() { Allocator.giveBack() }
     }
@@ -168,19 +169,19 @@ package final class Session: @unchecked Sendable {
     /// Bytes of the current command from its first word to its last.
     var commandBytes: Int {
         let (first, last) = (parser.argument(0), parser.argument(parser.argumentCount - 1))
-        // Words lie one behind the other where they arrived.
+        // The words lie in the order in which they arrived.
         guard let start = first.baseAddress, let end = last.baseAddress else { return 0 }
         return end - start + last.count
     }
 
-    // MARK: What comes back from other threads
+    // MARK: Results of other threads
 
-    /// What deferred work came to.
+    /// The result of deferred work.
     struct WorkResult: Sendable {
         let reply: [UInt8]
         let then: (@Sendable (Session) -> Void)?
         let nanoseconds: Int64
-        /// The error that is the reply.
+        /// The error to reply.
         let failure: CommandError?
 
         /// Runs work on the calling thread.
@@ -201,7 +202,7 @@ package final class Session: @unchecked Sendable {
         }
     }
 
-    /// Takes the result of ``Pause/work(_:)``; then ``run(outputBytesMax:)`` goes on.
+    /// Takes the result of ``Pause/work(_:)``; then ``run(outputBytesMax:)`` continues.
     func finish(_ result: WorkResult) {
         isWaiting = false
         result.then?(self)
@@ -210,7 +211,8 @@ package final class Session: @unchecked Sendable {
         sendPushesBehindReply()
     }
 
-    /// Takes the result of ``Pause/prepare(_:forWriting:)``; then ``run(outputBytesMax:)`` goes on with the same command.
+    /// Takes the result of ``Pause/prepare(_:forWriting:)``; then ``run(outputBytesMax:)`` continues with the same
+    /// command.
     func finishPreparing(_ error: LarderError?) {
         isWaiting = false
         guard let error else { return }
@@ -222,7 +224,7 @@ package final class Session: @unchecked Sendable {
 
     // MARK: Output
 
-    /// Reply bytes that are not yet taken.
+    /// How many bytes of replies were not taken yet.
     var pendingOutput: Int { replies.count }
 
     /// Holds the reply that begins at `start` until its ticket is decided.
@@ -236,13 +238,13 @@ package final class Session: @unchecked Sendable {
         if isSilent { replyQueue.noteSilentWrites(ticket) } else { replyQueue.hold(regions, ticket) }
     }
 
-    /// Gives memory back that a connection at rest does not need.
+    /// Gives back memory that an idle connection does not need.
     func reclaim() {
         parser.reclaim()
         replies.reclaim()
     }
 
-    // MARK: What commands change
+    // MARK: State that commands change
 
     func select(_ database: Database) {
         self.database = database
@@ -251,7 +253,7 @@ package final class Session: @unchecked Sendable {
 
     func see(_ view: ReadingView) { self.view = view }
 
-    /// The snapshot to read from; nil for the database as it is.
+    /// The snapshot to read from; nil for the present state of the database.
     func snapshot() throws(CommandError) -> OpenSnapshot? {
         switch view {
         case .current: return nil
@@ -262,7 +264,7 @@ package final class Session: @unchecked Sendable {
         }
     }
 
-    /// Lets a snapshot go that was open for too long.
+    /// Releases a snapshot that was open for too long.
     func expireSnapshot(monotonic: Int64) {
         if case .snapshot(_, let until) = view, monotonic >= until { view = .expired }
     }

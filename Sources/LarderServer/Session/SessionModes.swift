@@ -1,13 +1,13 @@
-/// Owns what commands have made of the connection: who it is, which replies it wants, and what it is told of the keys it reads.
+/// Owns the modes that commands have set on the connection: its user, which replies it wants, and its tracking of keys.
 ///
 /// A value; its session owns it.
 struct SessionModes {
-    /// Whether the password was given, or there is none.
+    /// Whether the password was given, or none is needed.
     var isAuthenticated = true
     var replyMode = ReplyMode.on
     /// What CLIENT TRACKING has begun.
     var tracking: TrackingClient?
-    /// What CLIENT CACHING said of the next command.
+    /// What CLIENT CACHING has set for the next command.
     var caching: Bool?
 }
 
@@ -16,6 +16,6 @@ enum ReplyMode {
     case on, off
     /// The next command gets no reply.
     case skipsNext
-    /// This one gets none.
+    /// The current command gets none.
     case skipping
 }

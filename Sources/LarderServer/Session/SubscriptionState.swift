@@ -1,35 +1,35 @@
 import RESP
 
-/// Owns what one connection listens to, and messages that wait for a reply to be complete.
+/// Owns the subscriptions of one connection, and messages that wait until a reply is complete.
 ///
 /// A value; its session owns it.
 struct SubscriptionState {
-    /// Nil for a connection that never subscribed.
+    /// Nil for a connection that has never subscribed.
     var names: Subscriptions?
     /// Messages that wait for the reply of the deferred command.
     var behindReply: [PushMessage] = []
-    /// What commands of a transaction publish once it is applied.
+    /// Messages that the commands of a transaction publish once it is applied.
     var published: [Publication] = []
 }
 
-/// What one connection listens to. A value; its session owns it.
+/// The subscriptions of one connection. A value; its session owns it.
 struct Subscriptions {
     private(set) var names: [PubSub.Kind: Set<[UInt8]>] = [:]
-    /// What the names take, for the limit.
+    /// The memory of the names, for the limit.
     private(set) var byteCount = 0
 
     static func byteCount(_ name: Int) -> Int { name + Limits.subscriptionOverheadBytes }
 
     func contains(_ name: [UInt8], _ kind: PubSub.Kind) -> Bool { names[kind]?.contains(name) ?? false }
 
-    /// - Returns: whether it is new.
+    /// - Returns: whether the name is new.
     mutating func insert(_ name: [UInt8], _ kind: PubSub.Kind) -> Bool {
         guard names[kind, default: []].insert(name).inserted else { return false }
         byteCount += Self.byteCount(name.count)
         return true
     }
 
-    /// - Returns: whether it was there.
+    /// - Returns: whether the name was there.
     mutating func remove(_ name: [UInt8], _ kind: PubSub.Kind) -> Bool {
         guard names[kind]?.remove(name) != nil else { return false }
         byteCount -= Self.byteCount(name.count)
@@ -40,7 +40,7 @@ struct Subscriptions {
 
     func count(_ kind: PubSub.Kind) -> Int { names[kind]?.count ?? 0 }
 
-    /// As Redis counts them in its replies: channels and patterns together, sharded channels by themselves.
+    /// The count that Redis replies: channels and patterns together, sharded channels separately.
     func shownCount(_ kind: PubSub.Kind) -> Int {
         kind == .shardChannel ? count(kind) : count(.channel) + count(.pattern)
     }

@@ -1,14 +1,14 @@
 import Synchronization
 
-/// What CLIENT PAUSE has begun: until an instant no command runs, or none that writes.
+/// The state of CLIENT PAUSE: until an instant no command runs, or none that writes.
 ///
-/// Thread-safe: atomic. The two are not read together: a pause that changes while it is looked at counts as either.
+/// Thread-safe: atomic. The two are not read together: while a pause changes, a reader may see a mixture.
 final class ClientPause: Sendable {
     /// In milliseconds of the monotonic clock.
     private let until = Atomic<Int64>(0)
     private let isForAll = Atomic<Bool>(false)
 
-    /// A pause that is shorter or weaker than one under way does not take it back, as in Redis.
+    /// A pause that is shorter or weaker than the current one does not shorten or weaken it, as in Redis.
     func begin(until end: Int64, all: Bool, now: Int64) {
         let isUnderWay = isOn(now)
         let wasForAll = isForAll.load(ordering: .relaxed)
@@ -20,6 +20,6 @@ final class ClientPause: Sendable {
 
     func isOn(_ now: Int64) -> Bool { now < until.load(ordering: .relaxed) }
 
-    /// Whether a command has to wait.
+    /// Whether a command must wait.
     func holds(isWrite: Bool, now: Int64) -> Bool { isOn(now) && (isWrite || isForAll.load(ordering: .relaxed)) }
 }

@@ -4,7 +4,7 @@ import RESP
 import Synchronization
 import Threading
 
-/// What the server knows of a connection on whichever thread it is: for CLIENT LIST, INFO, KILL.
+/// What the server knows of a connection, on any thread: for CLIENT LIST, INFO, KILL.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the names are read and written with the lock held; the rest is atomic
 /// or constant.
@@ -17,18 +17,18 @@ final class ClientRecord: @unchecked Sendable {
     /// Closes the connection, for a reason that is logged. Callable from any thread.
     private let closer: @Sendable (String) -> Void
 
-    // Written by the session's owner as its commands run.
+    // Written by the session's owner while its commands run.
     let lastActivity: Atomic<Int64>
-    /// The row that ran last.
+    /// The row of the last command.
     let lastCommand = Atomic<Int>(-1)
-    /// Commands queued by MULTI, -1 outside.
+    /// How many commands MULTI has queued, -1 outside.
     let queuedCommands = Atomic<Int>(-1)
     let queuedBytes = Atomic<Int>(0)
     let watchedKeys = Atomic<Int>(0)
     let channels = Atomic<Int>(0)
     let patterns = Atomic<Int>(0)
     let shardChannels = Atomic<Int>(0)
-    /// The connection that is told of what this one reads: -1 while it does not track, 0 for itself.
+    /// The connection that gets the reports on keys that this one reads: -1 without tracking, 0 for itself.
     let redirect = Atomic<Int>(-1)
     let isBroadcast = Atomic<Bool>(false)
     let protocolVersion = Atomic<Int>(2)
@@ -37,7 +37,7 @@ final class ClientRecord: @unchecked Sendable {
     let isMonitor = Atomic<Bool>(false)
     let isNoEvict = Atomic<Bool>(false)
     let isNoTouch = Atomic<Bool>(false)
-    /// Whether the connection is to end as soon as its session looks.
+    /// Whether the connection must end as soon as its session looks.
     let isKilled = Atomic<Bool>(false)
     /// Whether the connection is closed; set before its descriptor is.
     let isClosed = Atomic<Bool>(false)
@@ -63,9 +63,10 @@ final class ClientRecord: @unchecked Sendable {
         lastActivity = Atomic(now)
     }
 
-    /// Whether no client is left that could read a reply. A client that has only closed its own side still can.
+    /// Whether no client is left that could read a reply. A client that has closed only its sending side still can.
     ///
-    /// Callable from any thread: where the descriptor was closed meanwhile, and is another's, it is gone in any case.
+    /// Callable from any thread: if the descriptor was closed meanwhile, and belongs to another connection now, this
+    /// one is gone in any case.
     var isGone: Bool {
         let isHungUp = hasHungUp(descriptor)
         return isClosed.load(ordering: .acquiring) || isHungUp
@@ -80,12 +81,12 @@ final class ClientRecord: @unchecked Sendable {
         closer(reason)
     }
 
-    /// What CLIENT LIST TYPE and CLIENT KILL TYPE ask for.
+    /// The types in CLIENT LIST TYPE and CLIENT KILL TYPE.
     enum Kind: String {
         case normal, master, replica, pubsub
 
         init?(_ word: String) {
-            // Redis knows both words for the same.
+            // Redis accepts both words.
             self.init(rawValue: word.lowercased() == "slave" ? "replica" : word.lowercased())
         }
     }
@@ -100,14 +101,14 @@ final class ClientRecord: @unchecked Sendable {
         if subscriptionCount > 0 { flags += "P" }
         if queuedCommands.read() >= 0 { flags += "x" }
         if redirect.read() >= 0 { flags += isBroadcast.load(ordering: .relaxed) ? "tB" : "t" }
-        // Every connection is one of a Unix socket.
+        // All connections are those of a Unix socket.
         flags += "U"
         if isNoEvict.load(ordering: .relaxed) { flags += "e" }
         if isNoTouch.load(ordering: .relaxed) { flags += "T" }
         return flags
     }
 
-    /// A line of CLIENT LIST, in Redis' form, without line end.
+    /// The connection's line of CLIENT LIST, in Redis' form, without line end.
     func line(now: Int64) -> String {
         let names = known
         let number = lastCommand.read()
@@ -139,7 +140,7 @@ final class ClientRegistry: @unchecked Sendable {
     func add(_ record: ClientRecord) { lock.withLock { records[record.id] = record } }
     func remove(_ id: Int64) { lock.withLock { _ = records.removeValue(forKey: id) } }
 
-    /// In the order in which they came.
+    /// In the order in which they were opened.
     var all: [ClientRecord] { lock.withLock { records.values.sorted { $0.id < $1.id } } }
 
     func find(_ id: Int64) -> ClientRecord? { lock.withLock { records[id] } }

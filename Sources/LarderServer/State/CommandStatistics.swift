@@ -2,12 +2,12 @@ import CommandCatalog
 import Synchronization
 import Threading
 
-/// How often commands ran, how long they took and how they ended: one set of counters for each loop, so that loops do not
-/// take them from each other, summed when somebody asks.
+/// How often commands ran, how long they took and how they ended. Each loop has its own counters, so that loops do not
+/// contend for them; they are summed on request.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the list is read and written with the lock held, counters are atomic.
 final class CommandStatistics: @unchecked Sendable {
-    /// What is known of one command. In microseconds, and how many took up to 1, 2, 4, … microseconds.
+    /// The figures of one command. In microseconds, and how many took up to 1, 2, 4, … microseconds.
     struct Sum {
         var calls = 0
         var microseconds = 0
@@ -76,7 +76,7 @@ final class CommandCounter: @unchecked Sendable {
         start[4 + Self.bucket(microseconds)].add()
     }
 
-    /// Counts commands that ran without being timed singly.
+    /// Counts commands that were not timed one by one.
     func ran(_ number: Int, times: Int, nanosecondsEach: Int64) {
         let start = cells + number * Self.fields
         start[0].add(times)
@@ -116,7 +116,7 @@ final class CommandCounter: @unchecked Sendable {
 }
 
 extension CommandStatistics.Sum {
-    /// The upper bound, in microseconds, of what a share of the calls took.
+    /// The upper bound, in microseconds, of the fastest share of the calls.
     func percentile(_ share: Double) -> Double {
         let total = histogram.reduce(0, +)
         var seen = 0
@@ -131,7 +131,7 @@ extension CommandStatistics.Sum {
 /// Error replies by their code, the first word: for INFO. Thread-safe. The proof for `@unchecked Sendable`: the table is
 /// read and written with the lock held.
 final class ErrorCounts: @unchecked Sendable {
-    /// Codes beyond these are not told apart: what they begin with may come from a request.
+    /// Codes beyond these are counted together, because the first word may come from a request.
     private static let codesMax = 128
 
     private let lock = Lock()

@@ -2,24 +2,24 @@ import LarderEngine
 import Synchronization
 import Threading
 
-/// How many entries databases have, for INFO. They are counted on a separate thread, one database at a time, because INFO must
+/// How many entries databases have, for INFO. A separate thread counts them, one database at a time, because INFO must
 /// neither read millions of entries each time nor wait for that.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the table is read and written with the lock held.
 final class EntryCounts: @unchecked Sendable {
-    /// What INFO says of a database.
+    /// The figures of a database in INFO.
     struct Count: Equatable {
         /// Fresh entries.
         var entries = 0
-        /// Those of them that end by themselves.
+        /// How many of them have a deadline.
         var expiring = 0
-        /// How long these live on the average, in milliseconds.
+        /// The average rest of their lifetimes, in milliseconds.
         var averageLife: Int64 = 0
     }
 
     private struct Known {
         var count: Count?
-        /// When it was begun, in nanoseconds of the monotonic clock.
+        /// When the count began, in nanoseconds of the monotonic clock.
         var begun: Int64
         var cost: Int64
     }
@@ -27,7 +27,7 @@ final class EntryCounts: @unchecked Sendable {
     /// A count that takes longer than this is not repeated for a while.
     private static let cheapNanoseconds: Int64 = 20_000_000
     private static let staleNanoseconds: Int64 = 60_000_000_000
-    /// ... nor so often that counting takes more than one fiftieth of a processor.
+    /// ... nor so often that counting takes more than a fiftieth of a processor.
     private static let costFactor: Int64 = 50
     /// How long INFO waits for a count at most.
     private static let patienceMilliseconds: Int64 = 250
@@ -37,10 +37,10 @@ final class EntryCounts: @unchecked Sendable {
     private var known: [String: Known] = [:]
     private var isCounting: Set<String> = []
     private let isStopping = Atomic<Bool>(false)
-    /// Made when something is counted for the first time.
+    /// Created when something is counted for the first time.
     private var pool: WorkerPool?
 
-    /// Ends the thread. What is asked for later is not known.
+    /// Ends the thread. Later requests get no counts.
     func stop() {
         isStopping.store(true, ordering: .relaxed)
         let pool = lock.withLock {
@@ -50,10 +50,10 @@ final class EntryCounts: @unchecked Sendable {
         pool?.stop()
     }
 
-    /// What is known of databases, as of now where counting is cheap, else as of a minute ago or a little more.
+    /// The counts of databases: as of now if counting is cheap, else as of a minute ago or a little more.
     /// - Parameters:
-    ///   - asked: nanoseconds of the monotonic clock; a count that began later than this answers too.
-    /// - Returns: in the order of `databases`; nil for one that was not counted yet, which takes long.
+    /// - asked: nanoseconds of the monotonic clock; a count that began later is an answer too.
+    /// - Returns: in the order of `databases`; nil for one that was not counted yet.
     func counts(of databases: [Database], asked: Int64) -> [Count?] {
         let end = nanoseconds() + Self.patienceMilliseconds * 1_000_000
         return lock.withLock {
@@ -62,7 +62,7 @@ final class EntryCounts: @unchecked Sendable {
                 while !isCurrent(database.name, asked) {
                     let left = (end - nanoseconds()) / 1_000_000
                     guard left > 0, changed.wait(lock, milliseconds: left) else { break }
-                    // One that was under way had begun too early.
+                    // A count that was running had begun too early.
                     if !isCounting.contains(database.name), !isCurrent(database.name, asked) { begin(database) }
                 }
             }
@@ -95,7 +95,7 @@ final class EntryCounts: @unchecked Sendable {
         }
     }
 
-    /// - Returns: nil where the database cannot be read, which its own commands say.
+    /// - Returns: nil if the database cannot be read; its own commands report that.
     private func count(_ database: Database) -> Count? {
         var count = Count()
         var sum: Double = 0

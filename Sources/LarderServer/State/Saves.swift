@@ -1,12 +1,12 @@
 import LarderEngine
 import Synchronization
 
-/// What SAVE, BGSAVE and LASTSAVE tell of. Thread-safe: atomic.
+/// The state behind SAVE, BGSAVE and LASTSAVE. Thread-safe: atomic.
 final class Saves: Sendable {
     private let underWay = Atomic<Bool>(false)
     private let last: Atomic<Int64>
     private let hasFailed = Atomic<Bool>(false)
-    /// The entries that had been stored and removed when the last one began that succeeded.
+    /// How many entries had been stored and removed when the last successful save began.
     private let changesAtLast = Atomic<Int>(0)
 
     init(now: Int64) { last = Atomic(now / 1000) }
@@ -16,12 +16,12 @@ final class Saves: Sendable {
     var isUnderWay: Bool { underWay.load(ordering: .relaxed) }
     var status: String { hasFailed.load(ordering: .relaxed) ? "err" : "ok" }
 
-    /// - Returns: false when one is under way.
+    /// - Returns: false if a save is running.
     func begin() -> Bool { underWay.compareExchange(expected: false, desired: true, ordering: .relaxed).exchanged }
 
     func end() { underWay.store(false, ordering: .relaxed) }
 
-    /// Writes what is committed into the databases and syncs it. May block.
+    /// Writes committed entries into the databases and syncs them. May block.
     func save(_ engine: Engine) throws(LarderError) {
         let changes = Self.changes(engine)
         do throws(LarderError) {
@@ -35,7 +35,7 @@ final class Saves: Sendable {
         changesAtLast.store(changes, ordering: .relaxed)
     }
 
-    /// The entries that were stored and removed since the last one, or since the start.
+    /// How many entries were stored and removed since the last save, or since the start.
     func changesSince(_ engine: Engine) -> Int { max(0, Self.changes(engine) - changesAtLast.read()) }
 
     private static func changes(_ engine: Engine) -> Int {

@@ -1,7 +1,7 @@
 import Threading
 
-/// The cursors that SCAN gave out: numbers that stand for the last key seen, so that they work on every connection and
-/// pin nothing. The oldest are forgotten when there are too many.
+/// The cursors of SCAN: numbers that stand for the last key seen. They work on every connection and pin nothing. The
+/// oldest are forgotten if there are too many.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the state is read and written with the lock held.
 final class ScanCursors: @unchecked Sendable {

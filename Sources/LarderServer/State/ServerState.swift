@@ -2,7 +2,7 @@ import LarderEngine
 import Synchronization
 import Threading
 
-/// What all connections of a server share. Thread-safe.
+/// The state that all connections of a server share. Thread-safe.
 package final class ServerState: Sendable {
     package let engine: Engine
     package let limits: Limits
@@ -22,32 +22,32 @@ package final class ServerState: Sendable {
     let settings: Settings
     let saves: Saves
     let rates = Rates()
-    /// 40 hexadecimal digits, different in each run.
+    /// 40 hexadecimal digits, different for each run.
     let runID: String
-    /// What AUTH has to give; nil for none.
+    /// The password for AUTH; nil for none.
     let password: [UInt8]?
-    /// Connections for which the process may open descriptors beside what the larder needs.
+    /// How many connections the process may open beside the descriptors that the larder needs.
     let clientsPossible: Int
-    /// Whether each command has to be checked by itself, because of a pause, MONITOR or SLOWLOG.
+    /// Whether each command must be checked, because of a pause, MONITOR or SLOWLOG.
     let hasAttention = Atomic<Bool>(false)
     package let clients = Atomic<Int>(0)
     let clientsSeen = Atomic<Int>(0)
     let clientsRefused = Atomic<Int>(0)
     /// Connections whose next command waits for the end of CLIENT PAUSE.
     let clientsPaused = Atomic<Int>(0)
-    /// Commands that were not done because their connections were gone before they had their turn.
+    /// Commands that were dropped because their connections were gone before their turn.
     let commandsDropped = Atomic<Int>(0)
     let counts = EntryCounts()
     let pubsub: PubSub
     let directory = ConnectionDirectory()
     let tracking: Tracking
-    /// Keyspace notifications and what clients that track are told.
+    /// Sends keyspace notifications, and invalidations to clients that track keys.
     package let notifier: Notifier
     private let nextClient = Atomic<Int>(1)
     private let stopHandler: @Sendable (String) -> Void
-    /// Called on the thread that may block, before it runs a session. For tests, which make it wait.
+    /// Called before a session runs on a thread that may block. Tests use it to make that thread wait.
     let beforeColdSlice: (@Sendable () -> Void)?
-    /// Called with the command's name on the thread that does deferred work, before it does. For tests, which make it wait.
+    /// Called with the command's name before deferred work, on its thread. Tests use it to make that thread wait.
     let beforeWork: (@Sendable (String) -> Void)?
 
     package init(
@@ -77,17 +77,17 @@ package final class ServerState: Sendable {
         startedAt = engine.monotonic()
     }
 
-    /// What CLIENT LIST shows as the address of every connection.
+    /// The address of every connection in CLIENT LIST.
     var clientAddress: String { "\(socketPath):0" }
 
     package func newClientID() -> Int64 {
         Int64(nextClient.wrappingAdd(1, ordering: .relaxed).oldValue)
     }
 
-    /// Whether loops are so far behind that what makes work for them should wait.
+    /// Whether loops are so far behind that publishers should wait.
     var isCongested: Bool { engine.pipeline.isCongested || pubsub.isCongested }
 
-    /// Updates ``hasAttention``. To be called when a pause, MONITOR or the threshold of SLOWLOG has changed.
+    /// Updates ``hasAttention``. Call it after a change of the pause, of MONITOR or of SLOWLOG's threshold.
     func noteAttention() {
         let threshold = slowLog.threshold.load(ordering: .relaxed)
         // A command on the fast path takes less than a millisecond.
@@ -111,7 +111,7 @@ package final class ServerState: Sendable {
         inBackground.set(runner)
     }
 
-    /// - Returns: false when that is under way.
+    /// - Returns: false if a save is running.
     func startSaving() -> Bool {
         guard saves.begin() else { return false }
         inBackground.run { [self] in
@@ -124,7 +124,7 @@ package final class ServerState: Sendable {
     func requestStop(_ reason: String) { stopHandler(reason) }
 }
 
-/// Runs work on a thread that may block, once somebody said how; at once before.
+/// Runs work on a thread that may block once such a runner is set, and at once before.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: guarded by the lock.
 final class BackgroundRunner: @unchecked Sendable {

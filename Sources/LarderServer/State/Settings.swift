@@ -3,7 +3,7 @@ import RESP
 import Synchronization
 import Threading
 
-/// What CONFIG SET can change while the daemon runs, and is in nobody else's hands.
+/// The settings that CONFIG SET can change while the daemon runs and that no other object owns.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the texts are read and written with the lock held, the rest is atomic.
 final class Settings: @unchecked Sendable {
@@ -11,7 +11,7 @@ final class Settings: @unchecked Sendable {
     let clientsMax: Atomic<Int>
     /// Seconds without a request after which a connection is closed; 0 for never.
     let idleSeconds = Atomic<Int>(0)
-    /// What a subscriber may leave unread: see ``OutputLimit``.
+    /// How much a subscriber may leave unread: see ``OutputLimit``.
     let subscriberBytesMax: Atomic<Int>
     let subscriberBytesSoft: Atomic<Int>
     let subscriberSoftSeconds: Atomic<Int>
@@ -25,7 +25,7 @@ final class Settings: @unchecked Sendable {
         subscriberSoftSeconds = Atomic(Int(limits.subscriberSoftMilliseconds / 1000))
     }
 
-    /// A setting that is only kept.
+    /// A setting that is stored and has no effect.
     func text(_ name: String) -> String? { lock.withLock { texts[name] } }
     func keep(_ name: String, _ text: String) { lock.withLock { texts[name] = text } }
 }

@@ -1,7 +1,7 @@
 import Synchronization
 import Threading
 
-/// The last commands that took long, for SLOWLOG.
+/// The last slow commands, for SLOWLOG.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the entries are read and written with the lock held.
 final class SlowLog: @unchecked Sendable {
@@ -15,19 +15,19 @@ final class SlowLog: @unchecked Sendable {
         let name: String
     }
 
-    /// As in Redis, only the first words of a command are kept, and the first bytes of each.
+    /// Only the first words of a command are kept, and the first bytes of each, as in Redis.
     private static let wordsMax = 32
     private static let wordBytesMax = 128
 
-    /// In microseconds; negative for never. The default is 10,000.
+    /// The threshold in microseconds; negative for never. The default is 10,000.
     let threshold = Atomic<Int64>(10_000)
-    /// Entries that are kept. The default is 128.
+    /// How many entries are kept. The default is 128.
     let lengthMax = Atomic<Int>(128)
     private let lock = Lock()
     private var entries: [Entry] = []
     private var nextID = 0
 
-    /// Whether a command of this length is one.
+    /// Whether a command that took so long is slow.
     func takes(microseconds: Int64) -> Bool {
         let threshold = threshold.load(ordering: .relaxed)
         return threshold >= 0 && microseconds >= threshold
@@ -70,7 +70,7 @@ final class SlowLog: @unchecked Sendable {
     }
 }
 
-/// What took longer than a threshold, by kind of event, for LATENCY.
+/// Events that took longer than a threshold, by kind, for LATENCY.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the samples are read and written with the lock held.
 final class LatencyMonitor: @unchecked Sendable {
@@ -85,10 +85,10 @@ final class LatencyMonitor: @unchecked Sendable {
         var longest: Int64 = 0
     }
 
-    /// Samples of one event that are kept, as in Redis.
+    /// How many samples of each event are kept, as in Redis.
     private static let samplesMax = 160
 
-    /// In milliseconds; 0 for off, which is the default.
+    /// The threshold in milliseconds; 0 for off, which is the default.
     let threshold = Atomic<Int64>(0)
     private let lock = Lock()
     private var events: [String: Event] = [:]
@@ -115,8 +115,8 @@ final class LatencyMonitor: @unchecked Sendable {
 
     func event(_ name: String) -> Event? { lock.withLock { events[name] } }
 
-    /// - Parameter names: all where there is none.
-    /// - Returns: how many were forgotten.
+    /// - Parameter names: which events; empty for all.
+    /// - Returns: how many events were forgotten.
     func reset(_ names: [String]) -> Int {
         lock.withLock {
             let before = events.count

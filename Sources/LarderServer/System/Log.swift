@@ -29,13 +29,13 @@ package final class Log: Sendable {
 
     package func write(_ level: Level, _ message: String) {
         guard level >= least else { return }
-        // A line is one event, whatever a path or a client's name contains.
+        // A line is one event, whatever characters a path or a client's name contains.
         let clean = message.unicodeScalars.map { $0.value < 0x20 ? " " : String($0) }.joined()
         let line = Array("\(Self.timestamp()) \(level) \(clean)\n".utf8)
         _ = line.withUnsafeBytes { posixWrite(descriptor, $0.baseAddress, $0.count) }
     }
 
-    /// UTC, as RFC 3339 writes it, with milliseconds.
+    /// UTC in the form of RFC 3339, with milliseconds.
     private static func timestamp() -> String {
         var now = timespec()
         clock_gettime(CLOCK_REALTIME, &now)

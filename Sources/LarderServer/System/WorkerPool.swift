@@ -1,47 +1,48 @@
 import CommandCatalog
 import Threading
 
-/// The server's threads for what may block. None of them waits behind the others.
+/// The server's pools of threads for what may block. No pool waits for another.
 struct WorkerPools: Sendable {
     /// For what may take long: counting, listing all keys, purging.
     let slow = WorkerPool(name: "larder-work", threads: 2)
-    /// For what takes a bounded time, and should not wait behind the former: opening files, a step of SCAN.
+    /// For what takes a bounded time, and must not wait behind ``slow``: opening files, a step of SCAN.
     let brief = WorkerPool(name: "larder-brief", threads: 2)
-    /// For INFO, CONFIG and their like, which people need most where all else has to wait. They do nothing that takes long.
+    /// For INFO, CONFIG and similar commands, which people need most when everything else waits. None of them takes
+    /// long.
     let status = WorkerPool(name: "larder-status", threads: 1)
-    /// For commands that must read an entry from the disk, and what would hold up an event loop for some milliseconds.
+    /// For commands that must read an entry from the disk, or would hold up an event loop for some milliseconds.
     let cold: WorkerPool
-    /// For commands that are long themselves or build long values, which take memory and may wait for the disk to take what
-    /// others stored before: one after the other.
+    /// For commands that are long or build long values. They take memory, and may wait until the disk has taken earlier
+    /// values; so they run one after the other.
     let long = WorkerPool(name: "larder-long", threads: 1)
 
     init(coldThreads: Int) { cold = WorkerPool(name: "larder-cold", threads: max(1, coldThreads)) }
 
-    /// Where the deferred work of a command is done.
+    /// The pool on which the deferred work of a command runs.
     func pool(for command: CommandMetadata?) -> WorkerPool {
         guard let command else { return slow }
         if command.flags.contains(.status) { return status }
         return command.flags.contains(.brief) ? brief : slow
     }
 
-    /// Finishes what is queued and ends the threads.
+    /// Finishes the queued work and ends the threads.
     func stop() {
         for pool in [slow, brief, status, cold, long] { pool.stop() }
     }
 }
 
-/// Threads that run what is submitted.
+/// Threads that run submitted work.
 ///
-/// The queue is bounded by the number of connections, since each has at most one piece of work under way.
+/// The queue is bounded by the number of connections, because each has at most one piece of work at a time.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the state is read and written with the lock held.
 final class WorkerPool: @unchecked Sendable {
     private struct Item {
         let work: @Sendable () -> Void
-        /// Whether nobody waits for it any more; and what happens instead then.
+        /// Asked before the work runs; and what runs instead if it is unwanted.
         let isUnwanted: (@Sendable () -> Bool)?
         let drop: @Sendable () -> Void
-        /// Whether all threads had other work when it came.
+        /// Whether all threads were busy when it was submitted.
         let hasWaited: Bool
     }
 
@@ -60,7 +61,7 @@ final class WorkerPool: @unchecked Sendable {
     }
 
     /// - Parameters:
-    ///   - isUnwanted: asked when work that had to wait for a thread has its turn: `drop` is called in its place then.
+    /// - isUnwanted: asked when work that had to wait for a thread gets its turn. If true, `drop` is called instead.
     func submit(
         unless isUnwanted: (@Sendable () -> Bool)? = nil, drop: @escaping @Sendable () -> Void = {},
         _ work: @escaping @Sendable () -> Void
@@ -72,7 +73,7 @@ final class WorkerPool: @unchecked Sendable {
         }
     }
 
-    /// Finishes what is queued and ends the threads.
+    /// Finishes the queued work and ends the threads.
     func stop() {
         let threads = lock.withLock {
             isStopping = true
@@ -87,7 +88,7 @@ final class WorkerPool: @unchecked Sendable {
     private func takeNext() -> Item? {
         guard first < queue.count else { return nil }
         let item = queue[first]
-        // What is done holds on to nothing, however long others wait.
+        // Finished work must not keep objects alive while the thread waits.
         queue[first] = nil
         first += 1
         if first == queue.count {

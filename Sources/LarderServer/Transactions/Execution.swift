@@ -3,8 +3,8 @@ import RESP
 
 /// A transaction that EXEC has begun.
 ///
-/// Its commands run with the locks of all their keys held and are one commit unit, except where a command works on whole
-/// databases: then what stands before it is one unit, and what stands behind it another.
+/// Its commands run with the locks of all their keys held and are one commit unit. If a command works on a whole
+/// database, the commands before it are one unit, and those behind it another.
 ///
 /// Confined to its session's owner.
 final class Execution {
@@ -12,15 +12,15 @@ final class Execution {
     var watches: [KeyWatch]
     /// The next command to run.
     var next = 0
-    /// Whether the header of the reply is written.
+    /// Whether the header of the reply was written.
     var isBegun = false
-    /// Whether commands that run on the loop are units of their own, because others must read the disk.
+    /// Whether commands that run on the loop are units by themselves, because others must read the disk.
     var isSplit = false
     /// Where the reply begins, counted from the connection's beginning.
     var start = 0
-    /// Messages that came while the reply was not complete.
+    /// Messages that came before the reply was complete.
     var pushes: [PushMessage] = []
-    /// What commands asked for and their key positions do not say.
+    /// Keys that commands asked for, and that their key positions do not tell.
     var more: [TransactionMissing] = []
 
     init(_ commands: [QueuedCommand], watches: [KeyWatch]) {

@@ -11,10 +11,10 @@ final class QueuedCommand {
     /// Where each word ends.
     private let ends: [Int]
 
-    /// What a command takes beside the bytes of its words, as far as is worth counting.
+    /// The memory of a command beyond the bytes of its words, roughly.
     private static let overheadBytes = 64
 
-    /// - Parameter word: the words' bytes, of which a copy is made.
+    /// - Parameter word: returns the bytes of a word, which are copied.
     init(_ row: CommandMetadata, count: Int, word: (Int) -> UnsafeRawBufferPointer) {
         self.row = row
         var ends: [Int] = []
@@ -28,7 +28,7 @@ final class QueuedCommand {
         bytes = .allocate(byteCount: max(1, end), alignment: 1)
         for index in 0..<count {
             let source = word(index)
-            // Up to `ends[index]` there is room, by the sums above.
+            // The sums above make room up to `ends[index]`.
             if let start = source.baseAddress, let base = bytes.baseAddress {
                 (base + (ends[index] - source.count)).copyMemory(from: start, byteCount: source.count)
             }
@@ -40,20 +40,20 @@ final class QueuedCommand {
     /// Words, the name included.
     var count: Int { ends.count }
 
-    /// Valid as long as the command.
+    /// Valid as long as the command is.
     subscript(index: Int) -> UnsafeRawBufferPointer {
         let start = index == 0 ? 0 : ends[index - 1]
         return UnsafeRawBufferPointer(rebasing: bytes[start..<ends[index]])
     }
 
-    /// Memory, for the limit on transactions.
+    /// Its memory, for the limit on transactions.
     var byteCount: Int { Self.byteCount(words: count, bytes: bytes.count) }
 
     static func byteCount(words: Int, bytes: Int) -> Int { bytes + words * MemoryLayout<Int>.stride + overheadBytes }
 
     func text(_ index: Int) -> String { String(decoding: self[index], as: UTF8.self) }
 
-    /// Whether it stores its keys whatever is there, and cannot fail.
+    /// Whether it stores its keys unconditionally, and cannot fail.
     var overwritesBlindly: Bool {
         switch row.overwrites {
         case .never: false

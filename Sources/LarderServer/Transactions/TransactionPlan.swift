@@ -4,10 +4,10 @@ import RESP
 
 /// Which keys of which databases the commands of a transaction touch. Made before any lock is taken.
 struct TransactionPlan {
-    /// What is touched in one database.
+    /// The keys of one database.
     struct Part {
         let database: Database
-        /// Where each key stands, in the order in which the engine gets them.
+        /// The index of each key, in the order in which the engine gets them.
         private(set) var positions: [Key: Int] = [:]
         private var loaded: [Key] = []
         private var blind: [Key] = []
@@ -17,14 +17,14 @@ struct TransactionPlan {
 
         fileprivate init(_ database: Database) { self.database = database }
 
-        /// - Parameter isBlind: whether the command that is the first to touch the key overwrites it.
+        /// - Parameter isBlind: whether the first command that touches the key overwrites it.
         fileprivate mutating func add(_ key: Key, isBlind: Bool) {
             guard positions[key] == nil else { return }
             positions[key] = isBlind ? -1 - blind.count : loaded.count
             if isBlind { blind.append(key) } else { loaded.append(key) }
         }
 
-        /// The engine's view; positions are final from here on.
+        /// The engine's form; indices are final from here on.
         fileprivate mutating func complete() -> TransactionPart {
             for (index, key) in blind.enumerated() { positions[key] = loaded.count + index }
             return TransactionPart(
@@ -38,18 +38,18 @@ struct TransactionPlan {
     /// In the order in which the engine takes their locks.
     private(set) var parts: [Part] = []
     private(set) var engineParts: [TransactionPart] = []
-    /// The databases that SELECT names, or why there is none.
+    /// The databases that SELECT names, or the error instead.
     private(set) var databases: [String: Result<Database, LarderError>] = [:]
 
     /// - Parameters:
-    ///   - commands: those that are still to run, in their order.
-    ///   - database: the one that is selected before the first of them.
-    ///   - loadsAll: whether it has to be known what was there before, also of what is only overwritten.
+    /// - commands: the commands that are still to run, in their order.
+    /// - database: the selected database before the first of them.
+    /// - loadsAll: whether former values must be read even for keys that are only overwritten.
     init(
         _ commands: ArraySlice<QueuedCommand>, in database: Database, watches: [KeyWatch], more: [TransactionMissing],
         loadsAll: Bool, engine: Engine
     ) {
-        // First, because these have to be looked at even where the commands only overwrite them.
+        // First, because these must be read even if the commands only overwrite them.
         for watch in watches {
             let index = part(watch.database)
             parts[index].add(watch.key, isBlind: false)
@@ -89,8 +89,8 @@ struct TransactionPlan {
         }
     }
 
-    /// The key that MOVE or COPY writes in another database, if that has files: whether it is to get some only the command
-    /// knows.
+    /// The key that MOVE or COPY writes in another database, if that has files. If it has none, only the command knows
+    /// whether it will get some.
     private mutating func noteTarget(_ command: QueuedCommand, _ database: Database, _ engine: Engine) {
         let place: (name: Int, key: Int)
         switch command.row.database {
@@ -124,21 +124,21 @@ struct TransactionPlan {
     }
 }
 
-/// What a command of a transaction asked for and the plan did not have: the transaction starts again with it.
+/// Something that a command of a transaction asked for and the plan did not have: the transaction starts again with it.
 enum TransactionMissing {
-    /// - Parameter isOther: whether it is of a database that the command writes to beside its own.
+    /// - Parameter isOther: whether it belongs to a database that the command writes to in addition to its own.
     case key(Database, Key, isOther: Bool)
     case database(String)
 }
 
-/// A transaction while its commands run, with the locks of all its keys held: what ``Call`` has in place of the engine.
+/// A transaction while its commands run with the locks of all its keys held: ``Call`` uses it instead of the engine.
 ///
 /// Confined to the thread that runs it.
 final class TransactionRun {
     private let plan: TransactionPlan
     private(set) var update: TransactionUpdate
     private(set) var missing: [TransactionMissing] = []
-    /// Whether a command builds a value that is long, and may not here: nothing is applied then.
+    /// Whether a command would build a long value, and may not here: then nothing is applied.
     private(set) var needsLongThread = false
     private let parts: [ObjectIdentifier: (plan: Int, engine: Int)]
 
@@ -155,7 +155,7 @@ final class TransactionRun {
 
     func leaveToLongThread() { needsLongThread = true }
 
-    /// Where keys stand; nil where the plan lacks one, which is noted.
+    /// The indices of keys; nil if the plan lacks one, which is noted.
     private func find(
         _ keys: [Key], _ database: Database, isOther: Bool = false
     ) -> (part: Int, positions: [Int])? {
@@ -186,7 +186,7 @@ final class TransactionRun {
         }
     }
 
-    /// As ``update(_:_:_:)`` for keys of two databases.
+    /// Like ``update(_:_:_:)``, for keys of two databases.
     func update(
         _ database: Database, _ keys: [Key], and other: Database, _ otherKeys: [Key],
         _ body: (inout Update, inout Update) throws(LarderError) -> Void
@@ -209,12 +209,12 @@ final class TransactionRun {
         return update.current(part: part, position: position)
     }
 
-    /// The rules by which a database's entries are fresh or not; nil for a database that is not locked.
+    /// The rules of freshness of a database; nil for a database that is not locked.
     func rules(_ database: Database) -> FreshnessRules? {
         parts[ObjectIdentifier(database)].map { update.rules(part: $0.engine) }
     }
 
-    /// The database of a name that SELECT gives.
+    /// The database that SELECT would select by this name.
     func database(_ name: String) throws(CommandError) -> Database {
         switch plan.databases[name] {
         case .success(let database): return database

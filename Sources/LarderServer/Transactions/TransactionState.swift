@@ -1,7 +1,7 @@
 import LarderEngine
 
-/// Owns what MULTI, WATCH and EXEC have begun on one connection: the queued commands, the watched keys, and the transaction that
-/// runs.
+/// Owns the state of MULTI, WATCH and EXEC on one connection: the queued commands, the watched keys, and the running
+/// transaction.
 ///
 /// A value; its session owns it.
 struct TransactionState {
@@ -16,7 +16,7 @@ struct TransactionState {
         watches = []
     }
 
-    /// Forgets MULTI, what is queued and what is watched.
+    /// Forgets MULTI, the queued commands and the watched keys.
     mutating func discard() {
         queue = nil
         unwatch()
