@@ -22,9 +22,9 @@ extension CommandMetadata {
 
     /// What the call does with one of its keys.
     /// - Parameters:
-    /// - position: the key's index among the keys.
-    /// - count: how many words the call has.
-    /// - word: returns the bytes of a word.
+    ///   - position: the key's index among the keys.
+    ///   - count: how many words the call has.
+    ///   - word: returns the bytes of a word.
     func keyFlags(position: Int, count: Int, _ word: (Int) -> UnsafeRawBufferPointer) -> [String] {
         switch keyUse {
         case .overwritesUnlessGET where !(3..<max(3, count)).contains { equalsIgnoringCase(word($0), "GET") }:

@@ -183,8 +183,8 @@ struct Call {
 
     /// Reads the key that is the word at `index`, from the connection's snapshot if one is open.
     /// - Parameters:
-    /// - bytesMax: longer entries are not read on an event loop.
-    /// - body: called with the fresh entry, if there is one. It may only copy what it needs.
+    ///   - bytesMax: longer entries are not read on an event loop.
+    ///   - body: called with the fresh entry, if there is one. It may only copy what it needs.
     /// - Returns: whether there is one.
     @discardableResult
     mutating func read(

@@ -11,7 +11,7 @@ struct FastPathCounts {
     /// How many more commands may share the time that was read last: a command counts as one, and each KiB that it
     /// copies as one more.
     var workLeft = 0
-    /// The average duration of one, as far as it is known.
+    /// The average duration of one in the last timed run.
     var nanosecondsEach: Int64 = 0
     /// Runs of the session, to choose those that are timed.
     var runs = 0
@@ -69,8 +69,8 @@ final class CommandAccounting {
 
     /// Counts the commands of a run of the session.
     /// - Parameters:
-    /// - count: all commands.
-    /// - sample: the result of ``beginSample()``.
+    ///   - count: all commands.
+    ///   - sample: the result of ``beginSample()``.
     func noteRun(_ count: Int, _ now: Int64?, _ sample: Int64, outputBytes: Int) {
         counter.total.add(count)
         let done = fastPath.pointee

@@ -40,8 +40,8 @@ struct HeldReplies {
     /// Replies behind an undecided one are not looked at, unless a reply fails: then all are, in one pass over the
     /// bytes, however many replies fail.
     /// - Parameters:
-    /// - sent: how many bytes were taken from the front of `replies` since the connection's beginning.
-    /// - decision: returns the state of a ticket.
+    ///   - sent: how many bytes were taken from the front of `replies` since the connection's beginning.
+    ///   - decision: returns the state of a ticket.
     mutating func settle(in replies: inout ReplyBuffer, sent: Int, _ decision: (CommitTicket) -> Decision) {
         scan: while first < entries.count {
             let ticket = entries[first].ticket

@@ -52,7 +52,7 @@ final class EntryCounts: @unchecked Sendable {
 
     /// The counts of databases: as of now if counting is cheap, else as of a minute ago or a little more.
     /// - Parameters:
-    /// - asked: nanoseconds of the monotonic clock; a count that began later is an answer too.
+    ///   - asked: nanoseconds of the monotonic clock; a count that began later is an answer too.
     /// - Returns: in the order of `databases`; nil for one that was not counted yet.
     func counts(of databases: [Database], asked: Int64) -> [Count?] {
         let end = nanoseconds() + Self.patienceMilliseconds * 1_000_000

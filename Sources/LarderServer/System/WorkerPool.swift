@@ -61,7 +61,7 @@ final class WorkerPool: @unchecked Sendable {
     }
 
     /// - Parameters:
-    /// - isUnwanted: asked when work that had to wait for a thread gets its turn. If true, `drop` is called instead.
+    ///   - isUnwanted: asked when work that had to wait for a thread gets its turn. If true, `drop` is called instead.
     func submit(
         unless isUnwanted: (@Sendable () -> Bool)? = nil, drop: @escaping @Sendable () -> Void = {},
         _ work: @escaping @Sendable () -> Void

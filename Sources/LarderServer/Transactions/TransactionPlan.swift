@@ -42,9 +42,9 @@ struct TransactionPlan {
     private(set) var databases: [String: Result<Database, LarderError>] = [:]
 
     /// - Parameters:
-    /// - commands: the commands that are still to run, in their order.
-    /// - database: the selected database before the first of them.
-    /// - loadsAll: whether former values must be read even for keys that are only overwritten.
+    ///   - commands: the commands that are still to run, in their order.
+    ///   - database: the selected database before the first of them.
+    ///   - loadsAll: whether former values must be read even for keys that are only overwritten.
     init(
         _ commands: ArraySlice<QueuedCommand>, in database: Database, watches: [KeyWatch], more: [TransactionMissing],
         loadsAll: Bool, engine: Engine
