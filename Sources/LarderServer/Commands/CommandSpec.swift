@@ -2,15 +2,15 @@ import CommandCatalog
 import LarderEngine
 import RESP
 
-/// A command of the table: its row of the catalog, with what running it needs at hand.
+/// A command of the table: its row of the catalog with the function that runs it.
 ///
 /// A class, because each command that runs passes it around.
 package final class CommandSpec: Sendable {
-    /// All that is known of it.
+    /// All facts about it.
     package let metadata: CommandMetadata
     let run: Handler
-    /// The commands that the second word of a call chooses from; this one itself is then not run, except where a call without a
-    /// second word is one.
+    /// The commands from which the second word of a call chooses. The command itself is then not run, unless a call
+    /// without a second word is allowed.
     package let subcommands: [CommandSpec]
 
     package var name: String { metadata.name }

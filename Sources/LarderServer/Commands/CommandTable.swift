@@ -1,8 +1,8 @@
 import CommandCatalog
 import RESP
 
-/// Every command, in one table: the catalog's rows with the functions that run them. Adding one is a row of the catalog, a
-/// function, and the line here that brings them together.
+/// Every command, in one table: the catalog's rows with the functions that run them. To add one, add a row to the
+/// catalog, a function, and the line here that joins them.
 package enum CommandTable {
     typealias Handlers = [CommandMetadata: CommandSpec.Handler]
 
@@ -22,7 +22,7 @@ package enum CommandTable {
     private static let byName: [ShortWord: CommandSpec] = Dictionary(
         uniqueKeysWithValues: all.map { ($0.word, $0) })
 
-    /// By the numbers of their rows.
+    /// Indexed by the numbers of their rows.
     private static let byNumber: [CommandSpec?] = {
         var specs = [CommandSpec?](repeating: nil, count: CommandMetadata.numberMax)
         for spec in withSubcommands { specs[spec.metadata.number] = spec }

@@ -2,12 +2,12 @@ import CommandCatalog
 import LarderEngine
 import RESP
 
-/// The fast path: the commonest commands in their usual form, without what their handlers cost, which need a `Call`, a `Key` and
-/// an allocation. They answer what the handlers answer. Whatever is unusual, needs the disk or fails is left to the handlers,
-/// before anything was done.
+/// The fast path runs the most frequent commands in their usual form, and saves what their handlers cost: a `Call`, a
+/// `Key` and an allocation. Its replies are those of the handlers. Unusual calls, calls that need the disk, and calls
+/// that fail are left to the handlers before anything is done.
 extension Session {
-    /// Runs the current command if it is one of these.
-    /// - Returns: false when nothing was done, and its handler has to run.
+    /// Runs the current command if it has a fast path.
+    /// - Returns: false if nothing was done, and its handler must run.
     @inline(__always)
     func runOnFastPath(now: Int64) -> Bool {
         let arguments = parserMemory.pointee.currentArguments()
@@ -48,12 +48,12 @@ extension Session {
         return false
     }
 
-    /// Counts a command against what may run under one time.
+    /// Counts a command against the work that may share one time.
     @inline(__always)
     private func noteWork(bytes: Int) { accounting.fastPath.pointee.workLeft -= 1 + bytes >> 10 }
 
-    /// Runs requests `GET key` that follow each other, as far as they need no disk: the processor fetches the memory of all
-    /// of them while it waits for that of the first.
+    /// Runs consecutive requests `GET key`, as far as they need no disk: the processor fetches the memory of all of
+    /// them while it waits for that of the first.
     /// - Returns: how many ran.
     func runGets(now: Int64, outputBytesMax: Int) -> Int {
         withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: Self.getsMax) { keys in
@@ -76,13 +76,13 @@ extension Session {
         }
     }
 
-    /// Requests that ``runGets(now:outputBytesMax:)`` looks at together.
+    /// How many requests ``runGets(now:outputBytesMax:)`` looks up together.
     private static let getsMax = 64
 
-    /// What a read without the disk came to.
+    /// The result of a read without the disk.
     private enum Found {
         case hit, miss
-        /// The disk is needed, or the read failed: the handler says which.
+        /// The disk is needed, or the read failed: the handler decides which.
         case unknown
 
         init(_ read: MemoryRead) {
@@ -94,7 +94,7 @@ extension Session {
         }
     }
 
-    /// Reads the key that is the argument at 1.
+    /// Reads the key that is argument 1.
     @inline(__always)
     private func readOnFastPath(
         _ arguments: RequestArguments, _ now: Int64, below bytesMax: Int, _ ticket: inout CommitTicket,
@@ -145,7 +145,7 @@ extension Session {
         let replies = replyMemory
         let start = replyQueue.position
         var ticket = CommitTicket.none
-        // What is long is copied where nobody waits for it.
+        // A long value is copied on a thread where nobody waits for it.
         let bytesMax = min(Limits.loopBytesMax, server.limits.replyBytesMax)
         let found = fastDatabase._withUnsafeGuaranteedRef { database -> Found in
             do throws(LarderError) {
@@ -165,7 +165,7 @@ extension Session {
         return true
     }
 
-    /// `SET key value`, alone or with one of `EX seconds` and `PX milliseconds`.
+    /// `SET key value`, alone or with `EX seconds` or `PX milliseconds`.
     private func setOnFastPath(_ arguments: RequestArguments, _ now: Int64) -> Bool {
         let key = arguments[1]
         let value = arguments[2]
@@ -180,7 +180,7 @@ extension Session {
         let start = replyQueue.position
         let stored = fastDatabase._withUnsafeGuaranteedRef { database -> CommitTicket? in
             do throws(LarderError) {
-                // Where files are not open, or take no writes, this throws before anything is done.
+                // If files are not open, or take no writes, this throws before anything is done.
                 return try database.put(
                     key, payload: value, rule: rule, now: now,
                     origin: setOrigin)
@@ -203,7 +203,7 @@ extension Session {
     }
 }
 
-/// The words that every command is compared with.
+/// The words with which every command is compared.
 extension ShortWord {
     static var get: ShortWord { ShortWord(constant: 0x74_65_67, length: 3) }
     static var set: ShortWord { ShortWord(constant: 0x74_65_73, length: 3) }

@@ -6,17 +6,17 @@ import RESP
 extension Session {
     // MARK: Running commands
 
-    /// Runs the commands that are complete, until one of the reasons to pause. Never waits for the disk.
-    /// - Parameter outputBytesMax: no further command begins while more bytes of replies than these are not yet taken.
+    /// Runs the complete commands, until there is a reason to pause. Never waits for the disk.
+    /// - Parameter outputBytesMax: no further command begins while more bytes of replies than these were not taken yet.
     func run(outputBytesMax: Int) -> Pause { run(outputBytesMax, nil) }
 
-    /// As ``run(outputBytesMax:)`` on a thread that may block, for at most a slice: the current command first, if there is
-    /// one.
+    /// Like ``run(outputBytesMax:)``, but on a thread that may block, and for at most a slice. It begins with the
+    /// current command, if there is one.
     func runBlocking(outputBytesMax: Int, slice: Slice) -> Pause { run(outputBytesMax, slice) }
 
     private func run(_ outputBytesMax: Int, _ slice: Slice?) -> Pause {
-        // A command has its own time, but those on the fast path that follow each other share one for so much work as takes
-        // far less than the millisecond that time is counted in.
+        // Each command has its own time, but consecutive commands on the fast path share one, for an amount of work
+        // that takes far less than a millisecond, the unit of time.
         var now: Int64?
         var lastNow: Int64?
         var count = 0
@@ -24,7 +24,7 @@ extension Session {
         mayBuildLong = slice?.mayBuildLong ?? false
         if mayBuildLong { needsLongThread = false }
         if record.isKilled.load(ordering: .relaxed) { isClosing = true }
-        // If each command has to be checked by itself, none takes the fast path.
+        // If each command must be checked, none takes the fast path.
         let usesFastPath = allowsFastPath && takesFastPath && !server.hasAttention.load(ordering: .relaxed)
         let sample = usesFastPath ? accounting.beginSample() : 0
         defer { if count > 0 { accounting.noteRun(count, lastNow, sample, outputBytes: replies.count) } }
@@ -59,7 +59,7 @@ extension Session {
                 do throws(ProtocolError) {
                     guard try parserMemory.pointee.next() else { return .needsInput }
                 } catch {
-                    // Where the stream is broken nothing more can be understood.
+                    // Once the stream is broken, nothing more can be parsed.
                     replies.error("ERR \(error.message)")
                     isClosing = true
                     return .closing
@@ -83,14 +83,15 @@ extension Session {
         return isClosing ? .closing : .needsInput
     }
 
-    /// The time for the next command, and for those on the fast path behind it as far as ``FastPathCounts/workLeft`` goes.
+    /// The time for the next command, and for the commands behind it on the fast path as far as
+    /// ``FastPathCounts/workLeft`` allows.
     @inline(__always)
     private func readClock() -> Int64 {
         accounting.fastPath.pointee.workLeft = FastPathCounts.workPerTime
         return clock.now()
     }
 
-    /// Runs the parsed command, or says what has to happen first.
+    /// Runs the parsed command, or says what must happen before.
     private func runCommand(now: Int64, mayBlock: Bool) -> Pause? {
         let start = replyQueue.position
         var call = Call(self, server, now: now, mayBlock: mayBlock)
@@ -129,12 +130,12 @@ extension Session {
                 if !server.monitors.isEmpty { show(spec, call) }
                 return .work(work)
             }
-            // As in Redis once it has run; EXEC behind what it runs.
+            // Shown after the command has run, as in Redis; EXEC after the commands that it runs.
             if transactions.execution == nil, !server.monitors.isEmpty { show(spec, call) }
             note(spec, call, nanoseconds: nanoseconds() - begin, failed: false)
         } catch {
             if call.isCold {
-                // Nothing was done: it starts again where it may block.
+                // Nothing was done: it starts again on a thread that may block.
                 hasCommand = true
                 return .cold
             }
@@ -152,17 +153,17 @@ extension Session {
             }
         }
         if isSilent { replyQueue.noteSilentWrites(call.ticket) } else { hold(from: start, call.ticket) }
-        // A transaction goes on.
+        // A transaction continues.
         if transactions.execution == nil { endCommand(start) } else { transactions.execution?.start = start }
         return nil
     }
 
-    /// Answers a command that did not run.
+    /// Replies to a command that did not run.
     private func reject(_ spec: CommandMetadata?, _ error: CommandError) {
-        // What is wrong while commands are queued spoils the transaction; the commands that run all the same do not.
+        // A refused command spoils the transaction, unless it is one that runs immediately even there.
         transactions.queue?.isAborted = true
         if let spec, spec.flags.contains(.runsTransaction) {
-            // As in Redis an EXEC that may not run ends the transaction.
+            // An EXEC that may not run ends the transaction, as in Redis.
             transactions.discard()
             fail(.aborted(error))
         } else {
@@ -191,7 +192,7 @@ extension Session {
         let row = spec.metadata
         guard row.accepts(argumentCount: parser.argumentCount) else {
             guard row.flags.contains(.runsTransaction) else { throw .arity(row.name) }
-            // As in Redis, which discards what is queued.
+            // Redis discards the queued commands then.
             transactions.discard()
             throw .aborted(.arity(row.name))
         }
@@ -201,7 +202,7 @@ extension Session {
         return spec
     }
 
-    /// The name and the first arguments, each cut as Redis cuts them.
+    /// The name and the first arguments, each cut to the length that Redis shows.
     private func unknownCommand() -> CommandError {
         var arguments: [UInt8] = []
         for index in 1..<max(1, parser.argumentCount) where arguments.count < Self.shownBytesMax {
@@ -217,14 +218,14 @@ extension Session {
 
     private static let shownBytesMax = 128
 
-    /// Whether a line begins as one of HTTP does. As in Redis the connection then ends, so that a web page cannot make a
-    /// browser send commands.
+    /// Whether a line looks like HTTP. The connection then ends, as in Redis, so that a web page cannot make a browser
+    /// send commands.
     private var looksLikeHTTP: Bool {
         let word = parser.argument(0)
         return equalsIgnoringCase(word, "POST") || equalsIgnoringCase(word, "HOST:")
     }
 
-    /// What keeps a command from running on the loop now.
+    /// The reason why a command cannot run on the loop now.
     private func obstacle(_ spec: CommandMetadata, mayBlock: Bool) -> Pause? {
         let isWrite = spec.flags.contains(.write)
         if spec.flags.contains(.onLoop), mayBlock { return .sliceEnded }
@@ -237,7 +238,8 @@ extension Session {
         if !mayBlock, parser.argumentCount > Limits.loopArgumentsMax || commandBytes > Limits.loopBytesMax {
             return .cold
         }
-        // A database without files is created by what stores an entry, not by what would change one.
+        // A command that stores an entry creates a database without files; a command that would only change one does
+        // not.
         let forWriting = isWrite && (spec.flags.contains(.creates) || database.exists)
         guard !database.isReady(forWriting: forWriting) else { return nil }
         isWaiting = true

@@ -5,7 +5,7 @@ import RESP
 /// A session that runs the commands of a transaction.
 extension Session {
 
-    /// What EXEC does; the commands then run by ``runExecution(now:mayBlock:)``.
+    /// Handles EXEC; ``runExecution(now:mayBlock:)`` then runs the commands.
     func beginExecution() throws(CommandError) {
         guard let queue = transactions.queue else { throw CommandError("ERR EXEC without MULTI") }
         if queue.isAborted {
@@ -13,17 +13,17 @@ extension Session {
             throw CommandError("EXECABORT Transaction discarded because of previous errors.")
         }
         transactions.execution = Execution(queue.commands, watches: transactions.watches)
-        // They are the execution's from here on.
+        // From here on they belong to the execution.
         transactions.watches = []
         transactions.queue = nil
     }
 
-    /// Runs what is left of the transaction that EXEC has begun, up to the next command that another thread has to do.
-    /// - Returns: why it could not be run to its end.
+    /// Runs the rest of the transaction that EXEC has begun, up to the next command that another thread must do.
+    /// - Returns: why it could not be completed.
     func runExecution(_ execution: Execution, now: Int64, mayBlock: Bool) -> Pause? {
         while execution.next < execution.commands.count || !execution.isBegun {
             var rest = execution.commands[execution.next...]
-            // What takes long with locks held should at least not keep the loop's other connections waiting.
+            // Long work with locks held should at least not delay the loop's other connections.
             if !mayBlock, rest.count > server.limits.coldSliceCommands { return .cold }
             if let first = rest.first, execution.isSplit || mayBlock, rest.contains(where: Self.isOnLoop) {
                 execution.isSplit = true
@@ -55,7 +55,7 @@ extension Session {
                     subscription.published = []
                     replies.removeLast(replies.count - startCount)
                     select(startDatabase)
-                    // It starts again and must find what it found before.
+                    // It starts again and must find the same state.
                     if name != startSelf.name { name = startSelf.name }
                     replies.version = startSelf.version
                     modes.replyMode = startSelf.replyMode
@@ -87,25 +87,25 @@ extension Session {
         return nil
     }
 
-    /// Shows EXEC, which is still the parser's command, to the connections that monitor.
+    /// Shows EXEC, which is still the parser's current command, to monitoring connections.
     private func showExec(_ now: Int64) {
         guard !server.monitors.isEmpty, parser.argumentCount == 1 else { return }
         show(.exec, Call(self, server, now: now, mayBlock: false))
     }
 
-    /// A command that a thread that may block leaves to the loop.
+    /// A command that must go from a thread that may block back to the loop.
     private static func isOnLoop(_ command: QueuedCommand) -> Bool { command.row.flags.contains(.onLoop) }
 
-    /// What one try to run the rest of a transaction came to.
+    /// The result of one attempt to run the rest of a transaction.
     private struct Attempt {
         var end = TransactionEnd.cold
         /// Whether a watched key was changed.
         var isRefused = false
         var missing: [TransactionMissing] = []
         var needsLongThread = false
-        /// Where the replies of the commands stand, counted from the connection's beginning.
+        /// The positions of the commands' replies, counted from the connection's beginning.
         var regions: [Range<Int>] = []
-        /// The command behind the last one that ran.
+        /// The index behind the last command that ran.
         var next = 0
         var work: DeferredWork?
     }
@@ -164,7 +164,7 @@ extension Session {
         }
     }
 
-    /// Ends a transaction whose commands cannot run: the error is the reply of each that has none.
+    /// Ends a transaction whose commands cannot run: each command without a reply gets the error.
     func failExecution(_ error: CommandError) {
         guard let execution = transactions.execution else { return }
         if execution.isBegun {

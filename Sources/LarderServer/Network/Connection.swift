@@ -6,17 +6,17 @@ import RESP
 ///
 /// Confined to its event loop.
 final class Connection {
-    /// Where the commands that were read stand.
+    /// The state of the commands that were read.
     private enum Progress {
         /// All complete ones have run.
         case idle
-        /// They run just now.
+        /// They are running.
         case running
         /// The next one waits for another thread.
         case working
-        /// They run on another thread, which has the session: nothing here touches it.
+        /// They run on another thread, which has the session: the loop does not touch it.
         case away
-        /// The next one waits because too much waits to be committed.
+        /// The next one waits because too many writes wait to be committed.
         case congested
         /// The next one waits until other connections have had their turn.
         case yielded
@@ -29,14 +29,14 @@ final class Connection {
     }
 
     let session: Session
-    /// Unsafe, because counting the references would be a good part of what a small request costs. The loop outlives its
-    /// connections: it ends when the last one is closed, and the server keeps it for longer.
+    /// Unowned and unsafe, because counting references would be a good part of the cost of a small request. The loop
+    /// outlives its connections: it ends after the last one is closed, and the server keeps it for longer.
     private unowned(unsafe) let eventLoop: EventLoop
     private let pipe: UnsafeMutablePointer<uv_pipe_t>
-    /// The socket, which the handle owns.
+    /// The socket; the handle owns it.
     private var descriptor: Int32 = -1
     private var progress = Progress.idle
-    /// What the loop's lists of connections know: see ``EventLoop/note(_:)``.
+    /// In which of the loop's lists the connection is: see ``EventLoop/note(_:)``.
     var isListedAsHolding = false
     var isListedAsUnsent = false
     var isListedAsCongested = false
@@ -44,30 +44,30 @@ final class Connection {
     private var isReading = false
     private var isWriting = false
     private var isClosed = false
-    /// The client has ended its side; what it sent is still answered.
+    /// The client has closed its sending side; its requests are still answered.
     private var hasEnded = false
     private var isFinishing = false
     private var lastProgress: Int64 = 0
-    /// The turn of the loop in which it was last read from, and how often it was read from in that turn.
+    /// The loop's turn in which it was last read from, and how many reads that turn has had.
     private var readTurn = 0
     private var readsInTurn = 0
     /// Messages that came while the session was on another thread.
     private var waitingPushes: [PushMessage] = []
     private var waitingPushBytes = 0
-    /// Whether it is to be closed because of messages that it did not read.
+    /// Whether it must be closed because of messages that it did not read.
     private var isOverdue = false
-    /// Since when it has more messages unread than it may have for long; nil while it has not.
+    /// Since when it has more unread messages than the soft limit; nil if it has not.
     private var overSoftLimitSince: Int64?
     /// Ticks since something was read.
     private var quietTicks = 0
 
     /// After this many ticks without input a connection gives memory back.
     private static let ticksUntilReclaim = 20
-    /// Replies are sent at the latest when they have this many bytes.
+    /// Replies are sent at the latest when they are this long.
     private static let flushBytes = 65_536
-    /// How many times that, while a client reads as fast as it is answered, before others have their turn.
+    /// How many times that may be sent while a client reads as fast as it is answered, before others have their turn.
     private static let flushesPerTurn = 16
-    /// The most that one uv_write takes, so that a slow reader does not have all its replies copied.
+    /// The most that one uv_write takes, so that not all replies to a slow reader are copied.
     private static let writeBytes = 262_144
 
     init(_ session: Session, _ eventLoop: EventLoop) {
@@ -78,8 +78,8 @@ final class Connection {
 
     deinit { pipe.deallocate() }
 
-    /// Runs `body` on the connection that is the context of a handle. libuv gives it back as a pointer; the retain taken in
-    /// `open` keeps it valid until the close callback, so that nothing is counted here.
+    /// Runs `body` on the connection that is the context of a handle. libuv returns it as a pointer. The retain in
+    /// `open` keeps it valid until the close callback, so that references are not counted here.
     private static func with<Handle>(_ handle: UnsafeMutablePointer<Handle>?, _ body: (Connection) -> Void) {
         guard let handle, let data = asHandle(handle).pointee.data else { return }
         Unmanaged<Connection>.fromOpaque(data)._withUnsafeGuaranteedRef(body)
@@ -89,7 +89,7 @@ final class Connection {
 
     var hasHeldReplies: Bool { !isClosed && !isAway && session.replyQueue.hasHeld }
 
-    /// Whether commands whose replies nobody waits for have written since the last call.
+    /// Whether commands without replies have written since the last call.
     func takeSilentWrites() -> Bool {
         guard !isAway, session.replyQueue.hasSilentWrites else { return false }
         session.replyQueue.hasSilentWrites = false
@@ -116,7 +116,7 @@ final class Connection {
     }
 
     /// Closes at once. Idempotent.
-    /// - Parameter reason: logged unless nil, which is for ends that need no explanation.
+    /// - Parameter reason: logged unless nil; nil for ends that need no explanation.
     func close(_ reason: String?) {
         guard !isClosed else { return }
         isClosed = true
@@ -130,7 +130,7 @@ final class Connection {
         eventLoop.closed(self)
     }
 
-    /// Answers what was read, then closes.
+    /// Answers the requests that were read, then closes.
     func finishAndClose() {
         isFinishing = true
         adjustReading()
@@ -139,8 +139,8 @@ final class Connection {
 
     // MARK: Reading
 
-    /// Reads while the session can take more. A client whose replies wait may go on sending for a while: many send all
-    /// their requests before they read the first reply.
+    /// Reads while the session can take more. A client whose replies wait may continue to send for a while: many send
+    /// all their requests before they read the first reply.
     private func adjustReading() {
         let isWanted =
             switch progress {
@@ -166,8 +166,8 @@ final class Connection {
         if !isClosed { uv_read_stop(stream) }
     }
 
-    /// libuv reads into the loop's buffer, which all its connections share, since each read is followed at once by
-    /// ``didRead(_:_:)``: an idle connection needs no buffer of its own.
+    /// libuv reads into the loop's buffer, which all its connections share, because each read is followed at once by
+    /// ``didRead(_:_:)``: an idle connection needs no buffer.
     private func provide(_ buffer: UnsafeMutablePointer<uv_buf_t>?) {
         let space = eventLoop.readBuffer
         buffer?.pointee = uv_buf_init(space.baseAddress?.assumingMemoryBound(to: CChar.self), UInt32(space.count))
@@ -180,17 +180,17 @@ final class Connection {
             hasEnded = true
             if count != Int(UV_EOF.rawValue) { return close(nil) }
         } else {
-            // `count` bytes of the loop's buffer were just written by libuv. They stay there until this call is over.
+            // libuv has just written `count` bytes of the loop's buffer. They stay there until this call returns.
             session.parser.borrow(UnsafeMutableRawBufferPointer(start: buffer?.base, count: count))
             eventLoop.commandCounter.bytesIn.add(count)
         }
-        // What was sent to this connection before its client sent this goes out before the replies.
+        // Messages that were sent to this connection before these requests are delivered before the replies.
         eventLoop.pushes.deliverAll()
         advance()
         yieldAfterReads()
     }
 
-    /// libuv goes on reading as long as a client sends: after some reads others have their turn.
+    /// libuv would read as long as a client sends: after some reads others have their turn.
     private func yieldAfterReads() {
         if readTurn != eventLoop.turn {
             readTurn = eventLoop.turn
@@ -204,7 +204,7 @@ final class Connection {
 
     // MARK: Commands
 
-    /// Runs what can be run and sends what can be sent.
+    /// Runs the commands that can run, and sends the replies that can be sent.
     func advance() { advance(nil) }
 
     /// - Parameter pause: why the session paused before it came back from another thread.
@@ -212,7 +212,7 @@ final class Connection {
         guard !isClosed, progress != .working, progress != .away else { return }
         progress = .running
         let next = runCommands(pause)
-        // What is left must not stay in the loop's buffer.
+        // The rest must not stay in the loop's buffer.
         session.parser.endBorrowing()
         guard !isClosed else { return eventLoop.noteWrites() }
         progress = next == .away ? .running : next
@@ -247,7 +247,7 @@ final class Connection {
                 return .paused
             case .closing: return .closing
             case .sliceEnded:
-                // That of another thread ended there; here it goes on.
+                // The slice of the other thread ended; here the session continues.
                 if !isOfOtherThread { return yield() }
             case .outputFull:
                 flush()
@@ -262,7 +262,7 @@ final class Connection {
         }
     }
 
-    /// Lets the loop's other connections have their turn before this one's commands go on.
+    /// Lets the loop's other connections have their turn before this one's next command.
     private func yield() -> Progress {
         eventLoop.noteYielded(self)
         return .yielded
@@ -289,7 +289,7 @@ final class Connection {
     /// The session is back from the thread that may block.
     func sessionReturned(_ pause: Session.Pause) {
         progress = .running
-        // It has not been told what was decided meanwhile.
+        // It has missed the decisions meanwhile.
         session.replyQueue.settle()
         let pushes = waitingPushes
         waitingPushes = []
@@ -345,7 +345,7 @@ final class Connection {
 
     // MARK: Messages
 
-    /// Takes a message for the client. One that has too many unread is disconnected when the turn ends.
+    /// Adds a message for the client. A client with too many unread messages is disconnected at the end of the turn.
     func push(_ message: PushMessage) {
         guard !isClosed, !isOverdue else { return }
         if isAway {
@@ -363,7 +363,7 @@ final class Connection {
             self, "it left \(unread) bytes of messages unread, the most is \(most) (--max-subscriber-output)")
     }
 
-    /// Whether a subscriber had more unread than the soft limit for too long.
+    /// Whether a subscriber has exceeded the soft limit for too long.
     private func isOverSoftLimit(_ time: Int64) -> Bool {
         let settings = eventLoop.server.settings
         let most = settings.subscriberBytesSoft.read()
@@ -378,7 +378,7 @@ final class Connection {
 
     // MARK: Writing
 
-    /// Sends what may be sent, as much as the socket takes; the rest follows when it is writable.
+    /// Sends as much as the socket takes; the rest follows when it is writable.
     func flush() {
         guard !isClosed, !isWriting, !isAway else { return }
         while session.replyQueue.sendableCount > 0 {
@@ -389,8 +389,8 @@ final class Connection {
         closeIfDone()
     }
 
-    /// Sends directly, which costs less than by way of libuv; nothing is queued there meanwhile.
-    /// - Returns: bytes sent, 0 when the socket is full, negative when it is broken.
+    /// Sends directly, which costs less than libuv's way; nothing is queued there meanwhile.
+    /// - Returns: how many bytes were sent, 0 if the socket is full, negative if it is broken.
     private func trySend(_ most: Int) -> Int {
         let sent = session.replies.withBytes { bytes -> Int in
             var sent = 0
@@ -404,7 +404,7 @@ final class Connection {
         return sent
     }
 
-    // The process ignores SIGPIPE; where the system can spare it, it is not even raised.
+    // The process ignores SIGPIPE; if the system offers it, the signal is not even raised.
     #if canImport(Darwin)
         private static let sendFlags = Int32(MSG_DONTWAIT)
     #else
@@ -417,7 +417,7 @@ final class Connection {
         lastProgress = eventLoop.time
     }
 
-    /// A write request with a copy of the bytes it sends, which must stay where they are until libuv calls back.
+    /// A write request with a copy of its bytes, which must not move until libuv calls back.
     private struct WriteRequest {
         let request: UnsafeMutablePointer<uv_write_t>
         let bytes: UnsafeMutableRawBufferPointer
@@ -464,7 +464,7 @@ final class Connection {
         if progress == .full { advance() }
     }
 
-    /// Closes a connection that has nothing more to say or hear.
+    /// Closes a connection that has nothing more to send or receive.
     private func closeIfDone() {
         guard !isAway else { return }
         let isOver = progress == .closing || progress == .idle && (hasEnded || isFinishing)
@@ -478,13 +478,13 @@ final class Connection {
     ///   - monotonic: the engine's time for timers.
     func tick(_ time: Int64, monotonic: Int64) {
         guard !isAway else { return }
-        // A client that is gone must not keep others waiting until its work has its turn.
+        // A client that is gone must not delay others until its work has its turn.
         if progress == .working, session.mayDropWork, session.record.isGone { return close(nil) }
         session.expireSnapshot(monotonic: monotonic)
         quietTicks += 1
         if quietTicks == Self.ticksUntilReclaim, progress == .idle { session.reclaim() }
         let limits = eventLoop.server.limits
-        // Replies that wait for a commit are not the client's fault.
+        // The client is not to blame for replies that wait for a commit.
         let isStalled = isWriting || session.replyQueue.sendableCount > 0
         let idle = Int64(eventLoop.server.settings.idleSeconds.read()) * 1000
         if idle > 0, progress == .idle, session.isIdle(for: idle) {

@@ -6,17 +6,17 @@ import Threading
 
 /// One libuv loop with its connections, on one thread.
 ///
-/// Everything but the mailbox is confined to the loop's thread; the mailbox is guarded by `mailLock`. That is the proof
+/// Everything except the mailbox is confined to the loop's thread, and `mailLock` guards the mailbox. That is the proof
 /// for `@unchecked Sendable`.
 final class EventLoop: CommitObserver, @unchecked Sendable {
-    /// What other threads tell the loop.
+    /// A message from another thread to the loop.
     enum Message: Sendable {
         case accept(descriptor: Int32)
-        /// Close a connection, for a reason that is logged.
+        /// Close a connection; the reason is logged.
         case close(Int64, String)
         case finished(Int64, Session.WorkResult)
         case prepared(Int64, LarderError?)
-        /// Deferred work was not done, because its connection is gone.
+        /// Deferred work was dropped, because its connection is gone.
         case dropped(Int64)
         case returned(Int64, Session.Pause)
         /// Commits were decided.
@@ -32,7 +32,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     private let afterPolling: UnsafeMutablePointer<uv_check_t>
     private let ticker: UnsafeMutablePointer<uv_timer_t>
 
-    /// What connections read into, one at a time.
+    /// The buffer into which connections read, one at a time.
     let readBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 65_536, alignment: 16)
 
     private let mailLock = Lock()
@@ -44,24 +44,24 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     let pushes: PushQueue
     let commandCounter: CommandCounter
     private var connections: [Int64: Connection] = [:]
-    /// Connections whose commands wait because too much waits to be committed.
+    /// Connections whose commands wait because too many writes wait to be committed.
     private var congested: [Connection] = []
-    /// Connections with replies that wait for a commit. Those whose replies are gone leave the list when it is gone
-    /// through.
+    /// Connections with replies that wait for a commit. A connection without such replies leaves the list at the next
+    /// pass over it.
     private var holding: [Connection] = []
-    /// Connections that may have replies to send when the turn ends, and room for the next list.
+    /// Connections that may have replies to send at the end of the turn, and an empty list for the next turn.
     private var unsent: [Connection] = []
     private var spareList: [Connection] = []
     private var spareHolding: [Connection] = []
     /// Connections whose commands wait for the end of CLIENT PAUSE.
     private var paused: [Connection] = []
-    /// Connections whose commands go on in the next turn, because others are to have theirs first.
+    /// Connections whose commands continue in the next turn, because others have their turn first.
     private var yielded: [Connection] = []
     /// Counts the turns.
     private(set) var turn = 0
     private var overdue: [(Connection, reason: String)] = []
     private var hasNewWrites = false
-    /// Whether this loop wants to be told when commits are decided.
+    /// Whether this loop must be woken when commits are decided.
     private let awaitsDecisions = Atomic<Bool>(false)
     private var isStopping = false
     private var stopDeadline: Int64 = 0
@@ -89,7 +89,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         startPushes()
     }
 
-    /// The queue is emptied at the end of a turn, and before commands run that came after what it has.
+    /// The queue is emptied at the end of a turn, and before commands run that came later than its messages.
     private func startPushes() {
         pushes.deliver = { [unowned self] delivery in
             for id in delivery.connections { connections[id]?.push(delivery.message) }
@@ -131,7 +131,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             Self.tickMilliseconds)
     }
 
-    /// Runs until ``Message/stop`` was obeyed and every connection is closed. Blocks its thread.
+    /// Runs until ``Message/stop`` has come and every connection is closed. Blocks its thread.
     func run() {
         uv_run(loop, UV_RUN_DEFAULT)
         server.engine.pipeline.remove(observer: self)
@@ -140,20 +140,20 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
 
     // MARK: Mail
 
-    /// Thread-safe. A message that comes after the loop has ended is dropped.
+    /// Thread-safe. A message that comes after the end of the loop is dropped.
     func send(_ message: Message) {
         let isDropped = mailLock.withLock {
             if isOver { return true }
             if case .decided = message, case .decided = mail.last { return false }
             mail.append(message)
-            // With the lock held, because the handle is closed with the lock held.
+            // Inside the lock, because the handle is closed inside the lock too.
             uv_async_send(wakeUp)
             return false
         }
         if isDropped { drop(message) }
     }
 
-    /// Gives back what a message carries that nobody will read.
+    /// Frees what an unread message carries.
     private func drop(_ message: Message) {
         guard case .accept(let descriptor) = message else { return }
         closeDescriptor(descriptor)
@@ -162,7 +162,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
 
     /// Wakes the loop if it waits for commits.
     func commitsDecided(upTo sequence: UInt64, failure: LarderError?) {
-        // Against the fence in `commitWrites`: either this sees that the loop waits, or the loop sees the decision.
+        // Pairs with the fence in `commitWrites`: either this sees that the loop waits, or the loop sees the decision.
         atomicMemoryFence(ordering: .sequentiallyConsistent)
         if awaitsDecisions.load(ordering: .relaxed) { send(.decided) }
     }
@@ -183,7 +183,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             case .dropped(let id): connections[id]?.close(nil)
             case .prepared(let id, let error): connections[id]?.finishPreparing(error)
             case .returned(let id, let pause):
-                // Where the connection is gone, what it wrote is committed all the same.
+                // If the connection is gone, its writes are committed nevertheless.
                 if let connection = connections[id] { connection.sessionReturned(pause) } else { noteWrites() }
             case .decided:
                 settle()
@@ -194,7 +194,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         }
     }
 
-    /// Looks at which of the replies that wait are decided, and sends those.
+    /// Checks which of the waiting replies are decided, and sends those.
     private func settle() {
         swap(&holding, &spareHolding)
         for index in spareHolding.indices {
@@ -222,7 +222,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     /// When this turn began, in milliseconds of the monotonic clock. Costs nothing.
     var time: Int64 { Int64(truncatingIfNeeded: uv_now(loop)) }
 
-    /// Ends a turn: everything that was readable has been handled. Commits what was written and sends the replies,
+    /// Ends a turn: everything that was readable has been handled. Commits the writes and sends the replies together,
     /// so that clients ask again at the same time, and the next turn has more to do at once.
     private func endTurn() {
         turn &+= 1
@@ -237,11 +237,12 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             }
             spareList.removeAll(keepingCapacity: true)
         }
-        // What was written while replies were released, and what waited for room that is there now, has a turn of its own.
+        // Writes of commands that ran while replies were released, or that had waited for room, have a turn of their
+        // own.
         if hasNewWrites || !yielded.isEmpty || !congested.isEmpty && !server.isCongested { send(.decided) }
     }
 
-    /// Closes connections that have too many messages unread: not where that was found, in the middle of something.
+    /// Closes connections with too many unread messages: here, because this is in the middle of nothing.
     private func closeOverdue() {
         guard !overdue.isEmpty else { return }
         let closing = overdue
@@ -259,19 +260,19 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         unsent.append(connection)
     }
 
-    /// Commits everything that the commands of this turn wrote, as one group, and releases the replies that waited
-    /// for it if it is decided at once.
+    /// Commits everything that the commands of this turn wrote, as one group, and releases the replies that waited for
+    /// it if it is decided at once.
     private func commitWrites() {
         guard hasNewWrites else { return }
         hasNewWrites = false
-        // What is decided on this thread need not be told to it.
+        // This thread need not be woken for its own decisions.
         awaitsDecisions.store(false, ordering: .relaxed)
         let pipeline = server.engine.pipeline
         if pipeline.pendingByteCount > Limits.loopCommitBytesMax { pipeline.wake() } else { pipeline.commitNow() }
         settle()
         guard !holding.isEmpty else { return }
         awaitsDecisions.store(true, ordering: .relaxed)
-        // Against the fence in `commitsDecided`: what was decided before the store is found now.
+        // Pairs with the fence in `commitsDecided`: a decision before the store is found now.
         atomicMemoryFence(ordering: .sequentiallyConsistent)
         settle()
     }
@@ -288,7 +289,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             }
             endIfIdle()
         }
-        // The loop polls before it comes to the end of its turn.
+        // The loop polls before it reaches the end of its turn.
         endTurn()
     }
 
@@ -298,7 +299,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     private func accept(_ descriptor: Int32) {
         guard !isStopping else { return drop(.accept(descriptor: descriptor)) }
         let id = server.newClientID()
-        // Not weak, which would make every count on this object slow: the record goes with its connection.
+        // Not weak, which would slow down all reference counting of this object: the record ends with its connection.
         let record = ClientRecord(
             id: id, address: server.clientAddress, descriptor: descriptor, now: server.engine.now()
         ) { [self] reason in send(.close(id, reason)) }
@@ -321,7 +322,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         if isStopping { endIfIdle() }
     }
 
-    /// Takes a connection whose commands have run into the lists of what is to be done when the turn ends.
+    /// Puts a connection whose commands have run into the lists for the end of the turn.
     func note(_ connection: Connection, isCongested: Bool) {
         sendAtEndOfTurn(connection)
         if connection.takeSilentWrites() { hasNewWrites = true }
@@ -366,7 +367,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         for connection in waiting { connection.advance() }
     }
 
-    /// Notes that there may be writes that nobody has committed yet.
+    /// Notes that there may be uncommitted writes.
     func noteWrites() { hasNewWrites = true }
 
     private func list(_ connection: Connection) {
@@ -403,8 +404,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     }
 }
 
-/// libuv's handle types all begin with the fields of `uv_handle_t`, so that a pointer to one may be used as a pointer
-/// to that.
+/// All of libuv's handle types begin with the fields of `uv_handle_t`, so a pointer to one may be used as a pointer to
+/// that.
 func asHandle<Handle>(_ handle: UnsafeMutablePointer<Handle>) -> UnsafeMutablePointer<uv_handle_t> {
     UnsafeMutableRawPointer(handle).assumingMemoryBound(to: uv_handle_t.self)
 }

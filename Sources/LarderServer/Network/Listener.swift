@@ -11,13 +11,13 @@ final class Listener {
     private let poll: UnsafeMutablePointer<uv_poll_t>
     private var next = 0
     private var isClosed = false
-    /// When accepting goes on after the process ran out of descriptors; 0 when it was not stopped.
+    /// When accepting continues after the process ran out of descriptors; 0 if it was not stopped.
     private var resumeAt: Int64 = 0
 
     private var lastLog = Int64.min / 2
 
     private static let pauseMilliseconds: Int64 = 200
-    /// Connections taken per turn of the loop, so that a flood of them does not stop the others.
+    /// How many connections are accepted per turn of the loop, so that a flood of them does not stop the others.
     private static let acceptsPerTurn = 64
 
     init(_ descriptor: Int32, loops: [EventLoop], server: ServerState, log: Log) {
@@ -26,7 +26,7 @@ final class Listener {
         self.server = server
         self.log = log
         poll = .allocate(capacity: 1)
-        // Never block in accept: the client may be gone again by then.
+        // accept must never block: the client may be gone again by then.
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
         uv_poll_init(loops[0].loop, poll, descriptor)
         // The server keeps the listener for as long as the loop runs: unretained is enough.
@@ -79,14 +79,14 @@ final class Listener {
         private static let noSignal = Int32(MSG_NOSIGNAL)
     #endif
 
-    /// Out of descriptors or memory: the socket stays readable, so that polling on would only burn the processor.
+    /// Without descriptors or memory the socket stays readable, so continued polling would only waste the processor.
     private func pause() {
         logSeldom("cannot accept connections: \(String(cString: strerror(errno))); trying again")
         uv_poll_stop(poll)
         resumeAt = server.engine.monotonic() + Self.pauseMilliseconds
     }
 
-    /// At most one line a second, whatever clients do.
+    /// Logs at most one line a second, whatever clients do.
     private func logSeldom(_ message: String) {
         let now = server.engine.monotonic()
         guard now - lastLog >= 1000 else { return }
@@ -100,7 +100,7 @@ final class Listener {
         start()
     }
 
-    /// Accepts nothing more.
+    /// Accepts no more connections.
     func close() {
         guard !isClosed else { return }
         isClosed = true

@@ -1,14 +1,14 @@
-/// A signed or unsigned integer of some bits somewhere in a value, as BITFIELD has them.
+/// An integer of some bits, signed or unsigned, anywhere in a value: BITFIELD's operand.
 struct BitField: Equatable {
     let isSigned: Bool
-    /// 1 to 64, and 63 at most if it is unsigned.
+    /// 1 to 64, and at most 63 if it is unsigned.
     let width: Int
-    /// The place of its highest bit.
+    /// The index of its highest bit.
     let offset: Int
 
-    /// What happens to a number that the field has no room for.
+    /// What happens if a number does not fit into the field.
     enum Overflow {
-        /// The bits that are too many are lost.
+        /// The excess bits are dropped.
         case wrap
         /// The nearest number that fits.
         case saturate
@@ -16,10 +16,10 @@ struct BitField: Equatable {
         case fail
     }
 
-    /// The bytes that a value has at least when the field is written.
+    /// The least length of a value in bytes when the field is written.
     var bytesNeeded: Int { (offset + width - 1) >> 3 + 1 }
 
-    /// The number in a value; what lies behind the value's end is zero.
+    /// The number in a value; bits behind the value's end are zero.
     func read(_ bytes: UnsafeRawBufferPointer) -> Int64 {
         var bits: UInt64 = 0
         for place in offset..<offset + width {
@@ -42,7 +42,7 @@ struct BitField: Equatable {
         }
     }
 
-    /// The low bits, taken for a number of this kind.
+    /// The low bits as a number of this kind.
     private func extended(_ bits: UInt64) -> Int64 {
         guard width < 64 else { return Int64(bitPattern: bits) }
         let low = bits & (1 << UInt64(width) - 1)
@@ -51,7 +51,7 @@ struct BitField: Equatable {
     }
 
     /// The sum of two numbers, made to fit.
-    /// - Returns: nil when it does not fit and is not to be written.
+    /// - Returns: nil if it does not fit and must not be written.
     func sum(_ value: Int64, _ amount: Int64, _ overflow: Overflow) -> Int64? {
         guard let limit = isSigned ? signedLimit(value, amount) : unsignedLimit(value, amount) else {
             return value &+ amount
@@ -63,8 +63,8 @@ struct BitField: Equatable {
         }
     }
 
-    /// The greatest or least number that fits if the sum does not. Here and below differences wrap as Redis' do, which
-    /// shows in what it saturates numbers to that are far outside of the field.
+    /// The greatest or least number that fits, if the sum does not. Differences wrap like those of Redis; this decides
+    /// how numbers far outside of the field are saturated.
     private func signedLimit(_ value: Int64, _ amount: Int64) -> Int64? {
         let greatest: Int64 = width == 64 ? .max : 1 << Int64(width - 1) - 1
         let least = -greatest - 1

@@ -2,7 +2,7 @@ import CommandCatalog
 import LarderEngine
 import RESP
 
-/// Commands that take a value for a row of bits; the first is the highest bit of the first byte.
+/// Commands that treat a value as a sequence of bits; the first is the highest bit of the first byte.
 extension CommandTable {
     static let bitCommands: Handlers = [
         .setbit: BitCommands.setbit,
@@ -16,8 +16,8 @@ extension CommandTable {
 enum BitCommands {
     static let badOffset = CommandError("ERR bit offset is not an integer or out of range")
 
-    /// The place of a bit, if a value may be so long.
-    /// - Parameter width: that of a field, by which an offset behind `#` is multiplied.
+    /// The index of a bit, if a value may be so long.
+    /// - Parameter width: the field's width, by which an offset behind `#` is multiplied.
     static func offset(_ call: Call, _ index: Int, width: Int? = nil) throws(CommandError) -> Int {
         var bytes = call.bytes(index)
         var factor: Int64 = 1
@@ -42,7 +42,7 @@ enum BitCommands {
             var former = false
             let record = update.current(0)
             let count = max(record?.payloadCount ?? 0, offset >> 3 + 1)
-            // As in Redis nothing is written where nothing changes.
+            // Nothing is written if nothing changes, as in Redis.
             if let record, record.payloadCount == count {
                 record.withPayload { former = $0[offset >> 3] & mask != 0 }
                 if former == (bit == 1) { return .value(former) }
@@ -80,7 +80,7 @@ enum BitCommands {
                 guard words.count > 2 else { return count(payload, 0..<payload.count * 8) }
                 guard words.count == 4 || words.count == 5 else { throw .syntax }
                 let (start, end) = (try words.integer(2), try words.integer(3))
-                // As in Redis, which looks at the unit after that.
+                // Redis reads the unit after that.
                 if start < 0, end < 0, start > end { return 0 }
                 let unit = words.count == 5 ? try unit(words, 4) : 8
                 let range = ValuePartCommands.range(from: start, through: end, of: payload.count * 8 / unit)
@@ -91,14 +91,14 @@ enum BitCommands {
         return .done
     }
 
-    /// How many bits an index counts in: 8 for `BYTE`, 1 for `BIT`.
+    /// The unit of an index in bits: 8 for `BYTE`, 1 for `BIT`.
     private static func unit(_ call: Call, _ index: Int) throws(CommandError) -> Int {
         if call.isWord(index, "BIT") { return 1 }
         guard call.isWord(index, "BYTE") else { throw .syntax }
         return 8
     }
 
-    /// The set bits in a range of bits, which must lie in the bytes.
+    /// Counts the set bits in a range of bits, which must lie in the bytes.
     private static func count(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) -> Int {
         var count = 0
         var place = range.lowerBound
@@ -139,7 +139,7 @@ enum BitCommands {
         let last = min(max(0, end < 0 ? length + end : end), length - 1)
         guard first <= last else { return -1 }
         if let place = find(bit, payload, Int(first) * unit..<(Int(last) + 1) * unit) { return place }
-        // Behind a value's end zeros are taken to follow, but not behind an end that was given.
+        // Behind a value's end zeros follow, but not behind an end that was given.
         return !bit && call.count <= 4 ? payload.count * 8 : -1
     }
 

@@ -72,7 +72,7 @@ enum ClientCommands {
         bytes.count <= Limits.clientNameBytesMax && bytes.allSatisfy { $0 >= 0x21 && $0 <= 0x7E }
     }
 
-    // MARK: Telling
+    // MARK: Facts about connections
 
     @Sendable static func info(_ call: inout Call) throws(CommandError) -> Outcome {
         call.session.noteRecord()
@@ -108,7 +108,7 @@ enum ClientCommands {
         return kind
     }
 
-    // MARK: Ending
+    // MARK: Closing connections
 
     private struct Filter {
         var id: Int64?
@@ -140,7 +140,7 @@ enum ClientCommands {
         var isOwnKilled = false
         for record in call.server.clientRegistry.all where filter.matches(record, own: own) {
             killed += 1
-            // Its own end comes behind the reply.
+            // The connection's own end comes after its reply.
             if record.id == own { isOwnKilled = true } else { record.close("CLIENT KILL from client \(own)") }
         }
         if isOldForm, killed == 0 { throw CommandError("ERR No such client") }
@@ -193,7 +193,7 @@ enum ClientCommands {
         return .done
     }
 
-    // MARK: How the connection behaves
+    // MARK: Behaviour of the connection
 
     @Sendable static func reply(_ call: inout Call) throws(CommandError) -> Outcome {
         if call.isWord(2, "ON") {

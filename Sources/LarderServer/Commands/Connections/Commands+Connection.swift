@@ -45,7 +45,7 @@ enum ConnectionCommands {
             throw CommandError("ERR a snapshot is open: SNAPSHOT CLOSE first, it belongs to the current database")
         }
         if let number = parseInteger(call.bytes(1)) {
-            // As in Redis, which has 16 databases.
+            // Redis has 16 databases.
             guard Int32(exactly: number) != nil else { throw MovingCommands.badNumber }
             guard (0...15).contains(number) else { throw CommandError("ERR DB index is out of range") }
         } else if !DatabaseName.isValid(name) {
@@ -70,7 +70,7 @@ enum ConnectionCommands {
         return .done
     }
 
-    /// There is one user, `default`; without a password it may give any.
+    /// There is one user, `default`; if no password is needed, any password is accepted.
     private static func authenticate(_ call: Call, user: Int?, password: Int) throws(CommandError) {
         let isUser = user.map { call.text($0) == "default" } ?? true
         guard isUser, isPassword(call.bytes(password), call.server.password) else {
@@ -79,7 +79,7 @@ enum ConnectionCommands {
         call.session.modes.isAuthenticated = true
     }
 
-    /// Compares in a time that does not tell how much of the password is right.
+    /// Compares in a time that does not reveal how much of the password is right.
     private static func isPassword(_ given: UnsafeRawBufferPointer, _ password: [UInt8]?) -> Bool {
         guard let password else { return true }
         var difference = given.count ^ password.count
@@ -96,7 +96,7 @@ enum ConnectionCommands {
         session.select(call.server.standardDatabase)
         session.endMonitoring()
         session.name = ""
-        // As in Redis a reply that SKIP forbids stays forbidden.
+        // A reply that SKIP suppresses stays suppressed, as in Redis.
         if session.modes.replyMode == .off { session.modes.replyMode = .on }
         session.replies.version = .two
         session.modes.isAuthenticated = call.server.password == nil
@@ -146,7 +146,7 @@ enum ConnectionCommands {
         return .done
     }
 
-    /// Does what the options of HELLO say, one after the other: as in Redis those before a wrong one hold.
+    /// Applies the options of HELLO, one after the other: those before a wrong one take effect, as in Redis.
     private static func readOptions(_ call: Call) throws(CommandError) {
         var index = 2
         while index < call.count {

@@ -1,7 +1,7 @@
 import LarderEngine
 import RESP
 
-/// The subcommands of CLIENT for clients that keep what they have read.
+/// CLIENT's subcommands for clients that keep copies of what they have read.
 enum TrackingCommands {
     private struct Options {
         var redirect: Int64 = 0
@@ -71,7 +71,7 @@ enum TrackingCommands {
         return .done
     }
 
-    /// What does not go together, or with how the connection tracks now.
+    /// Options that contradict each other, or the connection's present tracking.
     private static func check(_ options: Options, _ old: TrackingClient?) throws(CommandError) {
         if !options.isBroadcast, !options.prefixes.isEmpty {
             throw CommandError("ERR PREFIX option requires BCAST mode to be enabled")

@@ -12,7 +12,7 @@ extension CommandTable {
 
 enum DumpCommands {
     @Sendable static func dump(_ call: inout Call) throws(CommandError) -> Outcome {
-        // Copied first, so that no lock is held while it is compressed.
+        // Copied first, so that no lock is held during the compression.
         var value: [UInt8]?
         try call.read(1) { _, payload in value = Array(payload) }
         if let value {
@@ -27,7 +27,7 @@ enum DumpCommands {
     @Sendable static func restore(_ call: inout Call) throws(CommandError) -> Outcome {
         let options = try RestoreOptions(call)
         let key = try call.key(1)
-        // As in Redis a key that is taken is told before anything that may be wrong with the rest.
+        // Redis reports an existing key before any error in the other arguments.
         if !options.replaces, try call.countFresh([key]) > 0 { throw busy }
         let ttl = try call.integer(2)
         guard ttl >= 0 else { throw CommandError("ERR Invalid TTL value, must be >= 0") }
@@ -69,7 +69,7 @@ enum DumpCommands {
     private struct RestoreOptions {
         private(set) var replaces = false
         private(set) var isAbsolute = false
-        // What Redis keeps of an entry's use has no place here: the numbers are checked and dropped.
+        // Redis' figures of an entry's use have no place here: they are checked and dropped.
         private var hasIdleTime = false
         private var hasFrequency = false
 

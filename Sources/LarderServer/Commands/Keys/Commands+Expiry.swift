@@ -25,12 +25,12 @@ enum ExpiryCommands {
         }
     }
 
-    /// When an entry stops being fresh, by the wall clock.
+    /// When an entry expires, by the wall clock.
     static func instant(_ call: inout Call, inSeconds: Bool) throws(CommandError) -> Outcome {
         let ahead = call.timeAhead
         return try deadline(&call) { deadline, _ in
             let deadline = max(0, deadline - ahead)
-            // To the nearest second too; nothing is added to what may be the largest number.
+            // Also to the nearest second; nothing is added to what may be the largest number.
             return inSeconds ? deadline / 1000 + (deadline % 1000 >= 500 ? 1 : 0) : deadline
         }
     }
@@ -85,7 +85,7 @@ enum ExpiryCommands {
         return condition
     }
 
-    /// An entry that never expires has a deadline later than any.
+    /// An entry that never expires counts as having the latest deadline.
     private static func allows(_ condition: Condition, _ new: Int64, _ current: Int64?) -> Bool {
         if condition.contains(.absent), current != nil { return false }
         if condition.contains(.present), current == nil { return false }
@@ -103,7 +103,7 @@ enum ExpiryCommands {
             call.session.replies.integer(-2)
             return .done
         }
-        // Never negative: the policy may have become another one since the entry was found fresh.
+        // Never negative: the policy may have changed since the entry was found fresh.
         let deadline = call.rules.deadline(facts.header).map { max($0, call.now) }
         call.session.replies.integer(deadline.map { answer($0, call.now) } ?? -1)
         return .done

@@ -81,7 +81,7 @@ enum KeyCommands {
             guard let last = cursors.find(cursor, database: view.database.name) else {
                 throw CommandError("ERR unknown cursor \(cursor): it was forgotten or never given; begin again with 0")
             }
-            // The next key after the last one in byte order.
+            // The least key behind the last one in byte order.
             start = last + [0]
         }
         return .deferred { [start] (reply) throws(CommandError) in
@@ -128,7 +128,7 @@ enum KeyCommands {
 
     private struct ScanStep {
         var keys: [[UInt8]] = []
-        /// The last key looked at; nil when all were.
+        /// The last key that was read; nil if all were.
         var last: [UInt8]?
 
         mutating func run(_ view: View, _ options: ScanOptions, _ start: [UInt8]?) throws(LarderError) {
@@ -152,7 +152,7 @@ enum KeyCommands {
     }
 }
 
-/// What a deferred command reads: the connection's snapshot if one is open, else the database.
+/// The source of a deferred command's reads: the connection's snapshot if one is open, else the database.
 struct View: Sendable {
     let database: Database
     private let open: OpenSnapshot?
@@ -167,7 +167,7 @@ struct View: Sendable {
         return try database.cursor(options)
     }
 
-    /// One instant to read from more than once.
+    /// One instant, to read from several times.
     func snapshot() throws(LarderError) -> Snapshot {
         if let open { return open.snapshot }
         return try database.snapshot()

@@ -73,7 +73,7 @@ enum MovingCommands {
     private static func transfer(
         _ call: inout Call, _ key: Key, to target: Database, _ targetKey: Key, removes: Bool, replaces: Bool
     ) throws(CommandError) -> Bool {
-        // A transaction gives the other database files before it looks what there is to write.
+        // A transaction gives the other database its files before it looks at the entry.
         if call.isInTransaction, try call.facts(1) == nil { return false }
         return try call.update([key], and: target, [targetKey]) { update, other in
             guard let record = update.current(0), replaces || other.current(0) == nil else { return false }
@@ -118,7 +118,7 @@ enum MovingCommands {
     static let badNumber = CommandError(
         "ERR value is out of range, value must between \(Int32.min) and \(Int32.max)")
 
-    /// The database that a word names, by the rules of SELECT.
+    /// The database that SELECT would choose for a word.
     static func database(_ call: Call, _ index: Int) throws(CommandError) -> Database {
         let name = call.text(index)
         if let number = parseInteger(call.bytes(index)) {
@@ -144,8 +144,8 @@ enum MovingCommands {
     }
 }
 
-/// Chooses a key by chance in a few steps, however many there are: at every byte where keys part, one of the ways is
-/// taken by lot. Where keys lie evenly, as numbers of one length do, each has nearly the same chance.
+/// Chooses a random key in a few steps, however many there are: wherever keys branch at a byte, one of the branches is
+/// drawn. If the keys are spread evenly, like numbers of one length, each has nearly the same chance.
 enum RandomKey {
     static func choose(_ snapshot: Snapshot) throws(LarderError) -> [UInt8]? {
         var prefix: [UInt8] = []
@@ -154,15 +154,15 @@ enum RandomKey {
                 let last = try key(snapshot, EnumerationOptions(prefix: prefix, backward: true))
             else { return nil }
             if first == last { return first }
-            // Both begin with `prefix`, and are the least and the greatest of those that do.
+            // Both begin with `prefix`, and are the least and the greatest key that do.
             let common = zip(first, last).prefix { $0 == $1 }.count
-            // The first may be the beginning of all others: then it is one of the ways.
+            // The least key may be a prefix of all others: then it is one of the branches.
             let least = common < first.count ? Int(first[common]) : -1
             let way = Int.random(in: least...Int(last[common]))
             if way < 0 { return first }
             let start = Array(first[..<common]) + [UInt8(way)]
             let next = try key(snapshot, EnumerationOptions(prefix: Array(first[..<common]), start: start))
-            // What was there may have expired meanwhile.
+            // The keys may have expired meanwhile.
             guard let next, next.count > common else { return first }
             prefix = Array(next[...common])
         }

@@ -2,7 +2,7 @@ import CommandCatalog
 import LarderEngine
 import RESP
 
-/// What Redis' tools ask about the memory of entries, as far as it means something here.
+/// Redis' commands about the memory of entries, as far as they make sense here.
 extension CommandTable {
     static let objectCommands: Handlers = [
         .objectEncoding: ObjectCommands.encoding,
@@ -35,7 +35,7 @@ enum ObjectCommands {
     @Sendable static func referenceCount(_ call: inout Call) throws(CommandError) -> Outcome {
         var count: Int?
         try call.read(2) { _, payload in
-            // Redis keeps one object for each small number, and says so with the greatest count.
+            // Redis keeps one object for each small number, and shows the greatest count for it.
             count = parseInteger(payload).map { (0..<10_000).contains($0) } ?? false ? Int(Int32.max) : 1
         }
         if let count { call.session.replies.integer(count) } else { call.session.replies.null() }

@@ -90,7 +90,7 @@ enum LarderCommands {
             let databases = engine.databases
             reply.array(count: databases.count)
             for database in databases {
-                // One that cannot be opened is listed all the same.
+                // A database that cannot be opened is listed nevertheless.
                 let entries = try? database.count(includingExpired: true)
                 reply.map(count: 7)
                 reply.bulk("name")
@@ -102,7 +102,7 @@ enum LarderCommands {
                 reply.integer(database.byteCountOnDisk())
                 reply.bulk("state")
                 reply.bulk(database.condition)
-                // What was lost the last time, since the daemon was started.
+                // What was lost in the last salvage since the daemon started.
                 reply.bulk("damage")
                 reply.bulk(database.lastSalvage?.description ?? "")
             }

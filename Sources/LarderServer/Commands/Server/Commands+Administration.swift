@@ -25,10 +25,10 @@ extension CommandTable {
     ]
 }
 
-/// TIME, SAVE and their like.
+/// TIME, SAVE and other commands of administration.
 enum AdministrationCommands {
     @Sendable static func time(_ call: inout Call) throws(CommandError) -> Outcome {
-        // The engine's time as the wall clock shows it, to whose milliseconds the clock's microseconds are added.
+        // The engine's time translated to the wall clock, in milliseconds; the clock's microseconds are added.
         let now = max(0, call.now - call.timeAhead)
         var clock = timespec()
         clock_gettime(CLOCK_REALTIME, &clock)
@@ -94,7 +94,7 @@ enum AdministrationCommands {
 
     @Sendable static func monitor(_ call: inout Call) throws(CommandError) -> Outcome {
         if call.isInTransaction { throw CommandError("ERR MONITOR isn't allowed for DENY BLOCKING client") }
-        // As in Redis the second time is passed over, without a reply.
+        // The second time is ignored, without a reply, as in Redis.
         guard !call.session.isMonitoring else { return .done }
         call.session.beginMonitoring()
         call.session.replies.simple("OK")
@@ -120,7 +120,7 @@ enum AdministrationCommands {
                 "ERR unknown subcommand or wrong number of arguments for '", shown(call.bytes(1), 128),
                 "'. Try DEBUG HELP.")
         }
-        // As in Redis, what is no number counts as 0.
+        // A text that is not a number counts as 0, as in Redis.
         let seconds = Double(call.text(2)) ?? 0
         guard seconds <= sleepSecondsMax else { throw CommandError("ERR the longest sleep is 3600 seconds") }
         return .deferred { (reply) throws(CommandError) in
@@ -261,7 +261,7 @@ enum LatencyCommands {
             replies.pointee.bulk("calls")
             replies.pointee.integer(sum.calls)
             replies.pointee.bulk("histogram_usec")
-            // As in Redis the counts add up, and a bound that nothing lies below is left out.
+            // The counts are cumulative, as in Redis, and a bound below which nothing lies is left out.
             var total = 0
             var bounds: [(Int, Int)] = []
             for (bucket, count) in sum.histogram.enumerated() where count > 0 {

@@ -60,7 +60,7 @@ enum CommandCommands {
         return .done
     }
 
-    /// The commands named from the third word on, all where there is none; nil for a name that is unknown.
+    /// The commands named from the third word on, or all if there is none; nil for an unknown name.
     private static func named(_ call: Call) -> [CommandSpec?] {
         guard call.count > 2 else { return CommandTable.all }
         return (2..<call.count).map { CommandTable.findWithSubcommand(call.text($0)) }
@@ -77,7 +77,7 @@ enum CommandCommands {
         }
     }
 
-    /// The ten fields that Redis 7 has.
+    /// The ten fields of Redis 7.
     private static func describe(_ spec: CommandSpec, _ session: Session) {
         session.replies.array(count: 10)
         session.replies.bulk(spec.name)
@@ -133,7 +133,7 @@ enum CommandCommands {
         for subcommand in spec.subcommands { document(subcommand, session) }
     }
 
-    /// The syntax once more, as the one argument that makes redis-cli's help show it.
+    /// Repeats the syntax as a single argument, so that redis-cli's help shows it.
     private static func arguments(_ spec: CommandMetadata, _ session: Session) {
         session.replies.bulk("arguments")
         guard !spec.syntax.isEmpty else { return session.replies.array(count: 0) }
@@ -147,7 +147,7 @@ enum CommandCommands {
 
     // MARK: Keys of a call
 
-    /// The command that stands from the third word on, and which of its words are keys.
+    /// The command that begins at the third word, and which of its words are keys.
     private static func keys(_ call: Call) throws(CommandError) -> (CommandSpec, [Int]) {
         let count = call.count - 2
         guard var spec = CommandTable.find(call.bytes(2)) else { throw CommandError("ERR Invalid command specified") }

@@ -13,7 +13,7 @@ extension CommandTable {
 
 enum ConfigCommands {
     @Sendable static func get(_ call: inout Call) throws(CommandError) -> Outcome {
-        // As in Redis a setting that is asked for by its name is told under that name, whatever its case.
+        // A setting is listed under the name that the client has given, whatever its case, as in Redis.
         var found: [(name: String, setting: Setting)] = []
         var seen: Set<String> = []
         for index in 2..<call.count {
@@ -28,7 +28,7 @@ enum ConfigCommands {
             }
         }
         let server = call.server
-        // The engine may be asked, which takes locks that a transaction holds.
+        // A setting may ask the engine, which takes locks that a transaction holds.
         return .deferred { [found] (reply) throws(CommandError) in
             reply.map(count: found.count)
             for (name, setting) in found {

@@ -22,7 +22,7 @@ enum ServerCommands {
             let databases = all ? engine.databases : [current]
             notifier.tellOnce(of: databases) {
                 for database in databases {
-                    // One that cannot be emptied does not save the others.
+                    // A database that cannot be emptied must not keep the others from being emptied.
                     do throws(LarderError) { _ = try database.purge(counting: false) } catch {
                         failure = failure ?? error
                     }

@@ -1,13 +1,13 @@
 import LarderEngine
 
-/// The text of INFO: sections and fields that Redis' tools look for, and ours in the section `larder`.
+/// The text of INFO: the sections and fields that Redis' tools expect, and ours in the section `larder`.
 ///
 /// May wait a little for counts of entries: see ``EntryCounts``.
 struct ServerInfo {
     private let server: ServerState
     private let asked: Int64
 
-    /// - Parameter asked: when it was asked for, in nanoseconds of the monotonic clock.
+    /// - Parameter asked: when the request came, in nanoseconds of the monotonic clock.
     init(_ server: ServerState, asked: Int64) {
         self.server = server
         self.asked = asked
@@ -20,11 +20,12 @@ struct ServerInfo {
         "server", "clients", "memory", "persistence", "stats", "replication", "cpu", "modules", "commandstats",
         "errorstats", "latencystats", "cluster", "keyspace", "larder",
     ]
-    /// Shown only where they, or everything, are asked for.
+    /// Shown only if they are asked for by name, or everything is.
     private static let onDemand: Set<String> = ["commandstats", "latencystats"]
     private static let titles = ["cpu": "CPU"]
 
-    /// The sections named, those that matter to most where none is or `default` is; with `all` or `everything` all.
+    /// The sections to show: those that are named; the usual ones if none is or `default` is; all for `all` or
+    /// `everything`.
     func text(_ sections: [String]) -> String {
         let isAll = sections.contains { $0 == "all" || $0 == "everything" }
         let isDefault = sections.isEmpty || sections.contains("default")
@@ -126,7 +127,7 @@ struct ServerInfo {
         ]
     }
 
-    /// As Redis shows bytes: `1.50M`.
+    /// A number of bytes in Redis' form: `1.50M`.
     static func human(_ bytes: Int) -> String {
         var (value, unit) = (Double(bytes), "B")
         for larger in ["K", "M", "G", "T"] where value >= 1024 { (value, unit) = (value / 1024, larger) }
@@ -157,7 +158,7 @@ struct ServerInfo {
     private var cpuFields: Fields {
         var own = rusage()
         var children = rusage()
-        // RUSAGE_SELF and RUSAGE_CHILDREN, which are types of their own in one C library and numbers in the others.
+        // RUSAGE_SELF and RUSAGE_CHILDREN have a type of their own in one C library and are numbers in the others.
         getrusage(0, &own)
         getrusage(-1, &children)
         return [

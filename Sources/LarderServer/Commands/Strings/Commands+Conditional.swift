@@ -2,8 +2,7 @@ import CommandCatalog
 import LarderEngine
 import RESP
 
-/// What versions of Redis later than 7 brought for caches: changes that depend on the value, and many values with one
-/// lifetime.
+/// Commands for caches that came after Redis 7: changes that depend on the value, and many values with one lifetime.
 extension CommandTable {
     static let conditionalCommands: Handlers = [
         .digest: ConditionalCommands.digest,
@@ -51,7 +50,7 @@ enum ConditionalCommands {
         }
         let isLoading = options.needsCurrent
         let isStored = try call.update(keys, loading: isLoading, headersOnly: true) { [keys, values] update -> Bool in
-            // As they were before any of them is stored: a key may be named twice.
+            // All conditions are checked before anything is stored, because a key may be named twice.
             let former = keys.indices.map { isLoading ? update.current($0) : nil }
             for record in former where !options.condition.allows(record) { return false }
             if options.keepsDeadline { update.origin.tag = WriteTag.setKeeping.rawValue }

@@ -43,7 +43,7 @@ enum LCSCommand {
         let records = try call.read(try [call.key(1), call.key(2)])
         let values = records.map { $0.map { Array($0.payload) } ?? [] }
         let (cells, overflows) = (values[0].count + 1).multipliedReportingOverflow(by: values[1].count + 1)
-        // As in Redis the table may have as many bytes as the longest value.
+        // The table may have as many bytes as the longest value, as in Redis.
         guard !overflows, cells <= call.server.limits.valueBytesMax / MemoryLayout<UInt32>.size else {
             throw CommandError("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len")
         }
@@ -78,9 +78,9 @@ enum LCSCommand {
     }
 }
 
-/// The longest common subsequence of two values, by the table of those of all their beginnings.
+/// The longest common subsequence of two values, by the table for all pairs of their prefixes.
 struct CommonSequence {
-    /// A part that both have, and where it begins in each.
+    /// A common part, and where it begins in each value.
     struct Range: Equatable {
         var first: Int
         var second: Int
@@ -116,7 +116,8 @@ struct CommonSequence {
 
     var length: Int { Int(lengths[lengths.count - 1]) }
 
-    /// The bytes, and the ranges that they come from, the last first. Of several ways the one is taken that Redis takes.
+    /// The bytes, and their ranges in both values, the last first. Of several solutions it is the one that Redis
+    /// chooses.
     func trace() -> (bytes: [UInt8], ranges: [Range]) {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(length)
@@ -129,7 +130,7 @@ struct CommonSequence {
                 bytes.append(first[row - 1])
                 row -= 1
                 column -= 1
-                // A range that ended was closed when the way left its diagonal.
+                // A range was closed when the path left its diagonal.
                 open = Range(first: row, second: column, count: (open?.count ?? 0) + 1)
             } else {
                 if let range = open { ranges.append(range) }

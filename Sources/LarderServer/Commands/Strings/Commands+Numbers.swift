@@ -2,7 +2,7 @@ import CommandCatalog
 import LarderEngine
 import RESP
 
-/// Commands that take a value for a number.
+/// Commands that treat a value as a number.
 extension CommandTable {
     static let numberCommands: Handlers = [
         .incr: { call throws(CommandError) in try NumberCommands.add(1, &call) },
@@ -48,7 +48,7 @@ enum NumberCommands {
         return .done
     }
 
-    /// Stores the text of a number in place of the value, under its deadline rule and codec.
+    /// Replaces the value by the text of a number; deadline rule and codec stay.
     private static func replace(_ update: inout Update, with text: String) {
         var text = text
         text.withUTF8 { bytes in
@@ -58,8 +58,8 @@ enum NumberCommands {
     }
 }
 
-/// C's `long double`, in which Redis calculates INCRBYFLOAT: 80 bits on x86. Where Swift has no such type, the results are
-/// those of 64 bits.
+/// C's `long double`, with which Redis calculates INCRBYFLOAT: 80 bits on x86. If Swift has no such type, results have
+/// 64 bits.
 struct LongDouble {
     #if arch(x86_64) && !os(Windows)
         typealias Value = Float80
@@ -75,16 +75,16 @@ struct LongDouble {
 
     static func + (left: LongDouble, right: LongDouble) -> LongDouble { LongDouble(value: left.value + right.value) }
 
-    /// The longest text that is taken for a number.
+    /// The longest text that is accepted as a number.
     private static let textBytesMax = 5 * 1024 - 1
 
-    /// Reads what C reads as a number, without blanks around it; nil for anything else and for NaN.
+    /// Parses what C parses as a number, without surrounding blanks; nil for anything else and for NaN.
     init?(_ bytes: UnsafeRawBufferPointer) {
         guard let first = bytes.first, bytes.count <= Self.textBytesMax, !bytes.contains(0), isspace(Int32(first)) == 0
         else { return nil }
         let text = [UInt8](bytes) + [0]
         let read = text.withUnsafeBufferPointer { text -> Value? in
-            // Ends with a zero, and C's function stays in front of it.
+            // The text ends with a zero, and C's function stops before it.
             text.withMemoryRebound(to: CChar.self) { text -> Value? in
                 guard let start = text.baseAddress else { return nil }
                 var end: UnsafeMutablePointer<CChar>?
@@ -105,7 +105,7 @@ struct LongDouble {
         value = read
     }
 
-    /// Without exponent, with at most 17 places behind the point and no zeros at the end; nil for what is no number.
+    /// Without exponent, with at most 17 decimals and no trailing zeros; nil for NaN and infinity.
     var text: String? {
         guard value.isFinite else { return nil }
         // The greatest has 4933 digits before the point.

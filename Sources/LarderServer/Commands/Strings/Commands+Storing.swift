@@ -80,7 +80,7 @@ enum StoringCommands {
             try call.replyWithValue(1)
             return .done
         }
-        // As in Redis a number is looked at only where there is an entry.
+        // A number is parsed only if there is an entry, as in Redis.
         let rule = Result { () throws(CommandError) -> DeadlineRule in
             guard case .expiry(let form, let index) = words else { return .ownNever }
             let value = try call.integer(index)
@@ -116,7 +116,7 @@ enum StoringCommands {
             guard let form = ExpiryForm(call, index), index + 1 < call.count else { throw .syntax }
             switch lifetime {
             case .unchanged: break
-            // As in Redis the same form may be given again, and the last one counts.
+            // The same form may be given again, and the last one counts, as in Redis.
             case .expiry(let before, _): guard before == form else { throw .syntax }
             case .never: throw .syntax
             }

@@ -1,8 +1,8 @@
 import LarderEngine
 
-/// What stands behind `SET key value`, and behind the pairs of MSETEX.
+/// The options behind `SET key value`, and behind the pairs of MSETEX.
 struct SetOptions {
-    /// What must be true of the fresh entry, or of there being none.
+    /// The condition on the fresh entry, or on its absence.
     enum Condition {
         case none, absent, present
         case value(ValueCondition)
@@ -40,7 +40,7 @@ struct SetOptions {
         return true
     }
 
-    /// The deadline rule of the new entry; nil when its deadline has passed already, so that nothing is to be stored.
+    /// The deadline rule of the new entry; nil if its deadline has passed, so that nothing is stored.
     func rule(_ former: Record?, now: Int64) -> DeadlineRule? {
         switch lifetime {
         case .governed: .governed
@@ -50,10 +50,10 @@ struct SetOptions {
         }
     }
 
-    /// Reads the words. As in Redis they must fit together before the values behind them are looked at.
+    /// Parses the options. They must fit together before their values are parsed, as in Redis.
     /// - Parameters:
     ///   - first: where they begin.
-    ///   - isForMany: whether they hold for several entries, so that what is about one value is left out.
+    ///   - isForMany: whether they apply to several entries, so that options for one value are not allowed.
     init(_ call: Call, from first: Int = 3, isForMany: Bool = false) throws(CommandError) {
         var words = Words(isForMany: isForMany)
         var index = first
@@ -86,7 +86,7 @@ struct SetOptions {
         }
     }
 
-    /// Which options there are, and where their values stand.
+    /// Which options are given, and where their values are.
     private struct Words {
         enum Lifetime {
             case keep
@@ -102,7 +102,7 @@ struct SetOptions {
         var lifetime: Lifetime?
         var codecIndex: Int?
 
-        /// Takes the option at `index`.
+        /// Parses the option at `index`.
         /// - Returns: where the next one begins.
         mutating func take(_ call: Call, _ index: Int) throws(CommandError) -> Int {
             if call.isWord(index, "NX"), !isForPresent, valueConditionIndex == nil {
@@ -139,7 +139,7 @@ struct SetOptions {
             }
         }
 
-        /// As in Redis the same form may be given again, and the last one counts.
+        /// The same form may be given again, and the last one counts, as in Redis.
         private func mayFollow(_ form: ExpiryForm) -> Bool {
             switch lifetime {
             case nil: true

@@ -1,7 +1,7 @@
 import CXXHash
 import LarderEngine
 
-/// What must be true of a value for a command to change it: `IFEQ value`, `IFNE value`, or the same of its digest, `IFDEQ
+/// A condition on the value that a command will change: `IFEQ value`, `IFNE value`, or the same for its digest, `IFDEQ
 /// digest` and `IFDNE digest`.
 struct ValueCondition {
     private enum Subject {
@@ -12,13 +12,13 @@ struct ValueCondition {
     private let subject: Subject
     private let isNegated: Bool
 
-    /// Whether the word at `index` begins one.
+    /// Whether the word at `index` begins a condition.
     static func isOne(_ call: Call, _ index: Int) -> Bool {
         call.isWord(index, "IFEQ") || call.isWord(index, "IFNE") || call.isWord(index, "IFDEQ")
             || call.isWord(index, "IFDNE")
     }
 
-    /// Reads the word at `index`, which begins one, and the one behind it.
+    /// Parses the word at `index`, which begins a condition, and the one behind it.
     init(_ call: Call, _ index: Int) throws(CommandError) {
         isNegated = call.isWord(index, "IFNE") || call.isWord(index, "IFDNE")
         if call.isWord(index, "IFEQ") || call.isWord(index, "IFNE") {
@@ -31,7 +31,7 @@ struct ValueCondition {
         }
     }
 
-    /// Whether it is true of the fresh entry. Nothing is equal to no entry.
+    /// Whether the fresh entry meets the condition. Without an entry nothing is equal.
     func holds(_ record: Record?) -> Bool {
         guard let record else { return isNegated }
         let isEqual =
@@ -43,7 +43,7 @@ struct ValueCondition {
     }
 }
 
-/// The digest of a value: its XXH3 hash of 64 bits without a seed, shown as 16 hexadecimal digits.
+/// The digest of a value: its 64-bit XXH3 hash without a seed, in 16 hexadecimal digits.
 enum Digest {
     static func of(_ payload: UnsafeRawBufferPointer) -> UInt64 { XXH3_64bits(payload.baseAddress, payload.count) }
 
@@ -52,7 +52,7 @@ enum Digest {
         return String(repeating: "0", count: 16 - digits.count) + digits
     }
 
-    /// Reads digits in either case; nil for anything else.
+    /// Accepts digits in either case; nil for anything else.
     static func parse(_ bytes: UnsafeRawBufferPointer) -> UInt64? {
         guard bytes.count == 16 else { return nil }
         var value: UInt64 = 0
