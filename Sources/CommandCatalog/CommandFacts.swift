@@ -1,10 +1,10 @@
-// The kinds of facts that a row has.
+// The types of the facts in a command's row.
 
-/// What a command is about.
+/// The subject of a command.
 package enum CommandGroup: String, Sendable {
     case string, bitmap, generic, transactions, pubsub, connection, server, larder
 
-    /// The category of access lists that Redis has for such commands.
+    /// Redis' access list category for such commands.
     package var category: String? {
         switch self {
         case .string: "string"
@@ -17,12 +17,13 @@ package enum CommandGroup: String, Sendable {
     }
 }
 
-/// Which arguments are keys: positions count from the name, 0; `last` may count from the end, -1 being the last word.
+/// Which arguments are keys. Positions count from the name, which is 0; `last` may count from the end, with -1 for the
+/// last word.
 package struct KeyPositions: Sendable {
     package let first: Int
     package let last: Int
     package let step: Int
-    /// The argument that says how many keys there are; 0 where none does.
+    /// The argument with the number of keys; 0 if there is none.
     package var countAt = 0
 
     package static let none = KeyPositions(first: 0, last: 0, step: 0)
@@ -31,48 +32,48 @@ package struct KeyPositions: Sendable {
     package static let two = KeyPositions(first: 1, last: 2, step: 1)
     package static let all = KeyPositions(first: 1, last: -1, step: 1)
     package static let pairs = KeyPositions(first: 1, last: -1, step: 2)
-    /// A number, then so many keys with something behind each.
+    /// A number, then as many keys, each with something behind it.
     package static let countedPairs = KeyPositions(first: 2, last: 0, step: 2, countAt: 1)
 }
 
-/// How the words of a call change what is done with its key.
+/// How the words of a call change the use of its key.
 package enum KeyUse: Sendable {
-    /// They do not.
+    /// They do not change it.
     case same
-    /// It is only overwritten, unless GET stands behind the value.
+    /// The key is only overwritten, unless GET follows the value.
     case overwritesUnlessGET
-    /// It is only read if all operations are GET.
+    /// The key is only read if all operations are GET.
     case readsIfOnlyGET
 }
 
-/// Which calls store all their keys whatever is there, and cannot fail.
+/// Which calls store all their keys unconditionally, and cannot fail.
 package enum Overwriting: Sendable {
     case never
-    /// Those of so many words.
+    /// Calls with so many words.
     case words(Int)
-    /// Those of complete pairs.
+    /// Calls with complete pairs.
     case pairs
 }
 
-/// The database that the words of a call name.
+/// The database that a call names.
 package enum DatabaseArgument: Sendable {
     case none
-    /// The second word, as the database of the commands that follow.
+    /// The second word: the database of the commands that follow.
     case selected
-    /// A word, as the database to which a key goes.
+    /// A word: the database to which a key goes.
     case target(name: Int, key: Int)
-    /// The word behind the option DB, as the database to which a key goes.
+    /// The word behind the option DB: the database to which a key goes.
     case targetOption(key: Int)
 }
 
-/// Which words of a call are not shown to anybody.
+/// Which words of a call are secret.
 package enum SecretWords: Sendable {
     case none
     /// All arguments.
     case all
     /// The two behind AUTH.
     case afterAUTH
-    /// What is behind the name of a setting that is a secret.
+    /// The words behind the name of a secret setting.
     case ofSecretSettings
 }
 
@@ -100,7 +101,7 @@ package enum ConnectionEffect: Sendable {
     case endsDaemon
 }
 
-/// What a write is called in the events of its entries.
+/// The name of a write in the events of its entries.
 package enum WriteTag: UInt16, Sendable {
     case other, set, append, setrange, incrby, incrbyfloat, setbit, bitop, delete, getex, expire, persist, rename, copy,
         move, restore
@@ -108,7 +109,7 @@ package enum WriteTag: UInt16, Sendable {
     case setKeeping
 }
 
-/// What Redis advises clients of, in its words.
+/// Redis' hints to clients, in its words.
 package enum CommandTip: String, Sendable {
     case output = "nondeterministic_output"
     case outputOrder = "nondeterministic_output_order"

@@ -1,11 +1,11 @@
-/// What holds or does not hold of a command. Inlinable, because every command that runs asks for some of them.
+/// Properties of a command. Inlinable, because every command that runs asks for some of them.
 @usableFromInline package struct CommandFlags: OptionSet, Sendable {
     @usableFromInline package let rawValue: Int
     @inlinable package init(rawValue: Int) { self.rawValue = rawValue }
 
-    /// Changes entries or databases: the database is opened or reopened first where that is needed.
+    /// Changes entries or databases: the database is first opened or reopened if necessary.
     @inlinable package static var write: CommandFlags { CommandFlags(rawValue: 1) }
-    /// Reads entries: the database is opened first where that is needed.
+    /// Reads entries: the database is first opened if necessary.
     @inlinable package static var readonly: CommandFlags { CommandFlags(rawValue: 2) }
     @inlinable package static var fast: CommandFlags { CommandFlags(rawValue: 4) }
     @inlinable package static var admin: CommandFlags { CommandFlags(rawValue: 8) }
@@ -14,9 +14,9 @@
 
     /// Works on whole databases and on a thread that may block, so that nothing is opened or created before it runs.
     @inlinable package static var wholeDatabase: CommandFlags { CommandFlags(rawValue: 64) }
-    /// Stores entries where there were none: a database without files is created first.
+    /// Stores new entries: a database without files is created first.
     @inlinable package static var creates: CommandFlags { CommandFlags(rawValue: 128) }
-    /// Reads no entries that it shows, but needs the database open as what does.
+    /// Does not show entries, but needs the database open like a command that does.
     @inlinable package static var opens: CommandFlags { CommandFlags(rawValue: 256) }
     /// Runs between MULTI and EXEC instead of being queued.
     @inlinable package static var inMulti: CommandFlags { CommandFlags(rawValue: 512) }
@@ -31,28 +31,28 @@
     @inlinable package static var pubsub: CommandFlags { CommandFlags(rawValue: 1 << 16) }
     /// Runs on the connection's event loop, wherever the commands before it ran.
     @inlinable package static var onLoop: CommandFlags { CommandFlags(rawValue: 1 << 17) }
-    /// Deferred to a thread of its own: takes little time whatever there is, and must not wait behind what takes long.
+    /// Deferred to a thread of its own: always short, and must not wait behind long commands.
     @inlinable package static var status: CommandFlags { CommandFlags(rawValue: 1 << 18) }
-    /// Deferred: takes a bounded time.
+    /// Deferred: takes a limited time.
     @inlinable package static var brief: CommandFlags { CommandFlags(rawValue: 1 << 19) }
     /// Redis refuses it when memory is short.
     @inlinable package static var denyOOM: CommandFlags { CommandFlags(rawValue: 1 << 20) }
-    /// Counts as dangerous in Redis' categories.
+    /// Belongs to Redis' dangerous commands.
     @inlinable package static var dangerous: CommandFlags { CommandFlags(rawValue: 1 << 21) }
-    /// Counts as administration in Redis' categories, although it is not ``admin``.
+    /// Belongs to Redis' commands of administration, although it is not ``admin``.
     @inlinable package static var administrative: CommandFlags { CommandFlags(rawValue: 1 << 22) }
-    /// Allowed to a connection of RESP2 that has subscriptions.
+    /// Allowed on a RESP2 connection that has subscriptions.
     @inlinable package static var inSubscriberMode: CommandFlags { CommandFlags(rawValue: 1 << 23) }
-    /// Publishes a message: CLIENT PAUSE holds it back with the writes.
+    /// Publishes a message: CLIENT PAUSE delays it like a write.
     @inlinable package static var publishes: CommandFlags { CommandFlags(rawValue: 1 << 24) }
-    /// Runs the commands that are queued since MULTI.
+    /// Runs the commands that MULTI has queued.
     @inlinable package static var runsTransaction: CommandFlags { CommandFlags(rawValue: 1 << 25) }
-    /// What CLIENT CACHING said holds for the command behind it.
+    /// Consumes the setting of CLIENT CACHING.
     @inlinable package static var keepsCaching: CommandFlags { CommandFlags(rawValue: 1 << 26) }
-    /// Meant for the server's own use.
+    /// For the server's own use.
     @inlinable package static var systemCommand: CommandFlags { CommandFlags(rawValue: 1 << 27) }
 
-    /// Redis' names, in the order in which Redis tells them.
+    /// Redis' names, in the order in which Redis lists them.
     package var names: [String] {
         let all: [(CommandFlags, String)] = [
             (.write, "write"), (.readonly, "readonly"), (.denyOOM, "denyoom"), (.admin, "admin"), (.pubsub, "pubsub"),

@@ -2,26 +2,26 @@
 extension CommandMetadata {
     package var flagNames: [String] { runsByItself ? flags.names : [] }
 
-    /// The positions as COMMAND shows them: none for what has subcommands.
+    /// The positions that COMMAND shows: none for a command with subcommands.
     package var shownKeys: KeyPositions {
         if let channels { return channels }
         return subcommands.isEmpty && keys.countAt == 0 ? keys : .none
     }
 
-    /// What COMMAND DOCS says of the standing of a command.
+    /// The flags of a command in COMMAND DOCS.
     package var documentationFlags: [String] {
         replacement != nil ? ["deprecated"] : flags.contains(.systemCommand) ? ["syscmd"] : []
     }
 
     // MARK: Categories
 
-    /// In the order in which Redis tells them.
+    /// In the order in which Redis lists them.
     private static let categoryOrder = [
         "keyspace", "read", "write", "string", "bitmap", "pubsub", "admin", "fast", "slow", "dangerous", "connection",
         "transaction",
     ]
 
-    /// The categories that access lists know the command by, such as `@read`.
+    /// The access list categories of the command, such as `@read`.
     package var categories: [String] {
         var own: Set<String> = [flags.contains(.fast) ? "fast" : "slow"]
         if let category { own.insert(category) }
@@ -38,9 +38,9 @@ extension CommandMetadata {
 
     // MARK: Keys
 
-    /// Where the keys of a call stand, and what is done with them.
+    /// Where the keys of a call are, and what happens to them.
     package struct KeySpecification {
-        /// Why the flags are what they are, where that is not plain.
+        /// Why the flags are as they are, if that is not obvious.
         package let notes: String?
         package let flags: [String]
         package let index: Int

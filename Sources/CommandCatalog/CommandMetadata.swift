@@ -1,42 +1,42 @@
 import RESP
 import Synchronization
 
-/// What a command is, in one row: every fact that dispatch, COMMAND, help and the documentation need, except for the function
-/// that runs it, which the daemon has.
+/// One row with every fact about a command that dispatch, COMMAND, help and the documentation need, except for the
+/// function that runs it, which the daemon has.
 ///
-/// A class, because each command that runs passes its row around, and copying its texts would cost more than the rest of
-/// finding it. Two rows are equal if they are the same one.
+/// A class, because each command that runs passes its row around, and copying its texts would cost more than all the
+/// rest of the lookup. Two rows are equal if they are the same object.
 package final class CommandMetadata: Sendable {
-    /// Lower case, as Redis reports it; of a subcommand `command|subcommand`.
+    /// In lower case, as Redis reports it; `command|subcommand` for a subcommand.
     package let name: String
-    /// How many words a call has, the name included; negative: at least so many.
+    /// The number of words of a call, the name included; if negative, the least number.
     package let arity: Int
     package let flags: CommandFlags
     package let keys: KeyPositions
     package let group: CommandGroup
-    /// The version of Redis that brought it, or of Larder.
+    /// The version of Redis, or of Larder, that introduced it.
     package let since: String
     package let complexity: String
-    /// What stands behind the name in a call.
+    /// The syntax behind the name.
     package let syntax: String
     package let summary: String
-    /// What comes back.
+    /// The reply.
     package let reply: String
-    /// What is done with the first key, or with all of them, and with the others: flags of Redis' key specifications.
+    /// What happens to the first key, or to all keys, and to the others: flags of Redis' key specifications.
     package let access: [[String]]
-    /// How the words of a call change what is done with its key.
+    /// How the words of a call change the use of its key.
     package let keyUse: KeyUse
-    /// Why the flags of its keys are what they are, where that is not plain.
+    /// Why the flags of its keys are as they are, if that is not obvious.
     package let keyNotes: String?
-    /// Where the sharded channels stand, which COMMAND shows as keys that are none.
+    /// The positions of sharded channels, which COMMAND shows as keys although they are none.
     package let channels: KeyPositions?
-    /// The category of access lists that stands in the place of its group's.
+    /// The access list category that replaces its group's.
     package let category: String?
-    /// What Redis advises clients of.
+    /// Redis' hints to clients.
     package let tips: [CommandTip]
     /// The command to use instead.
     package let replacement: Replacement?
-    /// What its writes are called in events.
+    /// The name of its writes in events.
     package let tag: WriteTag
     package let overwrites: Overwriting
     /// The database that it names.
@@ -45,18 +45,18 @@ package final class CommandMetadata: Sendable {
     package let effect: ConnectionEffect
     /// Whether it is the row that answers `COMMAND HELP` from the rows beside it.
     package let isHelp: Bool
-    /// The commands that the second word of a call chooses from.
+    /// The commands from which the second word of a call chooses.
     package let subcommands: [CommandMetadata]
-    /// The name, for finding it in a request: of a subcommand the part behind the bar.
+    /// The name that requests are compared with: for a subcommand the part behind the bar.
     package let word: ShortWord
-    /// Different for each row, from 0 on: for counting.
+    /// An index, different for each row, from 0 on.
     package let number: Int
 
     private static let nextNumber = Atomic<Int>(0)
-    /// More rows than there are, subcommands included.
+    /// An upper bound of the number of rows, subcommands included.
     package static let numberMax = 384
 
-    /// A command that another one replaces, and since which version of Redis.
+    /// The command that replaces a deprecated one, and since which version of Redis.
     package struct Replacement: Sendable {
         package let since: String
         package let text: String
@@ -118,7 +118,7 @@ extension CommandMetadata: Hashable {
 }
 
 extension CommandMetadata {
-    /// All commands, in the order in which help and documentation show them; subcommands are in the row of their command.
+    /// All commands, in the order of help and documentation; subcommands are in the row of their command.
     package static let all: [CommandMetadata] =
         strings + bits + comparison + keyspace + expiry + connections + server + larder
 
@@ -128,17 +128,17 @@ extension CommandMetadata {
     private static let byNumber: [Int: CommandMetadata] = Dictionary(
         uniqueKeysWithValues: withSubcommands.map { ($0.number, $0) })
 
-    /// The row of a number.
+    /// The row with an index.
     package static func numbered(_ number: Int) -> CommandMetadata? { byNumber[number] }
 
     private static let byName: [ShortWord: CommandMetadata] = Dictionary(
         uniqueKeysWithValues: all.map { ($0.word, $0) })
 
-    /// The command of a name, in any case; nil where there is none.
+    /// The command with a name, in any case; nil if there is none.
     package static func named(_ name: [UInt8]) -> CommandMetadata? { byName[ShortWord(name)] }
     package static func named(_ name: String) -> CommandMetadata? { byName[ShortWord(name)] }
 
-    /// The row of a call: that of the subcommand which its second word names, else of the command; nil where there is none.
+    /// The row of a call: that of the subcommand in its second word, else of the command; nil if there is none.
     package static func row(of call: [[UInt8]]) -> CommandMetadata? {
         guard let name = call.first, let command = named(name) else { return nil }
         guard call.count > 1, !command.subcommands.isEmpty else { return command }
@@ -151,11 +151,11 @@ extension CommandMetadata {
         name[(name.lastIndex(of: "|").map { name.index(after: $0) } ?? name.startIndex)...]
     }
 
-    /// Whether a call without a subcommand runs.
+    /// Whether the command runs without a subcommand.
     package var runsByItself: Bool { subcommands.isEmpty || arity == -1 }
 
-    /// The most entries that both databases of SWAPDB may have together, and the most bytes of their values: it writes them
-    /// all at once.
+    /// The most entries that both databases of SWAPDB may have together, and the most bytes of their values, because it
+    /// writes them all at once.
     package static let exchangedEntriesMax = 100_000
     package static let exchangedBytesMax = 64 << 20
 }

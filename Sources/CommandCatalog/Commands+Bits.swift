@@ -1,4 +1,4 @@
-/// Values as rows of bits.
+/// Values as sequences of bits.
 extension CommandMetadata {
     static let bits: [CommandMetadata] = [.setbit, .getbit, .bitcount, .bitpos, .bitop, .bitfield, .bitfieldReadonly]
 

@@ -1,4 +1,4 @@
-/// Values compared: their longest common part, their digests, changes under a condition.
+/// Comparing values: the longest common part, digests, changes under a condition.
 extension CommandMetadata {
     static let comparison: [CommandMetadata] = [.lcs, .digest, .delex, .msetex]
 

@@ -1,4 +1,4 @@
-/// What concerns one connection: transactions, subscriptions, its state.
+/// Commands of one connection: transactions, subscriptions, its state.
 extension CommandMetadata {
     static let connections: [CommandMetadata] = [
         .multi, .exec, .discard, .watch, .unwatch, .subscribe, .unsubscribe, .psubscribe, .punsubscribe, .ssubscribe,

@@ -1,4 +1,4 @@
-/// How long entries stay fresh.
+/// Lifetimes of entries.
 extension CommandMetadata {
     static let expiry: [CommandMetadata] = [
         .expire, .pexpire, .expireat, .pexpireat, .ttl, .pttl, .expiretime, .pexpiretime, .persist,

@@ -1,4 +1,4 @@
-/// Keys: removing, listing, moving, telling about them.
+/// Keys: removing, listing, moving, inspecting.
 extension CommandMetadata {
     static let keyspace: [CommandMetadata] = [
         .del, .unlink, .exists, .type, .keys, .scan, .dbsize, .touch, .rename, .renamenx, .copy, .move, .swapdb,

@@ -1,6 +1,6 @@
 import LarderVocabulary
 
-/// What Redis does not have.
+/// Commands that Redis does not have.
 extension CommandMetadata {
     static let larder: [CommandMetadata] = [.meta, .policy, .databases, .purge, .snapshot]
 

@@ -1,4 +1,4 @@
-/// The daemon as a whole.
+/// Commands of the whole daemon.
 extension CommandMetadata {
     static let server: [CommandMetadata] = [
         .command, .info, .flushdb, .flushall, .shutdown, .time, .lastsave, .save, .bgsave, .bgrewriteaof, .wait, .role,

@@ -1,6 +1,6 @@
-/// Numbers of bytes as people write them: `67108864`, `64M`, `64mb`, `64MiB`.
+/// Numbers of bytes in the form in which people write them: `67108864`, `64M`, `64mb`, `64MiB`.
 package enum ByteCount {
-    /// What a letter without `b` behind it stands for.
+    /// The meaning of a letter without `b` behind it.
     package enum Letters {
         /// `1k` is 1024 bytes, as on our command lines.
         case binary
@@ -8,11 +8,11 @@ package enum ByteCount {
         case decimal
     }
 
-    /// What error messages say of a text that is none.
+    /// The text for errors about a malformed number of bytes.
     package static let rule = "a number of bytes, or one with K, M, G or T behind it, such as 64M, 64mb or 64MiB"
 
     /// Capitals or not; with `b` or `ib` a unit is a power of 1024.
-    /// - Returns: nil where the text is none, or the number is higher than an Int64.
+    /// - Returns: nil if the text is malformed, or the number does not fit into an Int64.
     package static func parse(_ text: String, letters: Letters) -> Int64? {
         let lower = text.lowercased()
         let digits = lower.utf8.prefix { $0 >= 0x30 && $0 <= 0x39 }

@@ -1,17 +1,17 @@
-/// What an entry can be found by: text, any bytes, a whole number, a UUID.
+/// The key of an entry: text, any bytes, an integer, a UUID.
 ///
-/// `String`, `Substring` and `[UInt8]` are keys. Integers are the text of their decimal digits, so that `42` and `"42"` are
-/// one key, for other programs too; a `UInt8` is a byte and no key. A `UUID` is its `uuidString`. So is every type with such
-/// a raw value that is declared to be one:
+/// `String`, `Substring` and `[UInt8]` are keys. An integer is the text of its decimal digits: `42` and `"42"` are one
+/// key, for other programs too. A `UInt8` is a byte and not a key. A `UUID` is its `uuidString`. A type with such a raw
+/// value is a key if it is declared as one:
 ///
 /// ```swift
 /// enum Setting: String, CacheKey { case theme, language }
 /// try cache.set("dark", forKey: Setting.theme)
 /// ```
 ///
-/// Keys are the same when their bytes are the same. Swift holds strings for equal that only look the same ("é" as one
-/// scalar or as two); here they are two keys, as they are for every other program that reads the larder. A key has at
-/// most 65,536 bytes; the empty key is allowed.
+/// Keys are equal if their bytes are equal. Swift considers strings equal that only look the same ("é" as one scalar or
+/// as two); here they are two keys, as they are for every other program that reads the larder. A key has at most 65,536
+/// bytes; the empty key is allowed.
 public protocol CacheKey {
     /// Calls `body` once with the key's bytes, which are valid only inside it.
     func withKeyBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result
@@ -54,7 +54,7 @@ extension UInt32: CacheKey {}
 extension UInt64: CacheKey {}
 
 extension CacheKey where Self: FixedWidthInteger {
-    /// Calls `body` with the decimal digits of the number, behind `-` where it is negative.
+    /// Calls `body` with the decimal digits of the number, behind `-` if it is negative.
     @inlinable public func withKeyBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         description.withKeyBytes(body)
     }

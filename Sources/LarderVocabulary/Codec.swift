@@ -3,16 +3,16 @@ public struct Codec: RawRepresentable, Hashable, Sendable, CustomStringConvertib
     public let rawValue: UInt8
     public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// Bytes as they were given.
+    /// Bytes, stored as they are.
     public static let raw = Codec(rawValue: 0)
     /// JSON text.
     public static let json = Codec(rawValue: 1)
     /// A binary property list.
     public static let propertyList = Codec(rawValue: 2)
-    /// Whatever the program's own encoder closure made.
+    /// The result of the program's own encoder closure.
     public static let custom = Codec(rawValue: 255)
 
-    /// `raw`, `json`, `plist`, `custom`, or the number of one that this version does not know.
+    /// `raw`, `json`, `plist`, `custom`, or the number of a codec that this version does not know.
     public var description: String {
         switch self {
         case .raw: "raw"
@@ -23,7 +23,7 @@ public struct Codec: RawRepresentable, Hashable, Sendable, CustomStringConvertib
         }
     }
 
-    /// Reads what ``description`` writes for the four that have names.
+    /// Parses what ``description`` writes for the four named codecs.
     public init?(name: String) {
         switch name.lowercased() {
         case "raw": self = .raw

@@ -1,4 +1,4 @@
-/// What decides how long an entry stays fresh.
+/// The rule that decides how long an entry stays fresh.
 public enum DeadlineRule: Hashable, Sendable {
     /// The database's current policy: `storedAt` plus its interval.
     case governed

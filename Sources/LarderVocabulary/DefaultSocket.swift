@@ -6,7 +6,7 @@
     import Darwin
 #endif
 
-/// Where a daemon's socket is when nobody names one. larderd and its clients follow the same rule:
+/// The path of a daemon's socket if nobody names one. larderd and its clients follow the same rule:
 ///
 /// 1. the environment variable `LARDER_SOCKET`, if it is set and not empty;
 /// 2. for root `/run/larder/larder.sock`;

@@ -1,10 +1,10 @@
-/// What is known of an entry besides its value, at the moment it was read.
+/// Facts about an entry besides its value, at the moment when it was read.
 ///
 /// Thread-safe: a value.
 public struct EntryInfo: Hashable, Sendable {
     /// When the value was last written, in milliseconds since 1970.
     public let storedAtMilliseconds: Int64
-    /// The instant from which the entry is not handed out, in milliseconds since 1970; nil when it does not expire.
+    /// The instant from which the entry is not returned, in milliseconds since 1970; nil if it does not expire.
     public let deadlineMilliseconds: Int64?
     /// What decides the deadline: the database's policy, or the entry itself.
     public let rule: DeadlineRule
@@ -33,7 +33,8 @@ public struct EntryInfo: Hashable, Sendable {
     /// How long ago the value was written; never negative.
     public var age: Duration { .milliseconds(ageMilliseconds) }
 
-    /// How long the entry stays fresh, from when this was read; nil when it does not expire, zero when it has.
+    /// How long the entry stays fresh, from the moment when this was read; nil if it does not expire, zero if it has
+    /// expired.
     public var timeToLive: Duration? {
         timeToLiveMilliseconds.map { .milliseconds($0) }
     }
@@ -41,12 +42,12 @@ public struct EntryInfo: Hashable, Sendable {
     package var ageMilliseconds: Int64 { max(0, readAtMilliseconds - storedAtMilliseconds) }
     package var timeToLiveMilliseconds: Int64? { deadlineMilliseconds.map { max(0, $0 - readAtMilliseconds) } }
 
-    /// Whether the entry had expired when this was read. So it is for entries of enumerations that include expired ones, and
-    /// for those that expired after the enumeration had come to them.
+    /// Whether the entry had expired when this was read. This happens in enumerations that include expired entries, and
+    /// to entries that expired after the enumeration had reached them.
     public var isExpired: Bool { deadlineMilliseconds.map { readAtMilliseconds >= $0 } ?? false }
 }
 
-/// How long an entry still stays fresh.
+/// The rest of an entry's lifetime.
 public enum TimeToLive: Hashable, Sendable {
     /// It does not expire.
     case never

@@ -1,10 +1,10 @@
-/// How long one entry stays fresh, said when it is stored.
+/// How long one entry stays fresh; a parameter of the calls that store it.
 ///
-/// ``database``, the default, leaves it to the database's policy, also when that is changed later. Everything else is
-/// the entry's own rule, which later changes of the database's policy do not touch.
+/// ``database``, the default, leaves the lifetime to the database's policy, even if that changes later. Everything else
+/// is the entry's own rule, which is not affected by later changes of the database's policy.
 ///
-/// No value is nil: a lifetime that a program computes and that is not possible is refused by the call that stores the
-/// entry, and never taken for the database's policy.
+/// No policy is nil: if a program computes an impossible lifetime, the call that stores the entry refuses it, and never
+/// replaces it by the database's policy.
 public struct EntryPolicy: Hashable, Sendable {
     private enum Kind: Hashable {
         case governed
@@ -20,10 +20,10 @@ public struct EntryPolicy: Hashable, Sendable {
 
     private init(_ kind: Kind) { self.kind = kind }
 
-    /// The entry follows the database's policy, whatever it is when the entry is read. The default.
+    /// The entry follows the database's current policy. The default.
     public static let database = EntryPolicy(.governed)
-    /// What is stored in place of a fresh entry keeps its rule: the database's policy, or the very deadline that the entry
-    /// had. Where there is no fresh entry, as ``database``.
+    /// The new value keeps the rule of the fresh entry that it replaces: the database's policy, or that entry's own
+    /// deadline. Without a fresh entry this is ``database``.
     public static let keep = EntryPolicy(.keep)
 
     /// 10 seconds.
@@ -42,32 +42,32 @@ public struct EntryPolicy: Hashable, Sendable {
     /// An interval from the moment of storing.
     public static func policy(_ policy: UpdatePolicy) -> EntryPolicy { EntryPolicy(.policy(policy)) }
 
-    /// So long from the moment of storing, kept to whole milliseconds: `.after(.seconds(90))`. The call that stores the
+    /// An interval from the moment of storing, in whole milliseconds: `.after(.seconds(90))`. The call that stores the
     /// entry throws `invalidArgument` unless it is at least a millisecond and at most 9,000,000,000 seconds (about 285
-    /// years): zero and what is negative are errors. An entry that is to end at an instant, which may be in the past, takes
+    /// years): zero and negative intervals are errors. For a deadline at an instant, which may be in the past, use
     /// ``until(millisecondsSince1970:)``.
     public static func after(_ duration: Duration) -> EntryPolicy { EntryPolicy(.duration(duration)) }
 
-    /// So many seconds from the moment of storing; fractions are allowed. Limits as for ``after(_:)``; what is no number is
-    /// an error too.
+    /// Seconds from the moment of storing; fractions are allowed. Limits as for ``after(_:)``; NaN is an error too.
     public static func seconds(_ count: Double) -> EntryPolicy { EntryPolicy(.seconds(count)) }
-    /// So many minutes from the moment of storing. Limits as for ``after(_:)``.
+    /// Minutes from the moment of storing. Limits as for ``after(_:)``.
     public static func minutes(_ count: Double) -> EntryPolicy { seconds(count * 60) }
-    /// So many hours from the moment of storing. Limits as for ``after(_:)``.
+    /// Hours from the moment of storing. Limits as for ``after(_:)``.
     public static func hours(_ count: Double) -> EntryPolicy { seconds(count * 3_600) }
-    /// So many days of 24 hours from the moment of storing. Limits as for ``after(_:)``.
+    /// Days of 24 hours from the moment of storing. Limits as for ``after(_:)``.
     public static func days(_ count: Double) -> EntryPolicy { seconds(count * 86_400) }
 
-    /// Until an instant that was computed and is no number. The call that stores the entry throws `invalidArgument`.
+    /// Until a computed instant that is not a number. The call that stores the entry throws `invalidArgument`.
     package static let untilNotANumber = EntryPolicy(.untilNotANumber)
 
-    /// Until an instant, in milliseconds since 1970. In the past means expired at once. The call that stores the entry
-    /// throws `invalidArgument` for instants after the year 5138: for ever is ``never``.
+    /// Until an instant, in milliseconds since 1970. An instant in the past means that the entry is expired at once.
+    /// The call that stores the entry throws `invalidArgument` for instants after the year 5138; for no expiry use
+    /// ``never``.
     public static func until(millisecondsSince1970 instant: Int64) -> EntryPolicy { EntryPolicy(.until(instant)) }
 }
 
 extension EntryPolicy {
-    /// An ``EntryPolicy`` whose numbers were checked.
+    /// An ``EntryPolicy`` with checked numbers.
     package enum Checked: Hashable, Sendable {
         case governed
         case keep
@@ -76,12 +76,12 @@ extension EntryPolicy {
         case until(Int64)
     }
 
-    /// Why a policy is impossible, in words for an error's message.
+    /// Why a policy is impossible: the text of an error.
     package struct Impossible: Error {
         package let message: String
     }
 
-    /// The latest instant that an entry can have as its own: in the year 5138, in milliseconds since 1970.
+    /// The latest deadline that an entry can have: in the year 5138, in milliseconds since 1970.
     package static let latestMilliseconds: Int64 = 100_000_000_000_000
 
     package func checked() throws(Impossible) -> Checked {
@@ -106,7 +106,7 @@ extension EntryPolicy {
 extension UpdatePolicy {
     static func checked(_ duration: Duration) throws(EntryPolicy.Impossible) -> UpdatePolicy {
         let (seconds, attoseconds) = duration.components
-        // Seconds in this range cannot overflow as milliseconds; whatever is outside is refused.
+        // Seconds in this range cannot overflow as milliseconds; other values are refused.
         let range = -longestMilliseconds / 1000...longestMilliseconds / 1000
         let milliseconds =
             range.contains(seconds) ? seconds * 1000 + (attoseconds + 500_000_000_000_000) / 1_000_000_000_000_000 : 0

@@ -1,10 +1,10 @@
-/// What a removal of many entries did.
+/// The result of removing many entries.
 ///
 /// Thread-safe: a value.
 public struct PurgeReport: Hashable, Sendable {
-    /// How many entries were removed, expired ones that were not yet swept among them; nil where they were not counted.
+    /// How many entries were removed, including expired ones that were not swept yet; nil if they were not counted.
     public package(set) var entries: Int?
-    /// The bytes of the files that were given up, or of the keys and values that were removed from files that stay.
+    /// The bytes of the files that were dropped, or of the keys and values that were removed from files that stay.
     public package(set) var bytes: Int
     /// How long it took.
     public package(set) var milliseconds: Int64
@@ -29,7 +29,7 @@ public struct PurgeReport: Hashable, Sendable {
 }
 
 extension PurgeReport: CustomStringConvertible {
-    /// The three in words.
+    /// All three as a sentence.
     public var description: String {
         (entries.map { "\($0) entries, " } ?? "") + "\(bytes) bytes, \(milliseconds) ms"
     }

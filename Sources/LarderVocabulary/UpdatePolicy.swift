@@ -1,7 +1,7 @@
 /// How long an entry stays fresh after it was stored.
 ///
-/// An entry stored at time *t* under an interval *i* is fresh while *now < t + i*; from then on it is never handed out.
-/// The default of a new database is ``lowest``: nothing is kept forever unless somebody says ``never``.
+/// An entry stored at time *t* with an interval *i* is fresh while *now < t + i*; from then on it is never returned.
+/// The default of a new database is ``lowest``: nothing is kept forever unless somebody asks for ``never``.
 public struct UpdatePolicy: Hashable, Sendable {
     /// How long an entry stays fresh, in milliseconds; nil when it does not expire.
     public let intervalMilliseconds: Int64?
@@ -21,10 +21,10 @@ public struct UpdatePolicy: Hashable, Sendable {
     /// Entries do not expire.
     public static let never = UpdatePolicy(milliseconds: nil)
 
-    /// The longest interval: about 285 years, so that no sum of a time and an interval overflows.
+    /// The longest interval: about 285 years, so that the sum of a time and an interval never overflows.
     public static let longestMilliseconds: Int64 = 9_000_000_000_000
 
-    /// Fresh for `seconds`, kept to whole milliseconds.
+    /// Fresh for `seconds`, in whole milliseconds.
     /// - Returns: nil unless `seconds` is at least 0.001 and at most 9,000,000,000 (about 285 years).
     public static func every(_ seconds: Double) -> UpdatePolicy? {
         guard seconds.isFinite, seconds >= 0.001, seconds <= Double(longestMilliseconds / 1000) else { return nil }
@@ -43,10 +43,10 @@ public struct UpdatePolicy: Hashable, Sendable {
         ("never", .never),
     ]
 
-    /// What ``init(_:)`` accepts, for messages.
+    /// The values that ``init(_:)`` accepts, for messages.
     public static let syntax = "highest, high, middle, low, lowest, never, or a number of seconds"
 
-    /// Reads a policy's name (in any case), or a number of seconds: `low`, `90`, `0.5`, `every:90`.
+    /// Parses a policy's name (in any case), or a number of seconds: `low`, `90`, `0.5`, `every:90`.
     public init?(_ text: String) {
         let word = text.lowercased()
         if let match = Self.named.first(where: { $0.name == word }) {
@@ -54,7 +54,7 @@ public struct UpdatePolicy: Hashable, Sendable {
             return
         }
         let number = word.hasPrefix("every:") ? String(word.dropFirst(6)) : word
-        // Double's own parser also takes hexadecimal, "inf" and "nan": only digits and a point are meant here.
+        // Double's own parser also accepts hexadecimal, "inf" and "nan"; only digits and a point are allowed here.
         guard !number.isEmpty, number.utf8.allSatisfy({ ($0 >= 0x30 && $0 <= 0x39) || $0 == 0x2E }),
             let seconds = Double(number), let policy = Self.every(seconds)
         else { return nil }
@@ -63,7 +63,7 @@ public struct UpdatePolicy: Hashable, Sendable {
 }
 
 extension UpdatePolicy: CustomStringConvertible {
-    /// The policy's name, or `every:` and its seconds; ``init(_:)`` reads it back.
+    /// The policy's name, or `every:` and its seconds; ``init(_:)`` parses it.
     public var description: String {
         if let match = Self.named.first(where: { $0.policy == self }) { return match.name }
         guard let interval = intervalMilliseconds else { return "never" }

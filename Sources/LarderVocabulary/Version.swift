@@ -1,6 +1,6 @@
-/// This Larder's version, as `--version` and INFO say it.
+/// This Larder's version, in `--version` and INFO.
 package enum Version {
     package static let text = "0.1.0"
-    /// The version of Redis that clients are told: by it they choose what they use.
+    /// The version of Redis that clients see: they choose their commands by it.
     package static let redis = "7.0.0"
 }

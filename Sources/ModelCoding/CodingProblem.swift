@@ -1,7 +1,7 @@
 import JSONCoding
 import LarderVocabulary
 
-/// Why bytes cannot be the model that was asked for, where no decoder says so.
+/// Why bytes are not a model of the requested type, if no decoder has said so.
 package enum DecodingProblem: Error {
     case rawBytes(any Error)
     case notText
@@ -9,7 +9,7 @@ package enum DecodingProblem: Error {
     case otherType(String)
 }
 
-/// What a coder complains of, in words for an error's message. They name types and fields, never values.
+/// A coder's complaint, as the text of an error. It names types and fields, never values.
 package enum CodingProblem {
     /// Why a value could not be encoded.
     package static func encoding(_ error: any Error, _ codec: Codec) -> String {
@@ -30,14 +30,14 @@ package enum CodingProblem {
     /// The type of a number or date that is not finite; nil for other values.
     private static func notFinite(_ value: Any, _ context: EncodingError.Context) -> Any.Type? {
         if let known = context.underlyingError as? NotFinite { return known.type }
-        // What Foundation's encoder says.
+        // The text of Foundation's encoder.
         if let number = value as? any FloatingPoint, !number.isFinite { return type(of: value) }
         return nil
     }
 
     private static func isTooDeep(_ context: EncodingError.Context) -> Bool {
         if context.underlyingError is NestingTooDeep { return true }
-        // Foundation's encoder refuses a document that it has built for this reason only, and says it in these words.
+        // Foundation's encoder refuses a finished document for this reason only, with this text.
         return context.codingPath.isEmpty
             && context.debugDescription.hasPrefix("Unable to encode the given top-level value to JSON")
     }
@@ -63,12 +63,12 @@ package enum CodingProblem {
         }
     }
 
-    /// The error that callers are shown as the one beneath: the decoder's own.
+    /// The underlying error that callers see: the decoder's own.
     package static func underlying(_ error: any Error) -> any Error {
         if case DecodingProblem.rawBytes(let error) = error { error } else { error }
     }
 
-    /// Where in a model, in words.
+    /// A path in a model, in words.
     private static func place(_ path: [any CodingKey]) -> String {
         if path.isEmpty { return "" }
         let text = path.map { $0.intValue.map { "[\($0)]" } ?? "." + $0.stringValue }.joined()

@@ -1,9 +1,9 @@
-/// A model that is decoded anew for every reader, although it is `Sendable`.
+/// A model that is decoded again for every reader, although it is `Sendable`.
 ///
-/// Decoded models are kept and handed out again where their type is `Sendable`: of a value nobody sees that. It is not
-/// done for classes, nor for collections and optionals of classes. A `Sendable` struct that *holds* an object, immutable
-/// or synchronised, is shared with it: two readers get one object, and what one changes in it the other sees. Where each
-/// is to have an object of its own, or where decoding has effects of its own, the model says so by conforming to this
+/// Decoded models of a `Sendable` type are kept and returned to several readers: with a value nobody can tell. Classes,
+/// and collections and optionals of classes, are never shared. But a `Sendable` struct that *holds* an object,
+/// immutable or synchronised, is shared with it: two readers get one object, and each sees what the other changes in
+/// it. If each reader must have its own object, or if decoding has side effects, let the model conform to this
 /// protocol:
 ///
 /// ```swift
@@ -11,9 +11,9 @@
 /// ```
 public protocol DecodedEachTime {}
 
-/// Which decoded models may be handed out to several readers, besides what `Sendable` says of them.
+/// Which decoded models may be returned to several readers, in addition to being `Sendable`.
 package enum DecodedSharing {
-    /// Whether values of a `Sendable` type are values in the eyes of their readers.
+    /// Whether values of a `Sendable` type cannot be told apart by their readers.
     package static func isAllowed(_ type: Any.Type) -> Bool {
         if type is AnyClass || type is any DecodedEachTime.Type { return false }
         guard let wrapper = type as? any ModelWrapper.Type else { return true }
@@ -21,7 +21,7 @@ package enum DecodedSharing {
     }
 }
 
-/// A type of the standard library that is as shareable as what it holds.
+/// A type of the standard library that may be shared if its elements may.
 private protocol ModelWrapper {
     static var contents: [Any.Type] { get }
 }

@@ -9,10 +9,10 @@ import JSONCoding
 
 /// How models become bytes and bytes become models.
 ///
-/// Each entry says how it was encoded. Reading follows that and not the codec of the cache: a cache that writes property
-/// lists still reads the JSON that is there. Only entries made by a custom codec need that codec again.
+/// Each entry records how it was encoded. Reading follows that record, not the codec of the cache: a cache that writes
+/// property lists still reads older JSON. Only entries of a custom codec need that codec again.
 ///
-/// The library `Larder` and the client `LarderClient` take the same codecs.
+/// The library `Larder` and the client `LarderClient` use the same codecs.
 public struct ModelCodec: Sendable {
     package enum Kind: Sendable {
         case standard
@@ -26,36 +26,37 @@ public struct ModelCodec: Sendable {
 
     package let kind: Kind
 
-    /// The default: models as ``json``, and bytes as they are. Bytes are `Data`, `[UInt8]` and `ContiguousArray<UInt8>`;
-    /// each of them, and optionals of them, reads what another stored. What was stored as JSON is
-    /// read as JSON.
+    /// The default: models are stored as ``json``, and bytes as they are. Bytes are `Data`, `[UInt8]` and
+    /// `ContiguousArray<UInt8>`; each of them, and optionals of them, can read what another stored. What was stored as
+    /// JSON is read as JSON.
     public static let standard = ModelCodec(kind: .standard)
 
-    /// JSON for everything, bytes too, so that other programs can read what Swift wrote. `Date` is seconds since 2001 (which loses
-    /// nothing), `Data` is base64; numbers that are not finite cannot be encoded, nor what has
-    /// more than 511 objects and arrays inside one another. Fields are in the order in which the
-    /// model encodes them. See ``json(encoder:decoder:)`` for other choices.
+    /// JSON for everything, bytes too, so that other programs can read what Swift wrote. `Date` is seconds since 2001
+    /// (which loses nothing), `Data` is base64. Numbers that are not finite cannot be encoded, nor can more than 511
+    /// nested objects and arrays. Fields are in the order in which the model encodes them. See
+    /// ``json(encoder:decoder:)`` for other choices.
     ///
-    /// Written and read by a coder of Larder's own, several times as fast as Foundation's, with its results. A model whose
-    /// `encode(to:)` goes back to a nested container that it had left, or writes a key twice, is left to Foundation, and
-    /// its `encode(to:)` then called twice; so are texts that are not strictly JSON in UTF-8, which Foundation reads in part.
+    /// Larder's own coder writes and reads it, several times as fast as Foundation's, with the same results. Foundation
+    /// takes over if a model's `encode(to:)` goes back to a nested container that it had left, or writes a key twice
+    /// (its `encode(to:)` is then called twice), and for texts that are not strictly JSON in UTF-8, some of which it
+    /// can read.
     public static let json = ModelCodec(kind: .json)
 
-    /// JSON made and read by coders of your own: with dates as ISO 8601, sorted fields, keys in snake case. Do not
-    /// change the coders afterwards: they are used from many threads.
+    /// JSON made and read by your own coders: with dates as ISO 8601, sorted fields, keys in snake case. Do not change
+    /// the coders afterwards: they are used from many threads.
     public static func json(encoder: JSONEncoder, decoder: JSONDecoder) -> ModelCodec {
         ModelCodec(kind: .foundationJSON(encoder, decoder))
     }
 
-    /// Binary property lists. At the top they hold structs, classes, arrays and dictionaries; a bare number, text or
-    /// date cannot be encoded.
+    /// Binary property lists. The top level must be a struct, class, array or dictionary; a bare number, text or date
+    /// cannot be encoded.
     public static let propertyList = ModelCodec(kind: .propertyList)
 
-    /// Your own encoding. The closures are called from whatever thread stores or reads, several at a time.
+    /// Your own encoding. The closures are called from any thread that stores or reads, several at a time.
     /// - Parameters:
-    ///   - encode: makes the bytes of a model. What it throws arrives as an error for encoding.
-    ///   - decode: makes a model of the type it is given; any other type is an error. What it throws arrives as an
-    ///     error for decoding.
+    ///   - encode: makes the bytes of a model. What it throws arrives as an encoding error.
+    ///   - decode: makes a model of the given type; any other type is an error. What it throws arrives as a decoding
+    ///     error.
     public static func custom(
         encode: @escaping @Sendable (any Encodable) throws -> [UInt8],
         decode: @escaping @Sendable (any Decodable.Type, [UInt8]) throws -> any Decodable
@@ -63,7 +64,7 @@ public struct ModelCodec: Sendable {
         ModelCodec(kind: .custom(CodecIdentity(), encode: encode, decode: decode))
     }
 
-    /// What the header of an entry says of a model; of bytes, ``standard`` says ``Codec/raw``.
+    /// The codec in the header of a model's entry; for bytes, ``standard`` gives ``Codec/raw``.
     public var codec: Codec {
         switch kind {
         case .standard, .json, .foundationJSON: .json
@@ -73,11 +74,11 @@ public struct ModelCodec: Sendable {
     }
 }
 
-/// Tells the closures of one custom codec from those of another.
+/// Distinguishes the closures of one custom codec from those of another.
 package final class CodecIdentity: Sendable {}
 
 extension ModelCodec {
-    /// What makes this codec read entries otherwise than others do; nil where it reads like the standard one.
+    /// What makes this codec read entries differently from others; nil if it reads like the standard one.
     package var identity: AnyObject? {
         switch kind {
         case .standard, .json, .propertyList: nil
@@ -87,7 +88,7 @@ extension ModelCodec {
     }
 }
 
-/// Bytes to be stored, in whatever hands the encoder left them.
+/// Bytes to store, in the type in which the encoder made them.
 package enum Payload: Sendable {
     case bytes([UInt8])
     case data(Data)
@@ -123,7 +124,7 @@ extension ModelCodec {
         return encoder
     }()
 
-    /// The bytes of a value, and what the header of its entry says of them.
+    /// The bytes of a value, and the codec for the header of its entry.
     package func encode<Value: Encodable>(_ value: Value) throws -> (Payload, Codec) {
         if case .standard = kind, let bytes = RawBytes.payload(of: value) { return (bytes, .raw) }
         return (try encodeModel(value), codec)
@@ -158,7 +159,7 @@ extension ModelCodec {
         }
     }
 
-    /// As ``decode(_:_:storedAs:)``, and tells how much memory the model takes.
+    /// Like ``decode(_:_:storedAs:)``, and also returns how much memory the model takes.
     package func decode<Value: Decodable>(
         _ type: Value.Type, _ bytes: UnsafeRawBufferPointer, storedAs codec: Codec, _ size: inout ModelSize
     ) throws -> Value {
@@ -185,8 +186,8 @@ extension ModelCodec {
         return try decoder.decode(type, from: Data(bytes))
     }
 
-    /// Raw bytes are bytes, and text if they are UTF-8. For a model they are taken for JSON: that is what a shell or
-    /// another client stores, which cannot say so.
+    /// Raw bytes are bytes, and text if they are UTF-8. For a model they are read as JSON: a shell or another client
+    /// stores JSON so, because it cannot name the codec.
     private func decodeRaw<Value: Decodable>(_ type: Value.Type, _ bytes: UnsafeRawBufferPointer) throws -> Value {
         if let value = RawBytes.value(type, bytes) { return value }
         guard type == String.self || type == String?.self else {

@@ -6,36 +6,36 @@ import Threading
     import Foundation
 #endif
 
-/// What a decoded model takes in memory besides its own inline form: an upper bound where it can be told, or nothing.
+/// The memory that a decoded model takes besides its own inline form: an upper bound where possible, or nothing.
 ///
-/// Larder's JSON decoder counts what it makes while it makes it. What another decoder made is walked through, and is not
-/// measured where that would take too long. So is what a type's own initializer makes of what the decoder gave it: of each
-/// type some models are walked through, and all of a type of which one was much larger than what was counted.
+/// Larder's JSON decoder counts what it makes. Models of other decoders are traversed, and not measured if that would
+/// take too long. A type's own initializer may make more than the decoder counts: of each type some models are
+/// traversed, and all models of a type of which one was much larger than counted.
 package struct ModelSize {
-    /// The bytes; nil where they are more than ``most``, or nobody can tell.
+    /// The bytes; nil if there are more than ``most``, or if they cannot be determined.
     package private(set) var bytes: Int?
-    /// The most that is of interest.
+    /// The largest size of interest.
     package let most: Int
 
     package init(most: Int) { self.most = most }
 
-    /// Takes what a decoder counted while it made a model.
+    /// Takes the count of a decoder that made a model.
     mutating func note<Model>(counted: Int, of model: Model) {
         bytes = counted <= most ? counted : nil
         let looks = SwollenTypes.shared.look(at: Model.self)
         guard looks != .none else { return }
-        // Objects that an initializer refers to may be anybody's.
+        // Objects that an initializer refers to may belong to anybody.
         var walk = ModelWalk(most: most, followsObjects: false)
         walk.visit(model)
         let isSwollen = walk.bytes > 2 * counted + 4_096
         if isSwollen { SwollenTypes.shared.note(Model.self) }
-        // Where it was too much to look at, what was counted is the better guess, unless the type is known not to tell.
+        // If there was too much to look at, the count is the better guess, unless the type is known for wrong counts.
         if isSwollen || looks == .always {
             bytes = walk.isOver ? nil : max(walk.bytes, counted)
         }
     }
 
-    /// Walks through a model.
+    /// Traverses a model.
     mutating func measure<Model>(_ model: Model) {
         var walk = ModelWalk(most: most, followsObjects: true)
         walk.visit(model)
@@ -43,7 +43,7 @@ package struct ModelSize {
     }
 }
 
-/// The types whose models take more than a decoder that made them can count.
+/// The types whose models take more than their decoder can count.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: `counts` is guarded by `lock`.
 private final class SwollenTypes: @unchecked Sendable {
@@ -51,13 +51,13 @@ private final class SwollenTypes: @unchecked Sendable {
 
     static let shared = SwollenTypes()
 
-    /// Each of the first models of a type is looked at, then one of so many.
+    /// Each of the first models of a type is traversed, then one of so many.
     private static let firstModels = 4
     private static let oneIn = 16
 
-    /// How many models of a type there were; nil for a type of which all are looked at.
+    /// How many models of a type there were; nil for a type of which all are traversed.
     private var counts: [ObjectIdentifier: Int?] = [:]
-    // Not a Mutex, which ThreadSanitizer does not see.
+    // Not a Mutex, because ThreadSanitizer does not understand it.
     private let lock = Lock()
 
     func look(at type: Any.Type) -> Looks {
@@ -71,7 +71,7 @@ private final class SwollenTypes: @unchecked Sendable {
     func note(_ type: Any.Type) { lock.withLock { counts[ObjectIdentifier(type)] = .some(nil) } }
 }
 
-/// Goes through a model and adds up what it holds outside of itself: texts, collections, objects, payloads of indirect
+/// Traverses a model and adds up what it holds outside of itself: texts, collections, objects, payloads of indirect
 /// cases. Objects are counted once.
 private struct ModelWalk {
     private(set) var bytes = 0
@@ -81,10 +81,10 @@ private struct ModelWalk {
     private var objects: Set<ObjectIdentifier> = []
     private var depth = 0
 
-    /// How much is looked at: some tenths of a millisecond.
+    /// The limit of what is traversed: some tenths of a millisecond.
     private static let visitsMax = 2_000
     private static let depthMax = 64
-    /// What the allocator takes for a piece of memory, and the head of an object.
+    /// The allocator's overhead for a piece of memory, and the head of an object.
     static let objectBytes = 48
 
     init(most: Int, followsObjects: Bool) {
@@ -119,7 +119,7 @@ private struct ModelWalk {
             guard followsObjects, objects.insert(ObjectIdentifier(value as AnyObject)).inserted else { return }
             add(Self.objectBytes)
         }
-        // Of an object or an indirect case what it holds is not part of the inline form.
+        // What an object or an indirect case holds is not part of the inline form.
         let isOutside = mirror.displayStyle == .class || mirror.displayStyle == .enum
         var around: Mirror? = mirror
         while let level = around, !isOver {
@@ -137,7 +137,7 @@ private struct ModelWalk {
     }
 }
 
-/// A collection of the standard library, which knows what it takes.
+/// A collection of the standard library, which knows its size.
 private protocol Walkable {
     func walk(_ walk: inout ModelWalk)
 }
@@ -146,7 +146,7 @@ extension ModelWalk {
     mutating func elements<Elements: Sequence>(_ elements: Elements, capacity: Int, stride: Int) {
         guard capacity > 0 else { return }
         add(Self.objectBytes + capacity * stride)
-        // Nothing that is simply bytes holds anything else.
+        // Plain bytes hold nothing else.
         if _isPOD(Elements.Element.self) { return }
         for element in elements {
             if isOver { return }
@@ -175,7 +175,7 @@ extension ContiguousArray: Walkable {
 
 extension Set: Walkable {
     fileprivate func walk(_ walk: inout ModelWalk) {
-        // The table has up to a third more places than elements may be in it.
+        // The table has up to a third more slots than elements.
         walk.elements(self, capacity: capacity * 3 / 2 + 1, stride: MemoryLayout<Element>.stride)
     }
 }

@@ -4,7 +4,7 @@
     import Foundation
 #endif
 
-/// The types that are bytes, and no models.
+/// The types that are bytes, and not models.
 package enum RawBytes {
     /// Whether a type is one of them, or an optional of one.
     package static func isHeld(by type: Any.Type) -> Bool {
@@ -12,7 +12,7 @@ package enum RawBytes {
             || type == ContiguousArray<UInt8>.self || type == ContiguousArray<UInt8>?.self
     }
 
-    /// The bytes of a value of one of these types; nil for others, and where there are none.
+    /// The bytes of a value of one of these types; nil for other types, and for an empty optional.
     static func payload<Value>(of value: Value) -> Payload? {
         guard isHeld(by: Value.self) else { return nil }
         switch value {
