@@ -1,11 +1,11 @@
 // swift-format-ignore-file: AmbiguousTrailingClosureOverload
-// Closures that await and closures that do not have a form each.
+// Closures that await and closures that do not have one form each.
 
 import LarderEngine
 
-// The calls of asynchronous code that may block for long. Models are encoded and decoded by the task that calls; the rest is
-// done by threads of their own and never occupies Swift's cooperative pool. They do what their synchronous namesakes do,
-// throw what those throw, and cannot be cancelled: what was begun is finished.
+// Calls of asynchronous code that may block for long. The calling task encodes and decodes models; Larder's own threads
+// do the rest, so Swift's cooperative pool is never blocked. The calls do and throw the same as their synchronous
+// namesakes. They cannot be cancelled: what was begun is finished.
 
 extension Cache {
     // MARK: One entry
@@ -92,9 +92,9 @@ extension Cache {
         throw conflict(key, attempts)
     }
 
-    // Without this one, and the others like it, Swift takes the synchronous call for a closure that awaits nothing.
+    // Without this form, and similar ones, Swift takes the synchronous call for a closure that awaits nothing.
 
-    /// As the call above, for a closure that awaits nothing.
+    /// Like the call above, for a closure that awaits nothing.
     @discardableResult
     public func update<Value: Codable, Result>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, policy: EntryPolicy = .keep, attempts: Int = 16,
@@ -235,7 +235,7 @@ extension Cache {
         }
     }
 
-    /// As the call above, for a closure that awaits nothing.
+    /// Like the call above, for a closure that awaits nothing.
     public func withSnapshot<Result>(_ body: (CacheSnapshot) throws -> Result) async throws -> Result {
         try await withSnapshot { (snapshot: CacheSnapshot) async throws in try body(snapshot) }
     }

@@ -3,12 +3,12 @@ import LarderEngine
 extension Cache {
     // MARK: This database
 
-    /// Deletes the database with its files and its policy. This and every other handle on it, its snapshots and
-    /// enumerations throw ``LarderError/Code/deleted`` from then on; opening the name again gives a new database. Of a
-    /// database that nobody has written to there is nothing to delete.
+    /// Deletes the database with its files and its policy. From then on every handle on it, its snapshots and its
+    /// enumerations throw ``LarderError/Code/deleted``; opening the name again gives a new database. If nobody has
+    /// written to the database, there is nothing to delete.
     public func delete() throws(LarderError) {
         try source.whileOpen("delete") { (engine) throws(LarderError) in
-            // Of a name that was deleted and opened again meanwhile, the new database is not this one's to delete.
+            // If the name was deleted and opened again meanwhile, the new database is not this one's to delete.
             guard try source.hasFiles(), try engine.database(name) === source.database else { return }
             _ = try engine.deleteDatabase(name)
         }
@@ -16,8 +16,8 @@ extension Cache {
 
     // MARK: By name
 
-    /// Deletes a database with its files and its policy, also while it is open: its handles, snapshots and enumerations
-    /// throw ``LarderError/Code/deleted`` from then on, and nobody's files vanish under their feet.
+    /// Deletes a database with its files and its policy, even while it is open: from then on its handles, snapshots and
+    /// enumerations throw ``LarderError/Code/deleted``.
     /// - Parameters:
     ///   - name: the database.
     ///   - directory: the larder. The default is ``defaultDirectory``.
@@ -37,9 +37,9 @@ extension Cache {
         return true
     }
 
-    /// Deletes every database of a larder, one after the other, as `delete(named:directory:)` does. The directory
-    /// stays, and with it what `setAsideDamaged(named:directory:)` had set aside below `DAMAGED`.
-    /// - Returns: the names of the databases that were deleted.
+    /// Deletes every database of a larder, one after the other, with `delete(named:directory:)`. The directory stays,
+    /// and so do the files that `setAsideDamaged(named:directory:)` has put below `DAMAGED`.
+    /// - Returns: the names of the deleted databases.
     @discardableResult
     public static func deleteAll(directory: String? = nil) throws(LarderError) -> [String] {
         guard let engine = try existingLarder(directory) else { return [] }
@@ -56,8 +56,8 @@ extension Cache {
         return deleted
     }
 
-    /// The names of the databases in a larder, in alphabetical order. Looks at the directory alone, so it also answers
-    /// while another process holds the larder; no larder at all has no databases.
+    /// The names of the databases in a larder, in alphabetical order. Reads only the directory, so it also works while
+    /// another process holds the larder. A directory that does not exist has no databases.
     public static func databases(in directory: String? = nil) throws(LarderError) -> [String] {
         let directory = directory ?? defaultDirectory
         guard FileSystem.isDirectory(directory) else { return [] }
@@ -69,9 +69,10 @@ extension Cache {
         }
     }
 
-    /// Moves a damaged database aside, below `DAMAGED` in its larder, and starts an empty one under the same policy, if
-    /// that can still be read. A way to go on after ``LarderError/Code/damaged``; `salvage(named:directory:)` loses less. Where the
-    /// damage is in the larder's journal, this fails like every use of the larder: `larderd --dir` on it, once, sets that aside.
+    /// Moves a damaged database to `DAMAGED` in its larder, and starts an empty one with the same policy, if that can
+    /// still be read. A remedy for ``LarderError/Code/damaged``; `salvage(named:directory:)` loses less. If the
+    /// larder's journal is damaged, this fails like every use of the larder: then run `larderd --dir` on it once, which
+    /// sets the damage aside.
     /// - Throws: ``LarderError/Code/invalidArgument`` when the database is not damaged,
     ///   ``LarderError/Code/noSuchDatabase`` when there is none.
     public static func setAsideDamaged(named name: String, directory: String? = nil) throws(LarderError) {
@@ -85,13 +86,14 @@ extension Cache {
         try engine.setAsideDamaged(name)
     }
 
-    /// Brings what can still be read of a damaged database into new files, with everything that was written since, and keeps
-    /// the damaged ones below `DAMAGED` in its larder. No entry comes back as it was earlier: where only an older state can be
-    /// read, the entry is gone. Reads all of the database first, to find the damage; takes as long as that and writing what is
-    /// left. Policy and entries stay in use meanwhile where they can be read; snapshots and iterations of before end.
-    /// - Returns: what goes on and what may be lost.
-    /// - Throws: ``LarderError/Code/invalidArgument`` when no damage is found, ``LarderError/Code/noSuchDatabase`` when there is
-    ///   no such database, ``LarderError/Code/io`` when the disk refuses, a full one too: nothing has changed then.
+    /// Copies everything that can still be read of a damaged database into new files, with everything that was written
+    /// since, and keeps the damaged files below `DAMAGED` in its larder. No entry comes back in an older state: if only
+    /// an older one can be read, the entry is gone. To find the damage this reads the whole database first; it takes as
+    /// long as that and writing the rest. Meanwhile policy and readable entries stay in use; older snapshots and
+    /// enumerations end.
+    /// - Returns: what was kept and what may be lost.
+    /// - Throws: ``LarderError/Code/invalidArgument`` when no damage is found, ``LarderError/Code/noSuchDatabase`` when
+    ///   there is no such database, ``LarderError/Code/io`` when the disk fails or is full: then nothing has changed.
     public static func salvage(named name: String, directory: String? = nil) throws(LarderError) -> SalvageReport {
         try DatabaseName.check(name, operation: "salvage")
         guard let engine = try existingLarder(directory) else {
@@ -103,7 +105,7 @@ extension Cache {
         return SalvageReport(try engine.salvageDamaged(name))
     }
 
-    /// The larder's engine; nil where there is no such directory, which is not to be made only to find nothing in it.
+    /// The larder's engine; nil if there is no such directory, which is not created only to find nothing in it.
     private static func existingLarder(_ directory: String?) throws(LarderError) -> Engine? {
         let directory = directory ?? defaultDirectory
         guard FileSystem.isDirectory(directory) else { return nil }

@@ -9,20 +9,20 @@ import Threading
     import Darwin
 #endif
 
-// Larders that leave nothing behind. LevelDB has to have files, and its C interface offers no other place for them; so they
-// stand where files are memory, in a directory of their own that goes with the larder.
+// Larders that leave nothing behind. LevelDB needs files, and its C interface offers no other place for them. So they
+// are in a file system in memory, in a directory that is removed with the larder.
 
 extension Cache {
-    /// Opens a cache that is gone with its last handle, for tests: a larder of its own, in memory. Larder's own way to the
-    /// disk is what it runs through, so a test sees what a program sees.
+    /// Opens a cache in memory, for tests: a larder of its own that ends with its last handle. It runs through the same
+    /// code as a larder on the disk, so a test sees what a program sees.
     ///
     /// ```swift
     /// let cache = try Cache.inMemory(policy: .low)
     /// try cache.set(reader, forKey: "reader")
     /// ```
-    /// On Linux its files are below `/dev/shm`, which is memory; where there is no such place, below `$TMPDIR` or `/tmp`. They
-    /// are removed when the last cache, snapshot and enumeration of this larder is closed or gone, and at the latest when the
-    /// process exits; those of a process that was killed by the next call. Other databases of the same larder are opened with
+    /// On Linux its files are below `/dev/shm`, which is memory; elsewhere below `$TMPDIR` or `/tmp`. They are removed
+    /// when the last cache, snapshot and enumeration of this larder is closed or released, and at the latest when the
+    /// process exits. The next call removes those of a killed process. Open other databases of the same larder with
     /// ``directory``.
     /// - Parameters:
     ///   - name: the database, as for `init(named:directory:options:)`.
@@ -61,7 +61,7 @@ final class MemoryDirectories: @unchecked Sendable {
     static let shared = MemoryDirectories()
 
     private static let prefix = "larder-memory-\(getuid())-"
-    /// Where files are memory, if there is such a place.
+    /// A file system in memory, if there is one.
     static let place: String = {
         if FileSystem.isDirectory("/dev/shm"), access("/dev/shm", W_OK | X_OK) == 0 { return "/dev/shm" }
         guard let named = getenv("TMPDIR"), named.pointee != 0 else { return "/tmp" }
@@ -73,7 +73,7 @@ final class MemoryDirectories: @unchecked Sendable {
     private var count = 0
 
     private init() {
-        // A program that just ends lets go of nothing.
+        // A program that just ends releases nothing.
         atexit { MemoryDirectories.shared.removeAll() }
     }
 
@@ -86,7 +86,7 @@ final class MemoryDirectories: @unchecked Sendable {
                 return count
             }
             let path = "\(Self.place)/\(Self.prefix)\(getpid())-\(number)"
-            // One that a process of this number left behind, and that could not be removed.
+            // A process with the same number has left it behind, and it could not be removed.
             if FileSystem.exists(path) { continue }
             do throws(FileError) {
                 try FileSystem.makeDirectory(path)
@@ -99,7 +99,7 @@ final class MemoryDirectories: @unchecked Sendable {
     }
 
     func remove(_ path: String) {
-        // What is left is removed by the next process that makes one.
+        // The next process that creates one removes what is left.
         try? FileSystem.removeTree(path)
         lock.withLock { _ = made.remove(path) }
     }
@@ -109,7 +109,7 @@ final class MemoryDirectories: @unchecked Sendable {
         for path in paths { remove(path) }
     }
 
-    /// Removes the directories of processes that are no more and could not do so.
+    /// Removes the directories of processes that have ended without doing so.
     private func removeLeftovers() {
         for name in (try? FileSystem.list(Self.place)) ?? [] where name.hasPrefix(Self.prefix) {
             guard let process = name.dropFirst(Self.prefix.count).split(separator: "-").first.flatMap({ pid_t($0) }),
@@ -119,7 +119,7 @@ final class MemoryDirectories: @unchecked Sendable {
         }
     }
 
-    /// Whether nobody holds a larder: a process that is not seen from here, in another container, may.
+    /// Whether nobody holds a larder: the process may be in another container, and not visible from here.
     private func isFree(_ path: String) -> Bool {
         let file = open(path + "/LOCK", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return errno == ENOENT }

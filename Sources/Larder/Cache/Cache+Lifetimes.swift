@@ -1,13 +1,13 @@
 import LarderEngine
 
-// How long entries stay, once they are stored.
+// The lifetimes of stored entries.
 
 extension Cache {
-    /// Gives an entry another lifetime; its value and the time it was stored stay as they are.
+    /// Gives an entry another lifetime; its value and its time of storing do not change.
     /// - Parameters:
     ///   - key: the entry's key.
     ///   - policy: intervals count from now. ``EntryPolicy/database`` gives the entry back to the database's
-    ///     policy, which counts from when it was stored; ``EntryPolicy/keep`` changes nothing.
+    ///     policy, which counts from the time of storing; ``EntryPolicy/keep`` changes nothing.
     ///   - durability: nil for ``CacheOptions/durability``.
     /// - Returns: whether there was a fresh entry.
     @discardableResult
@@ -17,11 +17,11 @@ extension Cache {
         try renew(try renewal(key, policy, durability)) != nil
     }
 
-    /// The model stored under a key, whose entry gets another lifetime in the same step: for sessions that end when they
+    /// Reads the model of a key and gives its entry another lifetime in the same step: for sessions that end when they
     /// are not used. Policies as for `touch(_:policy:durability:)`.
     /// - Returns: nil when there is no fresh entry.
-    /// - Throws: as `CacheReading.value(_:forKey:fillCache:)`. What cannot be decoded has got its other
-    ///   lifetime all the same.
+    /// - Throws: as `CacheReading.value(_:forKey:fillCache:)`. An entry that cannot be decoded gets
+    ///   its new lifetime nevertheless.
     public func value<Value: Decodable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, renewing policy: EntryPolicy,
         durability: Durability? = nil
@@ -31,7 +31,7 @@ extension Cache {
         return try source.decode(type, record, renewal.key)
     }
 
-    /// Another lifetime for an entry, checked.
+    /// Another lifetime for an entry, validated.
     struct Renewal: Sendable {
         let key: Key
         let policy: EntryPolicy.Checked
@@ -44,7 +44,7 @@ extension Cache {
         return Renewal(key: key, policy: try policy.checked(name, key), durability: durability)
     }
 
-    /// - Returns: the fresh entry as it was; nil when there was none.
+    /// - Returns: the fresh entry as it was before; nil if there was none.
     func renew(_ renewal: Renewal) throws(LarderError) -> Record? {
         try source.whileOpen("touch") { (_) throws(LarderError) in
             guard try source.hasFiles() else { return nil }

@@ -1,7 +1,7 @@
 import LarderEngine
 
 extension Cache {
-    /// Removes an entry. Nothing to remove is no error.
+    /// Removes an entry. It is not an error if there is none.
     /// - Returns: whether there was a fresh entry.
     /// - Throws: ``LarderError/Code/invalidArgument`` for a key of more than 65,536 bytes.
     @discardableResult
@@ -9,7 +9,7 @@ extension Cache {
         try remove([try source.key(key, "remove")], durability) == 1
     }
 
-    /// Removes several entries in one batch: all or nothing.
+    /// Removes several entries in one batch: all or none.
     /// - Returns: how many of them were there, and fresh.
     /// - Throws: ``LarderError/Code/invalidArgument`` for a key of more than 65,536 bytes.
     @discardableResult
@@ -17,8 +17,8 @@ extension Cache {
         try remove(try source.keys(keys, "remove"), durability)
     }
 
-    /// Removes a fresh entry that holds `value`, compared as by `replace(_:with:forKey:policy:durability:)`: what
-    /// somebody else stored meanwhile stays.
+    /// Removes a fresh entry if it holds `value`, compared like in `replace(_:with:forKey:policy:durability:)`: a
+    /// value that somebody else has stored meanwhile stays.
     /// - Returns: whether it was removed.
     @discardableResult
     public func remove<Value: Encodable>(_ key: some CacheKey, ifEqual value: Value, durability: Durability? = nil)
@@ -27,9 +27,9 @@ extension Cache {
         try perform(try source.removal(key, ifEqual: value, durability))
     }
 
-    /// Removes an entry and gives what it held, in one step.
+    /// Removes an entry and returns its value, in one step.
     /// - Returns: nil when there was no fresh entry.
-    /// - Throws: ``LarderError/Code/decoding`` when something else is stored there; it is removed all the same.
+    /// - Throws: ``LarderError/Code/decoding`` when the value is of another type; the entry is removed nevertheless.
     public func removeValue<Value: Decodable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, durability: Durability? = nil
     ) throws(LarderError) -> Value? {
@@ -52,7 +52,7 @@ extension Cache {
         }
     }
 
-    /// Removes entries. The keys are checked.
+    /// Removes entries. The keys are validated.
     /// - Returns: how many of them were there, and fresh.
     func remove(_ keys: [Key], _ durability: Durability?) throws(LarderError) -> Int {
         try source.whileOpen("remove") { (_) throws(LarderError) in
@@ -70,20 +70,20 @@ extension Cache {
     }
 
     /// Empties the database at once, whatever its size. The policy stays. A crash leaves the old database or an empty
-    /// one. Snapshots and enumerations of before throw ``LarderError/Code/purged``.
-    /// - Parameter counting: whether the report says how many entries there were, which reads them all.
+    /// one. Older snapshots and enumerations throw ``LarderError/Code/purged``.
+    /// - Parameter counting: whether the report has the number of entries; to count them, all are read.
     @discardableResult
     public func removeAll(counting: Bool = false) throws(LarderError) -> PurgeReport {
         try source.whileOpen("purge") { (engine) throws(LarderError) in
-            // The old files are removed in the background; soon rather than at its next round.
+            // The background thread removes the old files: soon, rather than in its next round.
             defer { engine.wakeMaintenance() }
             return try source.database.purge(counting: counting)
         }
     }
 
-    /// Removes the entries whose keys begin with `prefix`, in batches of at most 512: what was stored under it before the
-    /// call is gone when it returns, what is stored meanwhile may stay. A failure or a crash in between leaves some of
-    /// them.
+    /// Removes the entries whose keys begin with `prefix`, in batches of at most 512. Entries that were stored before
+    /// the call are gone when it returns; entries that are stored meanwhile may stay. A failure or a crash in between
+    /// leaves some of them.
     /// - Throws: ``LarderError/Code/invalidArgument`` for a prefix of more than 65,536 bytes.
     @discardableResult
     public func remove(prefix: some CacheKey) throws(LarderError) -> PurgeReport {
@@ -93,8 +93,8 @@ extension Cache {
         }
     }
 
-    /// Removes the entries that have expired, in batches of at most 512, and gives their space back to the disk. Reads
-    /// all entries and compacts the files: the thorough form of what the larder does in the background by itself.
+    /// Removes the expired entries, in batches of at most 512, and gives their space back to the disk. Reads all
+    /// entries and compacts the files: the thorough form of what the larder does in the background.
     @discardableResult
     public func removeExpired() throws(LarderError) -> PurgeReport {
         try source.whileOpen("remove expired") { (_) throws(LarderError) in
@@ -102,10 +102,11 @@ extension Cache {
         }
     }
 
-    /// Does now, for all databases of the larder, what the background threads do by themselves: removes the expired entries
-    /// that are due, along an index and in batches of at most 512, and the files of what was purged. The index is kept
-    /// coarsely: an entry is due within a 64th of its life after its deadline, or within about a second. It has what lives
-    /// less than a day and is in LevelDB; what lives longer a scan every six hours finds, and `removeExpired()` at once.
+    /// Does now, for all databases of the larder, what the background threads do: removes the expired entries that are
+    /// due, along an index and in batches of at most 512, and the files of purged databases. The index is coarse: an
+    /// entry is due within a 64th of its life after its deadline, or within about a second. The index has the entries
+    /// in LevelDB that live less than a day. Entries that live longer are found by a scan every six hours, and by
+    /// `removeExpired()` at once.
     /// - Returns: how many entries were swept meanwhile.
     @discardableResult
     public func sweep() throws(LarderError) -> Int {

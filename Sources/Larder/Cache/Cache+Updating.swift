@@ -1,10 +1,10 @@
 import LarderEngine
 
-// Changes that depend on what is stored.
+// Changes that depend on the stored value.
 
 extension Cache {
-    /// Reads an entry, has `body` change it, and stores what that left, in one step: nobody else changes the entry in
-    /// between. Where somebody did, `body` is run again with what is there now.
+    /// Reads an entry, lets `body` change it, and stores the result, in one step: if somebody else has changed the
+    /// entry meanwhile, `body` runs again with the new value.
     ///
     /// ```swift
     /// try cache.update(Basket.self, forKey: "ana") { basket in
@@ -12,17 +12,17 @@ extension Cache {
     ///     basket?.items.append(item)
     /// }
     /// ```
-    /// Locks are not held while `body` runs: it may take its time and may call the cache.
+    /// No lock is held while `body` runs: it may take its time and may call the cache.
     /// - Parameters:
     ///   - type: the model's type.
     ///   - key: the entry's key.
-    ///   - policy: how long what is stored stays fresh. The default, ``EntryPolicy/keep``, leaves the entry the rule it has.
-    ///   - attempts: how often `body` may be run, from 1 on; for less, `invalidArgument` is thrown. The default is 16.
+    ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's rule.
+    ///   - attempts: how often `body` may run, at least 1; for less, `invalidArgument` is thrown. The default is 16.
     ///   - durability: nil for ``CacheOptions/durability``.
-    ///   - body: gets the model, nil when there is no fresh entry, and leaves the one to be stored, or nil to remove the
-    ///     entry. May run several times, so what it does besides must bear that. When it throws, nothing is written.
+    ///   - body: gets the model, or nil when there is no fresh entry, and leaves the model to store, or nil to remove
+    ///     the entry. May run several times, so its side effects must allow that. When it throws, nothing is written.
     /// - Returns: what the last run of `body` returned.
-    /// - Throws: ``LarderError/Code/conflict`` when others were quicker every time; otherwise as
+    /// - Throws: ``LarderError/Code/conflict`` when somebody else changed the entry in every attempt; otherwise as
     ///   `CacheReading.value(_:forKey:fillCache:)` and `set(_:forKey:policy:durability:)`, and what
     ///   `body` throws.
     @discardableResult
@@ -56,11 +56,11 @@ extension Cache {
 
     // MARK: Numbers
 
-    /// Adds to a whole number in one step; a key without a fresh entry counts as 0. The entry keeps its rule and counts as
-    /// stored now. What is stored is the number's decimal digits, as JSON has them and clients of the daemon.
+    /// Adds to an integer in one step; a key without a fresh entry counts as 0. The entry keeps its rule and counts as
+    /// stored now. The stored value is the decimal digits of the number, like in JSON and in commands of the daemon.
     /// - Returns: the sum.
-    /// - Throws: ``LarderError/Code/decoding`` when something else is stored there;
-    ///   ``LarderError/Code/invalidArgument`` when the sum is not an `Int`.
+    /// - Throws: ``LarderError/Code/decoding`` when the value is not an integer; ``LarderError/Code/invalidArgument``
+    ///   when the sum is not an `Int`.
     @discardableResult
     public func increment(_ key: some CacheKey, by step: Int = 1, durability: Durability? = nil)
         throws(LarderError) -> Int
@@ -68,11 +68,11 @@ extension Cache {
         try add(step, try source.key(key, "increment"), durability)
     }
 
-    /// Adds to a number in one step; a key without a fresh entry counts as 0. The entry keeps its rule and counts as stored
-    /// now.
-    /// - Returns: the sum, as `Double` has it.
-    /// - Throws: ``LarderError/Code/decoding`` when something else is stored there;
-    ///   ``LarderError/Code/invalidArgument`` when the sum is not finite.
+    /// Adds to a number in one step; a key without a fresh entry counts as 0. The entry keeps its rule and counts as
+    /// stored now.
+    /// - Returns: the sum, as a `Double`.
+    /// - Throws: ``LarderError/Code/decoding`` when the value is not a number; ``LarderError/Code/invalidArgument``
+    ///   when the sum is not finite.
     @discardableResult
     public func increment(_ key: some CacheKey, by step: Double, durability: Durability? = nil)
         throws(LarderError) -> Double

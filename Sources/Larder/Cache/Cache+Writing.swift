@@ -22,7 +22,7 @@ extension Cache {
         _ = try perform(try source.write(value, key, policy, durability))
     }
 
-    /// Stores bytes as they are under a key, in place of what is there. Parameters and errors as for
+    /// Stores bytes as they are under a key, and replaces what is there. Parameters and errors as for
     /// `set(_:forKey:policy:durability:)`.
     public func setBytes(
         _ bytes: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database, durability: Durability? = nil
@@ -30,8 +30,8 @@ extension Cache {
         _ = try perform(try source.write(bytes: bytes, key, policy, durability))
     }
 
-    /// Stores a model under a key that has no fresh entry. Of several that do so at once, one succeeds. Parameters and
-    /// errors as for `set(_:forKey:policy:durability:)`.
+    /// Stores a model under a key that has no fresh entry. If several threads or processes do so at once, one succeeds.
+    /// Parameters and errors as for `set(_:forKey:policy:durability:)`.
     /// - Returns: whether it was stored.
     public func setIfAbsent(
         _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database,
@@ -40,7 +40,7 @@ extension Cache {
         try perform(try source.write(value, key, policy, if: .absent, durability))
     }
 
-    /// Stores a model in place of a fresh entry, whatever that holds. Parameters and errors as for
+    /// Stores a model if there is a fresh entry, whatever its value, and replaces it. Parameters and errors as for
     /// `set(_:forKey:policy:durability:)`.
     /// - Returns: whether there was one; otherwise nothing was stored.
     public func setIfPresent(
@@ -50,11 +50,12 @@ extension Cache {
         try perform(try source.write(value, key, policy, if: .present, durability))
     }
 
-    /// Stores a model in place of a fresh entry that holds `former`, and otherwise nothing: compare and swap.
+    /// Stores a model if there is a fresh entry that holds `former`: compare and swap.
     ///
-    /// What is compared are the bytes that the cache's codec makes of `former`. That fits models whose encoding is always
-    /// the same; a dictionary's is not. `update(_:forKey:policy:attempts:durability:_:)`
-    /// needs no such comparison. Parameters and errors as for `set(_:forKey:policy:durability:)`.
+    /// The comparison is of the bytes that the cache's codec makes of `former`. So it works for models whose encoding
+    /// is always the same, and not for dictionaries.
+    /// `update(_:forKey:policy:attempts:durability:_:)` needs no comparison. Parameters
+    /// and errors as for `set(_:forKey:policy:durability:)`.
     /// - Returns: whether it was stored.
     public func replace<Value: Encodable>(
         _ former: Value, with value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database,
@@ -65,9 +66,9 @@ extension Cache {
 
     // MARK: Many entries
 
-    /// Stores many models in one batch: all or nothing.
+    /// Stores many models in one batch: all or none.
     ///
-    /// Takes a dictionary, or pairs in the manner of `["a": 1, "b": 2] as KeyValuePairs`. Parameters and errors as for
+    /// Takes a dictionary, or pairs in the form `["a": 1, "b": 2] as KeyValuePairs`. Parameters and errors as for
     /// `set(_:forKey:policy:durability:)`.
     public func set<Key: CacheKey, Value: Encodable>(
         _ pairs: some Sequence<(key: Key, value: Value)>, policy: EntryPolicy = .database,
@@ -84,7 +85,7 @@ extension Cache {
         return batch
     }
 
-    /// Fills a batch and applies it: all of it happens or nothing does, also across a crash, and nobody sees a part of it.
+    /// Fills a batch and applies it: all of it happens or nothing does, even in a crash, and nobody sees a part of it.
     ///
     /// ```swift
     /// try cache.batch {
@@ -105,12 +106,12 @@ extension Cache {
         return result
     }
 
-    /// An empty batch that encodes as this cache does, to be filled, from several threads if need be, and applied.
+    /// An empty batch with this cache's codec. Fill it, from several threads if you like, and apply it.
     public func makeBatch() -> CacheBatch { CacheBatch(codec: source.codec) }
 
-    /// Does everything in a batch, in the order in which it was added, at one instant: all of it or nothing. The batch
-    /// stays as it is and can be applied again.
-    /// - Throws: as `set(_:forKey:policy:durability:)`; nothing of it happens then.
+    /// Applies all changes of a batch, in the order in which they were added, at one instant: all or none. The batch
+    /// does not change and can be applied again.
+    /// - Throws: as `set(_:forKey:policy:durability:)`; then nothing of it happens.
     public func apply(_ batch: CacheBatch, durability: Durability? = nil) throws(LarderError) {
         let changes = try batch.changes()
         try source.whileOpen("batch") { (_) throws(LarderError) in

@@ -1,7 +1,6 @@
 import LarderEngine
 
-/// A database of models: what is stored in it stays fresh for as long as its policy says, and is never handed out
-/// afterwards.
+/// A database of models: a stored model stays fresh for as long as its policy says, and is never returned afterwards.
 ///
 /// ```swift
 /// let cache = try Cache(named: "userdb", policy: .low)            // fresh for 24 hours
@@ -10,34 +9,34 @@ import LarderEngine
 /// ```
 ///
 /// - A *larder*, the directory, holds many databases, and one process holds the larder. Opening the same name twice in
-///   a process gives two handles on one database; a second process is told who holds the larder, and may talk to it
-///   through `larderd` and LarderClient.
-/// - The policy lives in the database. An entry stored without one of its own follows it, also when it is changed later.
-/// - A write has happened, as durably as promised, when the call returns. See ``CacheOptions/durability``.
+///   a process gives two handles on one database. A second process gets an error that names the holder, and may talk to
+///   it through `larderd` and LarderClient.
+/// - The policy lives in the database. An entry without a policy of its own follows it, even if it changes later.
+/// - When a write returns, it has happened, at the promised durability. See ``CacheOptions/durability``.
 /// - All reading calls are in ``CacheReading``, which ``CacheSnapshot`` shares.
 ///
 /// Thread-safe. In asynchronous code Swift takes the form of a call that does not block: `try await cache.value(…)`.
 public final class Cache: CacheReading {
-    /// The database that is used where none is named. It is also the one that clients of `larderd` begin in.
+    /// The name of the default database. Clients of `larderd` begin in it too.
     public static let standardName = "0"
 
-    /// Where the reading calls read from.
+    /// The source of the reading calls.
     public let source: CacheSource
-    /// The larder's directory, absolute and without links.
+    /// The larder's directory, absolute and without symbolic links.
     public let directory: String
     let durability: Durability?
 
-    /// Opens a database. Its files are made by the first write; its policy is the one it has, or
-    /// ``UpdatePolicy/lowest``, 7 days, where it is new.
+    /// Opens a database. Its files are created by the first write. It keeps its policy; a new one has
+    /// ``UpdatePolicy/lowest``, 7 days.
     /// - Parameters:
-    ///   - name: 1 to 64 characters of a-z, 0-9, `.`, `_` and `-`, beginning with a letter, a digit or `_`; a number is
-    ///     one of 0 to 15.
-    ///   - directory: the larder. Made where it is missing. The default is ``defaultDirectory``.
+    ///   - name: 1 to 64 characters of a-z, 0-9, `.`, `_` and `-`, beginning with a letter, a digit or `_`; a number
+    ///     must be one of 0 to 15.
+    ///   - directory: the larder. Created if it is missing. The default is ``defaultDirectory``.
     ///   - options: how this cache reads and writes, and how the larder is opened if the process has not opened it yet.
-    /// - Throws: ``LarderError/Code/larderHeld`` when another process holds the larder;
-    ///   ``LarderError/Code/damaged`` when the database's files are damaged: nothing is changed then, and
-    ///   `setAsideDamaged(named:directory:)` is the way to go on; ``LarderError/Code/newerFormat`` when a newer Larder
-    ///   wrote them; ``LarderError/Code/invalidArgument`` for a name or option that is not possible.
+    /// - Throws: ``LarderError/Code/larderHeld`` when another process holds the larder; ``LarderError/Code/damaged``
+    ///   when the database's files are damaged: nothing is changed then, and `salvage(named:directory:)` or
+    ///   `setAsideDamaged(named:directory:)` is the remedy; ``LarderError/Code/newerFormat`` when a newer Larder
+    ///   wrote them; ``LarderError/Code/invalidArgument`` for an impossible name or option.
     public convenience init(
         named name: String = Cache.standardName, directory: String? = nil, options: CacheOptions = CacheOptions()
     ) throws(LarderError) {
@@ -52,8 +51,8 @@ public final class Cache: CacheReading {
             try await BlockingWork.run { () throws(LarderError) in try Opened(name, nil, directory, options) })
     }
 
-    /// Opens a database, makes it if there is none, and gives it a policy. Entries that were stored under another one
-    /// are judged by the new one from now on, except that what had expired stays dead.
+    /// Opens a database, creates it if there is none, and sets its policy. The new policy also applies to existing
+    /// entries, but does not revive expired ones.
     ///
     /// Parameters and errors as for `init(named:directory:options:)`.
     public convenience init(
@@ -72,7 +71,7 @@ public final class Cache: CacheReading {
             try await BlockingWork.run { () throws(LarderError) in try Opened(name, policy, directory, options) })
     }
 
-    /// As `init(named:policy:directory:options:)`, with an interval in seconds, kept to whole milliseconds.
+    /// Like `init(named:policy:directory:options:)`, with an interval in seconds, in whole milliseconds.
     /// - Throws: ``LarderError/Code/invalidArgument`` unless `seconds` is at least 0.001 and at most 9,000,000,000.
     public convenience init(
         named name: String = Cache.standardName, interval seconds: Double, directory: String? = nil,
@@ -122,7 +121,7 @@ public final class Cache: CacheReading {
                 database = try engine.openDatabase(name, policy: policy)
             } else {
                 database = try engine.database(name)
-                // Now rather than at the first read, so that damage shows where errors are expected.
+                // Now rather than at the first read, so that damage is reported where errors are expected.
                 try database.prepare(forWriting: false)
             }
             source = CacheSource(
@@ -133,8 +132,8 @@ public final class Cache: CacheReading {
         }
     }
 
-    /// The larder that is used where no directory is named: `<program>/larder` in the user's cache directory
-    /// (`$XDG_CACHE_HOME`, else `~/.cache`), so that two programs do not meet by accident.
+    /// The default larder: `<program>/larder` in the user's cache directory (`$XDG_CACHE_HOME`, else `~/.cache`), so
+    /// that two programs do not meet by accident.
     public static var defaultDirectory: String { DefaultPaths.programLarder(program: programName) }
 
     private static var programName: String {
@@ -143,13 +142,13 @@ public final class Cache: CacheReading {
         return ["", ".", ".."].contains(name) ? "program" : name
     }
 
-    /// Changes the database's policy. Entries that follow it are judged by the new one from now on, except that what had
-    /// expired stays dead.
+    /// Changes the database's policy. It also applies to existing entries that follow it, but does not revive expired
+    /// ones.
     public func setPolicy(_ policy: UpdatePolicy) throws(LarderError) {
         try source.whileOpen("policy") { (_) throws(LarderError) in try source.database.setPolicy(policy) }
     }
 
-    /// A view of the database as it is now: later writes do not show in it. Time goes on: what expires is not served from
+    /// A view of the database as it is now, without later writes. Time continues: expired entries are not returned from
     /// it either.
     public func snapshot() throws(LarderError) -> CacheSnapshot {
         let lease = try source.hold("snapshot")
@@ -160,7 +159,7 @@ public final class Cache: CacheReading {
                 onDecodingFailure: source.onDecodingFailure))
     }
 
-    /// Reads several things that belong together: in `body` the database looks as it did when that began, whatever is
+    /// Reads several values that belong together: in `body` the database stays as it was at the beginning, whatever is
     /// written meanwhile. See `snapshot()`.
     /// - Throws: ``LarderError``, and what `body` throws.
     public func withSnapshot<Result>(_ body: (CacheSnapshot) throws -> Result) throws -> Result {
@@ -169,8 +168,8 @@ public final class Cache: CacheReading {
         return try body(snapshot)
     }
 
-    /// Gives the larder up: from now on every call throws ``LarderError/Code/closed``. Calls that are under way finish.
-    /// The larder is synced, closed and free for other processes when its last cache, snapshot and enumeration is closed
-    /// or gone. Idempotent.
+    /// Closes this handle: from now on every call throws ``LarderError/Code/closed``. Running calls finish. The larder
+    /// is synced, closed and free for other processes when its last cache, snapshot and enumeration is closed or
+    /// released. Idempotent.
     public func close() { source.close() }
 }

@@ -1,13 +1,13 @@
 import LarderEngine
 import Threading
 
-/// Writes that happen all or not at all: collected here, done by `Cache.apply(_:durability:)`.
+/// Writes that all happen or none: collected here, applied by `Cache.apply(_:durability:)`.
 ///
-/// Models are encoded when they are added. What is added later wins where keys are the same. Entries are stamped with
-/// the time at which the batch is applied.
+/// Models are encoded when they are added. For equal keys the last change wins. Entries are stamped with the time at
+/// which the batch is applied.
 ///
-/// Thread-safe: several threads may fill one batch, each of its calls adding in one step. The proof for
-/// `@unchecked Sendable`: `list`, `bytes` and `refusal` are read and written with the lock held, the rest is constant.
+/// Thread-safe: several threads may fill one batch, and each call adds in one step. The proof for `@unchecked
+/// Sendable`: `list`, `bytes` and `refusal` are read and written with the lock held, the rest is constant.
 public final class CacheBatch: @unchecked Sendable {
     /// The most that one batch holds, keys and values, in bytes: 1 GiB.
     public static let bytesMax = 1 << 30
@@ -20,10 +20,10 @@ public final class CacheBatch: @unchecked Sendable {
     private var refusal: LarderError?
 
     /// An empty batch.
-    /// - Parameter codec: how models become bytes. ``Cache/makeBatch()`` takes the cache's.
+    /// - Parameter codec: encodes the models. ``Cache/makeBatch()`` uses the cache's.
     public init(codec: ModelCodec = .standard) { self.codec = codec }
 
-    /// Adds the storing of a model under a key.
+    /// Adds a model to store under a key.
     /// - Throws: ``LarderError/Code/encoding``, naming key and type; ``LarderError/Code/invalidArgument`` for a key of
     ///   more than 65,536 bytes, a value of more than 536,870,912, an impossible policy, or a batch that is full. The batch is unchanged then.
     public func set(_ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database)
@@ -34,7 +34,7 @@ public final class CacheBatch: @unchecked Sendable {
         try add(payload, codec, key, policy)
     }
 
-    /// Adds the storing of bytes as they are under a key. Errors as for ``set(_:forKey:policy:)``.
+    /// Adds bytes to store as they are under a key. Errors as for ``set(_:forKey:policy:)``.
     public func setBytes(_ bytes: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database)
         throws(LarderError)
     {
@@ -44,7 +44,7 @@ public final class CacheBatch: @unchecked Sendable {
         try add(payload, .raw, key, policy)
     }
 
-    /// Adds the removal of a key, whether or not there is such an entry. For a key of more than 65,536 bytes
+    /// Adds the removal of a key, whether or not there is an entry. If the key has more than 65,536 bytes,
     /// `Cache.apply(_:durability:)` throws ``LarderError/Code/invalidArgument``, and nothing of the batch happens.
     public func remove(_ key: some CacheKey) {
         do throws(LarderError) {
@@ -80,10 +80,10 @@ public final class CacheBatch: @unchecked Sendable {
     /// Whether nothing was added.
     public var isEmpty: Bool { count == 0 }
 
-    /// The keys and values that were added, in bytes.
+    /// The total length of the added keys and values, in bytes.
     public var byteCount: Int { lock.withLock { bytes } }
 
-    /// Forgets what was added.
+    /// Removes all changes from the batch.
     public func removeAll() {
         lock.withLock {
             list = []
@@ -92,8 +92,8 @@ public final class CacheBatch: @unchecked Sendable {
         }
     }
 
-    /// What was added so far.
-    /// - Throws: `invalidArgument` where something was added that cannot be.
+    /// The changes that were added so far.
+    /// - Throws: `invalidArgument` if an impossible change was added.
     func changes() throws(LarderError) -> [EntryWrite] {
         try lock.withLock { () throws(LarderError) in
             if let refusal { throw refusal }

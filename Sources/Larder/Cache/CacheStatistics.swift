@@ -1,23 +1,23 @@
 import LarderEngine
 
-/// What a larder has and what was done with it since it was opened, by database.
+/// The contents of a larder, and the counts of what was done with it since it was opened, by database.
 ///
-/// The numbers are each exact; together they are no snapshot. A value.
+/// Each number is exact, but they are not all of the same instant. A value.
 public struct CacheStatistics: Hashable, Sendable {
     /// One database of a larder.
     public struct Database: Hashable, Sendable {
         /// Reads that found a fresh entry.
         public let hits: Int
-        /// Reads that found none.
+        /// Reads that found no fresh entry.
         public let misses: Int
         /// Entries that were stored.
         public let writes: Int
-        /// Entries that were removed, by whatever call.
+        /// Entries that were removed, by any call.
         public let removals: Int
-        /// How many entries there are, those included that have expired and were not swept yet; nil where they cannot be
-        /// counted, because the database cannot be opened.
+        /// How many entries there are, including expired ones that were not swept yet; nil if they cannot be counted,
+        /// because the database cannot be opened.
         public let entries: Int?
-        /// Bytes of its files. What was written lately is in the journal still, which all databases share.
+        /// The size of its files in bytes. Recent writes are still in the journal, which all databases share.
         public let bytes: Int
     }
 
@@ -34,7 +34,7 @@ public struct CacheStatistics: Hashable, Sendable {
     public var hits: Int { databases.values.reduce(0) { $0 + $1.hits } }
     /// Reads that found none, in all databases.
     public var misses: Int { databases.values.reduce(0) { $0 + $1.misses } }
-    /// The part of the reads that found a fresh entry, from 0 to 1; nil where nothing was read yet.
+    /// The share of the reads that found a fresh entry, from 0 to 1; nil if nothing was read yet.
     public var hitRatio: Double? {
         let reads = hits + misses
         return reads == 0 ? nil : Double(hits) / Double(reads)
@@ -46,8 +46,8 @@ public struct CacheStatistics: Hashable, Sendable {
 }
 
 extension Cache {
-    /// What the cache's larder has, and what was done with it since it was opened. Counts the entries of what was written to
-    /// LevelDB since they were last counted.
+    /// The contents of the cache's larder, and the counts of what was done with it since it was opened. Counts the
+    /// entries in LevelDB if there was a write to it since they were last counted.
     public func statistics() throws(LarderError) -> CacheStatistics {
         try source.whileOpen("statistics") { (engine) throws(LarderError) in
             var databases: [String: CacheStatistics.Database] = [:]

@@ -1,25 +1,25 @@
 import LarderEngine
 
-/// One change of an entry as its caller prepared it: encoded, its key and its policy checked.
+/// One prepared change of an entry: encoded, its key and its policy validated.
 ///
-/// A value, so that a synchronous caller carries it out at once, and an asynchronous one has another thread do so.
+/// A value: a synchronous caller carries it out at once, an asynchronous one passes it to another thread.
 struct EntryWrite: Sendable {
-    /// What is done to the entry.
+    /// The change of the entry.
     enum Action: Sendable {
         case put(Payload, Codec, EntryPolicy.Checked)
         case remove
     }
 
-    /// What must be so for anything to be done, judged at the instant of the change.
+    /// The condition for the change, checked at its instant.
     enum Condition: Sendable {
         case none
         /// There is no fresh entry.
         case absent
-        /// There is one, whatever it holds.
+        /// There is a fresh entry, whatever its value.
         case present
-        /// There is one that holds these bytes.
+        /// There is a fresh entry that holds these bytes.
         case equal(Payload)
-        /// The fresh entry, or that there is none, is what was read before.
+        /// The fresh entry, or its absence, is still what was read before.
         case unchanged(Record?)
     }
 
@@ -35,7 +35,7 @@ struct EntryWrite: Sendable {
         }
     }
 
-    /// Whether nothing can be done where the database has no files.
+    /// Whether there is nothing to do in a database without files.
     var needsFiles: Bool {
         switch (condition, action) {
         case (.present, _), (.equal, _), (.unchanged(.some), _), (_, .remove): true
@@ -43,7 +43,7 @@ struct EntryWrite: Sendable {
         }
     }
 
-    /// Whether what is there must be known.
+    /// Whether the former entry must be known.
     var loads: Bool {
         if case .none = condition { action.loads } else { true }
     }
@@ -65,7 +65,7 @@ extension EntryWrite.Condition {
 }
 
 extension EntryWrite.Action {
-    /// Whether it depends on what is there.
+    /// Whether the change depends on the former entry.
     var loads: Bool {
         if case .put(_, _, .keep) = self { true } else { false }
     }
@@ -73,7 +73,7 @@ extension EntryWrite.Action {
     /// Changes the entry at `index` of an update.
     /// - Parameters:
     ///   - ahead: how far the larder's time is ahead of the clock.
-    ///   - long: what was made of the payload beforehand; nil where that was not worth it.
+    ///   - long: the payload, prepared beforehand; nil if it is not long.
     func apply(_ update: inout Update, _ index: Int, ahead: Int64, long: LargeValue? = nil) {
         switch self {
         case .remove: update.remove(index)
@@ -86,7 +86,7 @@ extension EntryWrite.Action {
 }
 
 extension CacheSource {
-    /// The storing of a model, ready to be carried out.
+    /// A change that stores a model.
     func write<Value: Encodable>(
         _ value: Value, _ key: some CacheKey, _ policy: EntryPolicy, if condition: EntryWrite.Condition = .none,
         _ durability: Durability?
@@ -98,7 +98,7 @@ extension CacheSource {
             durability: durability)
     }
 
-    /// The storing of bytes, ready to be carried out.
+    /// A change that stores bytes.
     func write(bytes: [UInt8], _ key: some CacheKey, _ policy: EntryPolicy, _ durability: Durability?)
         throws(LarderError) -> EntryWrite
     {
@@ -109,7 +109,7 @@ extension CacheSource {
             key: key, action: .put(payload, .raw, try policy.checked(database.name, key)), durability: durability)
     }
 
-    /// The removal of an entry that holds a value, ready to be carried out.
+    /// A change that removes an entry if it holds a value.
     func removal<Value: Encodable>(_ key: some CacheKey, ifEqual value: Value, _ durability: Durability?)
         throws(LarderError) -> EntryWrite
     {
@@ -118,7 +118,7 @@ extension CacheSource {
             durability: durability)
     }
 
-    /// The condition that a fresh entry holds a value, as the cache's codec writes it.
+    /// The condition that a fresh entry holds a value, encoded by the cache's codec.
     func holding<Value: Encodable>(_ value: Value, _ key: some CacheKey) throws(LarderError) -> EntryWrite.Condition {
         .equal(try encode(value, try self.key(key, "set")).0)
     }
@@ -126,7 +126,7 @@ extension CacheSource {
 
 extension Cache {
     /// Carries a change out. May block.
-    /// - Returns: whether its condition held; the removal of what is not there says false too.
+    /// - Returns: whether its condition held; also false for the removal of a missing entry.
     func perform(_ write: EntryWrite) throws(LarderError) -> Bool {
         try source.whileOpen(write.operation) { (_) throws(LarderError) in
             if write.needsFiles, try !source.hasFiles() { return false }

@@ -1,32 +1,32 @@
 import LarderEngine
 
-/// An entry met while going over an ``EntrySequence``.
+/// An entry of an ``EntrySequence``.
 ///
-/// It was fresh when the enumeration came to it, unless expired entries were asked for too. Its key can be kept. In a
-/// synchronous run its value and its other properties can be asked for until the run takes its next step, and throw
-/// ``LarderError/Code/invalidArgument`` afterwards; in an asynchronous one they can be kept as well. Single owner, like the
-/// run it belongs to.
+/// It was fresh when the enumeration reached it, unless expired entries were asked for too. Its key can be kept. In a
+/// synchronous run, its value and its other properties can be read until the run takes its next step, and throw
+/// ``LarderError/Code/invalidArgument`` afterwards; in an asynchronous run they can be kept as well. Single owner, like
+/// the run it belongs to.
 public struct CacheEntry<Value: Decodable> {
     enum Content {
-        /// Where the cursor of a run stands.
+        /// The position of a run's cursor.
         case current(EntryIterator<Value>, position: Int)
         case copied(CopiedEntry<Value>)
     }
 
-    /// Whether an entry is among those that are asked for.
+    /// Whether an entry is one of those that were asked for.
     typealias Filter = (CacheEntry<Value>) throws -> Bool
 
     let content: Content
     let storedKey: Key
 
-    /// The key as text. Bytes that are not UTF-8 show as U+FFFD; ``keyBytes`` has them as they are.
+    /// The key as text. Bytes that are not UTF-8 appear as U+FFFD; use ``keyBytes`` for such keys.
     public var key: String { String(decoding: storedKey.bytes, as: UTF8.self) }
 
     /// The key's bytes.
     public var keyBytes: [UInt8] { Array(storedKey.bytes) }
 
-    /// The model, read and decoded now; asked again, it is not decoded again.
-    /// - Throws: ``LarderError/Code/decoding`` when something else is stored there, whatever
+    /// The model, read and decoded now; the next call does not decode it again.
+    /// - Throws: ``LarderError/Code/decoding`` when the value is of another type, whatever
     ///   ``CacheOptions/onDecodingFailure`` says.
     public func value() throws(LarderError) -> Value {
         switch content {
@@ -35,7 +35,7 @@ public struct CacheEntry<Value: Decodable> {
         }
     }
 
-    /// The stored bytes, whatever codec made them.
+    /// The stored bytes, whatever their codec.
     public func bytes() throws(LarderError) -> [UInt8] {
         switch content {
         case .current(let iterator, let position): Array(try iterator.record(at: position, storedKey).payload)
@@ -43,7 +43,7 @@ public struct CacheEntry<Value: Decodable> {
         }
     }
 
-    /// When the entry was stored, its age, its deadline; the value is not read.
+    /// When the entry was stored, its age, its deadline; does not read the value.
     public func info() throws(LarderError) -> EntryInfo {
         switch content {
         case .current(let iterator, let position): try iterator.info(at: position, storedKey)
@@ -62,7 +62,7 @@ public struct CacheEntry<Value: Decodable> {
         return text
     }
 
-    /// As ``value()``, nil where a failure to decode counts as a miss.
+    /// Like ``value()``, but nil if a failure to decode counts as a miss.
     func valueIfAny() throws(LarderError) -> Value? {
         switch content {
         case .current(let iterator, let position): try iterator.valueIfAny(at: position, storedKey)
@@ -70,7 +70,7 @@ public struct CacheEntry<Value: Decodable> {
         }
     }
 
-    /// Adds the model to those of other entries, unless it counts as a miss.
+    /// Adds the model to others, unless it counts as a miss.
     func add(to dictionary: inout [String: Value]) throws(LarderError) {
         guard let value = try valueIfAny() else { return }
         guard dictionary.updateValue(value, forKey: try textKey()) == nil else {
@@ -88,7 +88,7 @@ public struct CacheEntry<Value: Decodable> {
     }
 }
 
-/// An entry that was read ahead of its turn. Single owner, like the run it belongs to.
+/// An entry that was read ahead. Single owner, like the run it belongs to.
 final class CopiedEntry<Value: Decodable> {
     let source: CacheSource
     let record: Record

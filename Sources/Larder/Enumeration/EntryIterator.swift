@@ -2,15 +2,15 @@ import LarderEngine
 
 /// One run over an ``EntrySequence``.
 ///
-/// Keeps the larder open, and files on the disk, until it is at its end, closed or gone. Single owner: used by one
-/// thread at a time.
+/// Keeps the larder open, and its files on the disk, until it is at its end, closed or released. Single owner: used by
+/// one thread at a time.
 public final class EntryIterator<Value: Decodable> {
     private let database: Database
     private let options: EntryOptions
     private let filters: [CacheEntry<Value>.Filter]
     private var remaining: Int
     private var run: Run?
-    /// Goes up with every move, so that an entry knows whether the cursor is still at it.
+    /// Increases with every move, so that an entry knows whether the cursor is still at it.
     private var position = 0
     /// The current entry's model, if it was decoded.
     private var decoded: Value?
@@ -18,7 +18,7 @@ public final class EntryIterator<Value: Decodable> {
     private struct Run {
         let cursor: EntryCursor
         let source: CacheSource
-        /// Held so that the larder stays open, even where the source was closed.
+        /// Keeps the larder open, even if the source was closed.
         let engine: Engine
     }
 
@@ -34,8 +34,8 @@ public final class EntryIterator<Value: Decodable> {
     deinit { close() }
 
     /// The next entry; nil at the end.
-    /// - Throws: ``LarderError/Code/purged`` and ``LarderError/Code/deleted`` when the database went away under the run;
-    ///   what a filter throws.
+    /// - Throws: ``LarderError/Code/purged`` and ``LarderError/Code/deleted`` when the database was purged or deleted
+    ///   during the run; what a filter throws.
     public func next() throws(LarderError) -> CacheEntry<Value>? {
         while let entry = try step() {
             guard try filters.allow(entry) else { continue }
@@ -45,7 +45,7 @@ public final class EntryIterator<Value: Decodable> {
         return nil
     }
 
-    /// The next entry, filters aside.
+    /// The next entry, before filters.
     private func step() throws(LarderError) -> CacheEntry<Value>? {
         position += 1
         decoded = nil
@@ -61,13 +61,13 @@ public final class EntryIterator<Value: Decodable> {
         return nil
     }
 
-    /// Ends the run: the next entry is nil, and entries can no longer be asked for their values. Idempotent.
+    /// Ends the run: the next entry is nil, and values of entries can no longer be read. Idempotent.
     public func close() {
         run?.cursor.close()
         run = nil
     }
 
-    // MARK: What entries ask
+    // MARK: Called by entries
 
     var databaseName: String { database.name }
 
@@ -99,7 +99,7 @@ public final class EntryIterator<Value: Decodable> {
         return value
     }
 
-    /// As ``value(at:_:)``, nil where a failure to decode counts as a miss.
+    /// Like ``value(at:_:)``, but nil if a failure to decode counts as a miss.
     func valueIfAny(at position: Int, _ key: Key) throws(LarderError) -> Value? {
         let run = try run(at: position, key)
         if let decoded { return decoded }

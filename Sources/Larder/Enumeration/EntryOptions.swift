@@ -4,21 +4,21 @@ import LarderEngine
 public struct EntryOptions: Sendable {
     /// Only keys that begin with these bytes. The default is empty: all keys.
     public var prefix: [UInt8]
-    /// The lower bound: only keys that are equal to it or come behind it in the order of bytes. The default is nil: none.
+    /// The lower bound: only keys that are equal to it or follow it in the order of bytes. The default is nil: none.
     public var from: [UInt8]?
-    /// The upper bound: only keys that come before it, itself excluded. The default is nil: none.
+    /// The upper bound: only keys before it, itself excluded. The default is nil: none.
     public var to: [UInt8]?
     /// From the last key to the first. The default is false.
     public var backward: Bool
-    /// Whether entries are shown that have expired and were not swept yet. The default is false.
+    /// Whether expired entries that were not swept yet are included. The default is false.
     public var includingExpired: Bool
-    /// Whether what is read from the disk stays in the block cache. The default is false, so that going over everything
-    /// does not push out what is used often.
+    /// Whether blocks that are read from the disk stay in the block cache. The default is false, so that an enumeration
+    /// of everything does not push out frequently used blocks.
     public var fillCache: Bool
-    /// The most entries to hand out, counted after filters. The default is nil: all.
+    /// The most entries to return, counted after filters. The default is nil: all.
     public var limit: Int?
 
-    /// Every option is described at the property of its name.
+    /// Each option is described at the property of its name.
     public init(
         prefix: any CacheKey = "", from: (any CacheKey)? = nil, to: (any CacheKey)? = nil, backward: Bool = false,
         includingExpired: Bool = false, fillCache: Bool = false, limit: Int? = nil
@@ -39,7 +39,7 @@ public struct EntryOptions: Sendable {
             fillCache: fillCache)
     }
 
-    /// How many entries may be handed out.
+    /// How many entries may still be returned.
     func checkedLimit(_ database: String) throws(LarderError) -> Int {
         guard let limit else { return .max }
         guard limit >= 0 else {
@@ -50,10 +50,10 @@ public struct EntryOptions: Sendable {
         return limit
     }
 
-    /// Where a key stands that the cursor, which begins at one of the bounds, has come to.
+    /// The relation between the cursor's key and the bounds; the cursor begins at one of them.
     enum Position {
         case inside
-        /// It is the upper bound itself, where a run backward begins.
+        /// The key is the upper bound itself, where a backward run begins.
         case before
         /// The run is over.
         case behind

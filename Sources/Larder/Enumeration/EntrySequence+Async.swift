@@ -1,16 +1,16 @@
 // swift-format-ignore-file: AmbiguousTrailingClosureOverload
-// Closures that await and closures that do not have a form each.
+// Closures that await and closures that do not have one form each.
 
 import LarderEngine
 import Threading
 
-// Going over entries in asynchronous code: threads that may block read ahead, and the task that asks decodes.
+// Enumeration in asynchronous code: threads that may block read ahead, and the asking task decodes.
 
 extension EntrySequence: AsyncSequence {
     public typealias Element = CacheEntry<Value>
     public typealias Failure = LarderError
 
-    /// Begins a run. It is over, and lets go of the files, at its end or when it is let go of.
+    /// Begins a run. It ends, and releases its files, at its end or when it is released.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
 
     /// One run over an ``EntrySequence`` of asynchronous code. Single owner: belongs to one task.
@@ -39,7 +39,7 @@ extension EntrySequence: AsyncSequence {
             do throws(LarderError) {
                 if remaining == nil { remaining = try reader.options.checkedLimit(source.database.name) }
                 while let left = remaining, left > 0, let next = try await nextRead() {
-                    // What has expired since it was read ahead is left out.
+                    // Entries that have expired since they were read ahead are left out.
                     if !reader.options.includingExpired, next.hasExpired(source) { continue }
                     let copy = CopiedEntry<Value>(source, next.record, next.info)
                     let entry = CacheEntry<Value>(content: .copied(copy), storedKey: next.key)
@@ -76,7 +76,7 @@ extension EntrySequence: AsyncSequence {
         return results
     }
 
-    /// As the call above, for a closure that awaits nothing.
+    /// Like the call above, for a closure that awaits nothing.
     public func map<Result>(_ transform: (CacheEntry<Value>) throws -> Result) async throws -> [Result] {
         try await map { (entry: CacheEntry<Value>) async throws in try transform(entry) }
     }
@@ -126,7 +126,7 @@ final class EntryReader: @unchecked Sendable {
         }
     }
 
-    /// At most so many entries, and about so many bytes, are read ahead.
+    /// The limits of what is read ahead: entries, and about so many bytes.
     private static let entriesMax = 128
     private static let bytesMax = 256 << 10
 
@@ -183,7 +183,7 @@ final class EntryReader: @unchecked Sendable {
         return made?.0
     }
 
-    /// Lets go of the files. Idempotent.
+    /// Releases the files. Idempotent.
     func close() {
         var last = lock.withLock {
             isClosed = true

@@ -14,19 +14,18 @@ import LarderEngine
 /// for try await entry in cache.entries(of: Reader.self, from: "a", to: "m") { print(entry.key) }
 /// ```
 ///
-/// Each run over it begins anew and sees the entries as they are when it begins: what is written meanwhile does not show,
-/// what expires meanwhile is left out. While a run lasts, files that are no longer needed stay on the disk, so it should
-/// not last for hours.
+/// Each run sees the entries as they are when it begins: without later writes, and without entries that expire
+/// meanwhile. During a run, files that are no longer needed stay on the disk, so a run should not last for hours.
 ///
-/// To begin a run, however few entries it is to give, costs time for every entry of the database that was written and is not
-/// in LevelDB yet (what some 64 MiB of journal hold at the usual most), and memory for those that have the prefix. To come to
-/// the first entry costs time for what was removed before it and LevelDB has not compacted away.
+/// The beginning of a run, however few entries it returns, takes time for every entry of the database that is not in
+/// LevelDB yet (usually at most what 64 MiB of journal hold), and memory for those with the prefix. Reaching the first
+/// entry takes time for removed entries before it that LevelDB has not compacted away.
 ///
-/// It is not a `Sequence`, whose iterator could not throw: a disk that fails would look like the end of the data. It is an
-/// `AsyncSequence`: then entries are read ahead, some hundred at a time, by threads that may block, and models are decoded
-/// by the task that asks for them.
+/// It is not a `Sequence`, whose iterator cannot throw: a failing disk would look like the end of the data. It is an
+/// `AsyncSequence`: threads that may block read ahead, some hundred entries at a time, and the task that asks decodes
+/// the models.
 ///
-/// Single owner, as are its runs: used by one thread at a time.
+/// Single owner, like its runs: used by one thread at a time.
 public struct EntrySequence<Value: Decodable> {
     let source: CacheSource
     var options: EntryOptions
@@ -37,16 +36,17 @@ public struct EntrySequence<Value: Decodable> {
         self.options = options
     }
 
-    /// Only the entries that `isIncluded` is true for. Runs lazily, for each entry in turn. What it throws arrives as it is
-    /// if it is a ``LarderError``, and otherwise as ``LarderError/underlying`` of one, ``LarderError/Code/filterFailed``.
+    /// Only the entries for which `isIncluded` is true. Called lazily, for each entry in turn. A ``LarderError`` that
+    /// it throws arrives unchanged; any other error arrives as the ``LarderError/underlying`` error of
+    /// ``LarderError/Code/filterFailed``.
     public func filter(_ isIncluded: @escaping (CacheEntry<Value>) throws -> Bool) -> EntrySequence {
         var filtered = self
         filtered.filters.append(isIncluded)
         return filtered
     }
 
-    /// Begins a run. For loops that cannot be a closure. Blocks its thread, as do the runs' steps. What it costs: see
-    /// ``EntrySequence``.
+    /// Begins a run, for loops that cannot be a closure. Blocks its thread, and so does each step of the run. For the
+    /// costs see ``EntrySequence``.
     @available(*, noasync, message: "go over the entries with for try await")
     public func makeIterator() throws(LarderError) -> EntryIterator<Value> { try run() }
 
@@ -62,7 +62,7 @@ public struct EntrySequence<Value: Decodable> {
         while !stop, let entry = try iterator.next() { try body(entry, &stop) }
     }
 
-    /// What `transform` makes of each entry.
+    /// The results of `transform` for all entries.
     /// - Throws: ``LarderError``, and what `transform` throws.
     public func map<Result>(_ transform: (CacheEntry<Value>) throws -> Result) throws -> [Result] {
         var results: [Result] = []
@@ -79,16 +79,16 @@ public struct EntrySequence<Value: Decodable> {
         return count
     }
 
-    /// The keys. Values are read only where a filter asks for them.
-    /// - Throws: ``LarderError/Code/decoding`` at a key that is not UTF-8 and so is no `String`.
+    /// The keys. Values are read only for a filter.
+    /// - Throws: ``LarderError/Code/decoding`` at a key that is not UTF-8 and so not a `String`.
     public func keys() throws(LarderError) -> [String] {
         var keys: [String] = []
         try forEach { (entry) throws(LarderError) in keys.append(try entry.textKey()) }
         return keys
     }
 
-    /// The models. An entry that holds something else is an error or is left out, as
-    /// ``CacheOptions/onDecodingFailure`` says.
+    /// The models. An entry with a value of another type is an error or is left out: see
+    /// ``CacheOptions/onDecodingFailure``.
     public func values() throws(LarderError) -> [Value] {
         var values: [Value] = []
         try forEach { (entry) throws(LarderError) in
@@ -97,10 +97,10 @@ public struct EntrySequence<Value: Decodable> {
         return values
     }
 
-    /// The models by their keys. An entry that holds something else is an error or is left out, as
-    /// ``CacheOptions/onDecodingFailure`` says.
-    /// - Throws: ``LarderError/Code/decoding`` at a key that is not UTF-8, and at one that Swift holds equal to another
-    ///   although their bytes differ, since a dictionary could not hold both.
+    /// The models by their keys. An entry with a value of another type is an error or is left out: see
+    /// ``CacheOptions/onDecodingFailure``.
+    /// - Throws: ``LarderError/Code/decoding`` at a key that is not UTF-8, and at a key that Swift considers equal to
+    ///   another one with different bytes, because a dictionary cannot hold both.
     public func dictionary() throws(LarderError) -> [String: Value] {
         var dictionary: [String: Value] = [:]
         try forEach { (entry) throws(LarderError) in try entry.add(to: &dictionary) }

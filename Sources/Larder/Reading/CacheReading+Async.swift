@@ -1,7 +1,7 @@
 import LarderEngine
 
-// The reading calls of asynchronous code. What memory has is answered on the caller's thread; the disk is read, and commits
-// are waited for, by threads of their own. Each does what its synchronous namesake does and throws what that throws.
+// The reading calls of asynchronous code. If memory has the answer, it comes on the caller's thread; Larder's own
+// threads read the disk and wait for commits. The calls do and throw the same as their synchronous namesakes.
 
 extension CacheReading {
     // MARK: One entry
@@ -14,7 +14,7 @@ extension CacheReading {
         return try await source.ownModelForTask(type, try source.key(key, "get"), fillCache: fillCache)
     }
 
-    /// As the call above, for models that may be shared: of a hot entry the decoded model is kept.
+    /// Like the call above, for models that may be shared: the decoded model of an entry in memory is kept.
     @inlinable public func value<Value: Decodable & Sendable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, fillCache: Bool = true
     ) async throws(LarderError) -> Value? {
@@ -59,7 +59,7 @@ extension CacheReading {
         return Self.dictionary(keys, try await source.modelsForTask(type, keys, fillCache: fillCache))
     }
 
-    /// As the call above, for models that may be shared.
+    /// Like the call above, for models that may be shared.
     public func values<Key: CacheKey & Hashable, Value: Decodable & Sendable>(
         _ type: Value.Type = Value.self, forKeys keys: some Sequence<Key>, fillCache: Bool = true
     ) async throws(LarderError) -> [Key: Value] {
@@ -75,7 +75,7 @@ extension CacheReading {
         try await source.modelsForTask(type, Array(keys), fillCache: fillCache).map { $0 ?? notFound }
     }
 
-    /// As the call above, for models that may be shared.
+    /// Like the call above, for models that may be shared.
     public func values<Value: Decodable & Sendable>(
         _ type: Value.Type = Value.self, forKeys keys: some Sequence<some CacheKey>, notFound: Value,
         fillCache: Bool = true

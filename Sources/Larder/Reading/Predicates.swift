@@ -6,11 +6,11 @@ import LarderEngine
     import Foundation
 #endif
 
-// Filtering with #Predicate. Every entry is read and decoded; what is not such a model is an error or is passed over, as
-// CacheOptions.onDecodingFailure says.
+// Filtering with #Predicate. Every entry is read and decoded. An entry with a value of another type is an error or is
+// skipped: see CacheOptions.onDecodingFailure.
 
 extension EntrySequence {
-    /// Only the entries whose model the predicate is true for.
+    /// Only the entries whose model satisfies the predicate.
     public func filter(_ predicate: Predicate<Value>) -> EntrySequence {
         filter { entry in
             guard let value = try entry.valueIfAny() else { return false }
@@ -20,7 +20,7 @@ extension EntrySequence {
 }
 
 extension CacheReading {
-    /// The keys of the models that the predicate is true for:
+    /// The keys of the models that satisfy the predicate:
     /// `try cache.keys(matching: #Predicate<Reader> { $0.book.price > 10 })`.
     public func keys<Value: Decodable>(
         matching predicate: Predicate<Value>, _ options: EntryOptions = EntryOptions()
@@ -28,7 +28,7 @@ extension CacheReading {
         try entries(of: Value.self, options).filter(predicate).keys()
     }
 
-    /// The models that the predicate is true for, by their keys.
+    /// The models that satisfy the predicate, by their keys.
     public func dictionary<Value: Decodable>(
         matching predicate: Predicate<Value>, _ options: EntryOptions = EntryOptions()
     ) throws(LarderError) -> [String: Value] {

@@ -3,8 +3,7 @@ import Threading
 
 /// Threads for work that may block, so that asynchronous callers do not block Swift's cooperative pool.
 ///
-/// Up to ``threadsMax`` threads, started when there is work and kept for the life of the process; more work than that
-/// waits its turn.
+/// At most ``threadsMax`` threads, started when there is work and kept for the life of the process; further work waits.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: all state is read and written with the lock held.
 final class BlockingWork: @unchecked Sendable {

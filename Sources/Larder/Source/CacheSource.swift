@@ -2,20 +2,20 @@ import LarderEngine
 import Synchronization
 import Threading
 
-/// What a ``Cache`` or a ``CacheSnapshot`` reads from. Opaque: it exists so that ``CacheReading`` can hold every reading
-/// call once. Whoever wraps a cache in a type of its own can hand the cache's source on.
+/// The source from which a ``Cache`` or a ``CacheSnapshot`` reads. Opaque: it exists so that ``CacheReading`` can hold
+/// every reading call once. A type that wraps a cache can pass on the cache's source.
 ///
-/// Keeps the larder open until it is closed or gone. Thread-safe. The proof for `@unchecked Sendable`: `lease` is read
-/// and written with the lock held, the rest is constant and thread-safe itself.
+/// Keeps the larder open until it is closed or released. Thread-safe. The proof for `@unchecked Sendable`: `lease` is
+/// read and written with the lock held; the rest is constant and thread-safe itself.
 public final class CacheSource: @unchecked Sendable {
     let database: Database
-    /// What is read instead of the database, if this is a snapshot's source.
+    /// The snapshot to read instead of the database, if there is one.
     let snapshot: Snapshot?
     let codec: ModelCodec
-    /// That of ``codec``, which takes a while to ask for.
+    /// The identity of ``codec``, which takes a while to determine.
     let codecIdentity: AnyObject?
     let onDecodingFailure: DecodingFailureAction
-    /// Whether decoded models are kept beside hot entries. A snapshot's are not: it does not read through the entries in memory.
+    /// Whether decoded models are kept beside entries in memory. A snapshot keeps none: it does not read those entries.
     let keepsDecoded: Bool
     private let lock = Lock()
     private var lease: EngineLease?
@@ -37,7 +37,7 @@ public final class CacheSource: @unchecked Sendable {
     /// Whether ``close()`` was called.
     var isClosed: Bool { closed.load(ordering: .acquiring) }
 
-    /// The engine, which stays open for as long as the caller holds what is returned.
+    /// The engine, which stays open for as long as the caller holds the result.
     func hold(_ operation: String) throws(LarderError) -> EngineLease {
         guard let lease = lock.withLock({ lease }) else { throw closedError(operation) }
         return lease
@@ -48,12 +48,12 @@ public final class CacheSource: @unchecked Sendable {
         return LarderError(.closed, "the \(what) was closed", operation: operation, database: database.name)
     }
 
-    /// Runs `body` while the larder is sure to stay open.
+    /// Runs `body` while the larder is kept open.
     func whileOpen<Result>(_ operation: String, _ body: (Engine) throws(LarderError) -> Result) throws(LarderError)
         -> Result
     {
         let lease = try hold(operation)
-        // What entries let go meanwhile: here no lock is held.
+        // Here no lock is held, so what entries have released meanwhile can be freed.
         defer { database.releaseDetached() }
         defer { withExtendedLifetime(lease) {} }
         do throws(LarderError) {
@@ -66,22 +66,22 @@ public final class CacheSource: @unchecked Sendable {
     func close() {
         closed.store(true, ordering: .releasing)
         snapshot?.close()
-        // Released outside the lock: the last release shuts the larder down, which takes its time.
+        // Released outside the lock: the last release shuts the larder down, which takes a while.
         var last = lock.withLock {
             defer { lease = nil }
             return lease
         }
         withExtendedLifetime(last) {}
         last = nil
-        // What was kept beside entries: it may well hold this cache.
+        // Models that were kept beside entries may hold this cache.
         database.releaseDetached()
     }
 
     // MARK: Entries
 
     /// Reads the fresh entry of a key.
-    /// - Parameter body: called once if there is one, with its header and its payload. Locks may be held meanwhile: copy
-    ///   what is needed.
+    /// - Parameter body: called once if there is one, with its header and its payload. Locks may be held meanwhile:
+    ///   only copy what is needed.
     /// - Returns: whether there is a fresh entry.
     func read(
         _ key: UnsafeRawBufferPointer, _ operation: String, now: Int64? = nil, fillCache: Bool = true,
@@ -94,7 +94,7 @@ public final class CacheSource: @unchecked Sendable {
             record.withPayload { body(record.header, $0) }
             return true
         }
-        // What is in memory is read without a lease: a larder that is shut down meanwhile has nothing there any more.
+        // Memory is read without a lease: a larder that is shut down meanwhile has nothing in memory.
         if isClosed { throw closedError(operation) }
         var ticket = CommitTicket.none
         let isFresh = try database.read(
@@ -144,8 +144,8 @@ public final class CacheSource: @unchecked Sendable {
         }
     }
 
-    /// Whether the database has files. Where it has none there is nothing to change, and no files are to be made only
-    /// to find nothing in them.
+    /// Whether the database has files. Without files there is nothing to change, and none should be created to find
+    /// out.
     /// - Throws: when the database was deleted.
     func hasFiles() throws(LarderError) -> Bool {
         if database.exists { return true }
@@ -178,12 +178,12 @@ public final class CacheSource: @unchecked Sendable {
         return checked
     }
 
-    /// The model in a record, or nil where a failure to decode counts as a miss.
+    /// The model in a record, or nil if a failure to decode counts as a miss.
     func decode<Value: Decodable>(_ type: Value.Type, _ record: Record, _ key: Key) throws(LarderError) -> Value? {
         try decode(type, record, key) { (payload, codec) in try self.codec.decode(type, payload, storedAs: codec) }
     }
 
-    /// As ``decode(_:_:_:)``, and tells how much memory the model takes.
+    /// Like ``decode(_:_:_:)``, and also returns how much memory the model takes.
     func decode<Value: Decodable>(_ type: Value.Type, _ record: Record, _ key: Key, _ size: inout ModelSize)
         throws(LarderError) -> Value?
     {
@@ -243,7 +243,7 @@ public final class CacheSource: @unchecked Sendable {
 }
 
 extension ModelCodec {
-    /// The bytes of a value, with an error that names key and type, their length checked.
+    /// The bytes of a value, their length checked; errors name key and type.
     func payload<Value: Encodable>(of value: Value, _ key: Key, _ database: String?) throws(LarderError)
         -> (Payload, Codec)
     {
@@ -268,8 +268,8 @@ extension Payload {
     }
 }
 
-/// Keeps an engine open. Counting references to it is fast; to the engine it is not, because the process's list of engines
-/// refers to those weakly.
+/// Keeps an engine open. References to this object are counted fast; references to the engine are not, because the
+/// process's list of engines has weak ones.
 final class EngineLease: Sendable {
     let engine: Engine
 

@@ -1,20 +1,20 @@
 import LarderEngine
 
-// Models that are kept decoded beside the bytes of hot entries, so that a read of one costs a lookup and no decoding.
-// Only the overloads for Sendable models come here: what is handed to several readers must be safe to share.
+// Decoded models are kept beside the bytes of entries in memory, so that reading one again costs a lookup and no
+// decoding. Only the overloads for Sendable models use this: what several readers get must be safe to share.
 
 extension CacheSource {
-    /// The fresh model of a key: from its decoded form if the entry is hot and has one, else decoded, and then kept if the
-    /// entry is hot.
+    /// The fresh model of a key: its decoded form if the entry is in memory and has one, else decoded, and then kept if
+    /// the entry is in memory.
     ///
-    /// Inlinable, so that a caller who names the types copies the model as what it is, and has the key's bytes without a
-    /// detour: half of what a hot read costs otherwise.
+    /// Inlinable, so that a caller who knows the types copies the model as its own type, and has direct access to the
+    /// key's bytes: that halves the cost of a read from memory.
     @inlinable func sharedModel<Value: Decodable & Sendable>(_ type: Value.Type, _ key: some CacheKey, fillCache: Bool)
         throws(LarderError) -> Value?
     {
         var model: Value?
         let sequence = key.withKeyBytes { bytes in
-            // The type is compared before the value is handed over.
+            // The type is compared before the value is copied.
             readDecoded(ObjectIdentifier(type), bytes) { model = $0.assumingMemoryBound(to: Value.self).pointee }
         }
         guard let sequence else { return try modelToShare(type, key, fillCache: fillCache) }
@@ -22,7 +22,7 @@ extension CacheSource {
         return model
     }
 
-    /// As ``sharedModel(_:_:fillCache:)`` for asynchronous callers: only what must wait leaves their thread.
+    /// Like ``sharedModel(_:_:fillCache:)``, for asynchronous callers: only what must wait leaves their thread.
     @inlinable func sharedModelForTask<Value: Decodable & Sendable>(
         _ type: Value.Type, _ key: some CacheKey, fillCache: Bool
     ) async throws(LarderError) -> Value? {
@@ -35,13 +35,14 @@ extension CacheSource {
         return model
     }
 
-    /// Hands over the decoded model that is kept beside the fresh entry of a key, if there is one of this type.
+    /// Gives access to the decoded model that is kept beside the fresh entry of a key, if there is one of this type.
     /// - Parameter body: called at most once, with the address of the model, to copy it. Locks are held meanwhile.
-    /// - Returns: nil if `body` was not called, else the commit unit to wait for with ``waitForCommit(_:)``; 0 for none.
+    /// - Returns: nil if `body` was not called, else the commit unit to wait for with ``waitForCommit(_:)``; 0 for
+    ///   none.
     @usableFromInline func readDecoded(
         _ type: ObjectIdentifier, _ key: UnsafeRawBufferPointer, _ body: (UnsafeRawPointer) -> Void
     ) -> UInt64? {
-        // A larder that is shut down meanwhile has nothing attached any more; so it need not be held here.
+        // A larder that is shut down meanwhile has nothing attached, so it need not be held here.
         guard keepsDecoded, !isClosed, key.count <= Key.bytesMax else { return nil }
         var ticket = CommitTicket.none
         let isRead = database.readAttached(key, now: database.now(), ticket: &ticket) { attachment in
@@ -52,14 +53,14 @@ extension CacheSource {
         return isRead ? ticket.sequence : nil
     }
 
-    /// Waits until what a model was read from is committed.
+    /// Waits until the unit from which a model was read is committed.
     @usableFromInline func waitForCommit(_ sequence: UInt64) throws(LarderError) {
         try whileOpen("get") { (engine) throws(LarderError) in
             try engine.pipeline.wait(for: CommitTicket(sequence: sequence))
         }
     }
 
-    /// As ``sharedModel(_:_:fillCache:)`` where no decoded model is kept.
+    /// Like ``sharedModel(_:_:fillCache:)``, if no decoded model is kept.
     @usableFromInline func modelToShare<Value: Decodable & Sendable>(
         _ type: Value.Type, _ key: some CacheKey, fillCache: Bool
     ) throws(LarderError) -> Value? {
@@ -78,7 +79,7 @@ extension CacheSource {
         try await BlockingWork.run { () throws(LarderError) in try lease.engine.pipeline.wait(for: ticket) }
     }
 
-    /// As ``modelToShare(_:_:fillCache:)``, for asynchronous callers.
+    /// Like ``modelToShare(_:_:fillCache:)``, for asynchronous callers.
     @usableFromInline func modelToShareForTask<Value: Decodable & Sendable>(
         _ type: Value.Type, _ key: some CacheKey, fillCache: Bool
     ) async throws(LarderError) -> Value? {
@@ -92,7 +93,7 @@ extension CacheSource {
         return try await ownModelForTask(type, key, fillCache: fillCache)
     }
 
-    /// As ``ownModel(_:_:fillCache:)``, for asynchronous callers. Decodes on their thread.
+    /// Like ``ownModel(_:_:fillCache:)``, for asynchronous callers. Decodes on their thread.
     func ownModelForTask<Value: Decodable>(_ type: Value.Type, _ key: Key, fillCache: Bool)
         async throws(LarderError) -> Value?
     {
@@ -110,7 +111,8 @@ extension CacheSource {
         }
     }
 
-    /// As ``decode(_:_:_:)``, for asynchronous callers: where what cannot be decoded is to be removed, another thread does so.
+    /// Like ``decode(_:_:_:)``, for asynchronous callers: if an entry that cannot be decoded must be removed, another
+    /// thread does it.
     func decodeForTask<Value: Decodable>(_ type: Value.Type, _ record: Record, _ key: Key)
         async throws(LarderError) -> Value?
     {
@@ -123,14 +125,14 @@ extension CacheSource {
         }
     }
 
-    /// What memory has of a key: its fresh entry or that there is none.
+    /// What memory knows of a key: its fresh entry, or that there is none.
     struct Known {
         var record: Record?
-        /// By which something can be attached to the entry.
+        /// The version of the entry to which something can be attached.
         var version: UInt64 = 0
     }
 
-    /// What can be said of a key without waiting for anything; nil where the disk has to be asked, or a commit waited for.
+    /// The answer that needs no waiting; nil if the disk must be read, or a commit waited for.
     func known(_ key: Key, _ operation: String = "get") throws(LarderError) -> Known? {
         guard snapshot == nil else { return nil }
         return try whileOpen(operation) { (engine) throws(LarderError) in
@@ -145,7 +147,7 @@ extension CacheSource {
             }.get()
             guard case .cold = read else {
                 guard engine.pipeline.isDecided(ticket) else { return nil }
-                // Decided, so this waits for nothing; it may have failed.
+                // Decided already, so this does not wait; it may have failed.
                 try engine.pipeline.wait(for: ticket)
                 return known
             }
@@ -168,7 +170,7 @@ extension CacheSource {
         var ticket = CommitTicket.none
         var found: Record?
         var version: UInt64 = 0
-        // Copied, not decoded, under the shard's lock: decoding calls the model.
+        // Copied, not decoded, under the shard's lock: decoding calls code of the model.
         let read = try key.withBytes { bytes in
             Result { () throws(LarderError) in
                 try database.readInMemory(bytes, now: now, ticket: &ticket) { header, payload, itsVersion in
@@ -186,7 +188,7 @@ extension CacheSource {
         return try decodedAndAttached(type, found, key, version: version)
     }
 
-    /// The model in the record of a hot entry, which is kept beside it if it may be.
+    /// The model in the record of an entry in memory; it is kept beside the entry if that is allowed.
     func decodedAndAttached<Value: Decodable & Sendable>(
         _ type: Value.Type, _ record: Record, _ key: Key, version: UInt64
     ) throws(LarderError) -> Value? {

@@ -1,7 +1,7 @@
 import LarderEngine
 
 extension EntryInfo {
-    /// - Parameter ahead: how far the larder's time is ahead of the clock, which was set back.
+    /// - Parameter ahead: how far the larder's time is ahead of a clock that was set back.
     init(_ header: RecordHeader, byteCount: Int, rules: FreshnessRules, now: Int64, ahead: Int64) {
         self.init(
             storedAtMilliseconds: header.storedAt - ahead,
@@ -12,14 +12,14 @@ extension EntryInfo {
 }
 
 extension EntryInfo {
-    /// What is left of a fresh entry's time.
+    /// The rest of a fresh entry's lifetime.
     var left: TimeToLive {
         timeToLiveMilliseconds.map { .milliseconds($0) } ?? .never
     }
 }
 
 extension CacheSource {
-    /// What is known of an entry besides its value.
+    /// Facts about an entry besides its value.
     func info(_ header: RecordHeader, byteCount: Int, now: Int64) -> EntryInfo {
         EntryInfo(header, byteCount: byteCount, rules: database.rules, now: now, ahead: database.timeAhead)
     }

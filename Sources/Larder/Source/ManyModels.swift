@@ -3,8 +3,8 @@ import LarderEngine
 // Several models at one instant.
 
 extension CacheSource {
-    /// The models of several keys as they are at one instant, each decoded for this caller alone; nil where there is no
-    /// fresh entry.
+    /// The models of several keys as they are at one instant, each decoded for this caller alone; nil for a key without
+    /// a fresh entry.
     func ownModels<Value: Decodable>(_ type: Value.Type, _ keys: [some CacheKey], fillCache: Bool)
         throws(LarderError) -> [Value?]
     {
@@ -16,7 +16,7 @@ extension CacheSource {
         return values
     }
 
-    /// As ``ownModels(_:_:fillCache:)``, for asynchronous callers: what memory has not is read by another thread.
+    /// Like ``ownModels(_:_:fillCache:)``, for asynchronous callers: another thread reads what memory does not have.
     func modelsForTask<Value: Decodable>(_ type: Value.Type, _ keys: [some CacheKey], fillCache: Bool)
         async throws(LarderError) -> [Value?]
     {
@@ -28,7 +28,7 @@ extension CacheSource {
         return values
     }
 
-    /// As ``sharedModels(_:_:fillCache:)``, for asynchronous callers.
+    /// Like ``sharedModels(_:_:fillCache:)``, for asynchronous callers.
     func sharedModelsForTask<Value: Decodable & Sendable>(
         _ type: Value.Type, _ keys: [some CacheKey], fillCache: Bool
     ) async throws(LarderError) -> [Value?] {
@@ -44,8 +44,8 @@ extension CacheSource {
         return values
     }
 
-    /// As ``ownModels(_:_:fillCache:)``, from their decoded forms where those are kept; the others are kept if their
-    /// entries are hot.
+    /// Like ``ownModels(_:_:fillCache:)``, but takes decoded forms where they are kept, and keeps the others if their
+    /// entries are in memory.
     func sharedModels<Value: Decodable & Sendable>(_ type: Value.Type, _ keys: [some CacheKey], fillCache: Bool)
         throws(LarderError) -> [Value?]
     {
@@ -62,7 +62,7 @@ extension CacheSource {
         return values
     }
 
-    /// A fresh entry by its key's place, and by what something can be attached to it; 0 where nothing can.
+    /// A fresh entry, with its key's index, and the version to which something can be attached; 0 if nothing can.
     private struct Found: Sendable {
         let index: Int
         let record: Record
@@ -70,33 +70,34 @@ extension CacheSource {
     }
 
     private func foundRecords(_ keys: [Key], _ fillCache: Bool) throws(LarderError) -> [Found] {
-        if let found = try hotRecords(keys, waits: true, { _, _ in false }) { return found }
-        if try keepRead(keys, fillCache), let found = try hotRecords(keys, waits: true, { _, _ in false }) {
+        if let found = try recordsInMemory(keys, waits: true, { _, _ in false }) { return found }
+        if try keepRead(keys, fillCache), let found = try recordsInMemory(keys, waits: true, { _, _ in false }) {
             return found
         }
         return try coldRecords(keys, fillCache: fillCache)
     }
 
     private func foundRecordsForTask(_ keys: [Key], _ fillCache: Bool) async throws(LarderError) -> [Found] {
-        if let found = try hotRecords(keys, waits: false, { _, _ in false }) { return found }
+        if let found = try recordsInMemory(keys, waits: false, { _, _ in false }) { return found }
         return try await BlockingWork.run { () throws(LarderError) in try self.foundRecords(keys, fillCache) }
     }
 
-    /// As ``hotRecords(_:waits:_:)``, but for models that are kept decoded, which go into their places at once.
+    /// Like ``recordsInMemory(_:waits:_:)``, but puts models that are kept decoded into their places at once.
     private func takingDecoded<Value>(_ type: Value.Type, _ keys: [Key], _ values: inout [Value?], waits: Bool)
         throws(LarderError) -> [Found]?
     {
         let id = ObjectIdentifier(type)
-        return try hotRecords(keys, waits: waits) { index, attachment in
+        return try recordsInMemory(keys, waits: waits) { index, attachment in
             guard let model = attachment.value(of: id, madeBy: codecIdentity) else { return false }
             values[index] = model.assumingMemoryBound(to: Value.self).pointee
             return true
         }
     }
 
-    /// Reads keys one by one, so that memory keeps what was found, an entry or none; after that all can be read at one
+    /// Reads keys one by one, so that memory keeps each result, an entry or none; after that all can be read at one
     /// instant.
-    /// - Returns: false where there is no such memory. It may not be enough either: then the disk is asked for all of them.
+    /// - Returns: false if there is no memory for that. Even otherwise it may not be enough: then the disk is read for
+    ///   all of them.
     private func keepRead(_ keys: [Key], _ fillCache: Bool) throws(LarderError) -> Bool {
         guard snapshot == nil, fillCache, database.attachmentBytesMax > 0 else { return false }
         for key in keys {
@@ -107,16 +108,17 @@ extension CacheSource {
         return true
     }
 
-    /// The fresh entries of keys by their places, if memory knows of all of them.
+    /// The fresh entries of keys with their indices, if memory knows all of them.
     /// - Parameters:
-    ///   - waits: whether commits are waited for; where not, the answer is nil if there is one to wait for.
-    ///   - use: takes what is kept beside an entry; locks are held meanwhile. Where it does, the entry is left out.
-    /// - Returns: nil where the disk has to be asked. What `use` took is of no worth then.
-    private func hotRecords(_ keys: [Key], waits: Bool, _ use: (Int, Attachment) -> Bool) throws(LarderError)
+    ///   - waits: whether to wait for commits; if not, and there is one to wait for, the answer is nil.
+    ///   - use: takes what is kept beside an entry; locks are held meanwhile. If it returns true, the entry is left
+    ///     out.
+    /// - Returns: nil if the disk must be read. Then what `use` took is worthless.
+    private func recordsInMemory(_ keys: [Key], waits: Bool, _ use: (Int, Attachment) -> Bool) throws(LarderError)
         -> [Found]?
     {
         if keys.isEmpty {
-            // Nothing is read of no keys; what was closed says so all the same.
+            // Without keys nothing is read, but a closed cache says so nevertheless.
             _ = try hold("get")
             return []
         }

@@ -1,6 +1,6 @@
 import LarderEngine
 
-// Keys as the engine has them.
+// Keys in the engine's form.
 
 extension Key {
     /// The engine's key, its length checked.

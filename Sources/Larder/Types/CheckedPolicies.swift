@@ -1,12 +1,12 @@
 import LarderEngine
 
-// Policies as the engine has them, with errors that say what is allowed.
+// Policies in the engine's form, with errors that say what is allowed.
 
 extension EntryPolicy.Checked {
     /// The rule of an entry that is stored at `now`.
     /// - Parameters:
-    ///   - ahead: how far the larder's time is ahead of the clock, by which instants are meant.
-    ///   - former: the rule of the fresh entry whose place it takes; nil where there is none.
+    ///   - ahead: how far the larder's time is ahead of the clock, by which instants are given.
+    ///   - former: the rule of the fresh entry that is replaced; nil if there is none.
     func rule(now: Int64, ahead: Int64, former: DeadlineRule?) -> DeadlineRule {
         switch self {
         case .governed: .governed

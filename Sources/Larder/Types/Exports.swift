@@ -1,6 +1,5 @@
-// The vocabulary that users of Larder share with the engine, name by name: with the whole module would come what that has
-// from the C library. What the client has too, such as EntryPolicy, CacheKey and EntryInfo,
-// comes with the codecs.
+// The types that users of Larder share with the engine, one by one: the whole module would bring names of the C library
+// too. Types that the client shares too, such as EntryPolicy, CacheKey and EntryInfo, come with the codecs.
 
 @_exported import ModelCoding
 

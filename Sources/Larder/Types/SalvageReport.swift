@@ -1,24 +1,24 @@
 import LarderEngine
 
-/// What a salvage of a damaged database kept, and what it may have lost.
+/// The result of salvaging a damaged database: what was kept, and what may be lost.
 public struct SalvageReport: Hashable, Sendable, CustomStringConvertible {
-    /// Entries that were read and go on, expired ones that were not yet swept among them.
+    /// Entries that were kept, including expired ones that were not swept yet.
     public let entries: Int
     /// Parts of files that could not be read.
     public let unreadablePieces: Int
-    /// Their bytes, as far as known.
+    /// Their length in bytes, as far as known.
     public let unreadableBytes: Int
     /// Ranges of keys that may have lost entries, in words, for people; the first 16.
     public let lostKeys: [String]
     /// How many ranges there are.
     public let lostKeyRanges: Int
-    /// Whether it is known which of the files counted. Where it is not, because LevelDB's manifest is lost, what may be obsolete
-    /// is left out and is among ``lostKeys``: nothing that was overwritten or removed comes back.
+    /// Whether it is known which of the files counted. If not, because LevelDB's manifest is lost, possibly obsolete
+    /// files are left out, and their keys are among ``lostKeys``: nothing that was overwritten or removed comes back.
     public let isComplete: Bool
-    /// What nobody can tell, in words, for people: such as that the note is damaged too that says how long LevelDB's log
-    /// was. Empty if there is nothing.
+    /// What remains unknown, in words, for people: for example that the note of the length of LevelDB's log is damaged
+    /// too. Empty if there is nothing.
     public let doubts: [String]
-    /// Where the damaged files are kept; nil where they could not be.
+    /// Where the damaged files are kept; nil if they could not be kept.
     public let evidence: String?
     /// All of it in words.
     public let description: String
