@@ -2,9 +2,9 @@
 
 import RESP
 
-/// Writes that happen all or not at all: collected here, carried out by ``BlockingLarderClient/apply(_:)``.
+/// Writes that all happen or none: collected here, applied by ``BlockingLarderClient/apply(_:)``.
 ///
-/// Models are encoded when they are added. What is added later wins where keys are the same.
+/// Models are encoded when they are added. For equal keys the last change wins.
 ///
 /// A value: copies are filled independently.
 public struct BlockingBatch: Sendable {
@@ -12,7 +12,7 @@ public struct BlockingBatch: Sendable {
     private(set) var changes: [BatchChange] = []
 
     /// An empty batch.
-    /// - Parameter codec: how models become bytes. ``BlockingLarderClient/makeBatch()`` takes the client's.
+    /// - Parameter codec: encodes the models. ``BlockingLarderClient/makeBatch()`` uses the client's.
     public init(codec: ModelCodec = .standard) { self.codec = codec }
 
     /// How many changes were added.
@@ -20,13 +20,13 @@ public struct BlockingBatch: Sendable {
     /// Whether nothing was added.
     public var isEmpty: Bool { changes.isEmpty }
 
-    /// Adds the storing of a model under a key.
+    /// Adds a model to store under a key.
     /// - Parameters:
     ///   - value: the model.
     ///   - key: the entry's key.
     ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy.
-    /// - Throws: `encode`, naming key and type, when the codec cannot write the model; `invalidArgument` for a lifetime
-    ///   that is not possible. The batch is unchanged then.
+    /// - Throws: `encode`, with key and type, when the codec cannot write the model; `invalidArgument` for an
+    ///   impossible lifetime. Then the batch is unchanged.
     public mutating func set(_ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database)
         throws(LarderClientError)
     {
@@ -35,8 +35,8 @@ public struct BlockingBatch: Sendable {
         changes.append(BatchChange(key: key, action: .set(bytes, try policy.checked("SET", key: key), codec)))
     }
 
-    /// Adds the storing of bytes as they are under a key.
-    /// - Throws: `invalidArgument` for a lifetime that is not possible. The batch is unchanged then.
+    /// Adds bytes to store as they are under a key.
+    /// - Throws: `invalidArgument` for an impossible lifetime. Then the batch is unchanged.
     public mutating func setBytes(_ bytes: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database)
         throws(LarderClientError)
     {
@@ -52,9 +52,9 @@ public struct BlockingBatch: Sendable {
 }
 
 extension BlockingLarderClient {
-    /// Stores many models in one step: all or nothing. Of two values for one key the later one holds.
+    /// Stores many models in one step: all or none. Of two values for one key the later one counts.
     ///
-    /// Takes a dictionary, or pairs in the manner of `["a": 1, "b": 2] as KeyValuePairs`.
+    /// Takes a dictionary, or pairs in the form `["a": 1, "b": 2] as KeyValuePairs`.
     /// - Parameters:
     ///   - pairs: the models with their keys.
     ///   - policy: how long the entries stay fresh. The default leaves it to the database's policy.
@@ -66,8 +66,8 @@ extension BlockingLarderClient {
         try apply(batch)
     }
 
-    /// Carries out what `body` puts into the batch: all of it or, if `body` or the daemon fails, nothing. Other clients see
-    /// none of it or all of it. A batch into which nothing was put sends nothing.
+    /// Applies the changes that `body` puts into the batch: all of them, or none if `body` or the daemon fails. Other
+    /// clients see all of them or none. An empty batch sends nothing.
     /// - Returns: what `body` returned.
     /// - Throws: what `body` throws.
     @discardableResult
@@ -78,10 +78,10 @@ extension BlockingLarderClient {
         return result
     }
 
-    /// An empty batch that encodes models as this client does, for ``apply(_:)``.
+    /// An empty batch with this client's codec, for ``apply(_:)``.
     public func makeBatch() -> BlockingBatch { BlockingBatch(codec: codec) }
 
-    /// Carries out a batch, in the order in which it was filled.
+    /// Applies a batch, in the order in which it was filled.
     public func apply(_ batch: BlockingBatch) throws(LarderClientError) {
         guard !batch.isEmpty else {
             _ = try session.perform([], operation: "batch")
@@ -92,7 +92,7 @@ extension BlockingLarderClient {
         case .transaction(let commands):
             let replies = try session.perform(
                 [wordList("MULTI")] + commands + [wordList("EXEC")], operation: "batch")
-            // The first refusal says why; EXEC only says that there was one.
+            // The first refusal gives the reason; EXEC only says that there was one.
             for reply in replies + (replies.last?.elements ?? []) {
                 if let text = reply.errorMessage { throw .server(text, operation: "batch") }
             }

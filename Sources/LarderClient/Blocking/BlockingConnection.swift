@@ -18,7 +18,7 @@ import RESP
 /// One connected Unix stream socket. Single owner: one thread at a time.
 final class BlockingConnection {
     private static let readBytes = 16_384
-    /// Answers that together have more bytes than this leave a buffer that is not worth keeping.
+    /// A buffer that has held more bytes of replies than this is not kept.
     private static let keptBytesMax = 1_048_576
 
     private let socket: StreamSocket
@@ -29,14 +29,13 @@ final class BlockingConnection {
     private var receivedBytes = 0
 
     /// Connects to the socket at `path`, which must not be longer than ``StreamSocket/pathBytesMax``.
-    /// - Parameter timeoutMilliseconds: the longest that anything here waits while nothing moves in either direction;
-    ///   0 for no limit.
+    /// - Parameter timeoutMilliseconds: the longest wait while nothing moves in either direction; 0 for no limit.
     init(path: String, timeoutMilliseconds: Int, trust: PeerTrust = PeerTrust()) throws(WireFailure) {
         self.timeoutMilliseconds = timeoutMilliseconds
         socket = try StreamSocket(blocking: path, timeoutMilliseconds: timeoutMilliseconds, trust: trust)
     }
 
-    /// Sends `request` and waits for `count` replies to it. Messages that the server pushes unasked are dropped.
+    /// Sends `request` and waits for `count` replies to it. Pushed messages are dropped.
     func exchange(_ request: [UInt8], replies count: Int) throws(WireFailure) -> [RESPValue] {
         guard try nextReply() == nil else {
             throw WireFailure(.protocolViolation("an answer came that belongs to no request"))
@@ -53,7 +52,7 @@ final class BlockingConnection {
                 }
             }
             if sent < request.count {
-                // The socket's buffer is full. Wait for room, or for replies whose reading makes room.
+                // The socket's buffer is full. Wait for room, or for replies: reading them makes room.
                 guard try wait(for: POLLIN | POLLOUT) & POLLOUT == 0 else { continue }
             }
             try receive()
@@ -71,7 +70,7 @@ final class BlockingConnection {
 
     // MARK: Bytes
 
-    /// What a failed send means: a server that turns a client away says why, then ends the connection.
+    /// The meaning of a failed send: a server that turns a client away says why, then closes the connection.
     private func explain(_ failure: WireFailure, sent: Int) -> WireFailure {
         guard case .closed = failure.kind else { return failure }
         try? receive()
@@ -88,7 +87,7 @@ final class BlockingConnection {
             case .bytes(let count):
                 receivedBytes &+= count
                 return parser.didWrite(count)
-            // A signal must not begin the time limit anew: with a periodic one it would never be reached.
+            // A signal must not restart the time limit: with a periodic signal it would never be reached.
             case .interrupted: _ = try wait(for: POLLIN, since: start)
             case .nothing: throw WireFailure(.timeout)
             }
@@ -108,8 +107,8 @@ final class BlockingConnection {
         }
     }
 
-    /// Waits until one of `events` is there. Returns those that are; an end or an error of the connection counts as
-    /// something to read, since reading tells what it is.
+    /// Waits until one of `events` occurs, and returns those that did. The end or an error of the connection counts as
+    /// something to read, because reading tells which.
     private func wait(for events: CInt, since start: Int64? = nil) throws(WireFailure) -> CInt {
         let start = start ?? StreamSocket.monotonicMilliseconds()
         while true {

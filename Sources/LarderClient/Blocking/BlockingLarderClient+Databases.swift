@@ -1,7 +1,7 @@
-// Databases: which one this client uses, their policies, emptying them; and what the daemon says of itself.
+// Databases: selecting one, their policies, emptying them; and facts about the daemon.
 
 extension BlockingLarderClient {
-    /// Uses the database `name` from now on, after a new connection too. It comes into being with its first entry.
+    /// Uses the database `name` from now on, on later connections too. The database is created by its first entry.
     public func select(_ database: String) throws(LarderClientError) {
         try session.select(database)
     }
@@ -18,8 +18,8 @@ extension BlockingLarderClient {
         return policy
     }
 
-    /// Changes the policy of this client's database, for the entries that are there too: those that the new policy
-    /// lets expire earlier do so. What had expired stays so.
+    /// Changes the policy of this client's database. It also applies to existing entries, but does not revive expired
+    /// ones.
     public func setPolicy(_ policy: UpdatePolicy) throws(LarderClientError) {
         try perform(.setPolicy(policy))
     }
@@ -28,7 +28,7 @@ extension BlockingLarderClient {
     @discardableResult
     public func removeAll() throws(LarderClientError) -> PurgeReport { try perform(.purge()) }
 
-    /// Removes what has expired in this client's database and still takes space.
+    /// Removes expired entries of this client's database that still take space.
     @discardableResult
     public func removeExpired() throws(LarderClientError) -> PurgeReport {
         try perform(.purge(wordList("EXPIRED")))
@@ -40,8 +40,8 @@ extension BlockingLarderClient {
         try perform(.purge(wordList("PREFIX") + [prefix.keyBytes]))
     }
 
-    /// What the daemon says of itself: lines of `name:value` under headings, as `INFO` gives them.
-    /// - Parameter section: one section of it only, such as `memory`; nil for the usual ones.
+    /// The daemon's `INFO`: lines of `name:value` under headings.
+    /// - Parameter section: a single section, such as `memory`; nil for the usual ones.
     public func serverInfo(section: String? = nil) throws(LarderClientError) -> String {
         try perform(.serverInfo(section))
     }

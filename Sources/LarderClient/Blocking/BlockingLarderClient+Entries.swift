@@ -1,10 +1,10 @@
-// Entries: read, write, remove, ask about, list.
+// Entries: read, write, remove, inspect, list.
 
 extension BlockingLarderClient {
     // MARK: Reading
 
-    /// The model stored under a key; nil when there is none or it expired.
-    /// - Throws: `decode`, naming the type and the key, when something else is stored there.
+    /// The model stored under a key; nil when there is none or it has expired.
+    /// - Throws: `decode`, with the type and the key, when the value is of another type.
     public func value<Value: Decodable>(_ type: Value.Type = Value.self, forKey key: some CacheKey)
         throws(LarderClientError) -> Value?
     {
@@ -14,7 +14,7 @@ extension BlockingLarderClient {
     }
 
     /// The models of those keys that have a fresh entry, read at one instant.
-    /// - Throws: `decode`, naming the type and the key, when an entry's value is not such a model.
+    /// - Throws: `decode`, with the type and the key, when a value is of another type.
     public func values<Key: CacheKey & Hashable, Value: Decodable>(
         _ type: Value.Type = Value.self, forKeys keys: some Sequence<Key>
     ) throws(LarderClientError) -> [Key: Value] {
@@ -30,7 +30,8 @@ extension BlockingLarderClient {
         return models
     }
 
-    /// The models of several keys in their order, read at one instant; where there is no fresh entry, `notFound`.
+    /// The models of several keys in their order, read at one instant, with `notFound` for each key without a fresh
+    /// entry.
     public func values<Value: Decodable>(
         _ type: Value.Type = Value.self, forKeys keys: some Sequence<some CacheKey>, notFound: Value
     ) throws(LarderClientError) -> [Value] {
@@ -39,7 +40,7 @@ extension BlockingLarderClient {
         return keys.map { found[$0] ?? notFound }
     }
 
-    /// The model in stored bytes. Asks the daemon for the entry's codec where the likely one fails.
+    /// The model in stored bytes. Asks the daemon for the entry's codec if the likely one fails.
     func decoded<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8], _ key: [UInt8])
         throws(LarderClientError) -> Value
     {
@@ -49,44 +50,45 @@ extension BlockingLarderClient {
         }
     }
 
-    /// The stored bytes of a key, whatever they are; nil when there are none or they expired.
+    /// The stored bytes of a key, whatever they are; nil when there are none or they have expired.
     public func bytes(forKey key: some CacheKey) throws(LarderClientError) -> [UInt8]? {
         try perform(.get(key.keyBytes))
     }
 
-    /// Whether there is a fresh entry under a key, whatever it holds.
+    /// Whether there is a fresh entry under a key, whatever its value.
     public func contains(_ key: some CacheKey) throws(LarderClientError) -> Bool {
         try perform(.contains(key.keyBytes))
     }
 
-    /// What the daemon knows about an entry besides its value, which is not read: when it was stored, its age, its
-    /// deadline. Nil when there is no fresh entry.
+    /// The daemon's facts about an entry, without reading its value: when it was stored, its age, its deadline. Nil
+    /// when there is no fresh entry.
     public func info(forKey key: some CacheKey) throws(LarderClientError) -> EntryInfo? {
         try perform(.info(key.keyBytes))
     }
 
-    /// How long an entry still stays fresh; nil when there is no fresh entry.
+    /// The rest of an entry's lifetime; nil when there is no fresh entry.
     public func timeToLive(forKey key: some CacheKey) throws(LarderClientError) -> TimeToLive? {
         try perform(.timeToLive(key.keyBytes))
     }
 
-    /// How many entries the database has. Goes over the keys of all, some hundred in each round trip.
-    /// - Parameter includingExpired: also those that have expired and were not swept yet, which takes one round trip.
+    /// The number of entries in the database. Reads all keys, some hundred in each round trip.
+    /// - Parameter includingExpired: whether to include expired entries that were not swept yet, which takes one round
+    ///   trip.
     public func count(includingExpired: Bool = false) throws(LarderClientError) -> Int {
         includingExpired ? Int(clamping: try perform(.count)) : try allKeys(matching: nil).count
     }
 
     // MARK: Writing
 
-    /// Stores a model under a key, in place of what is there, as the client's codec writes it: by default as JSON, the same
-    /// bytes that the Larder library writes, which other programs can read.
+    /// Stores a model under a key, and replaces what is there. The client's codec encodes it: by default as JSON, in
+    /// the same bytes that the Larder library writes, which other programs can read.
     /// - Parameters:
     ///   - value: the model.
     ///   - key: the entry's key.
-    ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy;
-    ///     ``EntryPolicy/keep`` lets it stay as long as the entry that it replaces would have.
-    /// - Throws: `encode` when the codec cannot write the model; `invalidArgument` for a lifetime that is not possible,
-    ///   before anything is sent.
+    ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy; with
+    ///     ``EntryPolicy/keep`` it stays as long as the replaced entry would have.
+    /// - Throws: `encode` when the codec cannot write the model; `invalidArgument` for an impossible lifetime, before
+    ///   anything is sent.
     public func set(_ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database)
         throws(LarderClientError)
     {
@@ -95,7 +97,7 @@ extension BlockingLarderClient {
         try put(bytes, key, policy, codec)
     }
 
-    /// Stores bytes as they are under a key, in place of what is there. Parameters and errors as for
+    /// Stores bytes as they are under a key, and replaces what is there. Parameters and errors as for
     /// ``set(_:forKey:policy:)``.
     public func setBytes(_ bytes: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database)
         throws(LarderClientError)
@@ -111,14 +113,14 @@ extension BlockingLarderClient {
         try perform { .set(value, forKey: key, policy: policy, codec: codec, server: $0) }
     }
 
-    /// Removes an entry. Nothing to remove is no error.
+    /// Removes an entry. It is not an error if there is none.
     /// - Returns: whether there was a fresh entry.
     @discardableResult
     public func remove(_ key: some CacheKey) throws(LarderClientError) -> Bool {
         try perform(.remove([key.keyBytes])) > 0
     }
 
-    /// Removes several entries in one step: all or nothing. For no keys, nothing is sent.
+    /// Removes several entries in one step: all or none. Without keys, nothing is sent.
     /// - Returns: how many of them were there, and fresh.
     @discardableResult
     public func remove(_ keys: some Sequence<some CacheKey>) throws(LarderClientError) -> Int {
@@ -134,8 +136,8 @@ extension BlockingLarderClient {
 
     /// The keys of the database's fresh entries, each once, in no particular order.
     ///
-    /// Every key that is there from the beginning to the end is among them; of others it is not certain. Many keys are
-    /// better taken as they come: ``forEachKey(matching:_:)``.
+    /// Every key that exists from the beginning to the end is among them; other keys may be. For many keys use
+    /// ``forEachKey(matching:_:)``.
     /// - Parameter pattern: `*` stands for any characters, `?` for one, `[a-c]` for one of these; nil for all keys.
     /// - Throws: `decode` when a key is not UTF-8 text; ``forEachKey(matching:_:)`` gives such keys too.
     public func keys(matching pattern: String? = nil) throws(LarderClientError) -> [String] {
@@ -155,18 +157,20 @@ extension BlockingLarderClient {
         return seen
     }
 
-    /// Gives the keys of the database's fresh entries to `body`, a few hundred per round trip, until it returns false.
+    /// Calls `body` with each key of the database's fresh entries, a few hundred per round trip, until it returns
+    /// false.
     ///
-    /// Every key that is there from the beginning to the end is given; of others it is not certain. The client is not
-    /// held between round trips: `body` may call it.
+    /// It gets every key that exists from the beginning to the end, and perhaps others. No lock is held between round
+    /// trips: `body` may call the client.
     /// - Parameters:
-    ///   - pattern: as in ``keys(matching:)``.
+    ///   - pattern: as in `keys(matching:)`.
     ///   - body: takes a key, and says whether to go on.
     public func forEachKey(matching pattern: String? = nil, _ body: ([UInt8]) throws -> Bool) throws {
         try forEachKey(matching: pattern?.keyBytes, body)
     }
 
-    /// As ``forEachKey(matching:_:)``, with a pattern of any bytes, for larderctl: what a shell passes need not be UTF-8.
+    /// Like ``forEachKey(matching:_:)``, with a pattern of any bytes, for larderctl: words from a shell need not be
+    /// UTF-8.
     package func forEachKey(matching pattern: [UInt8]?, _ body: ([UInt8]) throws -> Bool) throws {
         var cursor: [UInt8]?
         repeat {

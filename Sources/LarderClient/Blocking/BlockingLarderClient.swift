@@ -1,6 +1,6 @@
 @_exported import enum RESP.RESPValue
 
-/// A connection to a running `larderd` whose calls block: for command-line tools and threads of one's own. Asynchronous
+/// A connection to a running `larderd` whose calls block: for command-line tools and your own threads. Asynchronous
 /// code uses ``LarderClient``.
 ///
 /// ```swift
@@ -9,10 +9,10 @@
 /// let reader = try client.value(Reader.self, forKey: "reader")      // nil when absent or not fresh any more
 /// ```
 ///
-/// Every call blocks until the daemon has answered, so it does not belong on Swift's cooperative pool. It is one
-/// connection, made when the client is made. When it was lost, the call that finds out throws, and the next one makes
-/// a new connection and selects the database again. A request is sent a second time only when the daemon cannot have
-/// seen any of it; a snapshot that was open on the lost connection is gone, and that call always throws.
+/// Every call blocks until the daemon has answered, so do not call it on Swift's cooperative pool. The client has one
+/// connection, made when the client is created. After a loss, the call that notices it throws, and the next call makes
+/// a new connection and selects the database again. A request is sent a second time only if the daemon cannot have seen
+/// any of it. A snapshot that was open on the lost connection is gone, and the call that notices it always throws.
 ///
 /// Thread-safe: calls from several threads are carried out one after the other.
 public final class BlockingLarderClient: Sendable {
@@ -23,16 +23,15 @@ public final class BlockingLarderClient: Sendable {
     /// - Parameters:
     ///   - socketPath: the daemon's socket; nil for ``LarderClient/defaultSocketPath``.
     ///   - database: the database to use; nil for the server's default, `0`.
-    ///   - password: the daemon's (`--password-file`); nil where it has none.
+    ///   - password: the daemon's (`--password-file`); nil if it has none.
     ///   - timeoutMilliseconds: how long a call may wait while nothing moves in either direction, 1 to
-    ///     ``ClientOptions/timeoutMillisecondsMax``; 0 for no limit. A long answer that keeps coming is not cut off.
-    ///   - codec: how models become bytes. The default is JSON. Reading follows what the entry says of itself; only what a
-    ///     custom codec wrote needs that codec again.
-    ///   - trustedUsers: whose daemons are talked to besides those that always are: see
-    ///     ``ClientOptions/trustedUsers``.
-    /// - Throws: `noDaemon` when nothing answers there, `untrusted` when a stranger's process does, `invalidArgument` for a path that is empty or too long, or a
-    ///   time limit out of range, `server` when the daemon does not accept the connection or the database's name,
-    ///   `io` when the system refuses (no permission to use the socket).
+    ///     ``ClientOptions/timeoutMillisecondsMax``; 0 for no limit. A long reply is not cut off while it keeps arriving.
+    ///   - codec: encodes the models. The default is JSON. Reading follows the codec in the entry; only entries of a
+    ///     custom codec need that codec again.
+    ///   - trustedUsers: further users whose daemons are trusted: see ``ClientOptions/trustedUsers``.
+    /// - Throws: `noDaemon` when nothing answers there, `untrusted` when the process belongs to somebody else,
+    ///   `invalidArgument` for a path that is empty or too long, or a time limit out of range, `server` when the daemon
+    ///   refuses the connection or the database's name, `io` when the system refuses (no permission to use the socket).
     public init(
         socketPath: String? = nil, database: String? = nil, password: String? = nil, timeoutMilliseconds: Int = 5_000,
         codec: ModelCodec = .standard, trustedUsers: Set<UInt32> = []
@@ -44,22 +43,22 @@ public final class BlockingLarderClient: Sendable {
             trust: PeerTrust(trustedUsers: trustedUsers))
     }
 
-    /// The name of the database in use; `0` is the server's default.
+    /// The name of the selected database; `0` is the server's default.
     public var name: String { session.databaseName }
 
     /// The socket that this client is connected to.
     public var socketPath: String { session.socketPath }
 
-    /// Ends the connection for good; every later call throws `closed`. Waits for a call that another thread is in.
-    /// Calling it again does nothing. A client that is no longer referred to closes by itself.
+    /// Closes the connection; every later call throws `closed`. Waits for another thread's running call. Idempotent. A
+    /// client without references closes by itself.
     public func close() { session.close() }
 
     // MARK: Any command
 
-    /// Sends one command and gives the answer as it came. An error that the server answers with is a value here,
-    /// ``RESPValue/error(_:)``, and is not thrown.
+    /// Sends one command and returns the reply unchanged. A server's error is a value here, ``RESPValue/error(_:)``,
+    /// and is not thrown.
     ///
-    /// Replies are those of RESP3 where the server speaks it. Messages that the server pushes unasked are dropped.
+    /// Replies are those of RESP3 if the server speaks it. Pushed messages are dropped.
     /// - Parameter words: the command's name and its arguments.
     @discardableResult
     public func command(_ words: [String]) throws(LarderClientError) -> RESPValue {
@@ -78,15 +77,15 @@ public final class BlockingLarderClient: Sendable {
         try reply(words)
     }
 
-    /// Sends several commands at once and gives their answers, in the same order. Not atomic: commands of other
-    /// clients may come in between, and errors are values that stand at their command's place.
+    /// Sends several commands at once and returns their replies, in the same order. Not atomic: commands of other
+    /// clients may come in between. An error is a value in its command's place.
     ///
     /// Costs one round trip for all of them.
     public func pipeline(_ commands: [[[UInt8]]]) throws(LarderClientError) -> [RESPValue] {
         try session.perform(commands, operation: "pipeline")
     }
 
-    /// Asks the daemon whether it is there.
+    /// Checks that the daemon answers.
     public func ping() throws(LarderClientError) { try perform(.ping) }
 
     // MARK: For the other files of this module
@@ -99,7 +98,7 @@ public final class BlockingLarderClient: Sendable {
         return replies[0]
     }
 
-    /// What the server is. Costs a round trip the first time.
+    /// The kind of the server. Costs a round trip the first time.
     func server() throws(LarderClientError) -> ServerKind {
         if let server = session.knownServer { return server }
         var server = ServerKind()
@@ -109,8 +108,8 @@ public final class BlockingLarderClient: Sendable {
         return server
     }
 
-    /// Carries out a request that is another one where the server is not a larderd: that is taken for granted until it
-    /// refuses.
+    /// Carries out a request that has another form for a server that is not a larderd: the client assumes a larderd
+    /// until it refuses.
     func perform<Result>(_ request: (ServerKind) -> Request<Result>) throws(LarderClientError) -> Result {
         if let server = session.knownServer { return try perform(request(server)) }
         do throws(LarderClientError) {

@@ -1,11 +1,11 @@
-// What lies between the calls and the wire: one connection at a time, made again when it was lost, and brought into
-// the state that the last one had.
+// The layer between the calls and the wire: one connection at a time, replaced after a loss, and brought into the state
+// of the last one.
 
 import CommandCatalog
 import RESP
 import Threading
 
-/// A connection that mends itself. Carries out one request or pipeline at a time.
+/// A connection that repairs itself. Carries out one request or pipeline at a time.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: every mutable property is private and touched only with `lock`
 /// held, and the rest never changes.
@@ -22,7 +22,7 @@ final class BlockingSession: @unchecked Sendable {
     /// True when the connection has state that a new one would lack, such as an open snapshot.
     private var carriesState = false
     private var isClosed = false
-    /// What the server was found to be; nil as long as nobody had to know.
+    /// The kind of the server; nil as long as nobody had to know.
     private var kind: ServerKind?
 
     init(
@@ -39,8 +39,8 @@ final class BlockingSession: @unchecked Sendable {
 
     /// Sends `requests` at once and gives their replies, in order. Makes a new connection if there is none.
     ///
-    /// A request is sent a second time only if the connection turned out to be gone before the daemon had taken one
-    /// byte of it, and only if the connection had no state beyond the selected database.
+    /// A request is sent a second time only if the connection was gone before the daemon had taken one byte of it, and
+    /// only if the connection had no state beyond the selected database.
     func perform(_ requests: [[[UInt8]]], operation: String) throws(LarderClientError) -> [RESPValue] {
         guard !requests.isEmpty else {
             return try lock.withLock { () throws(LarderClientError) in
@@ -49,7 +49,7 @@ final class BlockingSession: @unchecked Sendable {
             }
         }
         var bytes: [UInt8] = []
-        // At once, because the encoder makes room for one request at a time.
+        // Reserved at once, because the encoder makes room for one request at a time.
         bytes.reserveCapacity(requests.reduce(0) { $1.reduce($0 + 24) { $0 + $1.count + 24 } })
         for request in requests {
             guard let name = request.first, !name.isEmpty else {
@@ -64,22 +64,22 @@ final class BlockingSession: @unchecked Sendable {
         }
     }
 
-    /// What the server was found to be; nil as long as nobody had to know.
+    /// The kind of the server; nil as long as nobody had to know.
     var knownServer: ServerKind? {
         get { lock.withLock { kind } }
         set { lock.withLock { kind = newValue } }
     }
 
-    /// The database that the next connection will select, and this one has.
+    /// The selected database, of this connection and the next one.
     var databaseName: String { lock.withLock { database ?? "0" } }
 
-    /// Selects `name` on this connection and on those that follow it.
+    /// Selects `name` on this connection and on later ones.
     func select(_ name: String) throws(LarderClientError) {
         let replies = try perform([[Array("SELECT".utf8), Array(name.utf8)]], operation: "SELECT")
         if let text = replies.first?.errorMessage { throw Handshake.notSelected(name, text) }
     }
 
-    /// Ends the connection for good. Waits for a call that is under way in another thread.
+    /// Closes the connection. Waits for another thread's running call.
     func close() {
         lock.withLock {
             connection = nil
@@ -139,7 +139,7 @@ final class BlockingSession: @unchecked Sendable {
         return connection
     }
 
-    /// Notes what the replies say about the state of the connection.
+    /// Notes what the replies tell about the state of the connection.
     private func remember(_ requests: [[[UInt8]]], _ replies: [RESPValue]) {
         for (request, reply) in zip(requests, replies) {
             guard let row = CommandMetadata.row(of: request) else { continue }
@@ -150,7 +150,7 @@ final class BlockingSession: @unchecked Sendable {
             case .resets:
                 database = nil
                 carriesState = false
-            // What ended in the same exchange leaves nothing behind.
+            // State that began and ended in one exchange leaves nothing behind.
             case .beginsTransaction: carriesState = carriesState || !Self.endsTransaction(requests)
             case .names, .introduces, .changesState, .silences, .streams: carriesState = true
             }

@@ -1,7 +1,7 @@
-// How long entries stay, as the daemon is told.
+// Lifetimes in the form for the daemon.
 
 extension EntryPolicy {
-    /// - Throws: `invalidArgument` for a lifetime that is not possible.
+    /// - Throws: `invalidArgument` for an impossible lifetime.
     func checked(_ operation: String, key: [UInt8]) throws(LarderClientError) -> Checked {
         do throws(Impossible) {
             return try checked()
@@ -12,14 +12,14 @@ extension EntryPolicy {
 }
 
 extension EntryPolicy.Checked {
-    /// The words that SET and MSETEX take. Redis knows no policies: it is told milliseconds.
+    /// The words for SET and MSETEX. Redis has no policies: it gets milliseconds.
     func words(for server: ServerKind) -> [[UInt8]] {
         switch self {
         case .governed: []
         case .keep: wordList("KEEPTTL")
         case .policy(let policy) where server.isLarder: wordList("POLICY", policy.description)
         case .policy(let policy): policy.intervalMilliseconds.map { wordList("PX", "\($0)") } ?? []
-        // 0 is refused; it is as much in the past.
+        // 0 is refused; 1 is in the past too.
         case .until(let instant): wordList("PXAT", "\(max(1, instant))")
         }
     }

@@ -1,20 +1,20 @@
-// Lifetimes of entries that are there.
+// Lifetimes of existing entries.
 
 import RESP
 
-/// Another lifetime for an entry that is there, as requests.
+/// Another lifetime for an existing entry, as requests.
 struct LifetimeChange: Sendable {
     /// The last one tells whether there was a fresh entry.
     let requests: [Request<Bool>]
 
-    /// - Throws: `invalidArgument` for a lifetime that is not possible, or that the daemon has no command for.
+    /// - Throws: `invalidArgument` for an impossible lifetime, or one for which the daemon has no command.
     init(_ policy: EntryPolicy, _ key: [UInt8]) throws(LarderClientError) {
         switch try policy.checked("touch", key: key) {
         case .governed: throw Self.noCommand(key)
         case .keep: requests = [.contains(key)]
         case .until(let instant): requests = [.expire(key, atMilliseconds: instant)]
         case .policy(let policy):
-            // PERSIST says nothing of an entry that does not expire anyway.
+            // PERSIST's reply does not tell a missing entry from one that does not expire anyway.
             requests =
                 policy.intervalMilliseconds.map { [.expire(key, afterMilliseconds: $0)] }
                 ?? [.persist(key), .contains(key)]
@@ -28,7 +28,7 @@ struct LifetimeChange: Sendable {
         return isThere
     }
 
-    /// The words that GETEX takes for a lifetime.
+    /// The words of GETEX for a lifetime.
     static func words(renewing policy: EntryPolicy, _ key: [UInt8]) throws(LarderClientError) -> [[UInt8]] {
         switch try policy.checked("GETEX", key: key) {
         case .governed: throw noCommand(key)

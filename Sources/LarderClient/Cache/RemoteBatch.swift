@@ -23,7 +23,7 @@ struct BatchChange: Sendable {
     }
 }
 
-/// How the writes of a batch reach the daemon so that all happen or none. A value.
+/// The commands of a batch, so that all of its writes happen or none. A value.
 enum BatchPlan {
     case command(Request<Void>)
     /// Commands to be put between MULTI and EXEC.
@@ -38,7 +38,7 @@ enum BatchPlan {
         }
     }
 
-    /// Several entries with the same policy and codec. Redis has a command for those without a policy only.
+    /// Several entries with the same policy and codec. Redis' command for that takes no policy.
     private static func sets(_ changes: [BatchChange], _ server: ServerKind) -> Request<Void>? {
         guard case .set(_, let policy, let codec) = changes[0].action else { return nil }
         if changes.count == 1 { return .expectingOK(changes[0].words(for: server), key: changes[0].key) }
@@ -65,11 +65,12 @@ enum BatchPlan {
     }
 }
 
-/// Writes that happen all or not at all: collected here, carried out by ``RemoteCache/apply(_:)``.
+/// Writes that all happen or none: collected here, applied by ``RemoteCache/apply(_:)``.
 ///
-/// Models are encoded when they are added. What is added later wins where keys are the same.
+/// Models are encoded when they are added. For equal keys the last change wins.
 ///
-/// A batch goes out as one command where it is nothing but entries with the same policy and codec, or nothing but keys to
+/// A batch is sent as one command if it has only entries with the same policy and codec, or only keys to remove, and
+/// otherwise as a transaction.
 /// remove, and as a transaction otherwise.
 ///
 /// A value: copies are filled independently.
@@ -78,7 +79,7 @@ public struct RemoteBatch<Value: Encodable & Sendable>: Sendable {
     private(set) var changes: [BatchChange] = []
 
     /// An empty batch.
-    /// - Parameter codec: how models become bytes. ``RemoteCache/makeBatch()`` takes the cache's.
+    /// - Parameter codec: encodes the models. ``RemoteCache/makeBatch()`` uses the cache's.
     public init(codec: ModelCodec = .standard) { self.codec = codec }
 
     /// How many changes were added.
@@ -86,9 +87,9 @@ public struct RemoteBatch<Value: Encodable & Sendable>: Sendable {
     /// Whether nothing was added.
     public var isEmpty: Bool { changes.isEmpty }
 
-    /// Adds the storing of a model under a key.
-    /// - Throws: `encode`, naming key and type, when the codec cannot write the model; `invalidArgument` for a lifetime
-    ///   that is not possible. The batch is unchanged then.
+    /// Adds a model to store under a key.
+    /// - Throws: `encode`, with key and type, when the codec cannot write the model; `invalidArgument` for an
+    ///   impossible lifetime. Then the batch is unchanged.
     public mutating func set(_ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database)
         throws(LarderClientError)
     {
@@ -97,8 +98,8 @@ public struct RemoteBatch<Value: Encodable & Sendable>: Sendable {
         changes.append(BatchChange(key: bytes, action: .set(encoded, try policy.checked("SET", key: bytes), codec)))
     }
 
-    /// Adds the storing of bytes as they are under a key.
-    /// - Throws: `invalidArgument` for a lifetime that is not possible. The batch is unchanged then.
+    /// Adds bytes to store as they are under a key.
+    /// - Throws: `invalidArgument` for an impossible lifetime. Then the batch is unchanged.
     public mutating func setBytes(_ value: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database)
         throws(LarderClientError)
     {

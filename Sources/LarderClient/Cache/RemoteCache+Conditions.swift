@@ -1,9 +1,9 @@
-// Writes that depend on what is stored, lifetimes of entries, counters.
+// Writes that depend on the stored value, lifetimes of entries, counters.
 
 extension RemoteCache {
     // MARK: Conditions
 
-    /// Stores a model under a key that has no fresh entry. Of several that do so at once, one succeeds.
+    /// Stores a model under a key that has no fresh entry. If several clients do so at once, one succeeds.
     /// - Parameters:
     ///   - value: the model.
     ///   - key: the entry's key.
@@ -16,7 +16,7 @@ extension RemoteCache {
         return try await put(try RemoteCoding.encode(value, codec, key: key), key, policy, if: wordList("NX"))
     }
 
-    /// Stores a model in place of a fresh entry, whatever that holds.
+    /// Stores a model if there is a fresh entry, whatever its value, and replaces it.
     /// - Parameters:
     ///   - value: the model.
     ///   - key: the entry's key.
@@ -29,10 +29,10 @@ extension RemoteCache {
         return try await put(try RemoteCoding.encode(value, codec, key: key), key, policy, if: wordList("XX"))
     }
 
-    /// Stores a model in place of a fresh entry that holds `former`, and otherwise nothing: compare and swap.
+    /// Stores a model if there is a fresh entry that holds `former`: compare and swap.
     ///
-    /// What is compared are the bytes that the cache's codec makes of `former`. That fits models whose encoding is always
-    /// the same; a dictionary's is not. ``update(forKey:policy:attempts:_:)`` needs no such comparison. The server is
+    /// The comparison is of the bytes that the cache's codec makes of `former`. So it works for models whose encoding
+    /// is always the same, and not for dictionaries. ``update(forKey:policy:attempts:_:)`` needs no comparison. Needs
     /// larderd, or Redis from 8.4 on.
     /// - Parameters:
     ///   - former: what the entry must hold.
@@ -48,8 +48,8 @@ extension RemoteCache {
         return try await put(try RemoteCoding.encode(value, codec, key: key), key, policy, if: condition)
     }
 
-    /// Removes a fresh entry that holds `value`, compared as by ``replace(_:with:forKey:policy:)``: what somebody else stored
-    /// meanwhile stays. The server is larderd, or Redis from 8.4 on.
+    /// Removes a fresh entry if it holds `value`, compared like in ``replace(_:with:forKey:policy:)``: a value that
+    /// somebody else has stored meanwhile stays. Needs larderd, or Redis from 8.4 on.
     /// - Returns: whether it was removed.
     @discardableResult
     public func remove(_ key: some CacheKey, ifEqual value: Value) async throws(LarderClientError) -> Bool {
@@ -71,8 +71,8 @@ extension RemoteCache {
         }
     }
 
-    /// Reads an entry, has `body` change it, and stores what that left, unless somebody else changed the value in between:
-    /// then `body` is run again with what is there now. Takes two round trips for each run.
+    /// Reads an entry, lets `body` change it, and stores the result. If somebody else has changed the value meanwhile,
+    /// `body` runs again with the new one. Takes two round trips for each run.
     ///
     /// ```swift
     /// try await baskets.update(forKey: "ana") { basket in
@@ -80,15 +80,15 @@ extension RemoteCache {
     ///     basket?.items.append(item)
     /// }
     /// ```
-    /// The server is larderd, or Redis from 8.4 on.
+    /// Needs larderd, or Redis from 8.4 on.
     /// - Parameters:
     ///   - key: the entry's key.
-    ///   - policy: how long what is stored stays fresh. The default, ``EntryPolicy/keep``, leaves the entry the rule it has.
-    ///   - attempts: how often `body` may be run, from 1 on; for less, `invalidArgument` is thrown. The default is 16.
-    ///   - body: gets the model, nil when there is no fresh entry, and leaves the one to be stored, or nil to remove the
-    ///     entry. May run several times, so what it does besides must bear that. When it throws, nothing is written.
+    ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's rule.
+    ///   - attempts: how often `body` may run, at least 1; for less, `invalidArgument` is thrown. The default is 16.
+    ///   - body: gets the model, or nil when there is no fresh entry, and leaves the model to store, or nil to remove
+    ///     the entry. May run several times, so its side effects must allow that. When it throws, nothing is written.
     /// - Returns: what the last run of `body` returned.
-    /// - Throws: `conflict` when others were quicker every time, and what `body` throws.
+    /// - Throws: `conflict` when somebody else changed the value in every attempt, and what `body` throws.
     @discardableResult
     public func update<Result>(
         forKey key: some CacheKey, policy: EntryPolicy = .keep, attempts: Int = 16,
@@ -105,7 +105,7 @@ extension RemoteCache {
         throw LarderClientError.updateConflict(key, attempts)
     }
 
-    /// - Returns: whether what was there is still `former`.
+    /// - Returns: whether the value was still `former`.
     private func exchange(_ former: [UInt8]?, for model: Value?, _ key: [UInt8], _ policy: EntryPolicy)
         async throws(LarderClientError) -> Bool
     {
@@ -121,9 +121,9 @@ extension RemoteCache {
 
     // MARK: Lifetimes
 
-    /// Removes an entry and gives what it held, in one step.
+    /// Removes an entry and returns its value, in one step.
     /// - Returns: nil when there was no fresh entry.
-    /// - Throws: `decode` when something else is stored there; it is removed all the same.
+    /// - Throws: `decode` when the value is of another type; the entry is removed nevertheless.
     public func removeValue(forKey key: some CacheKey) async throws(LarderClientError) -> Value? {
         let key = key.keyBytes
         let bytes = try await changing([key]) { () async throws(LarderClientError) in
@@ -132,10 +132,10 @@ extension RemoteCache {
         return try await decoded(bytes, key, "GETDEL")
     }
 
-    /// The model stored under a key, whose entry gets another lifetime in the same step: for sessions that end when they
+    /// Reads the model of a key and gives its entry another lifetime in the same step: for sessions that end when they
     /// are not used. Policies as for ``touch(_:policy:)``. Never from the near cache.
     /// - Returns: nil when there is no fresh entry.
-    /// - Throws: `decode` when something else is stored there; its entry has got its other lifetime all the same.
+    /// - Throws: `decode` when the value is of another type; the entry gets its new lifetime nevertheless.
     public func value(forKey key: some CacheKey, renewing policy: EntryPolicy) async throws(LarderClientError)
         -> Value?
     {
@@ -147,13 +147,13 @@ extension RemoteCache {
         return try await decoded(bytes, key, "GETEX")
     }
 
-    /// Gives an entry another lifetime; its value and the time it was stored stay as they are.
+    /// Gives an entry another lifetime; its value and its time of storing do not change.
     /// - Parameters:
     ///   - key: the entry's key.
     ///   - policy: intervals count from now; an instant in the past removes the entry; ``EntryPolicy/keep`` changes
     ///     nothing.
     /// - Returns: whether there was a fresh entry.
-    /// - Throws: `invalidArgument` for ``EntryPolicy/database``, which no command of the daemon gives back to an entry.
+    /// - Throws: `invalidArgument` for ``EntryPolicy/database``, because the daemon has no command for it.
     @discardableResult
     public func touch(_ key: some CacheKey, policy: EntryPolicy) async throws(LarderClientError) -> Bool {
         let key = key.keyBytes
@@ -165,9 +165,9 @@ extension RemoteCache {
 }
 
 extension RemoteCache where Value == Int {
-    /// Adds to a number in one step; a key without a fresh entry counts as 0. The entry keeps its rule.
+    /// Adds to an integer in one step; a key without a fresh entry counts as 0. The entry keeps its rule.
     /// - Returns: the sum.
-    /// - Throws: `server` when something else is stored there, or the sum is not an `Int`.
+    /// - Throws: `server` when the value is not an integer, or the sum is not an `Int`.
     @discardableResult
     public func increment(_ key: some CacheKey, by step: Int = 1) async throws(LarderClientError) -> Int {
         let key = key.keyBytes
@@ -180,7 +180,7 @@ extension RemoteCache where Value == Int {
 extension RemoteCache where Value == Double {
     /// Adds to a number in one step; a key without a fresh entry counts as 0. The entry keeps its rule.
     /// - Returns: the sum.
-    /// - Throws: `server` when something else is stored there, or the sum is not finite.
+    /// - Throws: `server` when the value is not a number, or the sum is not finite.
     @discardableResult
     public func increment(_ key: some CacheKey, by step: Double) async throws(LarderClientError) -> Double {
         let key = key.keyBytes

@@ -3,9 +3,9 @@
 extension RemoteCache {
     // MARK: Reading
 
-    /// The models of those keys that have a fresh entry. Those that the near cache has not are read in one round trip, at
-    /// one instant, and kept by it as ``value(forKey:)`` does; without a near cache all are read so.
-    /// - Throws: `decode`, naming type and key, when an entry's value is not such a model.
+    /// The models of those keys that have a fresh entry. Those that the near cache does not have are read in one round
+    /// trip, at one instant, and kept by it like those of ``value(forKey:)``; without a near cache all are read so.
+    /// - Throws: `decode`, with type and key, when a value is of another type.
     public func values<Key: CacheKey & Hashable>(forKeys keys: some Sequence<Key>) async throws(LarderClientError)
         -> [Key: Value]
     {
@@ -31,8 +31,8 @@ extension RemoteCache {
         return models
     }
 
-    /// Reads keys together with what is left of their entries' time, in one round trip.
-    /// - Parameter tokens: one for each key, all of which are used up.
+    /// Reads keys together with the rest of their entries' lifetimes, in one round trip.
+    /// - Parameter tokens: one for each key; all of them are used up.
     private func valuesToKeep<Key: CacheKey & Hashable>(
         _ keys: [Key], _ near: NearCache, _ tokens: [NearCache.Token]
     ) async throws(LarderClientError) -> [Key: Value] {
@@ -52,8 +52,8 @@ extension RemoteCache {
         return models
     }
 
-    /// The models of several keys in their order, read as by ``values(forKeys:)``; where there is no fresh entry,
-    /// `notFound`.
+    /// The models of several keys in their order, read like by ``values(forKeys:)``, with `notFound` for each key
+    /// without a fresh entry.
     public func values(forKeys keys: some Sequence<some CacheKey>, notFound: Value)
         async throws(LarderClientError) -> [Value]
     {
@@ -62,8 +62,9 @@ extension RemoteCache {
         return keys.map { found[$0] ?? notFound }
     }
 
-    /// How many entries the database has. Goes over the keys of all, some hundred in each round trip.
-    /// - Parameter includingExpired: also those that have expired and were not swept yet, which takes one round trip.
+    /// The number of entries in the database. Reads all keys, some hundred in each round trip.
+    /// - Parameter includingExpired: whether to include expired entries that were not swept yet, which takes one round
+    ///   trip.
     public func count(includingExpired: Bool = false) async throws(LarderClientError) -> Int {
         if includingExpired { return Int(clamping: try await store.perform(.count)) }
         return try await ScanStep.keys(matching: nil) { (request) async throws(LarderClientError) in
@@ -74,7 +75,7 @@ extension RemoteCache {
     /// The keys of the database's fresh entries, each once, in no particular order. Takes a round trip for every few
     /// hundred of them.
     ///
-    /// Every key that is there from the beginning to the end is among them; of others it is not certain.
+    /// Every key that exists from the beginning to the end is among them; other keys may be.
     /// - Parameter pattern: `*` stands for any characters, `?` for one, `[a-c]` for one of these; nil for all keys.
     /// - Throws: `decode` when a key is not UTF-8 text.
     public func keys(matching pattern: String? = nil) async throws(LarderClientError) -> [String] {
@@ -85,10 +86,10 @@ extension RemoteCache {
 
     // MARK: Writing
 
-    /// Stores many models in one step: all or nothing.
+    /// Stores many models in one step: all or none.
     ///
-    /// Takes a dictionary, or pairs in the manner of `["a": 1, "b": 2] as KeyValuePairs`. Of two values for one key the
-    /// later one holds.
+    /// Takes a dictionary, or pairs in the form `["a": 1, "b": 2] as KeyValuePairs`. Of two values for one key the
+    /// later one counts.
     public func set<Key: CacheKey>(_ pairs: some Sequence<(key: Key, value: Value)>, policy: EntryPolicy = .database)
         async throws(LarderClientError)
     {
@@ -97,7 +98,7 @@ extension RemoteCache {
         try await apply(batch)
     }
 
-    /// Removes several entries in one step: all or nothing. For no keys, nothing is sent.
+    /// Removes several entries in one step: all or none. Without keys, nothing is sent.
     /// - Returns: how many of them were there, and fresh.
     @discardableResult
     public func remove(_ keys: some Sequence<some CacheKey>) async throws(LarderClientError) -> Int {
@@ -111,8 +112,8 @@ extension RemoteCache {
         }
     }
 
-    /// Carries out what `body` puts into the batch: all of it or, if `body` or the daemon fails, nothing. Other clients
-    /// see none of it or all of it. A batch into which nothing was put sends nothing.
+    /// Applies the changes that `body` puts into the batch: all of them, or none if `body` or the daemon fails. Other
+    /// clients see all of them or none. An empty batch sends nothing.
     ///
     /// ```swift
     /// try await readers.batch {
@@ -129,10 +130,10 @@ extension RemoteCache {
         return result
     }
 
-    /// An empty batch that encodes models as this cache does, for ``apply(_:)``.
+    /// An empty batch with this cache's codec, for ``apply(_:)``.
     public func makeBatch() -> RemoteBatch<Value> { RemoteBatch(codec: codec) }
 
-    /// Carries out a batch, in the order in which it was filled.
+    /// Applies a batch, in the order in which it was filled.
     public func apply(_ batch: RemoteBatch<Value>) async throws(LarderClientError) {
         if batch.isEmpty { try store.nothing("batch") }
         guard !batch.isEmpty else { return }
@@ -152,7 +153,7 @@ extension RemoteCache {
 
     // MARK: The database
 
-    /// The database's policy, which entries without one of their own follow.
+    /// The database's policy. Entries without a policy of their own follow it.
     public func policy() async throws(LarderClientError) -> UpdatePolicy {
         let info = try await store.perform(.policy)
         guard let policy = UpdatePolicy(serverInterval: info.intervalMilliseconds ?? -1) else {
@@ -161,8 +162,8 @@ extension RemoteCache {
         return policy
     }
 
-    /// Changes the database's policy. Entries that follow it are judged by the new one from now on, except that what had
-    /// expired stays so.
+    /// Changes the database's policy. It also applies to existing entries that follow it, but does not revive expired
+    /// ones.
     public func setPolicy(_ policy: UpdatePolicy) async throws(LarderClientError) {
         try await changingAll { () async throws(LarderClientError) in try await store.perform(.setPolicy(policy)) }
     }
@@ -182,7 +183,7 @@ extension RemoteCache {
         }
     }
 
-    /// Removes the entries that have expired and still take space.
+    /// Removes expired entries that still take space.
     @discardableResult
     public func removeExpired() async throws(LarderClientError) -> PurgeReport {
         try await store.perform(.purge(wordList("EXPIRED")))

@@ -1,7 +1,7 @@
 import RESP
 
-/// A database of the daemon's larder, for models of one type: the asynchronous counterpart, in another process, of the
-/// library's `Cache`.
+/// A database of the daemon's larder, for models of one type: the asynchronous counterpart of the library's `Cache`,
+/// for other processes.
 ///
 /// ```swift
 /// let readers = client.cache("userdb", of: Reader.self)
@@ -9,28 +9,28 @@ import RESP
 /// let reader = try await readers.value(forKey: "reader")
 /// ```
 ///
-/// - Models are stored as JSON, the bytes that the library writes by default and other programs can read, or by another
-///   ``ModelCodec``, the same that the library takes. Reading follows what the entry says of itself; only what a custom
-///   codec wrote needs that codec again, which is then given all entries to read first.
-/// - Expired entries are never handed out: an entry is there until its deadline, and not from then on.
-/// - With ``ClientOptions/nearCache``, ``value(forKey:)`` and ``values(forKeys:)`` answer from this process where
-///   they can, without a round trip and without decoding. Such an answer is never older than the last change that this
-///   process was told of; a change that another process was acknowledged may not have been told yet, by the time that a
-///   message takes. What this client writes through a cache, it reads back. It hands one decoded value out to all readers:
-///   models are `Sendable`, and of a value nobody sees that. Classes, collections of them, and models that are
+/// - Models are stored as JSON, in the bytes that the library writes by default and other programs can read, or by
+///   another ``ModelCodec``; the library has the same codecs. Reading follows the codec in the entry; only entries of a
+///   custom codec need that codec again, which then gets all entries to read first.
+/// - Expired entries are never returned: an entry exists until its deadline.
+/// - With ``ClientOptions/nearCache``, ``value(forKey:)`` and ``values(forKeys:)`` answer from this process if they
+///   can, without a round trip and without decoding. Such an answer is never older than the last change that was
+///   reported to this process. A change that another process has just made may not have been reported yet: that takes
+///   as long as a message. What this client writes through a cache, it reads back. All readers get one decoded value:
+///   models are `Sendable`, and with a value nobody can tell. Classes, collections of them, and models that are
 ///   ``DecodedEachTime`` are not kept.
-/// - All calls throw ``LarderClientError``: `server` with the daemon's own words, `noDaemon`, `closed`, `timeout`,
-///   `cancelled`, `io`, `protocolViolation`; and those that are named where they occur.
-/// - A key has at most 65,536 bytes: longer ones larderd refuses, `server`.
+/// - All calls throw ``LarderClientError``: `server` with the daemon's own text, `noDaemon`, `closed`, `timeout`,
+///   `cancelled`, `io`, `protocolViolation`; and those that are named at a call.
+/// - A key has at most 65,536 bytes: larderd refuses longer ones, `server`.
 /// - Each call costs one round trip unless it says otherwise.
 ///
-/// Thread-safe: a value that refers to the client, which stays connected for as long as there is one.
+/// Thread-safe: a value that refers to the client. The client stays connected as long as there is such a value.
 public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     let core: ClientCore
     let store: DatabaseStore
     let codec: ModelCodec
     private let nearIdentity: NearIdentity
-    /// The near cache, if it may keep such models: it hands one decoded value out to several readers.
+    /// The near cache, if it may keep such models: it returns one decoded value to several readers.
     let near: NearCache?
 
     init(core: ClientCore, store: DatabaseStore, codec: ModelCodec) {
@@ -46,11 +46,11 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
 
     // MARK: One entry
 
-    /// The model stored under a key; nil when there is none or it expired.
+    /// The model stored under a key; nil when there is none or it has expired.
     ///
-    /// Where the near cache has it, or knows that there is none, no round trip is made; what it has not, and may keep, it
-    /// keeps.
-    /// - Throws: `decode`, naming type and key, when something else is stored there.
+    /// If the near cache has it, or knows that there is none, no round trip is made. Otherwise the near cache keeps the
+    /// result, if it may.
+    /// - Throws: `decode`, with type and key, when the value is of another type.
     public func value(forKey key: some CacheKey) async throws(LarderClientError) -> Value? {
         guard let near else {
             let bytes = key.keyBytes
@@ -83,7 +83,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         }
     }
 
-    /// Keeps what the daemon said of a key, if both of its answers agree.
+    /// Keeps the daemon's answer about a key, if both of its replies agree.
     func keep(
         _ value: Value?, _ time: TimeToLive?, _ near: NearCache, _ token: NearCache.Token, askedAt: Int64,
         valueBytes: Int
@@ -106,8 +106,8 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         near.find(Value.self, nearIdentity, key)
     }
 
-    /// The model in stored bytes. Asks the daemon for the entry's codec where the likely one fails.
-    /// - Parameter operation: what was done with the entry, for the error.
+    /// The model in stored bytes. Asks the daemon for the entry's codec if the likely one fails.
+    /// - Parameter operation: the operation, for the error.
     func decoded(_ bytes: [UInt8]?, _ key: [UInt8], _ operation: String = "GET") async throws(LarderClientError)
         -> Value?
     {
@@ -119,19 +119,20 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         }
     }
 
-    /// The stored bytes of a key, whatever they are; nil when there are none or they expired. Never from the near cache.
+    /// The stored bytes of a key, whatever they are; nil when there are none or they have expired. Never from the near
+    /// cache.
     public func bytes(forKey key: some CacheKey) async throws(LarderClientError) -> [UInt8]? {
         try await store.perform(.get(key.keyBytes))
     }
 
-    /// Stores a model under a key, in place of what is there.
+    /// Stores a model under a key, and replaces what is there.
     /// - Parameters:
     ///   - value: the model.
     ///   - key: the entry's key.
-    ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy;
-    ///     ``EntryPolicy/keep`` lets it stay as long as the entry that it replaces would have.
-    /// - Throws: `encode`, naming key and type, when the codec cannot write the model; `invalidArgument` for a lifetime that
-    ///   is not possible and a value of more than 512 MiB, before anything is sent.
+    ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy; with
+    ///     ``EntryPolicy/keep`` it stays as long as the replaced entry would have.
+    /// - Throws: `encode`, with key and type, when the codec cannot write the model; `invalidArgument` for an
+    ///   impossible lifetime and a value of more than 512 MiB, before anything is sent.
     public func set(_ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database)
         async throws(LarderClientError)
     {
@@ -140,7 +141,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         try await put(encoded, bytes, policy, codec)
     }
 
-    /// Stores bytes as they are under a key, in place of what is there.
+    /// Stores bytes as they are under a key, and replaces what is there.
     public func setBytes(_ value: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database)
         async throws(LarderClientError)
     {
@@ -159,7 +160,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         }
     }
 
-    /// Removes an entry. Nothing to remove is no error.
+    /// Removes an entry. It is not an error if there is none.
     /// - Returns: whether there was a fresh entry.
     @discardableResult
     public func remove(_ key: some CacheKey) async throws(LarderClientError) -> Bool {
@@ -169,26 +170,26 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         }
     }
 
-    /// Whether there is a fresh entry under a key, whatever it holds.
+    /// Whether there is a fresh entry under a key, whatever its value.
     public func contains(_ key: some CacheKey) async throws(LarderClientError) -> Bool {
         try await store.perform(.contains(key.keyBytes))
     }
 
-    /// What the daemon knows about an entry besides its value, which is not read: when it was stored, its age, its
-    /// deadline. Nil when there is no fresh entry.
+    /// The daemon's facts about an entry, without reading its value: when it was stored, its age, its deadline. Nil
+    /// when there is no fresh entry.
     public func info(forKey key: some CacheKey) async throws(LarderClientError) -> EntryInfo? {
         try await store.perform(.info(key.keyBytes))
     }
 
-    /// How long an entry still has; nil when there is no fresh entry.
+    /// The rest of an entry's lifetime; nil when there is no fresh entry.
     public func timeToLive(forKey key: some CacheKey) async throws(LarderClientError) -> TimeToLive? {
         try await store.perform(.timeToLive(key.keyBytes))
     }
 
     // MARK: For the other files of this module
 
-    /// Runs what changes `keys`. The near cache forgets them when it is over, however it ends: before the caller goes
-    /// on, so that it reads what it wrote; reads that were under way are not kept.
+    /// Runs a change of `keys`. However it ends, the near cache forgets them before the caller continues, so that it
+    /// reads what it wrote; results of reads that were running are not kept.
     func changing<Result>(
         _ keys: [[UInt8]], _ body: () async throws(LarderClientError) -> Result
     ) async throws(LarderClientError) -> Result {
@@ -197,7 +198,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         return try await body()
     }
 
-    /// As ``changing(_:_:)``, for what changes any number of keys.
+    /// Like ``changing(_:_:)``, for a change of any number of keys.
     func changingAll<Result>(_ body: () async throws(LarderClientError) -> Result) async throws(LarderClientError)
         -> Result
     {

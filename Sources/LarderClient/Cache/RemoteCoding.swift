@@ -2,11 +2,12 @@
 
 import RESP
 
-/// What a codec does in a process that does not see the headers of entries. The daemon tells how an entry was encoded
-/// only when it is asked (`META`), so that is guessed: a cache's own codec, save that binary property lists are known by
-/// their first bytes, and that bytes are stored as they are. Only when that fails is the daemon asked, and the value read as it says.
+/// A codec in a process that does not see the headers of entries. The daemon tells an entry's codec only on request
+/// (`META`). So the codec is guessed: a cache's own, except that binary property lists are recognised by their first
+/// bytes, and that bytes are stored as they are. Only if that fails, the daemon is asked, and the value is read
+/// accordingly.
 enum RemoteCoding {
-    /// - Throws: `invalidArgument` for a value that no daemon takes.
+    /// - Throws: `invalidArgument` for a value that no daemon accepts.
     static func check(valueBytes count: Int, key: [UInt8]) throws(LarderClientError) {
         guard count > CommandRules.wordBytesMax else { return }
         throw LarderClientError(
@@ -32,7 +33,7 @@ enum RemoteCoding {
         return (payload.bytes, used)
     }
 
-    /// - Parameter storedAs: asks the daemon how the entry was encoded; nil when there is none any more.
+    /// - Parameter storedAs: asks the daemon for the entry's codec; nil when the entry is gone.
     static func decode<Model: Decodable>(
         _ type: Model.Type, from bytes: [UInt8], _ codec: ModelCodec, key: [UInt8], _ operation: String = "GET",
         storedAs ask: () async throws(LarderClientError) -> Codec?
@@ -48,7 +49,7 @@ enum RemoteCoding {
         }
     }
 
-    /// As ``decode(_:from:_:key:storedAs:)``, for callers that block.
+    /// Like ``decode(_:from:_:key:storedAs:)``, for callers that block.
     static func decodeBlocking<Model: Decodable>(
         _ type: Model.Type, from bytes: [UInt8], _ codec: ModelCodec, key: [UInt8],
         storedAs ask: () throws(LarderClientError) -> Codec?
@@ -64,7 +65,7 @@ enum RemoteCoding {
         }
     }
 
-    /// - Returns: nil where only the daemon can tell: bytes that look like what bytes become as JSON.
+    /// - Returns: nil if only the daemon can tell: the bytes look like bytes encoded as JSON.
     private static func guess(_ type: Any.Type, _ bytes: [UInt8], _ codec: ModelCodec) -> Codec? {
         if codec.codec == .custom { return .custom }
         if RawBytes.isHeld(by: type) {
@@ -74,7 +75,7 @@ enum RemoteCoding {
                 || first == UInt8(ascii: "[") && last == UInt8(ascii: "]") || bytes == Array("null".utf8)
             return looksLikeJSON || bytes.starts(with: "bplist".utf8) ? nil : .raw
         }
-        // As text that somebody stored these are a text.
+        // If somebody has stored them as text, they are text.
         if type == String?.self, bytes == Array("null".utf8) { return nil }
         return bytes.starts(with: "bplist".utf8) ? .propertyList : .json
     }

@@ -1,15 +1,15 @@
 // The entries of a database, one after the other.
 
-/// The fresh entries of a database, keys and models, asked for while they are used: the keys some hundred at a time, the
-/// values 32 at a time.
+/// The fresh entries of a database, keys and models, read while they are used: some hundred keys at a time, 32 values
+/// at a time.
 ///
 /// ```swift
 /// for try await (key, reader) in readers.entries(matching: "reader:*") { print(key, reader.userName) }
 /// ```
 ///
-/// Every entry that is there from the beginning to the end is among them; of others it is not certain. The near cache is
-/// neither asked nor filled. From larderd each comes once and in the order of their keys' bytes; Redis may name one more
-/// than once. Each iteration begins anew.
+/// Every entry that exists from the beginning to the end is among them; other entries may be. The near cache is not
+/// used. larderd gives each entry once, in the order of the keys' bytes; Redis may give one more than once. Each
+/// iteration starts from the beginning.
 ///
 /// Thread-safe: a value that refers to the client. An iterator belongs to one task.
 public struct RemoteEntries<Value: Codable & Sendable>: AsyncSequence, Sendable {
@@ -35,13 +35,13 @@ public struct RemoteEntries<Value: Codable & Sendable>: AsyncSequence, Sendable 
             self.pattern = pattern
         }
 
-        /// - Throws: what the client's calls throw, and `decode` when a key is not UTF-8 text or an entry's value not such a
-        ///   model; the iteration is over then.
+        /// - Throws: what the client's calls throw, and `decode` when a key is not UTF-8 text or a value is of another
+        ///   type; then the iteration is over.
         public mutating func next() async throws(LarderClientError) -> Element? {
             do throws(LarderClientError) {
                 while true {
                     while let (key, bytes) = found.popFirst() {
-                        // One that was removed meanwhile is no entry.
+                        // An entry that was removed meanwhile is skipped.
                         guard let value = try await cache.decoded(bytes, key) else { continue }
                         return (try ScanStep.text(key), value)
                     }

@@ -1,14 +1,14 @@
 // The keys of a database, one after the other.
 
-/// The keys of a database's fresh entries, asked for while they are used: some hundred in each round trip, so that a
+/// The keys of a database's fresh entries, read while they are used: some hundred in each round trip, so that a
 /// database of any size takes little memory here.
 ///
 /// ```swift
 /// for try await key in readers.allKeys(matching: "reader:*") { print(key) }
 /// ```
 ///
-/// Every key that is there from the beginning to the end is among them; of others it is not certain. From larderd each
-/// comes once and in the order of their bytes; Redis may name one more than once. Each iteration begins anew.
+/// Every key that exists from the beginning to the end is among them; other keys may be. larderd gives each key once,
+/// in the order of their bytes; Redis may give one more than once. Each iteration starts from the beginning.
 ///
 /// Thread-safe: a value that refers to the client. An iterator belongs to one task.
 public struct RemoteKeys: AsyncSequence, Sendable {
@@ -33,7 +33,8 @@ public struct RemoteKeys: AsyncSequence, Sendable {
             self.pattern = pattern
         }
 
-        /// - Throws: what the client's calls throw, and `decode` when a key is not UTF-8 text; the iteration is over then.
+        /// - Throws: what the client's calls throw, and `decode` when a key is not UTF-8 text; then the iteration is
+        ///   over.
         public mutating func next() async throws(LarderClientError) -> String? {
             do throws(LarderClientError) {
                 while keys.isEmpty, !isAtEnd {
@@ -58,8 +59,8 @@ public struct RemoteKeys: AsyncSequence, Sendable {
 }
 
 extension RemoteCache {
-    /// The keys of the database's fresh entries, one after the other: see ``RemoteKeys``. ``keys(matching:)`` gives all at
-    /// once.
+    /// The keys of the database's fresh entries, one after the other: see ``RemoteKeys``. ``keys(matching:)`` returns
+    /// all at once.
     /// - Parameter pattern: `*` stands for any characters, `?` for one, `[a-c]` for one of these; nil for all keys.
     public func allKeys(matching pattern: String? = nil) -> RemoteKeys {
         RemoteKeys(store: store, pattern: pattern.map(\.keyBytes))

@@ -2,8 +2,8 @@
 
 import RESP
 
-/// A database as it was at one instant, for as long as the body of ``RemoteCache/withSnapshot(_:)`` runs; afterwards every
-/// call throws `closed`. What expires meanwhile is not served from it either.
+/// A database as it was at one instant, for as long as the body of ``RemoteCache/withSnapshot(_:)`` runs; afterwards
+/// every call throws `closed`. It does not return entries that expire meanwhile.
 ///
 /// Thread-safe.
 public struct RemoteSnapshot<Value: Codable & Sendable>: Sendable {
@@ -26,8 +26,8 @@ public struct RemoteSnapshot<Value: Codable & Sendable>: Sendable {
         }
     }
 
-    /// The model stored under a key; nil when there was none or it expired.
-    /// - Throws: `decode`, naming type and key, when something else was stored there.
+    /// The model stored under a key; nil when there was none or it has expired.
+    /// - Throws: `decode`, with type and key, when the value is of another type.
     public func value(forKey key: some CacheKey) async throws(LarderClientError) -> Value? {
         let key = key.keyBytes
         guard let bytes = try await perform(Request<[UInt8]?>.get(key)) else { return nil }
@@ -50,12 +50,12 @@ public struct RemoteSnapshot<Value: Codable & Sendable>: Sendable {
         return models
     }
 
-    /// The stored bytes of a key, whatever they are; nil when there were none or they expired.
+    /// The stored bytes of a key, whatever they are; nil when there were none or they have expired.
     public func bytes(forKey key: some CacheKey) async throws(LarderClientError) -> [UInt8]? {
         try await perform(.get(key.keyBytes))
     }
 
-    /// Whether there was an entry under a key that is still fresh.
+    /// Whether there was an entry under a key, and it is still fresh.
     public func contains(_ key: some CacheKey) async throws(LarderClientError) -> Bool {
         try await perform(.contains(key.keyBytes))
     }
@@ -71,16 +71,16 @@ public struct RemoteSnapshot<Value: Codable & Sendable>: Sendable {
 }
 
 extension RemoteCache {
-    /// Reads several things that belong together: in `body` the database looks as it did when it began, whatever is written
-    /// meanwhile. Of larderd only, which has at most 64 snapshots open at the same time, each for at most 300 seconds.
+    /// Reads several values that belong together: in `body` the database stays as it was at the beginning, whatever is
+    /// written meanwhile. Needs larderd, which has at most 64 open snapshots, each for at most 300 seconds.
     ///
     /// ```swift
     /// let total = try await prices.withSnapshot { snapshot in
     ///     try await snapshot.values(forKeys: try await snapshot.keys()).values.reduce(0, +)
     /// }
     /// ```
-    /// Takes a connection of its own for the time being: see ``ClientOptions/ownConnectionsMax``.
-    /// - Throws: what `body` throws; `server` when the daemon has no snapshot to give, or took it back.
+    /// Uses a connection of its own meanwhile: see ``ClientOptions/ownConnectionsMax``.
+    /// - Throws: what `body` throws; `server` when the daemon has no free snapshot, or has closed this one.
     public func withSnapshot<Result>(_ body: (RemoteSnapshot<Value>) async throws -> Result) async throws -> Result {
         try await store.ownConnections.withOwnConnection { connection in
             func say(_ word: String) async throws(LarderClientError) {
@@ -89,7 +89,7 @@ extension RemoteCache {
             }
             try await say("OPEN")
             let result = try await body(RemoteSnapshot(connection, codec))
-            // One that the daemon took back was an error of the last read, if that came after it.
+            // If the daemon has closed it, the last read after that has failed.
             if (try? await say("CLOSE")) != nil { connection.isClean = true }
             return result
         }

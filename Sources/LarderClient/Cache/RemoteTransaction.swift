@@ -3,10 +3,10 @@
 import RESP
 import Threading
 
-/// What the body of ``RemoteCache/transaction(watching:attempts:_:)`` reads and writes with. Reads happen at
-/// once; writes are collected and carried out together after the body, if nothing that is watched was changed.
+/// The reads and writes of the body of ``RemoteCache/transaction(watching:attempts:_:)``. Reads happen at once. Writes
+/// are collected and carried out together after the body, if no watched key was changed.
 ///
-/// Valid while the body runs that it was given to; afterwards every call throws `closed`.
+/// Valid while its body runs; afterwards every call throws `closed`.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: `batch` and `isOver` are touched only with the lock held, the rest is
 /// constant.
@@ -25,7 +25,7 @@ public final class RemoteTransaction<Value: Codable & Sendable>: @unchecked Send
         batch = RemoteBatch(codec: codec)
     }
 
-    /// Has every later call throw `closed`, and gives what was collected.
+    /// Lets every later call throw `closed`, and returns the collected writes.
     func end() -> RemoteBatch<Value> {
         lock.withLock {
             isOver = true
@@ -52,8 +52,8 @@ public final class RemoteTransaction<Value: Codable & Sendable>: @unchecked Send
         }
     }
 
-    /// The model stored under a key, read from the daemon; nil when there is none or it expired. What this transaction
-    /// writes does not show in it.
+    /// The model stored under a key, read from the daemon; nil when there is none or it has expired. Does not see this
+    /// transaction's own writes.
     public func value(forKey key: some CacheKey) async throws(LarderClientError) -> Value? {
         guard let bytes = try await bytes(forKey: key) else { return nil }
         let key = key.keyBytes
@@ -64,26 +64,26 @@ public final class RemoteTransaction<Value: Codable & Sendable>: @unchecked Send
         }
     }
 
-    /// The stored bytes of a key, as ``value(forKey:)`` reads them.
+    /// The stored bytes of a key, read like by ``value(forKey:)``.
     public func bytes(forKey key: some CacheKey) async throws(LarderClientError) -> [UInt8]? {
         try await perform(Request<[UInt8]?>.get(key.keyBytes))
     }
 
-    /// Adds keys to those that are watched, from now on.
+    /// Adds keys to the watched ones, from now on.
     public func watch(_ keys: some Sequence<some CacheKey>) async throws(LarderClientError) {
         let keys = keys.map(\.keyBytes)
         if keys.isEmpty { return try lock.withLock { () throws(LarderClientError) in try checkIsRunning("WATCH") } }
         try await perform(Request<Void>.expectingOK(wordList("WATCH") + keys))
     }
 
-    /// Adds the storing of a model. Errors as for ``RemoteBatch/set(_:forKey:policy:)``.
+    /// Adds a model to store. Errors as for ``RemoteBatch/set(_:forKey:policy:)``.
     public func set(_ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database)
         throws(LarderClientError)
     {
         try add("SET") { (batch) throws(LarderClientError) in try batch.set(value, forKey: key, policy: policy) }
     }
 
-    /// Adds the storing of bytes.
+    /// Adds bytes to store.
     public func setBytes(_ value: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database)
         throws(LarderClientError)
     {
@@ -95,9 +95,8 @@ public final class RemoteTransaction<Value: Codable & Sendable>: @unchecked Send
 }
 
 extension RemoteCache {
-    /// Reads, decides, and writes, as if nobody else did anything meanwhile (WATCH, MULTI, EXEC): the writes are carried
-    /// out all together if none of the watched keys was changed since they were watched, and otherwise not at all, and
-    /// `body` is run again.
+    /// Reads, decides and writes as if nobody else did anything meanwhile (WATCH, MULTI, EXEC). If no watched key was
+    /// changed since it was watched, all writes are carried out together. Otherwise none is, and `body` runs again.
     ///
     /// ```swift
     /// let left = try await stock.transaction(watching: ["apples"]) { transaction in
@@ -106,15 +105,16 @@ extension RemoteCache {
     ///     return apples - 1
     /// }
     /// ```
-    /// Takes a connection of its own for the time being. Those of this client who have to begin again do so one after
-    /// the other, with short rests. A transaction that writes nothing is over when `body` returns, and says nothing about
-    /// whether what it read belongs together.
+    /// Uses a connection of its own meanwhile. Transactions of this client that must begin again do so one after the
+    /// other, with short rests. A transaction that writes nothing is over when `body` returns; it does not check that
+    /// what it read belongs together.
     /// - Parameters:
     ///   - keys: the entries' keys.
-    ///   - attempts: how often `body` may be run, from 1 on; for less, `invalidArgument` is thrown.
-    ///   - body: may run several times, so what it does besides must bear that.
+    ///   - attempts: how often `body` may run, at least 1; for less, `invalidArgument` is thrown.
+    ///   - body: may run several times, so its side effects must allow that.
     /// - Returns: what the last run of `body` returned.
-    /// - Throws: what `body` throws, and then nothing is written; `conflict` when others were quicker every time.
+    /// - Throws: what `body` throws, and then nothing is written; `conflict` when somebody else changed a watched key
+    ///   in every attempt.
     @discardableResult
     public func transaction<Result>(
         watching keys: [some CacheKey], attempts: Int = 16,
@@ -158,8 +158,8 @@ extension RemoteCache {
             operation: "transaction", key: keys.first.map { printableKey($0) })
     }
 
-    /// Steps back for a time that grows and varies, from up to 1 ms to up to 64 ms, so that several clients that want the
-    /// same keys do not spoil each other's attempts for ever.
+    /// Waits for a random time that grows, from at most 1 ms to at most 64 ms, so that several clients that want the
+    /// same keys do not disturb each other forever.
     private static func rest(afterAttempts count: Int) async throws(LarderClientError) {
         do {
             try await Task.sleep(nanoseconds: .random(in: 0...(1_000_000 << UInt64(min(count - 1, 6)))))

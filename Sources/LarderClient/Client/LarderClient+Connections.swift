@@ -1,7 +1,7 @@
-// Connections that one caller has for itself.
+// Connections for one caller alone.
 
 extension LarderClient {
-    /// Runs `body` with a connection of its own to the client's database, which is closed afterwards.
+    /// Runs `body` with a new connection to the client's database, and closes it afterwards.
     ///
     /// ```swift
     /// let both = try await client.withConnection { connection in
@@ -10,7 +10,7 @@ extension LarderClient {
     /// }
     /// ```
     /// Waits while ``ClientOptions/ownConnectionsMax`` of them are in use, for as long as a call may take.
-    /// - Throws: what `body` throws, and `noDaemon`, `timeout` and the like when there is no connection to be had.
+    /// - Throws: what `body` throws; `noDaemon`, `timeout` and similar errors when no connection is possible.
     @discardableResult
     public func withConnection<Result>(
         _ body: (OwnConnection) async throws -> Result

@@ -1,38 +1,38 @@
 // Messages: subscribing to channels and publishing to them.
 
 extension LarderClient {
-    /// Subscribes to channels. What is published to them after this call has returned arrives, in the order in which it
-    /// was published to each of them.
+    /// Subscribes to channels. Messages that are published after this call has returned arrive, for each channel in the
+    /// order of publishing.
     ///
     /// ```swift
     /// let news = try await client.subscribe(to: "news")
     /// for try await message in news { print(message.text ?? "") }
     /// ```
-    /// All subscriptions of a client share one connection. A lost one is made again for as long as there are
-    /// subscriptions, and subscribes again; what is published meanwhile is lost, and the next message says so with
-    /// ``ChannelMessage/followsGap``.
+    /// All subscriptions of a client share one connection. If it is lost while there are subscriptions, the client
+    /// connects and subscribes again. Messages that are published meanwhile are lost; the next message reports that
+    /// with ``ChannelMessage/followsGap``.
     /// - Parameters:
     ///   - channels: names of channels.
-    ///   - bufferMax: how many messages wait at the most while nobody takes them, from 1 on, however large they are;
-    ///     then the oldest are dropped, and the next one says so. The default is 1,024.
-    /// - Throws: `server` when the daemon refuses, `invalidArgument` when it does not speak RESP3, no channel is named, or
-    ///   `bufferMax` is less than 1.
+    ///   - bufferMax: how many messages may wait while nobody takes them, at least 1, however large they are;
+    ///     beyond that the oldest are dropped, and the next message reports it. The default is 1,024.
+    /// - Throws: `server` when the daemon refuses, `invalidArgument` when it does not speak RESP3, no channel is named,
+    ///   or `bufferMax` is less than 1.
     public func subscribe(to channels: String..., bufferMax: Int = 1_024) async throws(LarderClientError)
         -> Subscription
     {
         try await subscribe(channels.map { .channel(Array($0.utf8)) }, bufferMax)
     }
 
-    /// As ``subscribe(to:bufferMax:)``, to all channels whose names match: `*` stands for any characters, `?` for one,
-    /// `[a-c]` for one of these.
+    /// Like ``subscribe(to:bufferMax:)``, for all channels whose names match: `*` stands for any characters, `?` for
+    /// one, `[a-c]` for one of these.
     public func subscribe(matching patterns: String..., bufferMax: Int = 1_024) async throws(LarderClientError)
         -> Subscription
     {
         try await subscribe(patterns.map { .pattern(Array($0.utf8)) }, bufferMax)
     }
 
-    /// As ``subscribe(to:bufferMax:)``, to sharded channels (SSUBSCRIBE): a name space of its own, to which
-    /// ``publish(_:toSharded:)-([UInt8],_)`` publishes, and which no pattern matches.
+    /// Like ``subscribe(to:bufferMax:)``, for sharded channels (SSUBSCRIBE). They have separate names,
+    /// ``publish(_:toSharded:)-([UInt8],_)`` publishes to them, and no pattern matches them.
     public func subscribe(toSharded channels: String..., bufferMax: Int = 1_024) async throws(LarderClientError)
         -> Subscription
     {
@@ -49,7 +49,7 @@ extension LarderClient {
         }
         let buffer = MessageBuffer(max: bufferMax)
         let subscription = Subscription(core.hub, buffer, owner: core)
-        // Should this fail, the subscription goes out of scope and takes back what it began.
+        // If this fails, the subscription is released and undoes what it began.
         try await core.hub.add(buffer, topics)
         return subscription
     }

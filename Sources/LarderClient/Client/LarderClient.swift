@@ -12,18 +12,18 @@ import Threading
 /// let reader = try await readers.value(forKey: "reader")          // nil when absent or not fresh any more
 /// ```
 ///
-/// - Any number of tasks use one client at the same time: their requests go over one connection for each database, one
-///   behind the other without waiting for replies. No call blocks a thread of Swift's cooperative pool.
-/// - A lost connection is made again, with rests in between that grow and vary. Calls wait for that for
-///   ``ClientOptions/reconnectPatienceMilliseconds``. A request that the daemon cannot have seen, and one that only reads, is
-///   sent again; one that writes and whose reply was lost throws `closed`, because nobody knows whether it was carried
-///   out.
-/// - A call that is cancelled, or out of time, throws `cancelled` or `timeout` at once, once its model is encoded: that is
-///   done on the caller's thread before anything is sent, and is not interrupted. The connection stays usable, and
-///   what was sent may be carried out all the same.
-/// - Requests of one task are carried out in its order, since each waits for its reply. Of several tasks nothing is
-///   promised.
-/// - Servers that are not larderd but speak RESP serve as well, as far as they know the commands.
+/// - Any number of tasks may use one client at the same time: their requests go over one connection for each database,
+///   one behind the other without waiting for replies. No call blocks a thread of Swift's cooperative pool.
+/// - A lost connection is replaced, with growing random rests between attempts. Calls wait for that for
+///   ``ClientOptions/reconnectPatienceMilliseconds``. A request is sent again if the daemon cannot have seen it, or if
+///   it only reads. A request that writes throws `closed` if its reply was lost, because nobody knows whether it was
+///   carried out.
+/// - A call that is cancelled, or out of time, throws `cancelled` or `timeout` at once. But encoding its model, on the
+///   caller's thread before anything is sent, is not interrupted. The connection stays usable, and what was sent may be
+///   carried out nevertheless.
+/// - Requests of one task are carried out in its order, because each waits for its reply. Between tasks there is no
+///   order.
+/// - Other servers that speak RESP can be used too, as far as they know the commands.
 ///
 /// Thread-safe. Programs without tasks, and tools, may use ``BlockingLarderClient``.
 public final class LarderClient: Sendable {
@@ -35,10 +35,10 @@ public final class LarderClient: Sendable {
     /// - Parameters:
     ///   - socketPath: the daemon's socket; nil for ``defaultSocketPath``.
     ///   - options: see ``ClientOptions``.
-    /// - Throws: `noDaemon` when nothing answers there, `untrusted` when a stranger's process does
-    ///   (``ClientOptions/trustedUsers``), `invalidArgument` for a path or an option that is not possible,
-    ///   `server` when the daemon does not accept the connection or the database's name, or does not know CLIENT TRACKING
-    ///   and a near cache was asked for, `io` when the system refuses (no permission to use the socket).
+    /// - Throws: `noDaemon` when nothing answers there, `untrusted` when the process belongs to somebody else
+    ///   (``ClientOptions/trustedUsers``), `invalidArgument` for an impossible path or option, `server` when the daemon
+    ///   refuses the connection or the database's name, or does not know CLIENT TRACKING and a near cache was asked
+    ///   for, `io` when the system refuses (no permission to use the socket).
     public static func connect(socketPath: String? = nil, options: ClientOptions = ClientOptions())
         async throws(LarderClientError) -> LarderClient
     {
@@ -52,18 +52,19 @@ public final class LarderClient: Sendable {
     /// The socket that this client is connected to.
     public var socketPath: String { core.socketPath }
 
-    /// Ends all connections for good, those of ``withConnection(_:)`` and transactions too: calls that wait and every later one throw `closed`, subscriptions end. Idempotent.
-    /// A client that nothing refers to any more, neither a cache of it nor a subscription, closes by itself.
+    /// Closes all connections, including those of ``withConnection(_:)`` and transactions: waiting calls and all later
+    /// ones throw `closed`, subscriptions end. Idempotent. A client without references, and without caches and
+    /// subscriptions, closes by itself.
     public func close() { core.close() }
 
-    /// A database of the larder, for models of one type. Nothing is sent: the database comes into being with its first
-    /// entry, and a name that is not possible is an error of the first call.
+    /// A database of the larder, for models of one type. Sends nothing: the database is created by its first entry, and
+    /// an impossible name is an error of the first call.
     ///
-    /// All caches of one name share the connection and the near cache.
+    /// All caches with one name share the connection and the near cache.
     /// - Parameters:
     ///   - name: nil for the client's own database.
     ///   - type: the model's type.
-    ///   - codec: how models become bytes. The default is JSON.
+    ///   - codec: encodes the models. The default is JSON.
     public func cache<Value: Codable & Sendable>(
         _ name: String? = nil, of type: Value.Type = Value.self, codec: ModelCodec = .standard
     ) -> RemoteCache<Value> {
@@ -72,10 +73,10 @@ public final class LarderClient: Sendable {
 
     // MARK: Any command
 
-    /// Sends one command to the client's own database and gives the answer as it came. An error that the server answers
-    /// with is a value here, ``RESPValue/error(_:)``, and is not thrown.
+    /// Sends one command to the client's own database and returns the reply unchanged. A server's error is a value
+    /// here, ``RESPValue/error(_:)``, and is not thrown.
     ///
-    /// What a command changes, the near cache learns from the daemon soon afterwards, not before this call returns.
+    /// The daemon reports what a command changes to the near cache soon afterwards, not before this call returns.
     /// - Parameter words: the command's name and its arguments.
     /// - Throws: `invalidArgument` for commands that change the state of the connection, which others share: see
     ///   ``withConnection(_:)``.
@@ -96,17 +97,17 @@ public final class LarderClient: Sendable {
         try await core.own.commands([words], rules: .shared)[0]
     }
 
-    /// Sends several commands at once and gives their answers, in the same order. Not atomic: commands of other clients
-    /// may come in between, and errors are values that stand at their command's place. Costs one round trip.
+    /// Sends several commands at once and returns their replies, in the same order. Not atomic: commands of other
+    /// clients may come in between. An error is a value in its command's place. Costs one round trip.
     public func pipeline(_ commands: [[[UInt8]]]) async throws(LarderClientError) -> [RESPValue] {
         try await core.own.commands(commands, rules: .shared)
     }
 
-    /// Carries out several commands in one step (MULTI, EXEC), and gives their answers. No command of another client
-    /// comes in between. A command that fails when it is carried out, such as INCR of a text, does not stop the others:
-    /// its error is a value that stands in its place.
+    /// Carries out several commands in one step (MULTI, EXEC), and returns their replies. No command of another client
+    /// comes in between. A command that fails when it runs, such as INCR of a text, does not stop the others: its error
+    /// is a value in its place.
     ///
-    /// For models, and for transactions that depend on what they read, there are ``RemoteCache/batch(_:)`` and
+    /// For models use ``RemoteCache/batch(_:)``, and for transactions that depend on what they read
     /// ``RemoteCache/transaction(watching:attempts:_:)``.
     /// - Throws: `server` when the daemon refuses one of the commands beforehand; then none was carried out.
     public func transaction(_ commands: [[[UInt8]]]) async throws(LarderClientError) -> [RESPValue] {
@@ -118,10 +119,10 @@ public final class LarderClient: Sendable {
         try await core.own.transaction(commands.map { $0.map { Array($0.utf8) } })
     }
 
-    /// Asks the daemon whether it is there.
+    /// Checks that the daemon answers.
     public func ping() async throws(LarderClientError) { try await core.own.perform(.ping) }
 
-    /// What the near cache of a database did so far; nil when there is none.
+    /// The statistics of a database's near cache; nil when there is none.
     /// - Parameter database: nil for the client's own.
     public func nearCacheStatistics(_ database: String? = nil) -> NearCacheStatistics? {
         core.store(database ?? core.options.database).near?.statistics
@@ -132,17 +133,17 @@ public final class LarderClient: Sendable {
     /// The databases of the larder, by name.
     public func databases() async throws(LarderClientError) -> [DatabaseInfo] { try await core.own.perform(.databases) }
 
-    /// What the daemon says of itself: lines of `name:value` under headings, as `INFO` gives them.
-    /// - Parameter section: one section of it only, such as `memory`; nil for the usual ones.
+    /// The daemon's `INFO`: lines of `name:value` under headings.
+    /// - Parameter section: a single section, such as `memory`; nil for the usual ones.
     public func serverInfo(section: String? = nil) async throws(LarderClientError) -> String {
         try await core.own.perform(.serverInfo(section))
     }
 }
 
 extension LarderClient {
-    /// Where the socket is expected when no path is given: the environment variable `LARDER_SOCKET` if it is set;
-    /// else, for root, `/run/larder/larder.sock`; else `$XDG_RUNTIME_DIR/larder/larder.sock` if that variable is set;
-    /// else `/tmp/larder-<uid>/larder.sock`. larderd listens at the same place by default.
+    /// The default path of the socket: the environment variable `LARDER_SOCKET` if it is set; else, for root,
+    /// `/run/larder/larder.sock`; else `$XDG_RUNTIME_DIR/larder/larder.sock` if that variable is set; else
+    /// `/tmp/larder-<uid>/larder.sock`. larderd has the same default.
     public static var defaultSocketPath: String { DefaultSocket.path }
 
     /// The longest path that a socket can have on this system, in bytes: 107 on Linux, 103 on macOS.

@@ -1,19 +1,19 @@
 import Threading
 
-/// A counting semaphore for tasks: so many may hold it at the same time; the next ones wait in line, for a while at the
-/// most.
+/// A counting semaphore for tasks: a limited number may hold it at the same time; the others wait in order, for a
+/// limited time.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: mutable properties are touched only with `lock` held.
 final class AsyncSemaphore: @unchecked Sendable {
     enum Outcome {
-        /// A place, to be given back.
+        /// A permit, to be given back.
         case given
         case timeout
         case cancelled
         case closed
     }
 
-    /// One who waits. Touched only with the lock held, which is the proof for `@unchecked Sendable`.
+    /// A waiting task. Touched only with the lock held, which is the proof for `@unchecked Sendable`.
     private final class Waiter: @unchecked Sendable {
         var continuation: UnsafeContinuation<Outcome, Never>?
         var isCancelled = false
@@ -27,9 +27,9 @@ final class AsyncSemaphore: @unchecked Sendable {
 
     init(_ count: Int) { free = count }
 
-    /// Waits for a place.
-    /// - Parameter limit: for how long, in milliseconds: those who have the places may all wait for a second one. 0 for no
-    ///   limit.
+    /// Waits for a permit.
+    /// - Parameter limit: for how long, in milliseconds, because all holders may be waiting for a second permit. 0 for
+    ///   no limit.
     func take(limit: Int) async -> Outcome {
         let waiter = Waiter()
         let outcome = await withTaskCancellationHandler {
@@ -84,7 +84,7 @@ final class AsyncSemaphore: @unchecked Sendable {
         }
     }
 
-    /// Ends the waiting of one who may have a place already, or not have come to wait yet.
+    /// Ends the waiting of a task that may have its permit already, or not have begun to wait.
     private func end(_ waiter: Waiter, _ outcome: Outcome) {
         let continuation = lock.withLock {
             waiter.isCancelled = true

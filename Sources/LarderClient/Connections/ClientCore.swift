@@ -1,10 +1,10 @@
-// What a client, its caches and its subscriptions share.
+// Shared by a client, its caches and its subscriptions.
 
 import RESP
 import Synchronization
 import Threading
 
-/// The databases in use and the subscriptions. Closes everything when nobody refers to it any more.
+/// The databases in use and the subscriptions. Closes everything when its last reference is released.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: mutable properties are touched only with `lock` held.
 final class ClientCore: @unchecked Sendable {
@@ -13,7 +13,7 @@ final class ClientCore: @unchecked Sendable {
     /// The client's own database.
     let own: DatabaseStore
     private let lock = Lock()
-    /// By name; nil and the name of the server's default are one database.
+    /// By name; nil and the name of the server's default are the same database.
     private var stores: [String: DatabaseStore]
     private var subscriptions: SubscriptionHub?
     private var isClosed = false
@@ -65,20 +65,20 @@ final class ClientCore: @unchecked Sendable {
 ///
 /// Thread-safe: everything that changes is thread-safe itself.
 final class DatabaseStore: LinkEvents {
-    /// The database that a connection begins in.
+    /// The database that the connections select.
     static let standardName = "0"
 
     let database: String?
     let links: [Link]
     let near: NearCache?
     let ownConnections: ConnectionPool
-    /// The turn of transactions that others were quicker than.
+    /// Lets one failed transaction try again at a time.
     let retries = AsyncSemaphore(1)
-    /// How long one waits for that turn at the most, in milliseconds. Then it goes on all the same: who has the turn may be
-    /// waiting for this one.
+    /// How long a transaction waits for that at most, in milliseconds. Then it continues anyway: the holder may be
+    /// waiting for it.
     let turnMilliseconds: Int
     private let turn = Atomic(0)
-    /// Whether the server was seen to know MULTI.
+    /// Whether the server has proved to know MULTI.
     private let knowsTransactions = Atomic(false)
 
     init(_ socketPath: String, _ database: String?, _ options: ClientOptions, _ gate: ConnectionGate) {
@@ -102,13 +102,13 @@ final class DatabaseStore: LinkEvents {
     func close() {
         for link in links { link.close() }
         ownConnections.close()
-        // Not only when the loop finds the connection gone: calls after this one throw.
+        // Not only when the loop notices the end of the connection: calls after this one must throw.
         near?.setLive(false)
     }
 
     // MARK: Requests
 
-    /// The link for the next request. Reads that the near cache keeps, and so all reads, take the tracked one.
+    /// The link for the next request. Reads that the near cache keeps, and so all reads, use the tracked one.
     private func link(isRead: Bool) -> Link {
         if links.count == 1 || (isRead && near != nil) { return links[0] }
         let turn = turn.wrappingAdd(1, ordering: .relaxed).oldValue
@@ -123,7 +123,7 @@ final class DatabaseStore: LinkEvents {
         return try request.result(of: replies[0])
     }
 
-    /// Two requests that both only read, in one round trip.
+    /// Sends two requests that only read, in one round trip.
     func perform<First, Second>(_ first: Request<First>, _ second: Request<Second>)
         async throws(LarderClientError) -> (First, Second)
     {
@@ -131,7 +131,7 @@ final class DatabaseStore: LinkEvents {
         return (first, others[0])
     }
 
-    /// A request and several others that all only read, in one round trip.
+    /// Sends a request and several others that only read, in one round trip.
     func perform<First, Other>(_ first: Request<First>, _ others: [Request<Other>])
         async throws(LarderClientError) -> (First, [Other])
     {
@@ -147,19 +147,19 @@ final class DatabaseStore: LinkEvents {
         return (result, results)
     }
 
-    /// What calls do that have nothing to ask for: they send nothing.
+    /// For calls with nothing to ask: they send nothing.
     /// - Throws: `closed` when the client was closed.
     @discardableResult
     func nothing(_ operation: String) throws(LarderClientError) -> [RESPValue] { try links[0].nothing(operation) }
 
-    /// What the server is. Costs nothing once a connection was there.
+    /// The kind of the server. Costs nothing after the first connection.
     func server() async throws(LarderClientError) -> ServerKind {
         if let server = links[0].knownServer { return server }
         try await links[0].connected()
         return links[0].knownServer ?? ServerKind()
     }
 
-    /// Several commands as they are; errors are values.
+    /// Several unchanged commands; errors are values.
     func commands(_ commands: [[[UInt8]]], rules: CommandRules) async throws(LarderClientError) -> [RESPValue] {
         guard !commands.isEmpty else { return try nothing("pipeline") }
         try rules.check(commands)
@@ -176,7 +176,7 @@ final class DatabaseStore: LinkEvents {
         try CommandRules.transaction.check(commands)
         let link = link(isRead: false)
         if !knowsTransactions.load(ordering: .relaxed) {
-            // Without MULTI the commands behind it would be carried out one by one.
+            // Without MULTI the server would carry out the commands behind it one by one.
             let bytes = encode([wordList("MULTI"), wordList("DISCARD")])
             let replies = try await link.perform(Exchange(bytes: bytes, replyCount: 2, name: wordList("MULTI")[0]))
             if let text = replies[0].errorMessage { throw .server(text, operation: "MULTI") }
@@ -190,7 +190,7 @@ final class DatabaseStore: LinkEvents {
     }
 
     /// MULTI, the commands, EXEC.
-    /// - Returns: nil when a watched key had been changed.
+    /// - Returns: nil when a watched key was changed.
     func execute(_ commands: [[[UInt8]]], on link: Link, connection: Int?) async throws(LarderClientError)
         -> [RESPValue]?
     {
@@ -200,7 +200,7 @@ final class DatabaseStore: LinkEvents {
         let replies = try await link.perform(exchange)
         if let text = replies[0].errorMessage { throw .server(text, operation: "MULTI") }
         for (command, reply) in zip(commands, replies.dropFirst()) {
-            // The first refusal says why; EXEC only says that there was one.
+            // The first refusal gives the reason; EXEC only says that there was one.
             if let text = reply.errorMessage {
                 throw .server(text, operation: command.first.map { printableKey($0) } ?? "EXEC")
             }
@@ -224,7 +224,7 @@ final class DatabaseStore: LinkEvents {
     // MARK: The near cache
 
     func linkIsReady(_ link: Link) {
-        // Pushes come in RESP3 only; without them nothing may be kept.
+        // Only RESP3 has pushes; without them nothing may be kept.
         if link.knownServer?.speaksRESP3 == true { near?.setLive(true) }
     }
 

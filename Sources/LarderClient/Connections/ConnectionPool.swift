@@ -1,10 +1,10 @@
-// Connections that one caller has for itself for a while.
+// Connections that one caller has alone for a while.
 
 import RESP
 import Synchronization
 import Threading
 
-/// Hands out connections, at most so many at a time; who comes then waits in line.
+/// Lends connections, a limited number at a time; further callers wait in order.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: mutable properties are touched only with `lock` held.
 final class ConnectionPool: @unchecked Sendable {
@@ -12,7 +12,7 @@ final class ConnectionPool: @unchecked Sendable {
     private let semaphore: AsyncSemaphore
     private let lock = Lock()
     private var idle: [Link] = []
-    /// Those in use, and those that are being made.
+    /// Those in use, and those that are being connected.
     private var taken: [ObjectIdentifier: Link] = [:]
     private var isClosed = false
 
@@ -21,8 +21,8 @@ final class ConnectionPool: @unchecked Sendable {
         semaphore = AsyncSemaphore(max)
     }
 
-    /// Runs `body` with a connection that is nobody else's meanwhile. It is kept for the next one who asks if `body` says that
-    /// it is as a new one, ``OwnConnection/isClean``, and closed otherwise.
+    /// Runs `body` with a connection that nobody else uses meanwhile. Afterwards it is kept if it is as good as new,
+    /// ``OwnConnection/isClean``, and closed otherwise.
     func withOwnConnection<Result>(_ body: (OwnConnection) async throws -> Result) async throws -> Result {
         let (link, number) = try await take()
         let connection = OwnConnection(link: link, number: number)
@@ -33,7 +33,7 @@ final class ConnectionPool: @unchecked Sendable {
         return try await body(connection)
     }
 
-    /// Waits for a place, and gives a connected link with its connection's number.
+    /// Waits for a permit, and returns a connected link with its connection's number.
     private func take() async throws(LarderClientError) -> (link: Link, number: Int) {
         try await takePlace()
         if let kept = lock.withLock({ idle.popLast() }) {
@@ -54,7 +54,7 @@ final class ConnectionPool: @unchecked Sendable {
         }
     }
 
-    /// Notes a connection that is taken. When the client was closed meanwhile, so is the connection.
+    /// Notes a connection in use. If the client was closed meanwhile, the connection is closed too.
     private func note(_ link: Link) {
         let isClosed = lock.withLock {
             taken[ObjectIdentifier(link)] = link
@@ -102,22 +102,22 @@ final class ConnectionPool: @unchecked Sendable {
     }
 }
 
-/// A connection that one caller has for itself: for `SNAPSHOT`, `WATCH`, `SELECT` and other commands that change what a
-/// connection is. Valid inside ``LarderClient/withConnection(_:)``; afterwards every call throws `closed`.
+/// A connection for one caller alone: for `SNAPSHOT`, `WATCH`, `SELECT` and other commands that change the state of a
+/// connection. Valid inside ``LarderClient/withConnection(_:)``; afterwards every call throws `closed`.
 ///
-/// It is never made again behind the caller's back: when it is lost, every later call throws `closed`.
+/// It is never replaced silently: when it is lost, every later call throws `closed`.
 ///
 /// Thread-safe: requests of several tasks go out one behind the other.
 public final class OwnConnection: Sendable {
     let link: Link
     let number: Int
-    /// Whether nothing is watched on it, no snapshot open and no reply to come.
+    /// Whether nothing is watched on it, no snapshot is open and no reply is pending.
     var isClean: Bool {
         get { clean.load(ordering: .acquiring) }
         set { clean.store(newValue, ordering: .releasing) }
     }
     private let clean = Atomic(false)
-    /// Once true the connection may be somebody else's.
+    /// Once true, the connection may belong to somebody else.
     private let isOver = Atomic(false)
 
     init(link: Link, number: Int) {
@@ -125,7 +125,7 @@ public final class OwnConnection: Sendable {
         self.number = number
     }
 
-    /// Has every later call throw `closed`.
+    /// Lets every later call throw `closed`.
     func end() { isOver.store(true, ordering: .releasing) }
 
     static func overError(_ operation: String) -> LarderClientError {
@@ -133,7 +133,7 @@ public final class OwnConnection: Sendable {
             .closed, "the connection was its caller's only for the time of a call that is over", operation: operation)
     }
 
-    /// Sends one command and gives the answer as it came; an error of the server is a value.
+    /// Sends one command and returns the reply unchanged; a server's error is a value.
     @discardableResult
     public func command(_ words: String...) async throws(LarderClientError) -> RESPValue {
         try await pipeline([words.map { Array($0.utf8) }])[0]
@@ -145,7 +145,7 @@ public final class OwnConnection: Sendable {
         try await pipeline([words])[0]
     }
 
-    /// Sends several commands at once and gives their answers, in the same order. Nothing comes in between on this
+    /// Sends several commands at once and returns their replies, in the same order. Nothing comes in between on this
     /// connection.
     public func pipeline(_ commands: [[[UInt8]]]) async throws(LarderClientError) -> [RESPValue] {
         try CommandRules.own.check(commands)

@@ -1,21 +1,23 @@
-// Entries that were read, kept in this process, and dropped when the daemon says that they changed.
+// Entries that were read are kept in this process, and dropped when the daemon reports a change.
 //
-// What makes a hit true:
-// - The daemon remembers which keys were read on the tracked connection (CLIENT TRACKING) and pushes the key when it
-//   changes. The push is taken before anything that came behind it, and removes the entry and spoils its token.
-// - A read that is to be kept takes a token before it is sent and hands the value in with it. A token is spoilt by an
-//   invalidation of its key, by a write of this client, and by the end of the connection: such a value is not kept.
-// - While the connection is not there nothing is kept and nothing handed out.
-// - An entry's own end is asked for together with its value and counted from before the question.
-// - That a key has no entry is kept by the same rules: the daemon notes the key before it looks, and what stores an entry
-//   under it is a change. What becomes readable without a change, entries from a clock that was ahead, is the reason why
-//   it is kept for a minute at the most.
+// Why a hit is right:
+// - The daemon remembers which keys were read on the tracked connection (CLIENT TRACKING) and pushes a key when it
+//   changes. The push is handled before all that came behind it; it removes the entry and spoils the token of a read.
+// - A read whose result is to be kept takes a token before it is sent, and passes the value with it. A token is spoilt
+//   by an invalidation of its key, by a write of this client, and by the end of the connection; then the value is not
+//   kept.
+// - Without a connection nothing is kept and nothing returned.
+// - An entry's rest of life is asked for together with its value, and counted from before the question.
+// - The absence of an entry is kept by the same rules: the daemon notes the key before it looks, and storing an entry
+//   is a change. Entries can become readable without a change if they are from a clock that was ahead; therefore
+//   absence is kept for a minute at most.
 
 import Threading
 
 /// Thread-safe. The proof for `@unchecked Sendable`: every mutable property is touched only with `lock` held.
 final class NearCache: @unchecked Sendable {
-    /// The permission to keep what a read brings. Touched only with the cache's lock held, which is the proof for
+    /// The permission to keep the result of a read. Touched only with the cache's lock held, which is the proof for
+    /// `@unchecked Sendable`.
     /// `@unchecked Sendable`.
     final class Token: @unchecked Sendable {
         fileprivate let key: [UInt8]
@@ -27,16 +29,16 @@ final class NearCache: @unchecked Sendable {
     private let lock = Lock()
     private var table: NearTable
     private var tokens: [[UInt8]: Token] = [:]
-    /// Whether the daemon tells of changes now.
+    /// Whether the daemon reports changes now.
     private var isLive = false
     private var hits = 0
     private var misses = 0
     private var invalidations = 0
     private let ageMax: Int64
     private let keepsAbsences: Bool
-    /// How long it is believed that a key has no entry, in milliseconds.
+    /// How long the absence of an entry is believed, in milliseconds.
     private static let absenceAgeMax: Int64 = 60_000
-    /// Monotonic milliseconds; tests set another one before anybody else uses the cache.
+    /// Monotonic milliseconds; tests set another source before anybody uses the cache.
     var clock: @Sendable () -> Int64 = { StreamSocket.monotonicMilliseconds() }
 
     init(_ options: NearCacheOptions) {
@@ -47,16 +49,16 @@ final class NearCache: @unchecked Sendable {
 
     // MARK: Reading
 
-    /// What is known of a key.
+    /// The answer for a key.
     enum Found<Value> {
         case value(Value)
-        /// It has no fresh entry.
+        /// The key has no fresh entry.
         case absent
-        /// The daemon is to be asked.
+        /// The daemon must be asked.
         case unknown
     }
 
-    /// The model of a key, or that there is none, if it is here and may be handed out.
+    /// The model of a key, or its absence, if it is known here and may be returned.
     /// - Parameter identity: of that type.
     func find<Value: Sendable>(_ type: Value.Type, _ identity: NearIdentity, _ key: some CacheKey) -> Found<Value> {
         let box = key.withKeyBytes { bytes -> AnyObject? in
@@ -72,12 +74,12 @@ final class NearCache: @unchecked Sendable {
         return .value(unsafeDowncast(box, to: NearBox<Value>.self).value)
     }
 
-    /// To be called before a key is read from the daemon.
-    /// - Returns: nil while nothing can be kept. What is returned must be given to ``keep(_:_:_:deadline:valueBytes:)``
-    ///   or ``giveUp(_:)``.
+    /// Call it before a key is read from the daemon.
+    /// - Returns: nil while nothing can be kept. Pass the result to ``keep(_:_:_:deadline:valueBytes:)`` or
+    ///   ``giveUp(_:)``.
     func begin(_ key: [UInt8]) -> Token? { begin([key])?.first }
 
-    /// As ``begin(_:)-([UInt8])``, for several keys that are read together.
+    /// Like ``begin(_:)-([UInt8])``, for several keys that are read together.
     func begin(_ keys: [[UInt8]]) -> [Token]? {
         lock.withLock {
             guard isLive else { return nil }
@@ -91,7 +93,7 @@ final class NearCache: @unchecked Sendable {
     }
 
     /// Keeps what was read, unless it was changed meanwhile.
-    /// - Parameter deadline: from when on it is not to be handed out, in monotonic milliseconds.
+    /// - Parameter deadline: from when on it must not be returned, in monotonic milliseconds.
     func keep<Value: Sendable>(
         _ token: Token, _ value: Value, _ identity: NearIdentity, _ codec: ModelCodec, readAt: Int64,
         deadline: Int64, valueBytes: Int
@@ -99,7 +101,7 @@ final class NearCache: @unchecked Sendable {
         keep(token, NearBox(value, codec), identity, readAt, deadline, valueBytes)
     }
 
-    /// Keeps that the key has no entry, unless it was changed meanwhile, or absent keys are not to be kept.
+    /// Keeps the absence of the key's entry, unless the key was changed meanwhile, or absence is not kept.
     func keepAbsence(_ token: Token, readAt: Int64) {
         guard keepsAbsences else { return giveUp(token) }
         let (deadline, overflows) = readAt.addingReportingOverflow(Self.absenceAgeMax)
@@ -129,12 +131,12 @@ final class NearCache: @unchecked Sendable {
 
     // MARK: Changes
 
-    /// The key was changed, or is just being changed.
+    /// The key was changed, or is being changed.
     func drop(_ key: [UInt8]) {
         lock.withLock { spoil(key) }
     }
 
-    /// What the daemon pushed: keys, or nothing for all of them.
+    /// The daemon has pushed these keys, or nothing for all of them.
     func invalidate(_ keys: [[UInt8]]?) {
         lock.withLock {
             guard let keys else {
@@ -148,7 +150,7 @@ final class NearCache: @unchecked Sendable {
 
     func dropAll() { lock.withLock { spoilAll() } }
 
-    /// The daemon begins, or ceases, to tell of changes.
+    /// The daemon begins or stops to report changes.
     func setLive(_ live: Bool) {
         lock.withLock {
             isLive = live
@@ -167,7 +169,7 @@ final class NearCache: @unchecked Sendable {
         table.removeAll()
     }
 
-    /// Reads under way whose value is to be kept, for tests.
+    /// The number of running reads whose value will be kept, for tests.
     var tokenCount: Int { lock.withLock { tokens.count } }
 
     var statistics: NearCacheStatistics {

@@ -1,4 +1,4 @@
-// The table of the near cache: which entries are here, and which leave when it is full.
+// The table of the near cache: which entries it has, and which leave when it is full.
 
 #if canImport(Glibc)
     import Glibc
@@ -11,7 +11,7 @@
 /// A decoded model, in memory that several tasks may read: models are Sendable.
 final class NearBox<Value: Sendable>: Sendable {
     let value: Value
-    /// Kept for as long as the box is, so that no other codec gets its identity. Never used, which is why it is safe.
+    /// Kept as long as the box, so that no other codec gets its identity. Never used, which is why it is safe.
     private nonisolated(unsafe) let codecIdentity: AnyObject?
 
     init(_ value: Value, _ codec: ModelCodec?) {
@@ -20,7 +20,8 @@ final class NearBox<Value: Sendable>: Sendable {
     }
 }
 
-/// What a decoded model is, besides its key: its type, and the codec if that reads otherwise than others do. A value.
+/// The kind of a decoded model, besides its key: its type, and its codec if that reads differently from others. A
+/// value.
 struct NearIdentity: Hashable, Sendable {
     private let type: ObjectIdentifier
     private let codec: ObjectIdentifier?
@@ -36,22 +37,22 @@ struct NearIdentity: Hashable, Sendable {
     }
 }
 
-/// Stands in the place of a model's type where a key is known to have no entry.
+/// Stands for a model's type if a key is known to have no entry.
 enum NearAbsence {
     static let box = NearBox((), nil)
     static let identity = NearIdentity(absence: NearAbsence.self)
 }
 
-/// Keys and what belongs to them, bounded in number and bytes. What was not asked for since the hand last came by leaves
-/// first (CLOCK, as SIEVE places it: an entry does not move when it is read).
+/// Keys with their entries, limited in number and bytes. Entries that were not used since the hand last passed leave
+/// first (CLOCK, in SIEVE's form: an entry does not move when it is read).
 ///
 /// Single owner.
 struct NearTable {
-    /// What a lookup goes through: nothing in it is counted, so that a hit counts references of one key and its box only.
+    /// The part of a slot that lookups read. It has no references, so a hit counts those of one key and its box only.
     private struct Head {
         var hash: UInt
         var type: NearIdentity
-        /// From when on it is not handed out, in monotonic milliseconds.
+        /// From when on it is not returned, in monotonic milliseconds.
         var deadline: Int64
         var bytes: Int
         /// The next slot of the same bucket; -1 for none.
@@ -61,9 +62,9 @@ struct NearTable {
     }
 
     private var heads: [Head] = []
-    /// The keys and the boxes of the slots of ``heads``; empty and nil in slots that are free.
+    /// The keys and the boxes of the slots of ``heads``; empty and nil in free slots.
     private var keys: [[UInt8]] = []
-    /// A ``NearBox`` of the type that the head names.
+    /// A ``NearBox`` of the type in the head.
     private var boxes: [AnyObject?] = []
     private var freeSlots: [Int32] = []
     private var buckets: [Int32]
@@ -73,7 +74,7 @@ struct NearTable {
     private(set) var count = 0
     private(set) var bytes = 0
     private(set) var evictions = 0
-    /// What every entry takes besides its key and its value, roughly.
+    /// The approximate memory of every entry besides its key and its value.
     private static let overheadBytes = 160
 
     init(entriesMax: Int, bytesMax: Int) {
@@ -121,8 +122,8 @@ struct NearTable {
         return memcmp(left, right, one.count) == 0
     }
 
-    /// The box of a key, if one of that type is here, or ``NearAbsence/box`` if the key is known to have no entry; marks it
-    /// as asked for.
+    /// The box of a key, if there is one of that type, or ``NearAbsence/box`` if the key is known to have no entry;
+    /// marks it as used.
     mutating func find(_ key: UnsafeRawBufferPointer, _ type: NearIdentity, now: () -> Int64) -> AnyObject? {
         let index = Int(slot(key, Self.hash(key)))
         guard index >= 0, heads[index].type == type || heads[index].type == NearAbsence.identity else { return nil }

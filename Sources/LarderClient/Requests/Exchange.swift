@@ -1,23 +1,23 @@
 import RESP
 
-/// Requests that go out together, without others between them, and the one who waits for their replies.
+/// Requests that are sent together, without others in between, and the caller that waits for their replies.
 ///
-/// The proof for `@unchecked Sendable`: what is `let` never changes, all else is touched only with the lock of the
-/// ``Link`` held that it was given to; an exchange is given to one link only.
+/// The proof for `@unchecked Sendable`: what is `let` never changes; all else is touched only with the lock of the
+/// exchange's ``Link`` held, and an exchange is given to one link only.
 final class Exchange: @unchecked Sendable {
     typealias Outcome = Result<[RESPValue], LarderClientError>
 
-    /// The requests as they go over the wire.
+    /// The requests in the form for the wire.
     let bytes: [UInt8]
-    /// How many replies they have; nil where only the last one is known, which is `fence`.
+    /// How many replies they have; nil if only the last one is known, which is `fence`.
     let replyCount: Int?
-    /// The reply that ends the exchange where `replyCount` is nil: what `ECHO` gives back.
+    /// The reply that ends the exchange if `replyCount` is nil: `ECHO`'s.
     let fence: [UInt8]
     /// The command's name, for messages.
     private let name: [UInt8]
-    /// Whether it may be sent again on another connection when its replies did not come.
+    /// Whether it may be sent again on another connection if its replies did not come.
     let isRead: Bool
-    /// The connection, by number, that it belongs to: nil for any.
+    /// The number of the connection to which it belongs; nil for any.
     let connectionNumber: Int?
 
     /// From when on it is a timeout, in monotonic milliseconds.
@@ -26,16 +26,16 @@ final class Exchange: @unchecked Sendable {
     var patienceEnd = Int64.max
     /// Where its bytes begin, counted from the first byte of the connection.
     var start = 0
-    /// Whether its bytes were, or will be, handed to a server.
+    /// Whether its bytes were, or will be, given to a server.
     var mayBeSeen = false
     /// Whether it was on a connection that was lost.
     var wasRepeated = false
     var replies: [RESPValue] = []
-    /// Set from the moment on when somebody waits, until it is resolved.
+    /// Set when somebody begins to wait, until it is resolved.
     var continuation: UnsafeContinuation<Outcome, Never>?
     /// How it ended, if that was before anybody waited.
     var outcome: Outcome?
-    /// Once true its replies belong to nobody and are dropped.
+    /// Once true, its replies are dropped.
     var isResolved = false
 
     init(

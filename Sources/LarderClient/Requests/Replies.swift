@@ -3,7 +3,7 @@
 import RESP
 
 extension EntryInfo {
-    /// Reads the answer to `META`.
+    /// Reads the reply to `META`.
     package init(reply: RESPValue) throws(LarderClientError) {
         let fields = try ReplyFields(reply, of: "META")
         let storedAt = try fields.integer("stored-at")
@@ -22,7 +22,7 @@ extension EntryInfo {
             readAtMilliseconds: storedAt + (try fields.integer("age")))
     }
 
-    /// A rule of a later daemon is one of the entry's own to this client.
+    /// A rule that only a later daemon knows counts as the entry's own.
     private static func rule(_ name: String, _ deadline: Int64?) -> DeadlineRule {
         if name == "governed" { return .governed }
         return deadline.map { .own($0) } ?? .ownNever
@@ -30,7 +30,7 @@ extension EntryInfo {
 }
 
 extension PurgeReport {
-    /// Reads the answer to `PURGE`.
+    /// Reads the reply to `PURGE`.
     package init(reply: RESPValue) throws(LarderClientError) {
         let fields = try ReplyFields(reply, of: "PURGE")
         self.init(
@@ -40,7 +40,7 @@ extension PurgeReport {
 }
 
 extension DatabaseInfo {
-    /// Reads an element of the answer to `DATABASES`.
+    /// Reads an element of the reply to `DATABASES`.
     package init(reply: RESPValue) throws(LarderClientError) {
         let fields = try ReplyFields(reply, of: "DATABASES")
         let count = try fields.integer("entries")
@@ -52,7 +52,7 @@ extension DatabaseInfo {
 }
 
 extension PolicyInfo {
-    /// Reads the answer to `POLICY`.
+    /// Reads the reply to `POLICY`.
     package init(reply: RESPValue) throws(LarderClientError) {
         let fields = try ReplyFields(reply, of: "POLICY")
         self.init(

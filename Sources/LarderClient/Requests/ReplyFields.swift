@@ -1,8 +1,8 @@
 import RESP
 
-/// The fields of an answer that has names and values: a map, or in RESP2 names and values in turn.
+/// The fields of a reply with names and values: a map, or in RESP2 alternating names and values.
 ///
-/// Fields that are not asked for are ignored, so that a newer server may say more.
+/// Unknown fields are ignored, so that a newer server may send more.
 struct ReplyFields {
     private let operation: String
     private var values: [String: RESPValue] = [:]
@@ -28,7 +28,7 @@ struct ReplyFields {
         return number
     }
 
-    /// Milliseconds, of which -1 says that there is no such instant or span.
+    /// Milliseconds; -1 means that there is no such instant or span.
     func milliseconds(_ name: String) throws(LarderClientError) -> Int64? {
         let number = try integer(name)
         return number == -1 ? nil : number

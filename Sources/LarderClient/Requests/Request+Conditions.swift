@@ -1,4 +1,4 @@
-// Requests that depend on what is stored, count, or change how long an entry stays.
+// Requests that depend on the stored value, count, or change the lifetime of an entry.
 
 import RESP
 
@@ -19,22 +19,22 @@ extension Request where Result == Bool {
         }
     }
 
-    /// Removes an entry if it has that value.
+    /// Removes an entry if it has a value.
     static func remove(_ key: [UInt8], ifEqual value: [UInt8]) -> Request {
         flag([Array("DELEX".utf8), key, Array("IFEQ".utf8), value], key: key)
     }
 
-    /// Sets an entry's deadline to so many milliseconds from now.
+    /// Sets an entry's deadline, in milliseconds from now.
     static func expire(_ key: [UInt8], afterMilliseconds interval: Int64) -> Request {
         flag([Array("PEXPIRE".utf8), key, Array("\(interval)".utf8)], key: key)
     }
 
-    /// Sets an entry's deadline to that many milliseconds since 1970.
+    /// Sets an entry's deadline, in milliseconds since 1970.
     static func expire(_ key: [UInt8], atMilliseconds instant: Int64) -> Request {
         flag([Array("PEXPIREAT".utf8), key, Array("\(instant)".utf8)], key: key)
     }
 
-    /// Has an entry never expire. False also when it never did: whether there is one, EXISTS tells.
+    /// Removes an entry's deadline. Also false if there was none: EXISTS tells whether there is an entry.
     static func persist(_ key: [UInt8]) -> Request { flag([Array("PERSIST".utf8), key], key: key) }
 
     private static func flag(_ words: [[UInt8]], key: [UInt8]) -> Request {
@@ -45,11 +45,11 @@ extension Request where Result == Bool {
 }
 
 extension Request where Result == [UInt8]? {
-    /// The value, which is removed.
+    /// Returns the value and removes the entry.
     static func take(_ key: [UInt8]) -> Request { value(of: [Array("GETDEL".utf8), key]) }
 
-    /// The value, whose entry gets another lifetime.
-    /// - Parameter lifetime: words that GETEX takes.
+    /// Returns the value and gives the entry another lifetime.
+    /// - Parameter lifetime: words of GETEX.
     static func get(_ key: [UInt8], renewing lifetime: [[UInt8]]) -> Request {
         value(of: [Array("GETEX".utf8), key] + lifetime)
     }

@@ -1,20 +1,20 @@
-// Every request that a call makes, with the reading of its reply: once, for the blocking and the asynchronous client.
+// Every request of a call, and how its reply is read: once, for the blocking and the asynchronous client.
 
 import RESP
 
-/// A command and what its reply means. A value.
+/// A command and the meaning of its reply. A value.
 struct Request<Result: Sendable>: Sendable {
     /// The command's name and its arguments.
     let words: [[UInt8]]
-    /// The one key concerned, for messages.
+    /// The single key of the request, for messages.
     let key: [UInt8]?
-    /// Whether it changes nothing, so that it may be sent again when a connection was lost before its reply.
+    /// Whether it changes nothing, so that it may be sent again if a connection was lost before its reply.
     let isRead: Bool
     private let interpretation: @Sendable (RESPValue) throws(LarderClientError) -> Result?
-    /// What the reply should have been, for messages: "a number".
+    /// The expected reply, for messages: "a number".
     private let expected: String
 
-    /// - Parameter interpretation: gives nil for a reply that has not the form which this command's replies have.
+    /// - Parameter interpretation: returns nil for a reply that does not have the form of this command's replies.
     init(
         _ words: [[UInt8]], key: [UInt8]? = nil, isRead: Bool = false, expects expected: String,
         _ interpretation: @escaping @Sendable (RESPValue) throws(LarderClientError) -> Result?
@@ -50,8 +50,8 @@ extension Request where Result == Void {
     }
 
     /// Stores an entry.
-    /// - Parameter codec: nil, as ``Codec/raw``, for bytes of which nothing is said.
-    /// - Parameter server: Redis takes neither `CODEC` nor `POLICY`; a policy is told to it as milliseconds.
+    /// - Parameter codec: nil, like ``Codec/raw``, for bytes without a codec.
+    /// - Parameter server: Redis knows neither `CODEC` nor `POLICY`; a policy is sent to it in milliseconds.
     static func set(
         _ value: [UInt8], forKey key: [UInt8], policy: EntryPolicy.Checked, codec: Codec?,
         server: ServerKind = ServerKind()
@@ -167,7 +167,7 @@ extension Request where Result == EntryInfo? {
 /// One round trip of a scan over keys.
 struct ScanStep: Sendable {
     let keys: [[UInt8]]
-    /// Where the next one goes on; nil at the end.
+    /// The cursor for the next one; nil at the end.
     let next: [UInt8]?
 
     /// A key as text.

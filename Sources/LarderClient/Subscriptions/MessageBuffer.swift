@@ -1,10 +1,10 @@
 import Threading
 
-/// Messages between the loop's thread and those who take them.
+/// Messages between the loop's thread and the tasks that take them.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: mutable properties are touched only with `lock` held.
 final class MessageBuffer: @unchecked Sendable {
-    /// One who waits. Touched only with the lock held, which is the proof for `@unchecked Sendable`.
+    /// A waiting task. Touched only with the lock held, which is the proof for `@unchecked Sendable`.
     private final class Taker: @unchecked Sendable {
         var continuation: UnsafeContinuation<Step, Never>?
         var isCancelled = false
@@ -23,7 +23,7 @@ final class MessageBuffer: @unchecked Sendable {
 
     init(max: Int) { self.max = max }
 
-    /// Those who wait, for tests.
+    /// How many tasks wait, for tests.
     var takerCount: Int { lock.withLock { takers.count } }
 
     func add(_ message: ChannelMessage) {
@@ -49,7 +49,7 @@ final class MessageBuffer: @unchecked Sendable {
         taker?.resume(returning: .success(message))
     }
 
-    /// What comes next may be missing something.
+    /// Messages before the next one may be missing.
     func noteGap() { lock.withLock { hasGap = true } }
 
     func finish(_ error: LarderClientError?) {

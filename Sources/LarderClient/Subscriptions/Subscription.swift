@@ -1,8 +1,8 @@
-/// The messages of some channels, as they come. Ends when it is cancelled or the client is closed; the task that waits for
-/// the next message may be cancelled too, which gives nil to that task.
+/// The messages of some channels, in the order of arrival. Ends when it is cancelled or the client is closed.
+/// Cancelling a task that waits for the next message gives nil to that task.
 ///
-/// Several tasks may take messages from one subscription: each message goes to one of them. When nothing refers to the
-/// subscription any more, it is cancelled.
+/// Several tasks may take messages from one subscription: each message goes to one of them. A subscription without
+/// references is cancelled.
 ///
 /// Thread-safe.
 public final class Subscription: AsyncSequence, Sendable {
@@ -10,7 +10,7 @@ public final class Subscription: AsyncSequence, Sendable {
 
     private let hub: SubscriptionHub
     private let buffer: MessageBuffer
-    /// The client, which stays connected for as long as there is a subscription.
+    /// The client, which stays connected as long as there is a subscription.
     private let owner: any Sendable
 
     init(_ hub: SubscriptionHub, _ buffer: MessageBuffer, owner: any Sendable) {
@@ -21,7 +21,7 @@ public final class Subscription: AsyncSequence, Sendable {
 
     deinit { cancel() }
 
-    /// Ends the subscription: messages that have arrived can still be taken, then the sequence is over. Idempotent.
+    /// Ends the subscription: messages that have arrived can still be taken; then the sequence is over. Idempotent.
     public func cancel() {
         hub.remove(buffer)
         buffer.finish(nil)

@@ -3,7 +3,7 @@
 import RESP
 import Threading
 
-/// What one can subscribe to.
+/// The kinds of topics.
 enum Topic: Hashable, Sendable {
     case channel([UInt8])
     case pattern([UInt8])
@@ -15,7 +15,7 @@ enum Topic: Hashable, Sendable {
         }
     }
 
-    /// The kinds of topic, as the letter before SUBSCRIBE and UNSUBSCRIBE.
+    /// The letter of the kind before SUBSCRIBE and UNSUBSCRIBE.
     enum Kind: String, CaseIterable {
         case channel = ""
         case pattern = "P"
@@ -31,11 +31,11 @@ enum Topic: Hashable, Sendable {
     }
 }
 
-/// Knows who listens to what, keeps the daemon's subscriptions the same as that, and hands messages out.
+/// Knows who listens to what, keeps the daemon's subscriptions equal to that, and delivers messages.
 ///
-/// What is to be sent is given to the link with the lock held, so that the daemon hears of subscribing and unsubscribing in
-/// the order in which it happened here. Behind every SUBSCRIBE goes an ECHO: its reply says that the subscription stands,
-/// or what came before it why not.
+/// Requests are given to the link with the lock held, so that the daemon gets SUBSCRIBE and UNSUBSCRIBE in the order of
+/// the calls here. Behind every SUBSCRIBE goes an ECHO: its reply shows that the subscription is complete, or follows
+/// the error.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: mutable properties are touched only with `lock` held.
 final class SubscriptionHub: LinkEvents, @unchecked Sendable {
@@ -43,7 +43,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
     private let lock = Lock()
     private var link: Link?
     private var listeners: [Topic: [MessageBuffer]] = [:]
-    /// Whether a connection with subscriptions was lost and not yet replaced.
+    /// Whether a connection with subscriptions was lost and not replaced yet.
     private var wasLost = false
     private var fences = 0
     private var isClosed = false
@@ -60,7 +60,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
 
     // MARK: For callers
 
-    /// Begins to hand messages of the topics to `buffer`; returns when the daemon has said that it sends them.
+    /// Begins to deliver messages of the topics to `buffer`; returns when the daemon has confirmed the subscriptions.
     func add(_ buffer: MessageBuffer, _ topics: [Topic]) async throws(LarderClientError) {
         try await checkServer()
         let begun: (link: Link, exchange: Exchange)? = lock.withLock {
@@ -69,7 +69,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
             for topic in topics where listeners[topic]?.contains(where: { $0 === buffer }) != true {
                 listeners[topic, default: []].append(buffer)
             }
-            // Those that others listen to already as well: the daemon's answer is waited for all the same.
+            // Also those to which others listen already: the daemon's reply is waited for nevertheless.
             let exchange = request("SUBSCRIBE", topics)
             link.post(exchange)
             return (link, exchange)
@@ -86,8 +86,8 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
             .closed, "the client was closed", operation: "SUBSCRIBE", socketPath: settings.socketPath)
     }
 
-    /// Finds out whether the server can push messages: in RESP2 the replies to SUBSCRIBE would have no end that could be
-    /// waited for. Costs nothing once a connection was there.
+    /// Finds out whether the server can push messages: in RESP2 nobody can tell when the replies to SUBSCRIBE end.
+    /// Costs nothing after the first connection.
     private func checkServer() async throws(LarderClientError) {
         let link: Link? = lock.withLock { isClosed ? nil : self.link ?? makeLink() }
         guard let link else { throw closedError }
@@ -108,7 +108,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
         }
     }
 
-    /// Hands nothing more to `buffer`.
+    /// Stops delivering to `buffer`.
     func remove(_ buffer: MessageBuffer) {
         let unused: Link? = lock.withLock {
             var left: [Topic] = []
@@ -179,7 +179,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
         }
         guard let (exchange, buffers) = begun else { return }
         Task { [weak self, gate] in
-            // When the connection is lost again, the next one begins anew, and calls wait for that.
+            // If the connection is lost again, the next one starts again, and calls wait for that.
             guard let replies = try? await link.outcome(of: exchange) else { return }
             gate.open()
             guard let text = replies.lazy.compactMap(\.errorMessage).first else { return }

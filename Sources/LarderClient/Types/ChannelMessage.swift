@@ -1,10 +1,10 @@
 /// A message of a subscription. A value.
 public struct ChannelMessage: Hashable, Sendable {
-    /// The channel that it was published to. Bytes that are not UTF-8 show as U+FFFD.
+    /// The channel of the message. Bytes that are not UTF-8 appear as U+FFFD.
     public let channel: String
-    /// The pattern that brought it here; nil where the channel itself was subscribed to.
+    /// The pattern that has matched; nil for a subscription to the channel itself.
     public let pattern: String?
-    /// What was published.
+    /// The published bytes.
     public let payload: [UInt8]
     /// Whether messages before this one may be missing: the connection was lost meanwhile, or the buffer was full.
     public internal(set) var followsGap = false

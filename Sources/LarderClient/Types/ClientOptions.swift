@@ -5,33 +5,32 @@ public struct ClientOptions: Sendable {
 
     /// The database that the client's own calls use; nil, the default, for the server's, `0`.
     public var database: String?
-    /// The daemon's password (`--password-file`); nil, the default, where it has none.
+    /// The daemon's password (`--password-file`); nil, the default, if it has none.
     public var password: String?
-    /// How long a call may take altogether, in milliseconds, 1 to ``timeoutMillisecondsMax``; 0 for no
-    /// limit. The default is 5,000.
+    /// How long a call may take in total, in milliseconds, 1 to ``timeoutMillisecondsMax``; 0 for no limit. The default
+    /// is 5,000.
     public var timeoutMilliseconds: Int
-    /// How long a call waits for a lost connection to be made again before it throws, in milliseconds, 0 to
+    /// How long a call waits for a lost connection to be replaced before it throws, in milliseconds, 0 to
     /// ``timeoutMillisecondsMax``. The default is 1,000.
     public var reconnectPatienceMilliseconds: Int
-    /// How many connections the calls of one database are spread over, 1 to 16. The default is 1, which many tasks
-    /// can share; more pay where values are large.
+    /// How many connections the calls of one database use, 1 to 16. The default is 1, which many tasks can share; more
+    /// help with large values.
     public var connections: Int
-    /// How many connections of their own transactions and ``LarderClient/withConnection(_:)`` may have at
-    /// the same time, for each database, 1 to 1,024. The default is 8; who comes then waits,
-    /// for as long as a call may take.
+    /// How many connections transactions and ``LarderClient/withConnection(_:)`` may use at the same time, for each
+    /// database, 1 to 1,024. The default is 8; further callers wait, for as long as a call may take.
     public var ownConnectionsMax: Int
-    /// Keeps what was read in this process: see ``NearCacheOptions``. Nil, the default, for no near cache. With a
-    /// redis-server in larderd's place it may be wrong after a `SWAPDB`, of which Redis does not tell.
+    /// Keeps entries that were read in this process: see ``NearCacheOptions``. Nil, the default, for no near cache.
+    /// With a redis-server instead of larderd it may be wrong after a `SWAPDB`, which Redis does not report.
     public var nearCache: NearCacheOptions?
-    /// Numbers of users whose daemons are talked to wherever their sockets are. Empty by default.
+    /// User IDs whose daemons are trusted wherever their sockets are. Empty by default.
     ///
-    /// Always talked to are those of root, of this process' own user, and of a user to whom root or the own user has
+    /// Always trusted are daemons of root, of this process' own user, and of a user to whom root or the own user has
     /// given the socket's place, such as `/run/larder`: a directory, or the socket, that belongs to the daemon's user,
-    /// below directories to which only root or the own user can write. To anybody else's, such as one who was first
-    /// at a path in `/tmp`, nothing is sent.
+    /// below directories to which only root or the own user can write. Nothing is sent to any other daemon, such as one
+    /// whose user was first at a path in `/tmp`.
     public var trustedUsers: Set<UInt32>
 
-    /// Every option is described at the property of its name.
+    /// Each option is described at the property of its name.
     public init(
         database: String? = nil, password: String? = nil, timeoutMilliseconds: Int = 5_000,
         reconnectPatienceMilliseconds: Int = 1_000,

@@ -1,4 +1,4 @@
-// The words that clients share with the engine, and the codecs that they share with the library, belong to their own
-// vocabulary.
+// The types that clients share with the engine, and the codecs that they share with the library, are part of their own
+// interface.
 @_exported import LarderVocabulary
 @_exported import ModelCoding

@@ -1,7 +1,7 @@
 /// Every error that LarderClient throws.
 ///
-/// `code` says what kind it is and is what programs compare; `message` says what was wrong and, where there is one, the
-/// way out. Values are never part of a message; keys are shown cut to a readable length.
+/// Programs compare `code`, the kind of the error. `message` says what was wrong and, if there is one, the remedy.
+/// Values are never part of a message; keys are shown cut to a readable length.
 public struct LarderClientError: Error, Sendable {
     /// A kind of error. New kinds may be added without breaking sources.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
@@ -10,29 +10,30 @@ public struct LarderClientError: Error, Sendable {
 
         /// Nothing answers at the socket's path.
         public static let noDaemon = Code("noDaemon")
-        /// Who listens at the socket's path is a stranger: see ``ClientOptions/trustedUsers``. Nothing was sent.
+        /// The process at the socket's path belongs to somebody else: see ``ClientOptions/trustedUsers``. Nothing was
+        /// sent.
         public static let untrusted = Code("untrusted")
-        /// The daemon did not take the request, or did not answer, within the client's time limit. Whether a request
-        /// that writes was carried out is not known.
+        /// The daemon did not accept the request, or did not answer, within the client's time limit. It is unknown
+        /// whether a request that writes was carried out.
         public static let timeout = Code("timeout")
-        /// What came over the socket is not the protocol, or not the answer that the request has.
+        /// The bytes from the socket are not the protocol, or not a reply to the request.
         public static let protocolViolation = Code("protocolViolation")
-        /// The server answered with an error; ``LarderClientError/serverText`` has it word for word.
+        /// The server answered with an error; ``LarderClientError/serverText`` has its text.
         public static let server = Code("server")
-        /// The connection ended before the answer had come, or the client was closed.
+        /// The connection ended before the reply came, or the client was closed.
         public static let closed = Code("closed")
-        /// The task that called was cancelled. Whether a request that writes was carried out is not known, unless the
+        /// The calling task was cancelled. It is unknown whether a request that writes was carried out, unless the
         /// message says that it was not sent.
         public static let cancelled = Code("cancelled")
-        /// A transaction was begun again as often as was allowed, and each time another client had changed what it read.
+        /// A transaction has used all its attempts, and each time another client had changed what it read.
         public static let conflict = Code("conflict")
         /// The operating system refused: no permission to use the socket, too many open files.
         public static let io = Code("io")
-        /// A stored value is not what the caller asked for.
+        /// A stored value is not of the requested type.
         public static let decode = Code("decode")
         /// A model could not be encoded.
         public static let encode = Code("encode")
-        /// An argument is outside what is allowed.
+        /// An argument is outside the allowed range.
         public static let invalidArgument = Code("invalidArgument")
     }
 
@@ -40,15 +41,15 @@ public struct LarderClientError: Error, Sendable {
     public let code: Code
     /// What was wrong, and what would be right: for people.
     public let message: String
-    /// What was being done: "connect", or the command's name.
+    /// The operation: "connect", or the command's name.
     public let operation: String
     /// The path of the daemon's socket, if the error is about the connection.
     public let socketPath: String?
-    /// The key concerned, printable and cut to 64 bytes, if one was.
+    /// The key, printable and cut to 64 bytes, if the error is about one.
     public let key: String?
-    /// What the server said, word for word and with its code word in front ("ERR …"), if `code` is `server`.
+    /// The server's text, unchanged, with its code word in front ("ERR …"), if `code` is `server`.
     public let serverText: String?
-    /// The error beneath, if there was one.
+    /// The underlying error, if there is one.
     public let underlying: (any Error)?
 
     package init(
@@ -64,7 +65,7 @@ public struct LarderClientError: Error, Sendable {
         self.underlying = underlying
     }
 
-    /// The error that stands for what the server said.
+    /// The error for a server's error reply.
     package static func server(_ text: String, operation: String, key: String? = nil) -> LarderClientError {
         LarderClientError(.server, text, operation: operation, key: key, serverText: text)
     }
@@ -76,14 +77,14 @@ public struct LarderClientError: Error, Sendable {
             .invalidArgument, "attempts is \(attempts), and must be at least 1", operation: operation)
     }
 
-    /// The error of an update that others were always quicker than.
+    /// The error of an update that somebody else has disturbed in every attempt.
     static func updateConflict(_ key: [UInt8], _ attempts: Int) -> LarderClientError {
         LarderClientError(
             .conflict, "others changed the entry in each of \(attempts) attempts", operation: "update",
             key: printableKey(key))
     }
 
-    /// The error for an answer that has not the form which the request's answers have.
+    /// The error for a reply that does not have the form of the request's replies.
     package static func unexpectedReply(to operation: String, _ expected: String, key: String? = nil)
         -> LarderClientError
     {

@@ -4,7 +4,7 @@
     import Foundation
 #endif
 
-// Foundation shows errors by `localizedDescription`, which knows nothing of `description`.
+// Foundation shows errors by `localizedDescription`, which does not use `description`.
 
 extension LarderClientError: LocalizedError {
     /// The error in words, as ``description``.

@@ -1,4 +1,4 @@
-/// What the server turned out to be.
+/// The kind of the server.
 struct ServerKind: Equatable {
     /// Whether replies and pushed messages are those of RESP3.
     var speaksRESP3 = false

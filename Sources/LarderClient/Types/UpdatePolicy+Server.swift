@@ -1,5 +1,5 @@
 extension UpdatePolicy {
-    /// The policy with the interval that the server tells: milliseconds, or -1 for never.
+    /// The policy with the server's interval: milliseconds, or -1 for never.
     init?(serverInterval milliseconds: Int64) {
         if milliseconds == -1 {
             self = .never

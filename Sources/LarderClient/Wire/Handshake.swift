@@ -1,8 +1,8 @@
-// What is said on every new connection before anything else.
+// The first exchange on every new connection.
 
 import RESP
 
-/// The first requests of a connection, and the judgement of their replies. A value.
+/// The first requests of a connection, and the check of their replies. A value.
 struct Handshake {
     private enum Step {
         case hello, authentication, select, policy, tracking
@@ -14,14 +14,14 @@ struct Handshake {
     private(set) var bytes: [UInt8] = []
 
     /// - Parameters:
-    ///   - password: the daemon's; nil where it has none.
+    ///   - password: the daemon's; nil if it has none.
     ///   - database: the database to select; nil for the server's default.
     ///   - asksForKind: whether to find out if the server is a larderd.
-    ///   - tracking: whether the server is to push the keys that were read here and then changed.
+    ///   - tracking: whether the server must push keys that were read here when they change.
     init(password: String? = nil, database: String?, asksForKind: Bool = false, tracking: Bool = false) {
         self.database = database
         add(.hello, ["HELLO", "3"] + (password.map { ["AUTH", "default", $0] } ?? []))
-        // For a server that does not know HELLO. To all others it says what they were told already.
+        // For a server that does not know HELLO; for others it is a repetition.
         if let password { add(.authentication, ["AUTH", password]) }
         if let database { add(.select, ["SELECT", database]) }
         if asksForKind { add(.policy, ["POLICY"]) }
@@ -36,7 +36,7 @@ struct Handshake {
     var replyCount: Int { steps.count }
 
     /// Reads the replies, which are as many as ``replyCount``.
-    /// - Throws: what the server refused, except that one which does not know `HELLO` goes on in RESP2.
+    /// - Throws: the server's refusal. But a server that does not know `HELLO` is used with RESP2.
     @discardableResult
     func check(_ replies: [RESPValue]) throws(LarderClientError) -> ServerKind {
         var server = ServerKind()
@@ -45,7 +45,7 @@ struct Handshake {
             switch step {
             case .hello:
                 server.speaksRESP3 = refusal == nil
-                // Any other error, such as that of too many clients, is why it will not serve this connection.
+                // Any other error, such as that of too many clients, means that it will not serve this connection.
                 if let refusal, !Self.isUnknownCommand(refusal), !refusal.hasPrefix("NOPROTO") {
                     throw .server(refusal, operation: "connect")
                 }
@@ -54,7 +54,7 @@ struct Handshake {
             case .select:
                 if let refusal, let database { throw Self.notSelected(database, refusal) }
             case .policy:
-                // A database that cannot be opened answers with another error, and is a larderd's all the same.
+                // A database that cannot be opened causes another error, but the server is a larderd nevertheless.
                 server.isLarder = refusal.map { !Self.isUnknownCommand($0) } ?? true
             case .tracking:
                 if let refusal { throw .server(refusal, operation: "CLIENT TRACKING") }
@@ -66,7 +66,7 @@ struct Handshake {
     /// The error for a database that the server does not select.
     static func notSelected(_ database: String, _ refusal: String) -> LarderClientError {
         var message = "the database '\(printableKey(database.utf8))' cannot be selected: \(refusal)"
-        // In Redis' words, which do not say what is possible.
+        // Redis' text does not say what is possible.
         if refusal.contains("DB index") || refusal.contains("not an integer") {
             message +=
                 "; possible are the numbers 0 to 15 and, in larderd, names of 1 to 64 characters of a-z, 0-9, '.', '_' "

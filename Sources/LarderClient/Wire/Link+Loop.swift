@@ -1,4 +1,4 @@
-// What a link does on the loop's thread: connects, receives, gives up, begins again.
+// A link's work on the loop's thread: connecting, receiving, giving up, starting again.
 
 import RESP
 
@@ -10,11 +10,11 @@ import RESP
     import Darwin
 #endif
 
-/// Exchanges that are over, collected with the lock held and resumed without it.
+/// Finished exchanges, collected with the lock held and resumed without it.
 struct Resolved {
     private var list: [(UnsafeContinuation<Exchange.Outcome, Never>, Exchange.Outcome)] = []
 
-    /// With the lock held: notes how an exchange ended. One that is over already stays as it is.
+    /// With the lock held: notes how an exchange ended. A finished exchange does not change.
     mutating func add(_ exchange: Exchange, _ outcome: @autoclosure () -> Exchange.Outcome) {
         guard !exchange.isResolved else { return }
         exchange.isResolved = true
@@ -34,14 +34,14 @@ struct Resolved {
 }
 
 extension Link {
-    /// How much one turn reads at the most before other links have theirs.
+    /// How much one turn reads at most before other links have theirs.
     private static let turnBytes = 1 << 20
     private static let readBytes = 65_536
-    /// Replies that together have more bytes than this leave a buffer that is not worth keeping.
+    /// A buffer that has held more bytes of replies than this is not kept.
     private static let keptBytesMax = 1 << 20
     /// The longest rest between two attempts to connect.
     static let restMillisecondsMax: Int64 = 2_000
-    /// A connection that lasted so long was one: what follows its end begins without a rest.
+    /// After a connection that lasted so long, the next attempt begins without a rest.
     private static let usefulMilliseconds: Int64 = 1_000
 
     /// Does what is due. Called before the loop waits.
@@ -51,7 +51,8 @@ extension Link {
         var isNewlyReady = false
         lock.lock()
         if let failure = sendFailure {
-            // A server that turns a client away says why before it ends the connection: what came is read first.
+            // A server that turns a client away says why before it closes the connection, so arrived bytes are read
+            // first.
             if case .closed = failure.kind, socket != nil {
                 socket?.shutDown()
                 sendFailure = nil
@@ -69,7 +70,7 @@ extension Link {
             handOverWaiting(&resolved)
             _ = send()
         }
-        // Before looking who has waited for too long: one without patience gets an attempt of its own all the same.
+        // Before the check for expired waiting: an exchange without patience still gets one attempt.
         if case .idle = state, settings.staysConnected || !waiting.isEmpty { connect(now, &resolved) }
         if now >= nextCheck, expire(now, &resolved) {
             wasLost = lose(WireFailure(.timeout), now, &resolved) || wasLost
@@ -121,7 +122,7 @@ extension Link {
         } catch {
             protocolFailure = WireFailure(.protocolViolation(error.message))
         }
-        // Before anybody can get a reply that came behind it.
+        // Before anybody can get a later reply.
         for message in told { tell(message) }
         lock.lock()
         if self.socket === socket {
@@ -158,7 +159,7 @@ extension Link {
         }
     }
 
-    /// Reads what has come into the parser.
+    /// Reads arrived bytes into the parser.
     private func receive(_ socket: StreamSocket) -> WireFailure? {
         var total = 0
         while total < Self.turnBytes {
@@ -169,7 +170,7 @@ extension Link {
                     parser.didWrite(count)
                     receivedBytes &+= count
                     total += count
-                    // What there is more of, the next turn reads.
+                    // The next turn reads the rest.
                     if count < space.count { return nil }
                 case .interrupted: continue
                 case .nothing: return nil
@@ -184,12 +185,12 @@ extension Link {
 
 // With the lock held.
 extension Link {
-    /// Takes a reply. Returns what is wrong with it, if it cannot be one.
+    /// Takes a reply. Returns what is wrong with it, or nil.
     private func take(_ reply: RESPValue, _ isNewlyReady: inout Bool, _ resolved: inout Resolved) -> WireFailure? {
         if case .greeting = state, !isNewlyReady {
             handshakeReplies.append(reply)
             guard let handshake, handshakeReplies.count == handshake.replyCount else {
-                // Turned away: such a server says nothing more.
+                // Turned away: such a server sends nothing more.
                 guard handshakeReplies.count == 1, let text = reply.errorMessage,
                     !Handshake.isUnknownCommand(text), !text.hasPrefix("NOPROTO")
                 else { return nil }
@@ -216,7 +217,7 @@ extension Link {
         return nil
     }
 
-    /// The connection is ready: what waited goes out.
+    /// The connection is ready: waiting exchanges are sent.
     private func handOverWaiting(_ resolved: inout Resolved) {
         state = .ready
         lastFailure = nil
@@ -249,7 +250,7 @@ extension Link {
             outgoing.append(handshake.bytes)
             _ = send()
         } catch {
-            // As many as can be wait to be accepted: soon there is room again.
+            // The queue of the listening socket is full: soon there is room again.
             if case .system("connect", EAGAIN) = error.kind {
                 state = .resting(until: now + 2)
             } else {
@@ -258,7 +259,7 @@ extension Link {
         }
     }
 
-    /// Lets go of everything that belongs to the connection.
+    /// Releases everything that belongs to the connection.
     private func forgetConnection() {
         socket = nil
         pending.removeAll()
@@ -273,9 +274,9 @@ extension Link {
         handshakeReplies = []
     }
 
-    /// The connection is lost, or was not to be had. What the server cannot have seen, and what may be asked again,
-    /// waits for the next one; the rest fails.
-    /// - Returns: whether there was one that had been ready.
+    /// The connection is lost, or could not be made. Exchanges that the server cannot have seen, and those that may be
+    /// repeated, wait for the next one; the others fail.
+    /// - Returns: whether there was a connection that had been ready.
     @discardableResult
     private func lose(_ failure: WireFailure, _ now: Int64, _ resolved: inout Resolved) -> Bool {
         if case .closed = state { return false }
@@ -305,7 +306,8 @@ extension Link {
         let rest = Self.rest(afterFailures: failures, random: Double.random(in: 0..<1))
         failures += 1
         state = .resting(until: now + rest)
-        // Who cannot wait for the next attempt is told now; so are all when the server has said why it does not serve them.
+        // Exchanges that cannot wait for the next attempt fail now; so do all if the server has said why it refuses
+        // them.
         if isRefused { for exchange in waiting.elements { exchange.patienceEnd = now } }
         for exchange in waiting.elements { nextCheck = min(nextCheck, min(exchange.deadline, exchange.patienceEnd)) }
         if now >= nextCheck { _ = expire(now, &resolved) }
@@ -324,8 +326,8 @@ extension Link {
         return max(1, full - Int64(Double(full) * random / 2))
     }
 
-    /// Ends the exchanges whose time is over, and finds the next such instant.
-    /// - Returns: whether the connection is to be given up, since nothing at all comes from it.
+    /// Ends expired exchanges, and finds the next deadline.
+    /// - Returns: whether to give up the connection, because nothing at all comes from it.
     private func expire(_ now: Int64, _ resolved: inout Resolved) -> Bool {
         let limit = Int64(settings.timeoutMilliseconds)
         var next = Int64.max
@@ -338,7 +340,7 @@ extension Link {
         for exchange in pending.elements {
             if now >= exchange.deadline {
                 resolved.add(exchange, .failure(error(WireFailure(.timeout), exchange)))
-                // A server that says nothing for twice the limit more is no longer waited for.
+                // A server that sends nothing for twice the limit more is given up.
                 let end = max(exchange.deadline, lastReceived) + 2 * limit
                 if now >= end { isSilent = true } else { next = min(next, end) }
             } else {
@@ -349,7 +351,7 @@ extension Link {
             let end = min(exchange.deadline, exchange.patienceEnd)
             if now >= end {
                 let reason = now >= exchange.deadline || isConnecting ? nil : lastFailure
-                // A first attempt that is still under way is waited for until the deadline.
+                // A first attempt that is still running is waited for until the deadline.
                 if reason == nil, now < exchange.deadline {
                     next = min(next, exchange.deadline)
                     continue

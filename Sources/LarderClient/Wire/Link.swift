@@ -1,4 +1,4 @@
-// One pipelined connection, made again when it was lost. Many tasks use it at the same time.
+// One pipelined connection, replaced after a loss. Many tasks use it at the same time.
 //
 //      task                             link, with its lock held                     loop thread
 //      perform ──▶ submit ──▶ ready:  outgoing + pending ──▶ send (this thread)
@@ -6,39 +6,39 @@
 //      resumed ◀── resolve ◀── the first of pending takes the replies in order ◀── act: receives, parses
 //
 // - Requests of one exchange go out together; replies come in the order of the requests.
-// - Who stops waiting (cancelled, out of time) leaves its exchange in `pending`, where it takes its replies and drops
-//   them: the connection stays in step.
+// - A caller that stops waiting (cancelled, out of time) leaves its exchange in `pending`, where it takes its replies
+//   and drops them: the connection stays in step.
 // - Continuations are resumed, and `events` called, without the lock held.
 
 import RESP
 import Threading
 
-/// What a link tells the one that it belongs to. Called on the loop's thread, in the order of what came: a message that
-/// was pushed before a reply is told before anybody gets that reply. Must not block.
+/// Events of a link for its owner. Called on the loop's thread, in the order of arrival: a message that was pushed
+/// before a reply is delivered before anybody gets that reply. Must not block.
 protocol LinkEvents: AnyObject, Sendable {
-    /// A connection is ready for use; nothing was sent on it beyond the handshake.
+    /// A connection is ready; only the handshake was sent on it.
     func linkIsReady(_ link: Link)
     /// The connection is gone.
     func linkWasLost(_ link: Link)
     func link(_ link: Link, pushed message: [RESPValue])
 }
 
-/// What a link is to do. A value.
+/// The settings of a link. A value.
 struct LinkSettings: Sendable {
     var socketPath: String
-    /// Whose daemon is talked to.
+    /// Which daemons are trusted.
     var trust = PeerTrust()
     var password: String?
     var database: String?
     /// How long an exchange may take, in milliseconds; 0 for no limit.
     var timeoutMilliseconds: Int
-    /// How long an exchange waits for a lost connection to be made again, in milliseconds.
+    /// How long an exchange waits for a lost connection to be replaced, in milliseconds.
     var patienceMilliseconds: Int
-    /// Whether the server is asked to push the keys that were read and then changed.
+    /// Whether the server must push keys that were read when they change.
     var tracks = false
-    /// Whether a lost connection is made again while nobody asks for it.
+    /// Whether a lost connection is replaced even while nobody asks for it.
     var staysConnected = false
-    /// What a connection that was just made waits for; nil for nothing.
+    /// The gate at which a new connection waits; nil for none.
     var gate: ConnectionGate?
 }
 
@@ -46,19 +46,19 @@ struct LinkSettings: Sendable {
 /// is touched only with `lock` held.
 final class Link: GatedConnection, @unchecked Sendable {
     enum State {
-        /// No connection, and nobody wants one.
+        /// No connection, and none is wanted.
         case idle
-        /// Connected, the replies to the handshake are awaited.
+        /// Connected; the replies to the handshake are pending.
         case greeting
-        /// Connected and greeted; what is to be sent waits for the ``LinkSettings/gate``, until that instant at the most.
+        /// Connected, with the handshake done; requests wait for the ``LinkSettings/gate``, until that instant at most.
         case held(until: Int64)
         case ready
-        /// No connection before that instant, in monotonic milliseconds.
+        /// No attempt to connect before that instant, in monotonic milliseconds.
         case resting(until: Int64)
         case closed
     }
 
-    /// What the loop is to wait for.
+    /// The events for which the loop waits.
     struct Interest {
         var socket: StreamSocket?
         var wantsToSend = false
@@ -75,25 +75,25 @@ final class Link: GatedConnection, @unchecked Sendable {
     private weak var events: (any LinkEvents)?
     var state = State.idle
     var socket: StreamSocket?
-    /// Counts the connections; says which one an exchange belongs to.
+    /// Counts the connections; an exchange belongs to the one with its number.
     var connectionNumber = 0
     var server: ServerKind?
     /// Exchanges that wait for a connection.
     var waiting = Deque<Exchange>()
-    /// Exchanges whose replies are to come, in the order of sending.
+    /// Exchanges whose replies are pending, in the order of sending.
     var pending = Deque<Exchange>()
-    /// Bytes that were not handed to the system.
+    /// Bytes that were not given to the system yet.
     var outgoing = Deque<[UInt8]>()
     /// How much of the first of `outgoing` was sent.
     var sentOfFirst = 0
     /// Where the next exchange's bytes begin on this connection.
     var end = 0
-    /// How many bytes of this connection were handed to the system, or are just being.
+    /// How many bytes of this connection were given to the system, or are being given.
     var handedOver = 0
     var isSending = false
-    /// The socket takes nothing now; the loop says when it does.
+    /// The socket takes nothing now; the loop will tell.
     var isFull = false
-    /// Sending found the connection broken; the loop does what follows.
+    /// Sending has found the connection broken; the loop does the rest.
     var sendFailure: WireFailure?
     /// No deadline of an exchange comes earlier.
     var nextCheck = Int64.max
@@ -102,7 +102,7 @@ final class Link: GatedConnection, @unchecked Sendable {
     var handshakeReplies: [RESPValue] = []
     var lastReceived: Int64 = 0
     var connectedAt: Int64 = 0
-    /// Connections that failed since the last one that was of use.
+    /// Connections that failed since the last useful one.
     var failures = 0
     var lastFailure: LarderClientError?
     var isServed = false
@@ -114,7 +114,7 @@ final class Link: GatedConnection, @unchecked Sendable {
 
     init(_ settings: LinkSettings) { self.settings = settings }
 
-    /// Whom to tell what happens; kept weakly.
+    /// The receiver of events; weak.
     func tell(_ events: any LinkEvents) { lock.withLock { self.events = events } }
 
     func tellReady() { lock.withLock { events }?.linkIsReady(self) }
@@ -123,10 +123,10 @@ final class Link: GatedConnection, @unchecked Sendable {
 
     // MARK: For callers
 
-    /// Sends the exchange's requests, and gives their replies.
-    /// - Parameter patience: how long it waits for a connection; nil as the settings say.
-    /// - Throws: `cancelled` when the task was cancelled, `timeout`, `closed`, `noDaemon`, and what the server says when
-    ///   it refuses the connection. Errors that it replies with are values.
+    /// Sends the exchange's requests, and returns their replies.
+    /// - Parameter patience: how long it waits for a connection; nil for the settings'.
+    /// - Throws: `cancelled` when the task was cancelled, `timeout`, `closed`, `noDaemon`, and the server's error when
+    ///   it refuses the connection. Error replies are values.
     func perform(_ exchange: Exchange, patience: Int? = nil) async throws(LarderClientError) -> [RESPValue] {
         let outcome = await withTaskCancellationHandler {
             await withUnsafeContinuation { submit(exchange, patience: patience, $0) }
@@ -144,25 +144,25 @@ final class Link: GatedConnection, @unchecked Sendable {
         return lock.withLock { connectionNumber }
     }
 
-    /// The replies to no requests.
-    /// - Throws: `closed` where every request would.
+    /// The replies to an empty list of requests.
+    /// - Throws: `closed` if every request would.
     func nothing(_ operation: String) throws(LarderClientError) -> [RESPValue] {
         let isClosed = lock.withLock { if case .closed = state { true } else { false } }
         if isClosed { throw closedError(operation) }
         return []
     }
 
-    /// What the server is; nil before the first connection.
+    /// The kind of the server; nil before the first connection.
     var knownServer: ServerKind? { lock.withLock { server } }
 
-    /// Whether the connection of that number is there.
+    /// Whether the connection with that number still exists.
     func isConnected(_ number: Int) -> Bool {
         lock.withLock {
             if case .ready = state { connectionNumber == number } else { false }
         }
     }
 
-    /// Ends it for good; who waits is told so. Idempotent.
+    /// Closes it; waiting callers get an error. Idempotent.
     func close() {
         let isServed = lock.withLock {
             state = .closed
@@ -171,7 +171,7 @@ final class Link: GatedConnection, @unchecked Sendable {
         if isServed { WireLoop.shared.wake() }
     }
 
-    /// Has a connection made now if there is none, without waiting for it.
+    /// Connects now if there is no connection, without waiting for it.
     func open() {
         serveIfNeeded()
         WireLoop.shared.wake()
@@ -187,7 +187,7 @@ final class Link: GatedConnection, @unchecked Sendable {
         change { if case .held = $0 { .held(until: 0) } else { nil } }
     }
 
-    /// Puts the state in the place of this one, and has it looked at, unless `next` is nil.
+    /// Replaces the state and wakes the loop, unless `next` is nil.
     private func change(_ next: (State) -> State?) {
         let isChanged = lock.withLock {
             guard let next = next(state) else { return false }
@@ -205,8 +205,8 @@ final class Link: GatedConnection, @unchecked Sendable {
         if isNew { WireLoop.shared.add(self) }
     }
 
-    /// Gives the exchange's requests on, behind all that were given on before. Its outcome is to be waited for with
-    /// ``outcome(of:)``, or does not matter.
+    /// Sends the exchange's requests behind all earlier ones. Its outcome must be waited for with ``outcome(of:)``, or
+    /// does not matter.
     func post(_ exchange: Exchange) { submit(exchange, patience: nil, nil) }
 
     /// Waits for the end of an exchange that was posted. Errors as for ``perform(_:patience:)``.
@@ -275,7 +275,7 @@ final class Link: GatedConnection, @unchecked Sendable {
 
     private func cancel(_ exchange: Exchange) {
         let (continuation, error) = lock.withLock {
-            // What is resolved already has no continuation; what was not submitted yet finds itself resolved there.
+            // A resolved exchange has no continuation; one that was not submitted yet will find itself resolved.
             exchange.isResolved = true
             defer { exchange.continuation = nil }
             return (exchange.continuation, cancellation(exchange))
@@ -289,7 +289,7 @@ final class Link: GatedConnection, @unchecked Sendable {
         if case .ready = state { connectionNumber == number } else { false }
     }
 
-    /// - Returns: whether the loop would otherwise wait for too long.
+    /// - Returns: whether the loop would otherwise wait too long.
     func lower(_ deadline: Int64) -> Bool {
         guard deadline < nextCheck else { return false }
         nextCheck = deadline
@@ -304,14 +304,14 @@ final class Link: GatedConnection, @unchecked Sendable {
         outgoing.appendBytes(exchange.bytes)
     }
 
-    /// Hands what is outgoing to the system, as far as it takes it, unless another thread is just doing so: that one
-    /// sends this too. Gives the lock up while it sends.
-    /// - Returns: whether the loop has to go on with it.
+    /// Gives outgoing bytes to the system, as far as it takes them, unless another thread is doing so: that one sends
+    /// these too. Releases the lock while it sends.
+    /// - Returns: whether the loop must continue.
     func send() -> Bool {
         guard !isSending, !isFull, sendFailure == nil, let socket else { return false }
         isSending = true
         let number = connectionNumber
-        // One caller does not send for all others for ever.
+        // One caller must not send for all others forever.
         for _ in 0..<64 {
             guard let chunk = outgoing.popFirst() else {
                 isSending = false
@@ -328,7 +328,7 @@ final class Link: GatedConnection, @unchecked Sendable {
                 failure = error
             }
             lock.lock()
-            // Another connection meanwhile: none of this is its business.
+            // Another connection meanwhile: this must not touch it.
             guard number == connectionNumber, self.socket === socket else { return false }
             handedOver -= chunk.count - start - sent
             if let failure {

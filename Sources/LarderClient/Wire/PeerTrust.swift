@@ -1,4 +1,4 @@
-// Who may answer at a socket's path: looked at before a byte is sent, a password above all.
+// Which process may answer at a socket's path: checked before a byte is sent, above all before a password is.
 
 #if canImport(Glibc)
     import Glibc
@@ -8,36 +8,36 @@
     import Darwin
 #endif
 
-/// Whose daemon is talked to.
+/// Which daemons are trusted.
 ///
-/// The system tells as which user the process runs that listens (`SO_PEERCRED`, `getpeereid`), and nobody can make that up.
-/// It is trusted if it is
+/// The system tells the user of the listening process (`SO_PEERCRED`, `getpeereid`), and nobody can fake that. It is
+/// trusted if it is
 /// - root, or this process' own user;
 /// - one of ``trustedUsers``;
-/// - a user to whom root, or this process' own user, has given the place: on the way to the socket the directories belong to
-///   root or to us and only their owners can write to them, down to the first one, or to the socket, that belongs to that
-///   user. So is `/run/larder` of a system's daemon that runs as a user `larder`; so is nothing in `/tmp`, where everybody
-///   can make a directory.
+/// - a user to whom root, or this process' own user, has given the place: on the way to the socket, the directories
+///   belong to root or to us and only their owners can write to them, down to the first one, or to the socket, that
+///   belongs to that user. An example is `/run/larder` of a system's daemon that runs as a user `larder`. Nothing in
+///   `/tmp` qualifies, because everybody can make a directory there.
 struct PeerTrust: Sendable {
-    /// Numbers of users who are trusted wherever the socket is.
+    /// User IDs that are trusted wherever the socket is.
     var trustedUsers: Set<UInt32> = []
 
-    /// What a name in the file system stands for.
+    /// The facts about a name in the file system.
     struct Entry {
         var owner: UInt32
-        /// Whether others than its owner may write to it.
+        /// Whether users other than its owner may write to it.
         var isWritableByOthers = false
-        /// Where a symbolic link leads; nil where it is none.
+        /// The target of a symbolic link; nil for anything else.
         var target: String?
     }
 
     private static let linksMax = 32
 
-    /// Why a peer is not trusted; nil where it is.
+    /// Why a peer is not trusted; nil if it is.
     /// - Parameters:
-    ///   - peer: the user as whom the other process listens.
+    ///   - peer: the user of the listening process.
     ///   - path: the socket's, absolute.
-    ///   - look: what a path stands for, symbolic links not followed; nil where that cannot be told.
+    ///   - look: the facts about a path, symbolic links not followed; nil if they cannot be determined.
     func objection(to peer: UInt32, own: UInt32, path: String, look: (String) -> Entry?) -> String? {
         if peer == 0 || peer == own || trustedUsers.contains(peer) { return nil }
         guard let problem = problem(peer, own, path, look) else { return nil }
@@ -47,7 +47,7 @@ struct PeerTrust: Sendable {
             + "(larderctl --trust-user, trustedUsers in Swift)"
     }
 
-    /// What keeps a path from being one that only root or we can have given to the peer.
+    /// Why a path is not one that only root or we can have given to the peer.
     private func problem(_ peer: UInt32, _ own: UInt32, _ path: String, _ look: (String) -> Entry?) -> String? {
         var rest = path.split(separator: "/").map(String.init)[...]
         var directory = "/"
@@ -69,7 +69,7 @@ struct PeerTrust: Sendable {
                 if target.hasPrefix("/") { directory = "/" }
                 continue
             }
-            // Given by who owns what is above.
+            // Given by the owner of the directories above.
             if entry.owner == peer { return nil }
             guard entry.owner == 0 || entry.owner == own else { return "\(place) belongs to user \(entry.owner)" }
             if rest.isEmpty { return "\(place) belongs to user \(entry.owner)" }

@@ -1,4 +1,4 @@
-/// Where a daemon is looked for.
+/// The path of a daemon's socket.
 enum SocketPath {
     /// The path to use, if it and the time limit are possible.
     static func checked(_ socketPath: String?, _ timeoutMilliseconds: Int) throws(LarderClientError) -> String {

@@ -8,31 +8,31 @@
     import Darwin
 #endif
 
-/// Why a connection could not be made or did not bring the replies.
+/// Why a connection could not be made or has failed.
 struct WireFailure: Error {
     enum Kind {
         /// Nobody listens there.
         case noDaemon
-        /// What stands there is not a socket.
+        /// The file at the path is not a socket.
         case notASocket
-        /// Who listens there is not to be trusted; why.
+        /// The listening process is not trusted; why.
         case untrusted(String)
-        /// Nothing moved for as long as was allowed.
+        /// Nothing moved within the time limit.
         case timeout
         /// The other side ended the connection.
         case closed
         /// The other side ended the connection before it had taken one byte of this request.
         case closedBeforeRequest
-        /// What came is not the protocol.
+        /// The bytes are not the protocol.
         case protocolViolation(String)
         /// A system call failed otherwise.
         case system(String, CInt)
     }
 
     let kind: Kind
-    /// What the server said before it ended the connection, if it said something that nobody had asked for.
+    /// The server's text before it closed the connection, if it sent an unrequested one.
     var finalError: String?
-    /// What that means, where more is known of it than the server said.
+    /// The meaning of that text, if more is known than it says.
     var explanation: String?
 
     init(_ kind: Kind, finalError: String? = nil, explanation: String? = nil) {
@@ -42,7 +42,7 @@ struct WireFailure: Error {
     }
 
     /// The error that callers see.
-    /// - Parameter limit: what may be waited for an answer, in milliseconds, for the message.
+    /// - Parameter limit: the time limit, in milliseconds, for the message.
     func error(socketPath: String, operation: String, limit: Int) -> LarderClientError {
         if let finalError {
             return LarderClientError(.server, explanation ?? finalError, operation: operation, serverText: finalError)
@@ -96,29 +96,30 @@ struct WireFailure: Error {
     private let noSignal: CInt = 0
 #endif
 
-/// One connected Unix stream socket, closed when its last reference goes. Never raises SIGPIPE.
+/// One connected Unix stream socket, closed when its last reference is released. Never raises SIGPIPE.
 ///
-/// Thread-safe as the system's calls are: one thread may send while another receives, and nobody uses a descriptor that
-/// was closed, since who uses it holds the object.
+/// Thread-safe like the system's calls: one thread may send while another receives. Nobody uses a closed descriptor,
+/// because every user holds the object.
 final class StreamSocket: Sendable {
-    /// The most bytes that a socket's path may have: the address holds these and a zero.
+    /// The most bytes of a socket's path: the address holds these and a zero.
     static let pathBytesMax = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
     enum Received {
         case bytes(Int)
-        /// Nothing is there now; on a blocking socket, nothing came within its time limit.
+        /// Nothing to read now; on a blocking socket, nothing came within its time limit.
         case nothing
         case interrupted
     }
 
     let descriptor: CInt
 
-    /// Connects, and waits until the daemon has taken the connection.
-    /// - Parameter timeoutMilliseconds: bounds that wait, and every later one inside ``receive(into:)``; 0 for no limit.
-    /// - Throws: `untrusted` for a peer that `trust` objects to.
+    /// Connects, and waits until the daemon has accepted the connection.
+    /// - Parameter timeoutMilliseconds: the limit of that wait, and of every later one inside ``receive(into:)``; 0 for
+    ///   no limit.
+    /// - Throws: `untrusted` for a peer to which `trust` objects.
     init(blocking path: String, timeoutMilliseconds: Int, trust: PeerTrust) throws(WireFailure) {
         descriptor = try Self.makeSocket()
-        // The limit for sending is also what bounds connect() while the daemon's backlog is full.
+        // The limit for sending also limits connect() while the daemon's backlog is full.
         try Self.limit(descriptor, SO_SNDTIMEO, timeoutMilliseconds)
         try Self.limit(descriptor, SO_RCVTIMEO, timeoutMilliseconds)
         let start = Self.monotonicMilliseconds()
@@ -137,8 +138,8 @@ final class StreamSocket: Sendable {
     }
 
     /// Connects without ever waiting.
-    /// - Throws: `system` with EAGAIN while as many connections wait for the daemon as can; `untrusted` for a peer that
-    ///   `trust` objects to.
+    /// - Throws: `system` with EAGAIN while the daemon's backlog is full; `untrusted` for a peer to which `trust`
+    ///   objects.
     init(nonblocking path: String, trust: PeerTrust) throws(WireFailure) {
         descriptor = try Self.makeSocket()
         let flags = fcntl(descriptor, F_GETFL)
@@ -161,7 +162,7 @@ final class StreamSocket: Sendable {
     /// Ends the connection in both directions, without closing the descriptor that another thread may be using.
     func shutDown() { _ = shutdown(descriptor, CInt(SHUT_RDWR)) }
 
-    /// Sends what the socket takes of `bytes` from `start` on, without waiting. Returns how many bytes that were.
+    /// Sends what the socket takes of `bytes` from `start` on, without waiting. Returns how many bytes were sent.
     func sendSome(_ bytes: [UInt8], from start: Int) throws(WireFailure) -> Int {
         while true {
             let (count, code) = bytes.withUnsafeBytes { bytes in
@@ -179,7 +180,7 @@ final class StreamSocket: Sendable {
         }
     }
 
-    /// Receives what has come, as far as there is space.
+    /// Receives arrived bytes, as far as there is space.
     func receive(into space: UnsafeMutableRawBufferPointer) throws(WireFailure) -> Received {
         let count = recv(descriptor, space.baseAddress, space.count, 0)
         if count > 0 { return .bytes(count) }

@@ -6,7 +6,7 @@
     import Darwin
 #endif
 
-/// What the system says about an error number.
+/// The system's text for an error number.
 package enum SystemErrorText {
     package static func of(_ number: CInt) -> String {
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in

@@ -12,10 +12,9 @@ import Threading
 #endif
 
 /// Waits until something happens on one of its links, and lets them act on it.
-///
-/// One thread for the whole process, started with the first client and kept: it sleeps while nothing happens, and it
-/// never blocks anywhere else. Thread-safe. The proof for `@unchecked Sendable`: `links` is touched only with the lock
-/// held, the rest never changes or is atomic.
+/// One thread for the whole process, started with the first client and kept: it sleeps while nothing happens, and never
+/// blocks anywhere else. Thread-safe. The proof for `@unchecked Sendable`: `links` is touched only with the lock held,
+/// the rest never changes or is atomic.
 final class WireLoop: @unchecked Sendable {
     static let shared = WireLoop()
 
@@ -37,7 +36,7 @@ final class WireLoop: @unchecked Sendable {
         _ = WorkThread(name: "larder-client") { [self] in run() }
     }
 
-    /// Serves a link until it says that it is finished.
+    /// Serves a link until it has finished.
     func add(_ link: Link) {
         lock.withLock { links.append(link) }
         wake()
@@ -47,7 +46,7 @@ final class WireLoop: @unchecked Sendable {
     func wake() {
         guard !isWoken.exchange(true, ordering: .acquiringAndReleasing) else { return }
         var byte: UInt8 = 1
-        // A full pipe wakes as well.
+        // A full pipe wakes the thread as well.
         _ = write(wakeEnds.write, &byte, 1)
     }
 
@@ -83,7 +82,7 @@ final class WireLoop: @unchecked Sendable {
         let limit: CInt = due == .max ? -1 : CInt(clamping: max(0, due - now))
         _ = poll(&entries, nfds_t(entries.count), limit)
         guard entries[0].revents != 0 else { return }
-        // First the pipe, then the flag: what is asked for after that writes again.
+        // First the pipe, then the flag: a later request writes again.
         withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { space in
             while read(wakeEnds.read, space.baseAddress, space.count) > 0 {}
         }
