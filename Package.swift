@@ -105,7 +105,7 @@ let package = Package(
         .target(
             name: "CFaultLibrary", path: "Tests/FaultLibrary", exclude: ["preload.c"], publicHeadersPath: "include"),
         .target(
-            name: "TestSupport", dependencies: ["CFaultLibrary", "Threading"], path: "Tests/TestSupport",
+            name: "TestSupport", dependencies: ["CFaultLibrary", "RESP", "Threading"], path: "Tests/TestSupport",
             swiftSettings: settings),
         // Makes accidents of recorded runs of larderd, and judges what an engine makes of them.
         .target(
@@ -138,6 +138,8 @@ let package = Package(
                 "Larder", "LarderClient", "LarderEngine", "larderctl", "larderd", "RESP", "TestSupport", "Threading",
             ],
             swiftSettings: settings),
+        .testTarget(
+            name: "LarderctlTests", dependencies: ["larderctl", "larderd", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "LarderBenchTests", dependencies: ["larderbench", "larderd", "TestSupport", "Threading"],
             swiftSettings: settings),
