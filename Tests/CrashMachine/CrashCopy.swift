@@ -16,19 +16,13 @@ package struct Finding: Error, CustomStringConvertible {
 }
 
 /// A larder that an accident left, opened by an engine of this process.
-struct Survivor {
+struct CrashCopy {
     let path: String
     let options: EngineOptions
     /// What the clock shows, in milliseconds.
     let wall: Int64
     /// What was reported, for messages.
-    let events = Events()
-
-    final class Events: Sendable {
-        private let lines = Guarded<[String]>([])
-        func add(_ event: EngineEvent) { lines.change { $0.append("\(event.level): \(event.message)") } }
-        var text: String { lines.value.joined(separator: "\n    ") }
-    }
+    let events = Recorder<String>()
 
     init(_ path: String, durability: Durability, policy: UpdatePolicy, wall: Int64) {
         self.path = path
@@ -38,7 +32,7 @@ struct Survivor {
         options.defaultPolicy = policy
         options.onDamage = .salvage
         options.backgroundMaintenance = false
-        options.onEvent = { [events] in events.add($0) }
+        options.onEvent = { [events] in events.add("\($0.level): \($0.message)") }
         self.options = options
     }
 

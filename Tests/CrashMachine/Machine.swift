@@ -172,13 +172,15 @@ package struct Machine {
             0, 0, 5, 5, 1000, 10_000, 7_200_000, 110_000_000, 2_000_000_000, -50, -30_000, -3_600_000,
         ]
         let step = max(hasSteadyClock ? 0 : .min, steps.randomElement(using: &dice) ?? 0)
-        let survivor = Survivor(
+        let crashCopy = CrashCopy(
             path, durability: driver.plan.durability, policy: driver.plan.policy, wall: last.wallMilliseconds + step)
         let probes = dice.oneIn(4)
-        let told = { "clock \(step) ms, set aside: \(survivor.setAside)\n    \(survivor.events.text)" }
+        let told = {
+            "clock \(step) ms, set aside: \(crashCopy.setAside)\n    \(crashCopy.events.all.joined(separator: "\n    "))"
+        }
         do {
-            let found = try survivor.look(latest: next + driver.uncertainty, probe: probes)
-            let asides = survivor.setAside.filter { accident == .kill || !$0.hasSuffix("-journal") }
+            let found = try crashCopy.look(latest: next + driver.uncertainty, probe: probes)
+            let asides = crashCopy.setAside.filter { accident == .kill || !$0.hasSuffix("-journal") }
             if !asides.isEmpty { return "databases were set aside; \(told())" }
             let judge = Judge(history: driver.history, durability: driver.plan.durability)
             if case .broken(let text) = judge.judge(found, cut: last.end, power: accident != .kill) {

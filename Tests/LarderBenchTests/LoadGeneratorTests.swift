@@ -1,26 +1,34 @@
 import Testing
 
-import class TestSupport.TemporaryDirectory
+import class TestSupport.FakeServer
+import class TestSupport.Guarded
 
 @testable import larderbench
 
 /// The generator against a server that says what it is told to say.
 @Suite struct LoadGeneratorTests {
-    /// Answers every line of a connection with the next of the given replies, over and over; serves one client.
+    /// Answers every request with the next of the given replies, over and over.
+    /// - Parameter endAfter: ends the connection with so many requests.
     private func run(_ load: Load, dialect: Dialect = .resp, replies: [String], endAfter: Int? = nil) throws
         -> LoadReport
     {
-        let directory = try TemporaryDirectory()
-        let server = try ScriptedServer(directory.path + "/s", replies: replies, endAfter: endAfter)
-        defer { server.join() }
-        return try LoadGenerator(load, socket: directory.path + "/s", dialect: dialect).run()
+        let count = Guarded(0)
+        // The lines of memcached's protocol are what RESP calls inline commands.
+        let server = try FakeServer { _ in
+            let number = count.with { count in
+                count += 1
+                return count
+            }
+            return number == endAfter ? .last([]) : .text(replies[(number - 1) % replies.count])
+        }
+        defer { server.stop() }
+        return try LoadGenerator(load, socket: server.path, dialect: dialect).run()
     }
 
     @Test func countsRequestsErrorsAndMisses() throws {
         var load = Load.get(5, clients: 1, pipeline: 4)
         load.limit = .requests(10)
-        // A GET in RESP has five lines: the fifth is where the request is complete.
-        let report = try run(load, replies: ["", "", "", "", "$5\r\nhello\r\n", "", "", "", "", "$-1\r\n"])
+        let report = try run(load, replies: ["$5\r\nhello\r\n", "$-1\r\n"])
         #expect(report.requests == 10)
         #expect(report.misses == 5)
         #expect(report.errors == 0)

@@ -11,6 +11,7 @@ import TestSupport
 /// The program larderctl, run as a process.
 struct Larderctl {
     struct Result {
+        /// As a shell has it: 128 and the number of the signal where one ended it.
         let exitCode: CInt
         let output: [UInt8]
         let errors: String
@@ -20,49 +21,48 @@ struct Larderctl {
 
     /// The socket that `LARDER_SOCKET` names to it.
     let socketPath: String?
-    private let directory: TemporaryDirectory
 
-    init(socketPath: String?) throws {
-        self.socketPath = socketPath
-        directory = try TemporaryDirectory()
-    }
+    func callAsFunction(_ words: String..., input: [UInt8] = []) throws -> Result { try run(words, input: input) }
 
-    func callAsFunction(_ words: String..., input: [UInt8] = []) throws -> Result {
+    func run(_ words: [String], input: [UInt8] = []) throws -> Result {
         try run(words.map { Array($0.utf8) }, input: input)
     }
 
     /// Runs it and waits for its end.
-    func run(_ words: [[UInt8]], input: [UInt8] = []) throws -> Result {
-        let inputFile = try directory.makeFile("in", input)
-        let outputFile = try directory.makeFile("out", [])
-        let errorFile = try directory.makeFile("err", [])
-        var actions = posix_spawn_file_actions_t.empty
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, inputFile, O_RDONLY, 0)
-        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, outputFile, O_WRONLY, 0)
-        posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, errorFile, O_WRONLY, 0)
-        let exitCode = try Programs.wait(for: try spawn(words, &actions))
-        return Result(
-            exitCode: exitCode, output: try Reading.all(outputFile),
-            errors: String(decoding: try Reading.all(errorFile), as: UTF8.self))
+    /// - Parameter outputPath: what its standard output is; nil where the result has it.
+    func run(_ words: [[UInt8]], input: [UInt8] = [], outputPath: String? = nil) throws -> Result {
+        let program = try DaemonProcess.program("larderctl")
+        let child = try ChildProcess(
+            command: [Array(program.utf8)] + words, input: input, environment: environment, outputPath: outputPath)
+        let exitCode =
+            switch try child.waitForExit() {
+            case .exited(let code): code
+            case .killed(let signal): 128 + signal
+            }
+        return Result(exitCode: exitCode, output: child.outputBytes, errors: child.errors)
+    }
+
+    /// Nothing else than the socket, and what tells a sanitizer how to report: nobody may be there to read of leaks.
+    private var environment: [String] {
+        let options = ["ASAN_OPTIONS", "TSAN_OPTIONS"].compactMap { (name: String) -> String? in
+            getenv(name).map { "\(name)=\(String(cString: $0))" }
+        }
+        return options + (socketPath.map { ["LARDER_SOCKET=\($0)"] } ?? [])
     }
 
     #if os(Linux)
         /// Runs it with a terminal as its standard output. Gives what the terminal got.
-        func runOnTerminal(_ words: [[UInt8]]) throws -> [UInt8] {
+        func runOnTerminal(_ words: [String]) throws -> [UInt8] {
             let terminal = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
-            guard terminal >= 0 else { throw SystemCallFailure(call: "open /dev/ptmx", number: errno) }
+            guard terminal >= 0 else { throw ChildProcess.Failure(description: "cannot open /dev/ptmx") }
             defer { close(terminal) }
-            let slave = try Self.otherSide(of: terminal)
-            var actions = posix_spawn_file_actions_t.empty
-            posix_spawn_file_actions_init(&actions)
-            defer { posix_spawn_file_actions_destroy(&actions) }
-            posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, slave, O_WRONLY | O_NOCTTY, 0)
-            let process = try spawn(words, &actions)
             // What it writes is far less than a terminal holds, so it ends without being read.
-            _ = try Programs.wait(for: process)
-            return Reading.all(terminal)
+            _ = try run(words.map { Array($0.utf8) }, outputPath: try Self.otherSide(of: terminal))
+            var bytes: [UInt8] = []
+            var piece = [UInt8](repeating: 0, count: 65_536)
+            // A terminal whose other side is gone ends with an error.
+            while case let count = read(terminal, &piece, piece.count), count > 0 { bytes += piece[..<count] }
+            return bytes
         }
 
         /// Opens a terminal's other side for others. Glibc's module lacks the calls of POSIX for that; these are what
@@ -72,24 +72,9 @@ struct Larderctl {
             var locked: CInt = 0
             var number: CInt = 0
             guard ioctl(terminal, unlock, &locked) == 0, ioctl(terminal, getNumber, &number) == 0 else {
-                throw SystemCallFailure(call: "ioctl", number: errno)
+                throw ChildProcess.Failure(description: "cannot open the other side of a terminal")
             }
             return "/dev/pts/\(number)"
         }
     #endif
-
-    /// Runs it with a standard output that takes nothing.
-    func runOnFullDisk(_ words: [[UInt8]]) throws -> CInt {
-        var actions = posix_spawn_file_actions_t.empty
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/full", O_WRONLY, 0)
-        posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
-        return try Programs.wait(for: try spawn(words, &actions))
-    }
-
-    private func spawn(_ words: [[UInt8]], _ actions: inout posix_spawn_file_actions_t) throws -> pid_t {
-        try Programs.spawn(
-            "larderctl", words, environment: socketPath.map { ["LARDER_SOCKET=\($0)"] } ?? [], &actions)
-    }
 }

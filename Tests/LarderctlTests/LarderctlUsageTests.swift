@@ -76,8 +76,8 @@ import Testing
         ),
     ])
     func wrongCommandLinesEndWithTwoAndSayWhatWouldBeRight(words: [String], message: String) throws {
-        let larderctl = try Larderctl(socketPath: "/nonexistent/socket")
-        let result = try larderctl.run(words.map { Array($0.utf8) })
+        let larderctl = Larderctl(socketPath: "/nonexistent/socket")
+        let result = try larderctl.run(words)
         #expect(result.errors == "larderctl: \(message)\n")
         #expect(result.exitCode == 2)
         #expect(result.output.isEmpty)
@@ -94,11 +94,11 @@ import Testing
         let right = try directory.makeFile("right", Array("open sesame\r\nmore\n".utf8))
         let wrong = try directory.makeFile("wrong", Array("sesame".utf8))
         let daemon = try DaemonProcess(["--password-file", right])
-        let larderctl = try Larderctl(socketPath: daemon.socketPath)
+        let larderctl = Larderctl(socketPath: daemon.socketPath)
         #expect(try larderctl("ping", "--password-file", right).text == "PONG\n")
         #expect(try larderctl("--password-file", right, "SET", "k", "v").text == "OK\n")
         for words in [["ping"], ["--password-file", wrong, "ping"]] {
-            let result = try larderctl.run(words.map { Array($0.utf8) })
+            let result = try larderctl.run(words)
             #expect(result.exitCode == 4)
             #expect(result.errors.contains("NOAUTH") || result.errors.contains("WRONGPASS"))
         }
@@ -107,7 +107,7 @@ import Testing
     }
 
     @Test func noDaemonIsThree() throws {
-        let larderctl = try Larderctl(socketPath: nil)
+        let larderctl = Larderctl(socketPath: nil)
         let result = try larderctl("--socket", "/nonexistent/socket", "get", "k")
         #expect(result.exitCode == 3)
         #expect(
@@ -167,14 +167,15 @@ import Testing
         @Test func aDiskThatIsFullIsFive() throws {
             let server = try FakeLarder.server()
             defer { server.stop() }
-            #expect(try Larderctl(socketPath: server.path).runOnFullDisk([Array("ping".utf8)]) == 5)
+            let ping = [Array("ping".utf8)]
+            #expect(try Larderctl(socketPath: server.path).run(ping, outputPath: "/dev/full").exitCode == 5)
         }
     #endif
 
     @Test func keysAndValuesThatLookLikeOptionsComeAfterTwoHyphens() throws {
         let server = try FakeLarder.server()
         defer { server.stop() }
-        let larderctl = try Larderctl(socketPath: server.path)
+        let larderctl = Larderctl(socketPath: server.path)
         #expect(try larderctl("set", "--", "--json", "-h").exitCode == 0)
         #expect(try larderctl("get", "--", "--json").text == "-h")
         #expect(try larderctl("set", "-5", "-6").exitCode == 0)
@@ -182,7 +183,7 @@ import Testing
     }
 
     @Test func versionAndHelp() throws {
-        let larderctl = try Larderctl(socketPath: nil)
+        let larderctl = Larderctl(socketPath: nil)
         #expect(try larderctl("--version").text.hasPrefix("larderctl "))
         let overview = try larderctl("help")
         #expect(overview.exitCode == 0)

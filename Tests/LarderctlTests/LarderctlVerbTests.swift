@@ -6,7 +6,7 @@ import Testing
     private func withTool(_ body: (Larderctl, FakeServer) throws -> Void) throws {
         let server = try FakeLarder.server()
         defer { server.stop() }
-        try body(try Larderctl(socketPath: server.path), server)
+        try body(Larderctl(socketPath: server.path), server)
     }
 
     private func expect(
@@ -80,7 +80,7 @@ import Testing
         @Test func aTerminalGetsALineEnd() throws {
             try withTool { larderctl, _ in
                 _ = try larderctl("set", "k", "v")
-                #expect(try larderctl.runOnTerminal(["get", "k"].map { Array($0.utf8) }) == Array("v\r\n".utf8))
+                #expect(try larderctl.runOnTerminal(["get", "k"]) == Array("v\r\n".utf8))
             }
         }
 
@@ -90,7 +90,7 @@ import Testing
             let shown = "\\x1b]0;title\\x07 \\xc2\\x9b2J \\r\\x08\\x7f é € 😀 a\\b gpj.\\xe2\\x80\\xaeexe"
             try withTool { larderctl, _ in
                 func terminal(_ words: String...) throws -> String {
-                    String(decoding: try larderctl.runOnTerminal(words.map { Array($0.utf8) }), as: UTF8.self)
+                    String(decoding: try larderctl.runOnTerminal(words), as: UTF8.self)
                 }
                 _ = try larderctl("set", "k", evil)
                 #expect(try terminal("get", "k") == shown + "\r\n")

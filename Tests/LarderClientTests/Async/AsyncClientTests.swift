@@ -157,7 +157,7 @@ import Testing
 
     @Test func noDaemonIsSaidAtOnce() async throws {
         let directory = try TemporaryDirectory()
-        let path = directory.file("none")
+        let path = directory.path + "/none"
         let error = await #expect(throws: LarderClientError.self) { try await LarderClient.connect(socketPath: path) }
         #expect(error?.code == .noDaemon)
         #expect(error?.message == "no daemon answers at \(path): start one with: larderd --socket \(path)")
@@ -249,7 +249,7 @@ import Testing
         let directory = try TemporaryDirectory()
         for (path, code, words) in [
             (directory.path, LarderClientError.Code.noDaemon, "is not a socket"),
-            (directory.file("none"), .noDaemon, "start one with"), ("a\0b", .invalidArgument, "zero byte"),
+            (directory.path + "/none", .noDaemon, "start one with"), ("a\0b", .invalidArgument, "zero byte"),
             ("", .invalidArgument, "empty"),
         ] {
             let error = await #expect(throws: LarderClientError.self) {
@@ -367,7 +367,7 @@ import Testing
 
     @Test func callsWaitForTheDaemonToComeBack() async throws {
         let directory = try TemporaryDirectory()
-        let path = directory.file("s")
+        let path = directory.path + "/s"
         let first = try FakeServer(at: path) { $0.name == "ONE" ? .text(":1\r\n") : .standard }
         let client = try await LarderClient.connect(
             socketPath: path, options: .init(timeoutMilliseconds: 60_000, reconnectPatienceMilliseconds: 60_000))
@@ -385,7 +385,7 @@ import Testing
 
     @Test func withoutPatienceCallsFailAtOnceAndLaterOnesTryAgain() async throws {
         let directory = try TemporaryDirectory()
-        let path = directory.file("s")
+        let path = directory.path + "/s"
         let first = try FakeServer(at: path) { $0.name == "ONE" ? .text(":1\r\n") : .standard }
         let client = try await LarderClient.connect(socketPath: path, options: .init(reconnectPatienceMilliseconds: 0))
         first.stop()

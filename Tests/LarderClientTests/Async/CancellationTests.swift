@@ -11,7 +11,7 @@ import Testing
     private static func server(_ gate: Gate) throws -> FakeServer {
         try AsyncClientTests.server { request in
             guard request.name == "HANG" else { return nil }
-            gate.wait()
+            gate.pass()
             return .text("+late\r\n")
         }
     }
@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test func aCancelledCallLeavesTheConnectionInStep() async throws {
-        let gate = Gate()
+        let gate = Gate(isClosed: true)
         let server = try Self.server(gate)
         defer { server.stop() }
         // However long the other tests keep the tasks waiting, the connection is not given up.
@@ -42,7 +42,7 @@ import Testing
         let server = try AsyncClientTests.server()
         defer { server.stop() }
         let client = try await AsyncClientTests.connect(server)
-        let gate = Gate()
+        let gate = Gate(isClosed: true)
         let task = Task {
             while !gate.isOpen { await Task.yield() }
             return try await client.command("ONE")
@@ -58,7 +58,7 @@ import Testing
     /// Cancelled while no connection is there: it is never sent.
     @Test func aCallThatWaitsForAConnectionIsCancelled() async throws {
         let directory = try TemporaryDirectory()
-        let path = directory.file("s")
+        let path = directory.path + "/s"
         let first = try FakeServer(at: path) { _ in .standard }
         let client = try await LarderClient.connect(
             socketPath: path, options: .init(timeoutMilliseconds: 60_000, reconnectPatienceMilliseconds: 60_000))

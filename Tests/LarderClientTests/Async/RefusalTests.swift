@@ -135,7 +135,7 @@ import Testing
 
     @Test func cancelledBeforeItWasSentIsSaid() async throws {
         let directory = try TemporaryDirectory()
-        let path = directory.file("s")
+        let path = directory.path + "/s"
         let first = try FakeServer(at: path) { _ in .standard }
         let client = try await LarderClient.connect(
             socketPath: path, options: .init(timeoutMilliseconds: 60_000, reconnectPatienceMilliseconds: 60_000))

@@ -32,7 +32,7 @@ import Threading
 
     @Test func noDaemonIsSaidWithTheWayOut() throws {
         let directory = try TemporaryDirectory()
-        let path = directory.file("none")
+        let path = directory.path + "/none"
         let error = #expect(throws: LarderClientError.self) { try BlockingLarderClient(socketPath: path) }
         #expect(error?.code == .noDaemon)
         #expect(error?.socketPath == path)
@@ -142,10 +142,10 @@ import Threading
     }
 
     @Test func aServerThatDoesNotReadIsATimeout() throws {
-        let gate = Gate()
+        let gate = Gate(isClosed: true)
         let server = try FakeServer { request in
             guard request.name == "HANG" else { return .standard }
-            gate.wait()
+            gate.pass()
             return .nothing
         }
         defer {
@@ -237,11 +237,11 @@ import Threading
     }
 
     @Test func signalsDoNotCutAnAnswerShort() throws {
-        let gate = Gate()
+        let gate = Gate(isClosed: true)
         let server = try FakeServer { request in
             guard request.name == "ONE" else { return .standard }
             // Answers only when the signals have been sent.
-            gate.wait()
+            gate.pass()
             return .text(":1\r\n")
         }
         defer { server.stop() }
@@ -258,7 +258,7 @@ import Threading
 
     /// A periodic signal must not begin the waiting anew each time.
     @Test func signalsDoNotPutATimeoutOff() throws {
-        let isOver = Gate()
+        let isOver = Gate(isClosed: true)
         let server = try FakeServer { $0.name == "ONE" ? .nothing : .standard }
         defer { server.stop() }
         let client = try BlockingLarderClient(socketPath: server.path, timeoutMilliseconds: 1_000)

@@ -1,4 +1,5 @@
 import LarderEngine
+import TestSupport
 import Testing
 
 @testable import LarderClient

@@ -1,4 +1,5 @@
 import RESP
+import TestSupport
 import Testing
 import Threading
 

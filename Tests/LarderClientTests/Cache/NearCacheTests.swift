@@ -73,7 +73,7 @@ import Threading
             let numbers = client.cache(of: Int.self)
             try await withThrowingTaskGroup(of: Void.self) { group in
                 // Others read the same keys all the time, so that reads are under way while they are written.
-                let isOver = Gate()
+                let isOver = Gate(isClosed: true)
                 for task in 0..<4 {
                     group.addTask {
                         while !isOver.isOpen {
@@ -109,7 +109,7 @@ import Threading
             let reader = try await LarderClient.connect(socketPath: path, options: Self.near)
             let numbers = reader.cache(of: Int.self)
             let keys = (0..<5).map { "k\($0)" }
-            let isOver = Gate()
+            let isOver = Gate(isClosed: true)
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for _ in 0..<4 {
                     group.addTask {
@@ -321,28 +321,23 @@ import Threading
 
     /// What the daemon says of an entry's end counts from before it was asked.
     @Test func theDaemonsDeadlineIsKept() async throws {
-        let clock = Clock(1_000)
+        let time = Guarded<Int64>(1_000)
         let server = try server { request in
             guard request.name == "PTTL" else { return nil }
-            clock.time.store(1_500, ordering: .relaxed)
+            time.value = 1_500
             return .text(":5000\r\n")
         }
         defer { server.stop() }
         let client = try await AsyncClientTests.connect(server, Self.near)
-        client.core.own.near?.clock = { clock.time.load(ordering: .relaxed) }
+        client.core.own.near?.clock = { time.value }
         let numbers = client.cache(of: Int.self)
         #expect(try await numbers.value(forKey: "k") == 1)
-        clock.time.store(5_999, ordering: .relaxed)
+        time.value = 5_999
         #expect(try await numbers.value(forKey: "k") == 1)
         #expect(gets(server) == 1)
-        clock.time.store(6_000, ordering: .relaxed)
+        time.value = 6_000
         #expect(try await numbers.value(forKey: "k") == 1)
         #expect(gets(server) == 2)
-    }
-
-    private final class Clock: Sendable {
-        let time: Atomic<Int64>
-        init(_ time: Int64) { self.time = Atomic(time) }
     }
 
     @Test func absencesHaveAnAgeAndAnOption() throws {

@@ -124,7 +124,7 @@ private struct Book: Codable, Equatable, Sendable {
             #expect(try await books.value(forKey: "k") == book)
             #expect(try await books.info(forKey: "k")?.codec == .json)
             #expect(try await books.info(forKey: "none") == nil)
-            #expect(try await books.policy() == .lowest)
+            #expect(try await books.policy() == .never)
             try await books.setPolicy(.high)
             #expect(try await books.policy() == .high)
             #expect(Set(try await client.databases().map(\.name)).isSuperset(of: ["books", "numbers"]))

@@ -202,8 +202,8 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
     }
 
     @Test(arguments: LiveServer.allCases)
-    func theBlockingClientHasThemToo(server: LiveServer) async throws {
-        try await server.run { path in
+    func theBlockingClientHasThemToo(server: LiveServer) throws {
+        try server.run { path in
             let list = try BlockingLarderClient(socketPath: path, codec: .propertyList)
             let json = try BlockingLarderClient(socketPath: path)
             try list.set(book, forKey: "plist")
@@ -226,8 +226,8 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
 
     /// Both sorts of change in one step, in their order.
     @Test(arguments: LiveServer.allCases)
-    func aBlockingBatchSetsAndRemoves(server: LiveServer) async throws {
-        try await server.run { path in
+    func aBlockingBatchSetsAndRemoves(server: LiveServer) throws {
+        try server.run { path in
             let client = try BlockingLarderClient(socketPath: path)
             try client.set(1, forKey: "old")
             try client.batch {

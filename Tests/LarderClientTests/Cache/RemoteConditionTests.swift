@@ -142,8 +142,8 @@ private struct Session: Codable, Equatable, Sendable {
     }
 
     @Test(arguments: LiveServer.allCases)
-    func theBlockingClientToo(server: LiveServer) async throws {
-        try await server.run { path in
+    func theBlockingClientToo(server: LiveServer) throws {
+        try server.run { path in
             let client = try BlockingLarderClient(socketPath: path)
             #expect(try client.setIfAbsent(ana, forKey: "k", policy: .high))
             #expect(try !client.setIfAbsent(eve, forKey: "k"))

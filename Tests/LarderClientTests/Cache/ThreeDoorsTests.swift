@@ -14,7 +14,7 @@ import Testing
 
     @Test func theLibrary() throws {
         let directory = try TemporaryDirectory()
-        let door = try Cache(named: "a", directory: directory.file("larder"))
+        let door = try Cache(named: "a", directory: directory.path + "/larder")
         var said: [String] = []
         said.append(
             "\(try door.setIfAbsent([1], forKey: "list")) \(try door.setIfAbsent([2], forKey: "list")) "

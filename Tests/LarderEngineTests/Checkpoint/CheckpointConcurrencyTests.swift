@@ -14,9 +14,9 @@ import Threading
     private struct Worker {
         let index: Int
         let engine: Engine
-        let errors: Mutexed<[String]>
+        let errors: Recorder<String>
 
-        func note(_ text: String) { errors.with { $0.append("worker \(index): \(text)") } }
+        func note(_ text: String) { errors.add("worker \(index): \(text)") }
 
         /// Writes batches of growing numbers, and looks at them in every way there is.
         func run() {
@@ -96,9 +96,9 @@ import Threading
             $0.writeBufferBytes = 64 << 10
         }
         let engine = try larder.engine()
-        let errors = Mutexed<[String]>([])
+        let errors = Recorder<String>()
         onThreads(3) { Worker(index: $0, engine: engine, errors: errors).run() }
-        #expect(errors.current.prefix(5).isEmpty, "\(errors.current.prefix(5))")
+        #expect(errors.all.prefix(5).isEmpty, "\(errors.all.prefix(5))")
         #expect(engine.statistics.checkpoints.read() > 0)
         #expect(engine.statistics.journalRewrites.read() > 0)
         larder.close()
@@ -118,16 +118,16 @@ import Threading
         }
         let database = try larder.database()
         let value = String(repeating: "x", count: 30_000)
-        let errors = Mutexed<[String]>([])
+        let errors = Recorder<String>()
         // Four times what the journal takes before it is full.
         onThreads(4) { thread in
             do {
                 for number in 0..<40 { try database.put("\(thread):\(number)", value) }
             } catch {
-                errors.with { $0.append("\(error)") }
+                errors.add("\(error)")
             }
         }
-        #expect(errors.current.isEmpty, "\(errors.current.prefix(3))")
+        #expect(errors.all.isEmpty, "\(errors.all.prefix(3))")
         #expect(try database.count(includingExpired: true) == 160)
         // What waits is never much more than what makes it full.
         #expect(try larder.engine().journalByteCount < 2 << 20)
@@ -136,7 +136,7 @@ import Threading
     /// Loops do not write checkpoints: they are told when there is room.
     @Test func observersHearOfRoom() throws {
         final class Ear: CommitObserver {
-            let calls = Mutexed(0)
+            let calls = Guarded(0)
             func commitsDecided(upTo sequence: UInt64, failure: LarderError?) {}
             func congestionMayBeOver() { calls.with { $0 += 1 } }
         }
@@ -152,9 +152,9 @@ import Threading
             count += 1
         }
         #expect(pipeline.isCongested)
-        #expect(ear.calls.current == 0)
+        #expect(ear.calls.value == 0)
         _ = try larder.engine().maintain()
-        #expect(ear.calls.current == 1)
+        #expect(ear.calls.value == 1)
         #expect(!pipeline.isCongested)
         pipeline.remove(observer: ear)
     }

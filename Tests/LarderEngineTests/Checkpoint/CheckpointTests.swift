@@ -19,26 +19,26 @@ import Threading
         let larder = try TestLarder()
         try larder.database().put("a", "1")
         try larder.database("other").put("b", "2")
-        let survivor = try larder.survivor()
-        _ = try survivor.engine()
-        survivor.close()
-        #expect(try survivor.database().contents() == ["a": "1"])
-        #expect(try survivor.database("other").contents() == ["b": "2"])
+        let crashCopy = try larder.crashCopy()
+        _ = try crashCopy.engine()
+        crashCopy.close()
+        #expect(try crashCopy.database().contents() == ["a": "1"])
+        #expect(try crashCopy.database("other").contents() == ["b": "2"])
     }
 
     /// As above, and the database cannot be opened for a while.
     @Test func aDatabaseThatCannotBeOpenedKeepsItsPartOfTheJournal() throws {
         let larder = try TestLarder()
         try larder.database().put("a", "1")
-        let survivor = try larder.survivor()
-        let epoch = try survivor.epochDirectory()
+        let crashCopy = try larder.crashCopy()
+        let epoch = try crashCopy.epochDirectory()
         let manifest = try Files.manifest(epoch)
         try FileSystem.rename(epoch + "/" + manifest, to: epoch + "/hidden")
-        #expect(errorCode { _ = try survivor.database().value("a") } == .damaged)
-        _ = try survivor.engine().maintain()
-        survivor.close()
+        #expect(errorCode { _ = try crashCopy.database().value("a") } == .damaged)
+        _ = try crashCopy.engine().maintain()
+        crashCopy.close()
         try FileSystem.rename(epoch + "/hidden", to: epoch + "/" + manifest)
-        #expect(try survivor.database().contents() == ["a": "1"])
+        #expect(try crashCopy.database().contents() == ["a": "1"])
     }
 
     /// A database that takes nothing, and has more in the journal than that is to hold: each checkpoint used to write all of it
@@ -48,8 +48,8 @@ import Threading
         let value = String(repeating: "x", count: 100_000)
         for number in 0..<30 { try larder.database("broken").put("\(number)", value) }
         try larder.database().put("a", "1")
-        let written = Mutexed(0)
-        let survivor = try larder.survivor {
+        let written = Guarded(0)
+        let crashCopy = try larder.crashCopy {
             $0.checkpointBytes = 1000
             $0.backgroundMaintenance = hasThreads
             $0.maintenanceMilliseconds = 10
@@ -59,22 +59,22 @@ import Threading
                 return nil
             }
         }
-        let epoch = try survivor.epochDirectory(of: "broken")
+        let epoch = try crashCopy.epochDirectory(of: "broken")
         let manifest = try Files.manifest(epoch)
         try FileSystem.rename(epoch + "/" + manifest, to: epoch + "/hidden")
-        _ = try survivor.engine()
+        _ = try crashCopy.engine()
         let error = #expect(throws: LarderError.self) {
-            for number in 0..<10_000 { try survivor.database().put("\(number)", "2") }
+            for number in 0..<10_000 { try crashCopy.database().put("\(number)", "2") }
         }
         #expect(error?.code == .writesSuspended && error?.database == "broken", "\(String(describing: error))")
-        #expect(try survivor.database().value("a") == "1")
-        if hasThreads { usleep(200_000) } else { for _ in 0..<20 { _ = try survivor.engine().maintain() } }
-        #expect(written.current < 7_000_000, "\(written.current)")
+        #expect(try crashCopy.database().value("a") == "1")
+        if hasThreads { usleep(200_000) } else { for _ in 0..<20 { _ = try crashCopy.engine().maintain() } }
+        #expect(written.value < 7_000_000, "\(written.value)")
         try FileSystem.rename(epoch + "/hidden", to: epoch + "/" + manifest)
-        _ = try survivor.engine().maintain()
-        try survivor.database().put("b", "3")
-        #expect(try survivor.database("broken").contents().count == 30)
-        #expect(try survivor.engine().journalByteCount < 1 << 20)
+        _ = try crashCopy.engine().maintain()
+        try crashCopy.database().put("b", "3")
+        #expect(try crashCopy.database("broken").contents().count == 30)
+        #expect(try crashCopy.engine().journalByteCount < 1 << 20)
     }
 
     /// Epochs are told apart by numbers that come from the clock, which somebody may have set back.
@@ -86,8 +86,8 @@ import Threading
         for _ in 0..<10 {
             _ = try larder.engine().deleteDatabase("books")
             try larder.database().put("b", "2")
-            let survivor = try larder.survivor()
-            #expect(try survivor.database().contents() == ["b": "2"])
+            let crashCopy = try larder.crashCopy()
+            #expect(try crashCopy.database().contents() == ["b": "2"])
         }
     }
 
@@ -95,15 +95,15 @@ import Threading
     @Test func aPointerThatCannotBeReadDoesNotEmptyTheJournal() throws {
         let larder = try TestLarder()
         try larder.database().put("a", "1")
-        let survivor = try larder.survivor()
-        let pointer = survivor.directory(of: "books") + "/POINTER"
+        let crashCopy = try larder.crashCopy()
+        let pointer = crashCopy.directory(of: "books") + "/POINTER"
         try FileSystem.rename(pointer, to: pointer + ".kept")
         try FileSystem.makeDirectory(pointer)
-        _ = errorCode { _ = try survivor.engine().maintain() }
-        survivor.close()
+        _ = errorCode { _ = try crashCopy.engine().maintain() }
+        crashCopy.close()
         try Files.remove(pointer)
         try FileSystem.rename(pointer + ".kept", to: pointer)
-        #expect(try survivor.database().contents() == ["a": "1"])
+        #expect(try crashCopy.database().contents() == ["a": "1"])
     }
 
     /// What was flushed was synced in the journal before: a shorter one has lost something, wherever it ends.
@@ -114,9 +114,9 @@ import Threading
         try larder.database().flush()
         let whole = try Files.read(larder.journalSegments[0]).count
         for count in JournalFormat.segmentHeaderBytes...whole {
-            let survivor = try larder.survivor()
-            try Files.truncate(survivor.journalSegments[0], to: count)
-            let code = errorCode { try #expect(survivor.database().value("a") == "2") }
+            let crashCopy = try larder.crashCopy()
+            try Files.truncate(crashCopy.journalSegments[0], to: count)
+            let code = errorCode { try #expect(crashCopy.database().value("a") == "2") }
             #expect(code == (count == whole ? nil : .damaged), "\(count) of \(whole) bytes")
         }
     }
@@ -128,19 +128,19 @@ import Threading
         try larder.database("other").put("b", "1")
         try larder.database().put("a", "2")
         try larder.database().flush()
-        let survivor = try larder.survivor { $0.onDamage = setsAside ? .salvage : .fail }
-        try Files.truncate(survivor.journalSegments[0], to: JournalFormat.segmentHeaderBytes)
+        let crashCopy = try larder.crashCopy { $0.onDamage = setsAside ? .salvage : .fail }
+        try Files.truncate(crashCopy.journalSegments[0], to: JournalFormat.segmentHeaderBytes)
         for _ in 0..<2 {
-            _ = try survivor.engine()
-            survivor.close()
+            _ = try crashCopy.engine()
+            crashCopy.close()
         }
         if setsAside {
-            #expect(try survivor.database().contents().isEmpty)
-            #expect(survivor.setAside.count == 1)
-            survivor.close()
-            #expect(survivor.journalSegments.isEmpty)
+            #expect(try crashCopy.database().contents().isEmpty)
+            #expect(crashCopy.setAside.count == 1)
+            crashCopy.close()
+            #expect(crashCopy.journalSegments.isEmpty)
         } else {
-            #expect(errorCode { _ = try survivor.database().contents() } == .damaged)
+            #expect(errorCode { _ = try crashCopy.database().contents() } == .damaged)
         }
     }
 
@@ -150,10 +150,10 @@ import Threading
         let larder = try TestLarder { $0.journalSegmentBytes = 300 }
         for number in 0..<10 { try larder.database().put("a\(number)", "1") }
         try larder.database().flush()
-        let survivor = try larder.survivor()
-        #expect(survivor.journalSegments.count > 1)
-        try Files.truncate(try #require(survivor.journalSegments.last), to: 0)
-        #expect(errorCode { _ = try survivor.engine() } == .damaged)
+        let crashCopy = try larder.crashCopy()
+        #expect(crashCopy.journalSegments.count > 1)
+        try Files.truncate(try #require(crashCopy.journalSegments.last), to: 0)
+        #expect(errorCode { _ = try crashCopy.engine() } == .damaged)
     }
 
     /// A larder that is refused because of a damaged journal stays as it is.
@@ -161,30 +161,30 @@ import Threading
         // Synced, so that no failure of a machine can be the reason.
         let larder = try TestLarder { $0.durability = .always }
         for number in 0..<5 { try larder.database().put("a\(number)", "1") }
-        let survivor = try larder.survivor()
-        let journal = try Files.read(survivor.journalSegments[0])
-        try Files.flip(survivor.journalSegments[0], at: journal.count / 2)
-        #expect(errorCode { _ = try survivor.engine() } == .damaged)
-        #expect(errorCode { _ = try survivor.engine() } == .damaged)
-        try Files.write(survivor.journalSegments[0], journal)
-        #expect(try survivor.database().contents().count == 5)
+        let crashCopy = try larder.crashCopy()
+        let journal = try Files.read(crashCopy.journalSegments[0])
+        try Files.flip(crashCopy.journalSegments[0], at: journal.count / 2)
+        #expect(errorCode { _ = try crashCopy.engine() } == .damaged)
+        #expect(errorCode { _ = try crashCopy.engine() } == .damaged)
+        try Files.write(crashCopy.journalSegments[0], journal)
+        #expect(try crashCopy.database().contents().count == 5)
     }
 
     /// Changes of whole databases have numbers too, and are not in the journal.
     @Test func aGroupThatCouldNotBeSyncedLeavesNoGap() throws {
-        let isFailing = Mutexed(false)
+        let isFailing = Guarded(false)
         let larder = try TestLarder {
-            $0.journalFaults = JournalFaults { call, _ in call == .fsync && isFailing.current ? .fail(EIO) : nil }
+            $0.journalFaults = JournalFaults { call, _ in call == .fsync && isFailing.value ? .fail(EIO) : nil }
         }
         let database = try larder.database()
         try database.put("a", "1")
         try database.setPolicy(.never)
-        isFailing.with { $0 = true }
+        isFailing.value = true
         #expect(errorCode { try database.put("a", "2", durability: .always) } == .commitFailed)
-        isFailing.with { $0 = false }
+        isFailing.value = false
         try database.put("b", "3")
-        let survivor = try larder.survivor()
-        #expect(try survivor.database().contents() == ["a": "1", "b": "3"])
+        let crashCopy = try larder.crashCopy()
+        #expect(try crashCopy.database().contents() == ["a": "1", "b": "3"])
     }
 
     /// A purge that is applied and not yet durable has cleared what is in memory; the journal must stay until it is.
@@ -193,30 +193,30 @@ import Threading
         let larder = try TestLarder { $0.beforeCommit = fault.hook }
         let database = try larder.database()
         try database.put("a", "1")
-        let gate = Turnstile()
-        fault.instead.with { $0 = { gate.pass() } }
-        let purge = Mutexed<LarderError.Code?>(nil)
+        let gate = Gate(isClosed: true)
+        fault.instead.value = { gate.pass() }
+        let purge = Guarded<LarderError.Code?>(nil)
         let purging = WorkThread(name: "purge") {
             let code = errorCode { _ = try database.purge(counting: false) }
-            purge.with { $0 = code }
+            purge.value = code
         }
-        gate.awaitReached()
-        let isDone = Mutexed(false)
+        gate.waitUntil()
+        let isDone = Guarded(false)
         let checkpoint = WorkThread(name: "checkpoint") {
             try? database.checkpointer.checkpoint()
-            isDone.with { $0 = true }
+            isDone.value = true
         }
         let pipeline = try larder.engine().pipeline
-        while !isDone.current, pipeline.waiterCount < 2 { sched_yield() }
-        let survivor = try larder.survivor()
-        fault.isOn.with { $0 = true }
+        while !isDone.value, pipeline.waiterCount < 2 { sched_yield() }
+        let crashCopy = try larder.crashCopy()
+        fault.isOn.value = true
         gate.open()
         purging.join()
-        fault.isOn.with { $0 = false }
+        fault.isOn.value = false
         checkpoint.join()
-        #expect(purge.current == .commitFailed)
+        #expect(purge.value == .commitFailed)
         #expect(try database.value("a") == "1")
-        #expect(try survivor.database().contents() == ["a": "1"])
+        #expect(try crashCopy.database().contents() == ["a": "1"])
         larder.close()
         #expect(try larder.database().contents() == ["a": "1"])
     }
@@ -230,7 +230,7 @@ import Threading
             try database.put("a", "1")
             if sweeps { try larder.maintain() }
             larder.time.advance(milliseconds: 120_000)
-            fault.isOn.with { $0 = true }
+            fault.isOn.value = true
             let ticket = try database.changePolicy(.highest, now: database.now())
             if sweeps {
                 var sweeper = Sweeper()
@@ -239,7 +239,7 @@ import Threading
                 _ = try? database.checkpointer.checkpoint()
             }
             #expect(errorCode { try larder.engine().pipeline.wait(for: ticket) } == .commitFailed)
-            fault.isOn.with { $0 = false }
+            fault.isOn.value = false
             #expect(database.policy == .middle)
             #expect(try database.value("a") == "1", "sweeping: \(sweeps)")
             larder.close()
@@ -257,8 +257,8 @@ import Threading
         let larder = try TestLarder()
         let database = try larder.database()
         try database.put("a", "1")
-        let (path, copy) = (larder.path, larder.directory.path + "/copy")
-        let isCopied = Mutexed(false)
+        let (path, copy) = (larder.path, larder.parent + "/copy")
+        let isCopied = Guarded(false)
         let observer = AtDecision {
             try? database.checkpointer.checkpoint()
             isCopied.with { isCopied in
@@ -270,9 +270,9 @@ import Threading
         pipeline.add(observer: observer)
         _ = try larder.engine().deleteDatabase("books")
         pipeline.remove(observer: observer)
-        #expect(isCopied.current)
-        let survivor = try larder.survivor(in: copy)
-        #expect(try survivor.engine().databases.isEmpty)
+        #expect(isCopied.value)
+        let crashCopy = try larder.crashCopy(in: copy)
+        #expect(try crashCopy.engine().databases.isEmpty)
         #expect(try larder.engine().databases.isEmpty)
     }
 
@@ -296,58 +296,58 @@ import Threading
 
     /// LevelDB must never have what a journal that lost its end has not: replaying that would mix the two.
     @Test func theJournalIsSyncedBeforeLevelDBGetsAnything() throws {
-        let calls = Mutexed<[JournalCall]>([])
+        let calls = Recorder<JournalCall>()
         let larder = try TestLarder {
             $0.journalFaults = JournalFaults { call, _ in
-                calls.with { $0.append(call) }
+                calls.add(call)
                 return nil
             }
         }
         let database = try larder.database()
         try database.put("a", "1")
-        #expect(!calls.current.contains(.fsync))
+        #expect(!calls.all.contains(.fsync))
         try database.flush()
-        #expect(calls.current.contains(.fsync))
+        #expect(calls.all.contains(.fsync))
     }
 
     /// After a failed fsync nobody knows what the disk has of a segment: a failure of the machine while LevelDB gets what stood
     /// there would cost the database.
     @Test func whatCouldNotBeSyncedIsCopiedBeforeLevelDBGetsAnything() throws {
-        let isFailing = Mutexed(false)
-        let store = Mutexed<EpochStore?>(nil)
-        let noted = Mutexed<[UInt64]>([])
+        let isFailing = Guarded(false)
+        let store = Guarded<EpochStore?>(nil)
+        let noted = Recorder<UInt64>()
         let larder = try TestLarder {
             $0.journalFaults = JournalFaults { call, path in
-                if call == .rename, path.contains("ahead-"), let store = store.current {
-                    noted.with { $0.append(store.journalNeeded.load(ordering: .relaxed)) }
+                if call == .rename, path.contains("ahead-"), let store = store.value {
+                    noted.add(store.journalNeeded.load(ordering: .relaxed))
                 }
-                return call == .fsync && isFailing.current && !path.contains("ahead-") ? .fail(EIO) : nil
+                return call == .fsync && isFailing.value && !path.contains("ahead-") ? .fail(EIO) : nil
             }
         }
         let database = try larder.database()
         try database.put("a", "1")
-        store.with { $0 = database.durableState.store }
-        isFailing.with { $0 = true }
+        store.value = database.durableState.store
+        isFailing.value = true
         #expect(errorCode { try database.put("a", "2", durability: .always) } == .commitFailed)
         try database.put("b", "3")
         // The second segment cannot be synced either.
         try database.checkpointer.checkpoint()
-        #expect(noted.current.first == .max)
-        isFailing.with { $0 = false }
+        #expect(noted.all.first == .max)
+        isFailing.value = false
         try database.put("c", "4", durability: .always)
-        let survivor = try larder.survivor()
-        #expect(try survivor.database().contents() == ["a": "1", "b": "3", "c": "4"])
+        let crashCopy = try larder.crashCopy()
+        #expect(try crashCopy.database().contents() == ["a": "1", "b": "3", "c": "4"])
     }
 
     /// Where no checkpoint succeeds, writers hear so, instead of waiting for room for ever; what is there stays readable.
     @Test(arguments: [false, true])
     func writersAreRefusedWhileTheJournalIsFullAndCannotBeEmptied(hasThreads: Bool) throws {
-        let isFailing = Mutexed(true)
+        let isFailing = Guarded(true)
         let larder = try TestLarder {
             $0.checkpointBytes = 100_000
             $0.backgroundMaintenance = hasThreads
             $0.maintenanceMilliseconds = 1
-            $0.journalFaults = JournalFaults { call, _ in call == .unlink && isFailing.current ? .fail(EIO) : nil }
+            $0.journalFaults = JournalFaults { call, _ in call == .unlink && isFailing.value ? .fail(EIO) : nil }
         }
         let database = try larder.database()
         let value = String(repeating: "x", count: 50_000)
@@ -361,7 +361,7 @@ import Threading
         #expect(count > 10)
         #expect(try database.value("k3") == value)
         #expect(try !larder.engine().pipeline.isCongested, "nobody makes room: loops have to hear the error too")
-        isFailing.with { $0 = false }
+        isFailing.value = false
         // With threads the next checkpoint may still have to come; without, the next writer writes it.
         while try larder.engine().pipeline.refusal("test") != nil, hasThreads { sched_yield() }
         for number in 0..<100 { try database.put("n\(number)", value) }
@@ -377,11 +377,11 @@ import Threading
         try database.flush()
         try database.put("b", "2")
         try larder.database("other").put("c", "3")
-        let survivor = try larder.survivor { $0.onDamage = .salvage }
+        let crashCopy = try larder.crashCopy { $0.onDamage = .salvage }
         // The payload of the first frame.
-        try Files.flip(survivor.journalSegments[0], at: JournalFormat.segmentHeaderBytes + 60)
-        _ = try survivor.engine()
-        let next = try survivor.survivor()
+        try Files.flip(crashCopy.journalSegments[0], at: JournalFormat.segmentHeaderBytes + 60)
+        _ = try crashCopy.engine()
+        let next = try crashCopy.crashCopy()
         #expect(try next.database().contents() == [:])
         #expect(next.setAside.contains { $0.hasSuffix("-books") })
         #expect(!next.setAside.contains { $0.hasSuffix("-other") })

@@ -14,12 +14,12 @@ import Threading
 @Suite struct FailingCommitTests {
     /// Fails the commits that it is told to.
     final class Fault: Sendable {
-        let isOn = Mutexed(false)
-        let calls = Mutexed(0)
+        let isOn = Guarded(false)
+        let calls = Guarded(0)
         /// The number of the call to fail.
-        let failing = Mutexed<Int?>(nil)
+        let failing = Guarded<Int?>(nil)
         /// Runs in the commit instead of failing it.
-        let instead = Mutexed<(@Sendable () -> Void)?>(nil)
+        let instead = Guarded<(@Sendable () -> Void)?>(nil)
 
         var hook: @Sendable () throws(LarderError) -> Void {
             { [self] () throws(LarderError) in
@@ -27,14 +27,14 @@ import Threading
                     calls += 1
                     return calls
                 }
-                if call == failing.current { throw LarderError(.io, "no space left", operation: "commit") }
+                if call == failing.value { throw LarderError(.io, "no space left", operation: "commit") }
                 if let body = instead.with({ body in
                     defer { body = nil }
                     return body
                 }) {
                     body()
                 }
-                if isOn.current { throw LarderError(.io, "no space left", operation: "commit") }
+                if isOn.value { throw LarderError(.io, "no space left", operation: "commit") }
             }
         }
     }
@@ -45,7 +45,7 @@ import Threading
         let database = try larder.database()
         let other = try larder.database("other")
         try database.put("a", "old")
-        fault.isOn.with { $0 = true }
+        fault.isOn.value = true
         let pipeline = try larder.engine().pipeline
         let first = try database.update([Key("a")], loading: true, now: database.now()) { update in
             Array("new".utf8).withUnsafeBytes { update.put(0, payload: $0) }
@@ -59,7 +59,7 @@ import Threading
         }
         #expect(try database.value("a") == "old")
         #expect(try other.value("b") == nil)
-        fault.isOn.with { $0 = false }
+        fault.isOn.value = false
         try other.put("b", "again")
         #expect(try other.value("b") == "again")
         #expect(pipeline.pendingByteCount == 0)
@@ -73,7 +73,7 @@ import Threading
             var expected: [String: String] = [:]
             for step in 0..<60 {
                 let fails = step % period == 0
-                fault.isOn.with { $0 = fails }
+                fault.isOn.value = fails
                 let key = "k\(step % 7)"
                 let code = errorCode { try database.put(key, "\(step)") }
                 #expect(code == (fails ? .commitFailed : nil))
@@ -87,11 +87,11 @@ import Threading
     /// A journal that cannot be read for a while, when a failed commit is to be rolled back: what was acknowledged is lost
     /// neither in memory nor by the next checkpoint, and what was refused does not get into LevelDB.
     @Test(arguments: [1, 2]) func aFailedCommitIsTakenBackOnceTheJournalCanBeRead(pass: Int) throws {
-        let failing = Mutexed(false)
-        let opens = Mutexed<Int?>(nil)
+        let failing = Guarded(false)
+        let opens = Guarded<Int?>(nil)
         let larder = try TestLarder {
             $0.journalFaults = JournalFaults { call, _ in
-                if case .write = call { return failing.current ? .fail(ENOSPC) : nil }
+                if case .write = call { return failing.value ? .fail(ENOSPC) : nil }
                 guard call == .open else { return nil }
                 return opens.with { opens in
                     guard let count = opens else { return nil }
@@ -107,10 +107,10 @@ import Threading
         try larder.engine().save()
         #expect(try other.value("x") == "clean")
         try database.put("a", "acknowledged")
-        failing.with { $0 = true }
-        opens.with { $0 = 0 }
+        failing.value = true
+        opens.value = 0
         #expect(errorCode { try database.put("a", "refused") } == .commitFailed)
-        failing.with { $0 = false }
+        failing.value = false
         #expect(errorCode { try database.flush() } == .io)
         #expect(errorCode { try larder.engine().save() } != nil)
         #expect(errorCode { try database.put("b", "refused") } == .io)
@@ -119,28 +119,28 @@ import Threading
         #expect(errorCode { _ = try database.commit([Key("a")], loading: true) { $0.current(0)?.text } } == .io)
         // Where nothing was written, nothing was refused.
         if pass == 1 { #expect(try other.value("x") == "clean") }
-        let early = try larder.survivor()
+        let early = try larder.crashCopy()
         #expect(try early.database().contents() == ["a": "acknowledged"])
         #expect(early.setAside.isEmpty)
-        opens.with { $0 = nil }
+        opens.value = nil
         try database.flush()
         #expect(try database.value("a") == "acknowledged")
         try database.put("b", "again")
         #expect(try database.contents() == ["a": "acknowledged", "b": "again"])
         try larder.engine().save()
-        let survivor = try larder.survivor()
-        #expect(try survivor.database().contents() == ["a": "acknowledged", "b": "again"])
-        #expect(survivor.setAside.isEmpty)
+        let crashCopy = try larder.crashCopy()
+        #expect(try crashCopy.database().contents() == ["a": "acknowledged", "b": "again"])
+        #expect(crashCopy.setAside.isEmpty)
     }
 
     /// The files of a database that counts as failed until a commit is rolled back are open: they are not opened once more.
     @Test(arguments: [false, true]) func whatIsOpenIsNotOpenedOnceMoreWhenACommitIsTakenBack(isPurged: Bool) throws {
-        let fails = Mutexed(false)
+        let fails = Guarded(false)
         let larder = try TestLarder {
             $0.journalFaults = JournalFaults { call, _ in
                 switch call {
-                case .write: fails.current ? .fail(ENOSPC) : nil
-                case .open: fails.current ? .fail(EMFILE) : nil
+                case .write: fails.value ? .fail(ENOSPC) : nil
+                case .open: fails.value ? .fail(EMFILE) : nil
                 default: nil
                 }
             }
@@ -148,10 +148,10 @@ import Threading
         let database = try larder.database()
         try database.put("a", "1")
         let store = try #require(database.durableState.store)
-        fails.with { $0 = true }
+        fails.value = true
         #expect(errorCode { try database.put("a", "refused") } == .commitFailed)
         #expect(errorCode { _ = try database.purge() } == .io)
-        fails.with { $0 = false }
+        fails.value = false
         if isPurged {
             _ = try database.purge()
             #expect(store.ending == .purged)
@@ -169,7 +169,7 @@ import Threading
         let larder = try TestLarder { $0.beforeCommit = fault.hook }
         let database = try larder.database()
         try database.put("a", "1")
-        fault.isOn.with { $0 = true }
+        fault.isOn.value = true
         #expect(errorCode { try database.put("a", "2") } == .commitFailed)
         #expect(try database.count(includingExpired: false) == 1)
         #expect(try database.snapshot().value("a") == "1")
@@ -187,18 +187,18 @@ import Threading
         try database.put("kept", "1", rule: .ownNever)
         let pipeline = try larder.engine().pipeline
         // Another thread leads a commit and, inside it, this group gathers behind it.
-        let gathered = Mutexed<[CommitTicket]>([])
+        let gathered = Guarded<[CommitTicket]>([])
         fault.instead.with {
             $0 = {
                 let good = try? database.putLater("b", "2")
                 let policy = try? database.changePolicy(.high, now: database.now())
                 let bad = try? other.putLater("c", "3")
-                gathered.with { $0 = [good, policy, bad].compactMap { $0 } }
-                fault.failing.with { $0 = fault.calls.current + 3 }
+                gathered.value = [good, policy, bad].compactMap { $0 }
+                fault.failing.value = fault.calls.value + 3
             }
         }
         try database.put("trigger", "0")
-        let tickets = gathered.current
+        let tickets = gathered.value
         #expect(tickets.count == 3)
         try pipeline.wait(for: tickets[0])
         try pipeline.wait(for: tickets[1])
@@ -217,25 +217,25 @@ import Threading
         let other = try larder.database("other")
         try database.put("a", "1")
         // The purge's unit is queued by another thread while a commit is under way, and a write that fails behind it.
-        let purged = Mutexed<LarderError.Code?>(nil)
-        let thread = Mutexed<WorkThread?>(nil)
+        let purged = Guarded<LarderError.Code?>(nil)
+        let thread = Guarded<WorkThread?>(nil)
         fault.instead.with {
             $0 = {
                 let before = database.appliedState.store
                 thread.with {
                     $0 = WorkThread(name: "purge") {
                         let code = errorCode { _ = try database.purge(counting: false) }
-                        purged.with { $0 = code }
+                        purged.value = code
                     }
                 }
                 while database.appliedState.store === before { sched_yield() }
                 _ = try? other.putLater("c", "3")
-                fault.failing.with { $0 = fault.calls.current + 2 }
+                fault.failing.value = fault.calls.value + 2
             }
         }
         try database.put("trigger", "0")
-        thread.current?.join()
-        #expect(purged.current == nil)
+        thread.value?.join()
+        #expect(purged.value == nil)
         // What is queued while the failure is being dealt with fails too.
         try larder.engine().pipeline.drain()
         #expect(try other.value("c") == nil)
@@ -250,10 +250,10 @@ import Threading
         let larder = try TestLarder { $0.beforeCommit = fault.hook }
         let database = try larder.database()
         try database.put("a", "1")
-        fault.isOn.with { $0 = true }
+        fault.isOn.value = true
         #expect(errorCode { _ = try database.purge() } == .commitFailed)
         #expect(errorCode { try database.setPolicy(.never) } == .commitFailed)
-        fault.isOn.with { $0 = false }
+        fault.isOn.value = false
         #expect(database.policy == .lowest)
         #expect(try database.value("a") == "1")
         try larder.maintain()

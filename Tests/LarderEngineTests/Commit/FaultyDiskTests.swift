@@ -15,7 +15,7 @@ import Testing
     /// still accept never reaches the disk; so nothing is acknowledged until it was reopened. Nothing that was is lost.
     @Test func aWriteThatFailsLosesNothingThatWasAcknowledged() async throws {
         let larder = try TestLarder()
-        let report = larder.directory.path + "/acknowledged"
+        let report = larder.parent + "/acknowledged"
         await #expect(processExitsWith: .signal(SIGKILL)) {
             [path = larder.path as String, report = report as String] in
             signal(SIGXFSZ, SIG_IGN)

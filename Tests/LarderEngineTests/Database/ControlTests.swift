@@ -25,8 +25,8 @@ import Threading
     }
 
     private func contentsAfterACrash(_ larder: TestLarder) throws -> [String: String] {
-        let survivor = try larder.survivor()
-        return try survivor.database().contents()
+        let crashCopy = try larder.crashCopy()
+        return try crashCopy.database().contents()
     }
 
     @Test func aPurgeOfWhatWasJustPurgedCostsNothing() throws {
@@ -86,11 +86,11 @@ import Threading
         _ = try larder.database().purge()
         try larder.database().put("b", "2")
         try larder.database().checkpointer.checkpoint()
-        let survivor = try larder.survivor()
-        #expect(try PointerFile(parsing: Files.read(survivor.directory(of: "books") + "/POINTER")).isUnmade)
-        try FileSystem.makeDirectory(survivor.directory(of: "books") + "/.making-77")
-        #expect(try survivor.database().contents() == ["b": "2"])
-        #expect(try !FileSystem.list(survivor.directory(of: "books")).contains(".making-77"))
+        let crashCopy = try larder.crashCopy()
+        #expect(try PointerFile(parsing: Files.read(crashCopy.directory(of: "books") + "/POINTER")).isUnmade)
+        try FileSystem.makeDirectory(crashCopy.directory(of: "books") + "/.making-77")
+        #expect(try crashCopy.database().contents() == ["b": "2"])
+        #expect(try !FileSystem.list(crashCopy.directory(of: "books")).contains(".making-77"))
     }
 
     /// What was purged never comes back: not when a commit elsewhere fails and is rolled back, nor by a checkpoint, nor by a
@@ -117,19 +117,19 @@ import Threading
             try Files.remove(spare)
         }
         _ = try database.purge()
-        fault.isOn.with { $0 = true }
+        fault.isOn.value = true
         #expect(errorCode { try other.put("b", "1") } == .commitFailed)
-        fault.isOn.with { $0 = false }
+        fault.isOn.value = false
         #expect(try database.contents() == [:])
         try other.put("after", "1")
         try larder.engine().save()
-        let survivor = try larder.survivor()
-        #expect(try survivor.database().contents() == [:])
-        #expect(try survivor.database("other").value("kept") == "1")
+        let crashCopy = try larder.crashCopy()
+        #expect(try crashCopy.database().contents() == [:])
+        #expect(try crashCopy.database("other").value("kept") == "1")
         try database.put("new", "1")
-        fault.isOn.with { $0 = true }
+        fault.isOn.value = true
         #expect(errorCode { try other.put("b", "1") } == .commitFailed)
-        fault.isOn.with { $0 = false }
+        fault.isOn.value = false
         #expect(try database.contents() == ["new": "1"])
         larder.close()
         #expect(try larder.database().contents() == ["new": "1"])
@@ -142,12 +142,12 @@ import Threading
         try larder.engine().save()
         try larder.database().put("a", "1")
         try larder.database("other").put("b", "1")
-        let survivor = try larder.survivor()
-        try withDirectory(inPlaceOf: survivor.directory(of: "books") + "/POINTER") {
-            let engine = try survivor.engine()
-            #expect(errorCode { _ = try survivor.database().value("a") } == .io)
+        let crashCopy = try larder.crashCopy()
+        try withDirectory(inPlaceOf: crashCopy.directory(of: "books") + "/POINTER") {
+            let engine = try crashCopy.engine()
+            #expect(errorCode { _ = try crashCopy.database().value("a") } == .io)
             #expect(errorCode { try engine.database("books").put("a", "2") } == .io)
-            let other = try survivor.database("other")
+            let other = try crashCopy.database("other")
             let value = String(repeating: "x", count: 50_000)
             for number in 0..<40 {
                 try other.put("k\(number)", value)
@@ -155,10 +155,10 @@ import Threading
             }
             #expect(engine.journalByteCount < 10_000, "what the journal keeps is what one database needs")
             // A failed commit replays the journal: nothing is lost by that either.
-            survivor.close()
+            crashCopy.close()
         }
-        #expect(try survivor.database().contents() == ["below": "0", "a": "1"])
-        #expect(try survivor.database("other").value("b") == "1")
+        #expect(try crashCopy.database().contents() == ["below": "0", "a": "1"])
+        #expect(try crashCopy.database("other").value("b") == "1")
     }
 
     /// It is read again while the larder is open.
@@ -169,19 +169,19 @@ import Threading
         _ = try larder.database().purge()
         try larder.database().put("b", "2")
         try larder.database("other").put("c", "3")
-        let survivor = try larder.survivor { $0.beforeCommit = fault.hook }
-        let database = try withDirectory(inPlaceOf: survivor.directory(of: "books") + "/POINTER") {
-            let database = try survivor.engine().database("books")
+        let crashCopy = try larder.crashCopy { $0.beforeCommit = fault.hook }
+        let database = try withDirectory(inPlaceOf: crashCopy.directory(of: "books") + "/POINTER") {
+            let database = try crashCopy.engine().database("books")
             #expect(errorCode { _ = try database.value("b") } == .io)
-            try survivor.engine().save()
-            fault.isOn.with { $0 = true }
-            #expect(errorCode { try survivor.database("other").put("d", "4") } == .commitFailed)
-            fault.isOn.with { $0 = false }
+            try crashCopy.engine().save()
+            fault.isOn.value = true
+            #expect(errorCode { try crashCopy.database("other").put("d", "4") } == .commitFailed)
+            fault.isOn.value = false
             return database
         }
         #expect(try database.contents() == ["b": "2"])
-        survivor.close()
-        #expect(try survivor.database().contents() == ["b": "2"])
+        crashCopy.close()
+        #expect(try crashCopy.database().contents() == ["b": "2"])
     }
 
     /// A directory that nobody can look into is not somebody else's.
@@ -189,21 +189,21 @@ import Threading
         let larder = try TestLarder()
         try larder.database().put("a", "1")
         try larder.database("other").put("b", "1")
-        let survivor = try larder.survivor()
-        let directory = survivor.directory(of: "books")
-        try FileSystem.rename(directory, to: survivor.path + "/.hidden")
+        let crashCopy = try larder.crashCopy()
+        let directory = crashCopy.directory(of: "books")
+        try FileSystem.rename(directory, to: crashCopy.path + "/.hidden")
         // A link to itself can be read by nobody, not even by root.
         #expect(symlink(directory, directory) == 0)
-        #expect(survivor.events.all.isEmpty)
-        #expect(errorCode { _ = try survivor.database().value("a") } == .io)
-        #expect(survivor.events.contains("cannot be used until that is mended"))
-        try survivor.database("other").put("c", "1")
-        try survivor.engine().save()
-        survivor.close()
+        #expect(crashCopy.events.all.isEmpty)
+        #expect(errorCode { _ = try crashCopy.database().value("a") } == .io)
+        #expect(crashCopy.events.contains("cannot be used until that is mended"))
+        try crashCopy.database("other").put("c", "1")
+        try crashCopy.engine().save()
+        crashCopy.close()
         unlink(directory)
-        try FileSystem.rename(survivor.path + "/.hidden", to: directory)
-        #expect(try survivor.database().contents() == ["a": "1"])
-        #expect(try survivor.database("other").contents() == ["b": "1", "c": "1"])
+        try FileSystem.rename(crashCopy.path + "/.hidden", to: directory)
+        #expect(try crashCopy.database().contents() == ["a": "1"])
+        #expect(try crashCopy.database("other").contents() == ["b": "1", "c": "1"])
     }
 
     @Test func aLockThatIsNoFileIsExplained() throws {
@@ -322,14 +322,14 @@ import Threading
         try databases[0].put("mark", "a")
         try databases[1].put("mark", "b")
         let isOver = Atomic<Bool>(false)
-        let problems = Mutexed<[String]>([])
-        let written = Mutexed([0, 0, 0])
+        let problems = Recorder<String>()
+        let written = Guarded([0, 0, 0])
         let threads = databases.indices.map { index in
             WorkThread(name: "writer") {
                 var count = 0
                 while !isOver.load(ordering: .relaxed), count < 2_000 {
                     if let code = errorCode({ try databases[index].put("\(index):\(count)", "v") }) {
-                        problems.with { $0.append("\(code)") }
+                        problems.add("\(code)")
                     }
                     count += 1
                 }
@@ -342,8 +342,8 @@ import Threading
         }
         isOver.store(true, ordering: .relaxed)
         for thread in threads { thread.join() }
-        #expect(problems.current == [])
-        let counts = written.current
+        #expect(problems.all == [])
+        let counts = written.value
         var keys = try databases[0].contents().keys.filter { $0 != "mark" }
         keys += try databases[1].contents().keys.filter { $0 != "mark" }
         #expect(keys.count == counts[0] + counts[1])

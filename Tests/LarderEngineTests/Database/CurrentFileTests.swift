@@ -31,19 +31,19 @@ import Testing
         #expect(try Files.manifest(epoch) != formerManifest)
     }
 
-    private func check(_ survivor: TestLarder, _ what: String, isRenewed: Bool = true) throws {
-        let epoch = try survivor.epochDirectory()
+    private func check(_ crashCopy: TestLarder, _ what: String, isRenewed: Bool = true) throws {
+        let epoch = try crashCopy.epochDirectory()
         let newest = try Files.manifest(epoch)
-        let database = try survivor.database()
+        let database = try crashCopy.database()
         let found = try database.contents()
-        #expect(found.count == 90, "\(what): \(survivor.events.all)")
+        #expect(found.count == 90, "\(what): \(crashCopy.events.all)")
         for number in 0..<50 { #expect(found["k\(number)"] == "new\(number)", "\(what)") }
         for number in 60..<100 { #expect(found["k\(number)"] == "old", "\(what)") }
-        #expect(survivor.events.contains("it names \(newest) now, and nothing is lost") == isRenewed, "\(what)")
-        #expect(survivor.setAside == [] && database.lastSalvage == nil, "\(what)")
+        #expect(crashCopy.events.contains("it names \(newest) now, and nothing is lost") == isRenewed, "\(what)")
+        #expect(crashCopy.setAside == [] && database.lastSalvage == nil, "\(what)")
         try database.put("more", "1")
-        survivor.close()
-        #expect(try survivor.database().contents().count == 91, "\(what)")
+        crashCopy.close()
+        #expect(try crashCopy.database().contents().count == 91, "\(what)")
     }
 
     private func restore(_ names: [String], in epoch: String) throws {
@@ -53,32 +53,32 @@ import Testing
     @Test func aCurrentThatNamesNoManifestIsMadeAnew() throws {
         let newest = Array("\(try Files.manifest(larder.epochDirectory()))".utf8)
         for bytes in [nil, [], Array("MANIF".utf8), newest, Array("nonsense\n".utf8)] {
-            let survivor = try larder.survivor()
-            let current = try survivor.epochDirectory() + "/CURRENT"
+            let crashCopy = try larder.crashCopy()
+            let current = try crashCopy.epochDirectory() + "/CURRENT"
             if let bytes { try Files.write(current, bytes) } else { try Files.remove(current) }
-            try check(survivor, "\(bytes ?? [])")
+            try check(crashCopy, "\(bytes ?? [])")
         }
     }
 
     @Test func aCurrentThatNamesTheFormerManifestWhichIsGoneIsMadeAnew() throws {
-        let survivor = try larder.survivor()
-        try restore(["CURRENT"], in: survivor.epochDirectory())
-        try check(survivor, "the former manifest is gone")
+        let crashCopy = try larder.crashCopy()
+        try restore(["CURRENT"], in: crashCopy.epochDirectory())
+        try check(crashCopy, "the former manifest is gone")
     }
 
     /// The former manifest's removal was lost as well, and that of its log was not.
     @Test func aCurrentThatNamesTheFormerManifestWhoseLogIsGoneIsMadeAnew() throws {
-        let survivor = try larder.survivor()
-        try restore(["CURRENT", formerManifest], in: survivor.epochDirectory())
-        try check(survivor, "the former log is gone")
+        let crashCopy = try larder.crashCopy()
+        try restore(["CURRENT", formerManifest], in: crashCopy.epochDirectory())
+        try check(crashCopy, "the former log is gone")
     }
 
     /// A kill before CURRENT was renamed: LevelDB goes on from the former one, which says the same.
     @Test func aFormerManifestOfWhichAllIsThereIsLeftAlone() throws {
-        let survivor = try larder.survivor()
+        let crashCopy = try larder.crashCopy()
         let logs = former.keys.filter { $0.hasSuffix(".log") }
-        try restore(["CURRENT", formerManifest, "SYNCED"] + logs, in: survivor.epochDirectory())
-        try check(survivor, "the former manifest has everything", isRenewed: false)
+        try restore(["CURRENT", formerManifest, "SYNCED"] + logs, in: crashCopy.epochDirectory())
+        try check(crashCopy, "the former manifest has everything", isRenewed: false)
     }
 
     /// What proves nothing is damage, as ever.
@@ -115,25 +115,25 @@ import Testing
             ),
         ]
         for (what, damage) in damages {
-            let survivor = try larder.survivor()
-            let epoch = try survivor.epochDirectory()
+            let crashCopy = try larder.crashCopy()
+            let epoch = try crashCopy.epochDirectory()
             if !what.contains("CURRENT") { try Files.remove(epoch + "/CURRENT") }
             try damage(epoch)
-            let before = try survivor.tree()
-            #expect(errorCode { _ = try survivor.database() } == .damaged, "\(what)")
-            survivor.close()
-            #expect(try survivor.tree() == before, "\(what)")
+            let before = try crashCopy.tree()
+            #expect(errorCode { _ = try crashCopy.database() } == .damaged, "\(what)")
+            crashCopy.close()
+            #expect(try crashCopy.tree() == before, "\(what)")
         }
     }
 
     /// What the system refuses is tried again.
     @Test func aDiskThatRefusesIsTriedAgain() throws {
-        let survivor = try larder.survivor()
-        let epoch = try survivor.epochDirectory()
+        let crashCopy = try larder.crashCopy()
+        let epoch = try crashCopy.epochDirectory()
         try Files.remove(epoch + "/CURRENT")
         try FileSystem.makeDirectory(epoch + "/CURRENT.new")
-        #expect(errorCode { _ = try survivor.database() } == .io)
+        #expect(errorCode { _ = try crashCopy.database() } == .io)
         try Files.remove(epoch + "/CURRENT.new")
-        try check(survivor, "refused once")
+        try check(crashCopy, "refused once")
     }
 }

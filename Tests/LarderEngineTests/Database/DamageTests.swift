@@ -192,7 +192,7 @@ import Testing
         let database = try larder.database()
         let other = try larder.database("other")
         let engine = try larder.engine()
-        let problems = Mutexed<[String]>([])
+        let problems = Recorder<String>()
         onThreads(4) { thread in
             for step in 0..<200 {
                 do throws(LarderError) {
@@ -203,12 +203,12 @@ import Testing
                     default: engine.maintain()
                     }
                 } catch {
-                    if thread == 2 || error.code != .damaged { problems.with { $0.append("\(thread): \(error)") } }
+                    if thread == 2 || error.code != .damaged { problems.add("\(thread): \(error)") }
                 }
             }
         }
         try larder.maintain()
-        #expect(problems.current == [])
+        #expect(problems.all == [])
         #expect(larder.setAside.count == 1)
         for step in 0..<200 { #expect(try database.value("new\(step)") == "v") }
         try database.put("last", "1")

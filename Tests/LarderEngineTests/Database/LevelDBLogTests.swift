@@ -39,19 +39,19 @@ import Testing
 
     @Test func aLogThatIsWholeIsReadWhole() throws {
         let larder = try killed()
-        try check(try larder.survivor())
+        try check(try larder.crashCopy())
     }
 
     @Test func aFlippedBitInTheLogIsDamage() throws {
         let larder = try killed()
         let count = try Files.read(log(larder)).count
         for offset in [0, 5, 6, 8, 30, count / 2, count - 1] {
-            let survivor = try larder.survivor()
-            try Files.flip(log(survivor), at: offset)
-            let before = try survivor.tree()
-            #expect(errorCode { _ = try survivor.database() } == .damaged, "\(offset)")
-            survivor.close()
-            #expect(try survivor.tree() == before, "\(offset)")
+            let crashCopy = try larder.crashCopy()
+            try Files.flip(log(crashCopy), at: offset)
+            let before = try crashCopy.tree()
+            #expect(errorCode { _ = try crashCopy.database() } == .damaged, "\(offset)")
+            crashCopy.close()
+            #expect(try crashCopy.tree() == before, "\(offset)")
         }
     }
 
@@ -59,13 +59,13 @@ import Testing
         let larder = try killed()
         let count = try Files.read(log(larder)).count
         for length in [0, 1, 7, 100, count / 2, count - 1] {
-            let survivor = try larder.survivor()
-            try Files.truncate(log(survivor), to: length)
-            #expect(errorCode { _ = try survivor.database() } == .damaged, "\(length)")
+            let crashCopy = try larder.crashCopy()
+            try Files.truncate(log(crashCopy), to: length)
+            #expect(errorCode { _ = try crashCopy.database() } == .damaged, "\(length)")
         }
-        let survivor = try larder.survivor()
-        try Files.remove(log(survivor))
-        #expect(errorCode { _ = try survivor.database() } == .damaged)
+        let crashCopy = try larder.crashCopy()
+        try Files.remove(log(crashCopy))
+        #expect(errorCode { _ = try crashCopy.database() } == .damaged)
     }
 
     @Test func aManifestThatIsCutShortIsDamage() throws {
@@ -73,9 +73,9 @@ import Testing
         let manifest = try larder.manifest()
         let count = try Files.read(larder.epochDirectory() + "/" + manifest).count
         for length in [0, 7, count / 2, count - 1] {
-            let survivor = try larder.survivor()
-            try Files.truncate(survivor.epochDirectory() + "/" + manifest, to: length)
-            #expect(errorCode { _ = try survivor.database() } == .damaged, "\(length)")
+            let crashCopy = try larder.crashCopy()
+            try Files.truncate(crashCopy.epochDirectory() + "/" + manifest, to: length)
+            #expect(errorCode { _ = try crashCopy.database() } == .damaged, "\(length)")
         }
     }
 
@@ -83,21 +83,21 @@ import Testing
     /// whoever asks.
     @Test func aLogThatTheSystemRefusesToReadIsTriedAgain() throws {
         let larder = try killed()
-        let survivor = try larder.survivor()
-        let log = try log(survivor)
+        let crashCopy = try larder.crashCopy()
+        let log = try log(crashCopy)
         try FileSystem.rename(log, to: log + ".kept")
         try FileSystem.makeDirectory(log)
-        let before = try Files.names(in: survivor.epochDirectory(), endingWith: "")
-        let other = try survivor.database("other")
+        let before = try Files.names(in: crashCopy.epochDirectory(), endingWith: "")
+        let other = try crashCopy.database("other")
         for _ in 0..<2 {
-            #expect(errorCode { _ = try survivor.database() } == .io)
+            #expect(errorCode { _ = try crashCopy.database() } == .io)
             try other.put("a", "1")
-            try survivor.maintain()
+            try crashCopy.maintain()
         }
-        #expect(try Files.names(in: survivor.epochDirectory(), endingWith: "") == before)
+        #expect(try Files.names(in: crashCopy.epochDirectory(), endingWith: "") == before)
         try Files.remove(log)
         try FileSystem.rename(log + ".kept", to: log)
-        try check(survivor)
+        try check(crashCopy)
     }
 
     /// What stands behind the synced length was being written when the machine stopped.
@@ -109,13 +109,13 @@ import Testing
             Array(whole.prefix(500)),
         ]
         for tail in tails {
-            let survivor = try larder.survivor()
+            let crashCopy = try larder.crashCopy()
             var torn = tail
             if torn.count == 500 { torn[100] ^= 1 }
-            try Files.write(log(survivor), whole + torn)
-            try check(survivor)
-            survivor.close()
-            try check(survivor)
+            try Files.write(log(crashCopy), whole + torn)
+            try check(crashCopy)
+            crashCopy.close()
+            try check(crashCopy)
         }
     }
 
@@ -135,13 +135,13 @@ import Testing
     @Test func withoutANoteAnythingBadIsDamage() throws {
         let larder = try killed()
         for isFlipped in [false, true] {
-            let survivor = try larder.survivor()
-            try Files.remove(survivor.epochDirectory() + "/SYNCED")
+            let crashCopy = try larder.crashCopy()
+            try Files.remove(crashCopy.epochDirectory() + "/SYNCED")
             if isFlipped {
-                try Files.flip(log(survivor), at: 2000)
-                #expect(errorCode { _ = try survivor.database() } == .damaged)
+                try Files.flip(log(crashCopy), at: 2000)
+                #expect(errorCode { _ = try crashCopy.database() } == .damaged)
             } else {
-                try check(survivor)
+                try check(crashCopy)
             }
         }
     }
@@ -162,10 +162,10 @@ import Testing
         let manifest = try #require(try ManifestScan.scan(directory: larder.epochDirectory()))
         #expect(note.manifest.number == manifest.number)
         #expect(note.logs == [manifest.logNumber: 0])
-        let survivor = try larder.survivor()
-        let log = try log(survivor)
+        let crashCopy = try larder.crashCopy()
+        let log = try log(crashCopy)
         try Files.flip(log, at: try Files.read(log).count - 1)
-        #expect(try survivor.database().contents() == [:])
+        #expect(try crashCopy.database().contents() == [:])
     }
 
     /// The segments of the journal stay until it is noted what takes their place.

@@ -52,14 +52,14 @@ import Testing
         let store = try #require(database.durableState.store)
         #expect(!store.isMade)
         try store.note(journalNeeded: 1, sync: false)
-        let survivor = try larder.survivor()
-        let epoch = try survivor.epochDirectory()
+        let crashCopy = try larder.crashCopy()
+        let epoch = try crashCopy.epochDirectory()
         let log = try #require(try Files.names(in: epoch, endingWith: ".log").first)
         // Of the record that was not synced its length came to the disk, and a part of its bytes.
         try Files.flip(epoch + "/" + log, at: 12)
-        #expect(try survivor.database().contents() == ["a": "new"])
-        #expect(survivor.setAside.isEmpty)
-        #expect(!survivor.events.contains("damaged"))
+        #expect(try crashCopy.database().contents() == ["a": "new"])
+        #expect(crashCopy.setAside.isEmpty)
+        #expect(!crashCopy.events.contains("damaged"))
     }
 
     @Test func aPurgeIsSafeUnderLiveReaders() throws {
@@ -91,8 +91,8 @@ import Testing
     @Test func readersAndWritersGoOnWhileItIsPurged() throws {
         let larder = try TestLarder { $0.backgroundMaintenance = true }
         let database = try larder.database()
-        let problems = Mutexed<[String]>([])
-        let isDone = Mutexed(false)
+        let problems = Recorder<String>()
+        let isDone = Guarded(false)
         onThreads(4) { thread in
             for step in 0..<300 where thread > 0 {
                 do throws(LarderError) {
@@ -104,17 +104,17 @@ import Testing
                     }
                 } catch {
                     // A cursor may see the purge; nobody else.
-                    if thread < 3 || error.code != .purged { problems.with { $0.append("\(error)") } }
+                    if thread < 3 || error.code != .purged { problems.add("\(error)") }
                 }
             }
-            if thread > 0 { isDone.with { $0 = true } }
-            while thread == 0, !isDone.current {
+            if thread > 0 { isDone.value = true }
+            while thread == 0, !isDone.value {
                 if let code = errorCode({ _ = try database.purge(counting: false) }) {
-                    problems.with { $0.append("\(code)") }
+                    problems.add("\(code)")
                 }
             }
         }
-        #expect(problems.current == [])
+        #expect(problems.all == [])
     }
 
     @Test func whatIsAppliedBeforeAPurgeIsGoneAndWhatComesAfterStays() throws {
@@ -224,7 +224,7 @@ import Testing
         let larder = try TestLarder { $0.backgroundMaintenance = true }
         let engine = try larder.engine()
         let other = try larder.database("other")
-        let problems = Mutexed<[String]>([])
+        let problems = Recorder<String>()
         onThreads(3) { thread in
             for step in 0..<60 {
                 do throws(LarderError) {
@@ -235,11 +235,11 @@ import Testing
                     }
                 } catch {
                     let isExpected = thread > 0 && [.deleted, .noSuchDatabase].contains(error.code)
-                    if !isExpected { problems.with { $0.append("\(thread): \(error)") } }
+                    if !isExpected { problems.add("\(thread): \(error)") }
                 }
             }
         }
-        #expect(problems.current == [])
+        #expect(problems.all == [])
         #expect(engine.statistics.commitFailures.read() == 0)
     }
 

@@ -82,13 +82,13 @@ import Testing
         try larder.maintain()
         _ = try database.purge()
         try database.put("a", "new", rule: .ownNever)
-        let survivor = try larder.survivor { $0.onDamage = .salvage }
-        try FileSystem.removeFile(survivor.path + "/books/" + PointerFile.name)
-        let salvaged = try survivor.database()
+        let crashCopy = try larder.crashCopy { $0.onDamage = .salvage }
+        try FileSystem.removeFile(crashCopy.path + "/books/" + PointerFile.name)
+        let salvaged = try crashCopy.database()
         #expect(try salvaged.contents() == ["a": "new"])
         #expect(try #require(salvaged.salvage.last).description.contains("POINTER is lost, and the policy with it"))
-        survivor.close()
-        #expect(try survivor.database().contents() == ["a": "new"])
+        crashCopy.close()
+        #expect(try crashCopy.database().contents() == ["a": "new"])
     }
 
     @Test func whatOnlyTheJournalHasIsThereAfterAKill() throws {
@@ -102,13 +102,13 @@ import Testing
         let store = try #require(database.durableState.store)
         try database.salvage(store, LarderError(.damaged, "a test", operation: "test"))
         try database.put("later", "1")
-        let survivor = try larder.survivor()
-        let found = try survivor.database().contents()
+        let crashCopy = try larder.crashCopy()
+        let found = try crashCopy.database().contents()
         for number in 0..<100 { #expect(found["new\(number)"] == "n\(number)") }
         #expect(found["later"] == "1")
         #expect(found[key(4000)] == nil)
         #expect(found[key(3999)] == Self.value(3999))
-        #expect(survivor.setAside.count == 1)
+        #expect(crashCopy.setAside.count == 1)
     }
 
     /// Checkpoints that run meanwhile leave what is dirty in the journal, and their segments go.
@@ -123,10 +123,10 @@ import Testing
         try larder.engine().save()
         try database.put("b", "2")
         try larder.engine().save()
-        let survivor = try larder.survivor()
-        #expect(try survivor.database().value("a") == "1", "\(survivor.events.all)")
-        #expect(try survivor.database().value("b") == "2")
-        #expect(try survivor.database("other").value("a") == "1")
+        let crashCopy = try larder.crashCopy()
+        #expect(try crashCopy.database().value("a") == "1", "\(crashCopy.events.all)")
+        #expect(try crashCopy.database().value("b") == "2")
+        #expect(try crashCopy.database("other").value("a") == "1")
         store.setFrozen(false)
         try larder.engine().save()
         #expect(try larder.engine().journalByteCount == 0)
@@ -140,17 +140,17 @@ import Testing
         try database.put("old", "1")
         try larder.engine().save()
         try database.put("new", "2")
-        let survivor = try larder.survivor()
-        try Files.flipBit(survivor.epochDirectory() + "/" + Files.manifest(survivor.epochDirectory()), at: 20)
-        try survivor.engine().save()
-        #expect(try survivor.engine().journalByteCount > 0, "nothing else has it yet")
-        try survivor.maintain()
-        #expect(survivor.setAside.count == 1, "\(survivor.events.all)")
-        #expect(try survivor.database().contents() == ["old": "1", "new": "2"])
-        #expect(try survivor.database().lastSalvage?.lostCount == 0)
-        try survivor.engine().save()
-        survivor.close()
-        #expect(try survivor.database().contents() == ["old": "1", "new": "2"])
+        let crashCopy = try larder.crashCopy()
+        try Files.flipBit(crashCopy.epochDirectory() + "/" + Files.manifest(crashCopy.epochDirectory()), at: 20)
+        try crashCopy.engine().save()
+        #expect(try crashCopy.engine().journalByteCount > 0, "nothing else has it yet")
+        try crashCopy.maintain()
+        #expect(crashCopy.setAside.count == 1, "\(crashCopy.events.all)")
+        #expect(try crashCopy.database().contents() == ["old": "1", "new": "2"])
+        #expect(try crashCopy.database().lastSalvage?.lostCount == 0)
+        try crashCopy.engine().save()
+        crashCopy.close()
+        #expect(try crashCopy.database().contents() == ["old": "1", "new": "2"])
     }
 
     /// In the log's synced part: what was overwritten there does not come back as it was.
@@ -169,9 +169,9 @@ import Testing
         let count = try Files.read(larder.epochDirectory() + "/" + log).count
         var kept = 0
         for offset in stride(from: 3, to: count, by: count / 8) {
-            let survivor = try larder.survivor()
-            try Files.flip(survivor.epochDirectory() + "/" + log, at: offset)
-            let salvaged = try survivor.database()
+            let crashCopy = try larder.crashCopy()
+            try Files.flip(crashCopy.epochDirectory() + "/" + log, at: offset)
+            let salvaged = try crashCopy.database()
             let summary = try #require(salvaged.lastSalvage, "\(offset)")
             for number in 0..<300 {
                 let found = try salvaged.value(key(number))
@@ -218,11 +218,11 @@ import Testing
         ]
         let larder = try filled(.salvage)
         for (name, damage) in damages {
-            let survivor = try larder.survivor()
-            try damage(try survivor.epochDirectory())
-            let database = try survivor.database()
+            let crashCopy = try larder.crashCopy()
+            try damage(try crashCopy.epochDirectory())
+            let database = try crashCopy.database()
             for number in 0..<5000 { _ = try? database.value(key(number)) }
-            try survivor.maintain()
+            try crashCopy.maintain()
             var kept = 0
             for number in 0..<5000 {
                 let found = try database.value(key(number))
@@ -234,8 +234,8 @@ import Testing
             #expect(kept == 5000 || !isWhole && database.lastSalvage?.lostCount ?? 0 > 0, "\(name): \(kept)")
             #expect(database.lastSalvage != nil, "\(name)")
             try database.put("k", "1")
-            survivor.close()
-            #expect(try survivor.database().value("k") == "1")
+            crashCopy.close()
+            #expect(try crashCopy.database().value("k") == "1")
         }
     }
 
@@ -250,14 +250,14 @@ import Testing
         try larder.engine().save()
         try database.durableState.store?.compactAll()
         if inOrder { larder.close() }
-        let survivor = try larder.survivor()
-        let copy = try survivor.epochDirectory()
+        let crashCopy = try larder.crashCopy()
+        let copy = try crashCopy.epochDirectory()
         for (name, bytes) in former where !FileSystem.exists(copy + "/" + name) {
             try Files.write(copy + "/" + name, bytes)
         }
         #expect(try Files.names(in: copy, endingWith: ".ldb").count > 1)
         try Files.remove(copy + "/" + Files.manifest(copy))
-        return survivor
+        return crashCopy
     }
 
     /// SYNCED says which tables counted.
@@ -303,23 +303,23 @@ import Testing
             let database = try larder.database(policy: .never)
             for number in 0..<10 { try database.put(key(number), Self.value(number)) }
             try larder.engine().save()
-            let survivor = try larder.survivor()
-            let epoch = try survivor.epochDirectory()
+            let crashCopy = try larder.crashCopy()
+            let epoch = try crashCopy.epochDirectory()
             try Files.flip(epoch + "/SYNCED", at: 10)
             if isLogDamaged {
                 try Files.flip(
                     epoch + "/" + (try #require(try Files.names(in: epoch, endingWith: ".log").last)), at: 900)
             }
-            let found = try survivor.database().contents()
+            let found = try crashCopy.database().contents()
             #expect(
                 found.allSatisfy { key, value in (0..<10).contains { key == self.key($0) && value == Self.value($0) } })
             if isLogDamaged {
-                #expect(try survivor.database().lastSalvage?.doubts.first?.contains("SYNCED is damaged") == true)
-                #expect(survivor.events.contains("SYNCED is damaged, so that a log's lost end is not known of"))
+                #expect(try crashCopy.database().lastSalvage?.doubts.first?.contains("SYNCED is damaged") == true)
+                #expect(crashCopy.events.contains("SYNCED is damaged, so that a log's lost end is not known of"))
             } else {
                 #expect(found.count == 10)
                 #expect(
-                    survivor.events.contains("SYNCED is damaged; nobody knows whether LevelDB's log has lost its end"))
+                    crashCopy.events.contains("SYNCED is damaged; nobody knows whether LevelDB's log has lost its end"))
             }
         }
     }
@@ -415,8 +415,8 @@ import Testing
             if Bool.random(using: &random) { larder.close() }
             larder.time.advance(milliseconds: 1000)
         }
-        let survivor = try larder.survivor()
-        let epoch = try survivor.epochDirectory()
+        let crashCopy = try larder.crashCopy()
+        let epoch = try crashCopy.epochDirectory()
         var done: [String] = []
         for _ in 0..<Int.random(in: 1...3, using: &random) {
             // Beside a file whose synced length only SYNCED knows, that is not damaged too: nobody could tell.
@@ -427,7 +427,7 @@ import Testing
             let name = try #require(names.randomElement(using: &random))
             done.append(try damage(epoch + "/" + name, &random))
         }
-        let database = try survivor.engine().database("books")
+        let database = try crashCopy.engine().database("books")
         for isSalvaged in [false, true] {
             for number in 0..<800 {
                 do {
@@ -435,13 +435,13 @@ import Testing
                     let isRight = found == model[key(number)] || found == nil && database.lastSalvage != nil
                     #expect(
                         isRight,
-                        "round \(round), \(done): \(key(number)) is \(found ?? "nil") \(number == 0 ? "\(survivor.events.all)" : "")"
+                        "round \(round), \(done): \(key(number)) is \(found ?? "nil") \(number == 0 ? "\(crashCopy.events.all)" : "")"
                     )
                 } catch {
                     #expect(!isSalvaged && error.code == .damaged, "round \(round), \(done): \(error)")
                 }
             }
-            try survivor.maintain()
+            try crashCopy.maintain()
         }
     }
 

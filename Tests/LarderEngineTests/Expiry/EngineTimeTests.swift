@@ -110,18 +110,18 @@ import Testing
     @Test func neverRunsBackForThreads() {
         let source = ManualTimeSource(wallMilliseconds: start)
         let time = EngineTime(source)
-        let isFine = Mutexed(true)
+        let isFine = Guarded(true)
         onThreads(4) { index in
             var last: Int64 = 0
             for step in 0..<5000 {
                 if index == 0 { source.stepWall(milliseconds: step % 2 == 0 ? -50 : 45) }
                 if index == 1 { source.advance(milliseconds: 1) }
                 let now = time.now()
-                if now < last { isFine.with { $0 = false } }
+                if now < last { isFine.value = false }
                 last = now
             }
         }
-        #expect(isFine.current)
+        #expect(isFine.value)
     }
 
     @Test func theSystemsClocksGoForward() {
@@ -135,11 +135,11 @@ import Testing
 /// Counts how often the monotonic clock is asked.
 private final class CountingTimeSource: TimeSource {
     let clock: ManualTimeSource
-    private let count = Mutexed(0)
+    private let count = Guarded(0)
 
     init(wallMilliseconds: Int64) { clock = ManualTimeSource(wallMilliseconds: wallMilliseconds) }
 
-    var asked: Int { count.current }
+    var asked: Int { count.value }
 
     func wallMilliseconds() -> Int64 { clock.wallMilliseconds() }
     func monotonicMilliseconds() -> Int64 {

@@ -101,13 +101,13 @@ import Testing
         try database.put("a", "1", durability: .always)
         try database.put("own", "2", rule: .own(database.now() + 5000), durability: .always)
         _ = try larder.engine().maintain()
-        let survivor = try larder.survivor()
-        let again = try survivor.database()
+        let crashCopy = try larder.crashCopy()
+        let again = try crashCopy.database()
         #expect(try again.contents() == ["a": "1", "own": "2"])
         #expect(try again.commit([Key("a")], loading: true) { $0.current(0)?.text } == "1")
-        survivor.time.advance(milliseconds: 4999)
+        crashCopy.time.advance(milliseconds: 4999)
         #expect(try again.contents() == ["a": "1", "own": "2"])
-        survivor.time.advance(milliseconds: 1)
+        crashCopy.time.advance(milliseconds: 1)
         #expect(try again.contents() == ["a": "1"])
     }
 

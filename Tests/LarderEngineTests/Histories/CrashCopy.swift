@@ -12,16 +12,16 @@ extension TestLarder {
     /// A larder with the files as they stand: what the next process finds when this one gets SIGKILL now.
     ///
     /// Nothing may be written meanwhile. Goes with this one's directory.
-    func survivor(_ configure: (inout EngineOptions) -> Void = { _ in }) throws -> TestLarder {
-        let parent = directory.path + "/survivor-\(try FileSystem.list(directory.path).count)"
+    func crashCopy(_ configure: (inout EngineOptions) -> Void = { _ in }) throws -> TestLarder {
+        let parent = self.parent + "/crash-\(try FileSystem.list(self.parent).count)"
         try Files.copy(path, to: parent + "/larder")
-        return try survivor(in: parent, configure)
+        return try crashCopy(in: parent, configure)
     }
 
     /// The larder that was copied to `larder` in a directory.
-    func survivor(in parent: String, _ configure: (inout EngineOptions) -> Void = { _ in }) throws -> TestLarder {
+    func crashCopy(in parent: String, _ configure: (inout EngineOptions) -> Void = { _ in }) throws -> TestLarder {
         let options = options
-        let survivor = try TestLarder(below: parent) { new in
+        let crashCopy = try TestLarder(below: parent) { new in
             let onEvent = new.onEvent
             new = options
             new.onEvent = onEvent
@@ -29,8 +29,8 @@ extension TestLarder {
             new.journalFaults = nil
             configure(&new)
         }
-        survivor.time.advance(milliseconds: time.wallMilliseconds() - survivor.time.wallMilliseconds())
-        return survivor
+        crashCopy.time.advance(milliseconds: time.wallMilliseconds() - crashCopy.time.wallMilliseconds())
+        return crashCopy
     }
 
     /// The files of the journal, the oldest first.
@@ -39,19 +39,4 @@ extension TestLarder {
         return ((try? FileSystem.list(directory)) ?? []).filter { JournalFormat.number(ofFile: $0) != nil }
             .map { directory + "/" + $0 }
     }
-}
-
-/// Lets a test stop a thread at a place, and do something else meanwhile.
-final class Turnstile: Sendable {
-    private let state = Mutexed((isReached: false, isOpen: false))
-
-    /// Says that the place is reached, and waits for ``open()``.
-    func pass() {
-        state.with { $0.isReached = true }
-        while !state.with({ $0.isOpen }) { sched_yield() }
-    }
-
-    func awaitReached() { while !state.with({ $0.isReached }) { sched_yield() } }
-
-    func open() { state.with { $0.isOpen = true } }
 }

@@ -32,7 +32,7 @@ import Testing
     @Test func betweenThePointerAndTheRemovalOfTheOldEpoch() throws {
         let larder = try larder()
         let old = try larder.epochDirectory()
-        let kept = larder.directory.path + "/kept"
+        let kept = larder.parent + "/kept"
         try Files.copy(old, to: kept)
         _ = try larder.database().purge()
         larder.close()
@@ -83,7 +83,7 @@ import Testing
         let database = try larder.database()
         for number in 0..<100 { try database.put("k\(number)", "\(number)") }
         // A copy of the directory is what the next process would find after SIGKILL now.
-        let copy = larder.directory.path + "/copy"
+        let copy = larder.parent + "/copy"
         try Files.copy(larder.path, to: copy)
         let engine = try Engine.open(copy, options: larder.options, time: larder.time)
         defer { engine.shutdown() }

@@ -20,7 +20,7 @@ final class ModelRun {
     private static let names = ["a", "b"]
     var random: SeededGenerator
     let larder: TestLarder
-    private let isFailing = Mutexed(false)
+    private let isFailing = Guarded(false)
     var models: [String: Model] = [:]
     private var views: [View] = []
     private var counter = 0
@@ -44,7 +44,7 @@ final class ModelRun {
             options.journalSegmentBytes = [1000, 16 << 20].randomElement(using: &random) ?? 1000
             options.pinnedBytesMin = [1, 100, 1 << 20].randomElement(using: &random) ?? 1
             options.beforeCommit = { () throws(LarderError) in
-                if isFailing.current { throw LarderError(.io, "told to fail", operation: "test") }
+                if isFailing.value { throw LarderError(.io, "told to fail", operation: "test") }
             }
         }
         self.random = random
@@ -241,8 +241,8 @@ final class ModelRun {
         let database = try database(name)
         note("failing commits on \(name)")
         try settle()
-        isFailing.with { $0 = true }
-        defer { isFailing.with { $0 = false } }
+        isFailing.value = true
+        defer { isFailing.value = false }
         let tickets = try (0..<3).map { _ in try database.putLater(key(), value()) }
         let other = policy()
         for ticket in tickets {

@@ -162,8 +162,8 @@ final class RecordedRun {
     }
 
     /// What is wrong with a larder that was left by a crash at the end; nil when it is as acknowledged.
-    func defectOfEnd(_ survivor: TestLarder) throws -> String? {
-        try defect(survivor, from: unit)
+    func defectOfEnd(_ crashCopy: TestLarder) throws -> String? {
+        try defect(crashCopy, from: unit)
     }
 
     /// What is wrong with a larder whose journal was cut or damaged; nil when all databases are in the state after one and the
@@ -171,15 +171,15 @@ final class RecordedRun {
     /// - Parameters:
     ///   - first: no earlier one.
     ///   - together: false when each database may be in the state after a unit of its own.
-    func defect(_ survivor: TestLarder, from first: Int = 0, together: Bool = true) throws -> String? {
-        let engine = try survivor.engine()
+    func defect(_ crashCopy: TestLarder, from first: Int = 0, together: Bool = true) throws -> String? {
+        let engine = try crashCopy.engine()
         let now = engine.now()
         var found: [String: [String: String]] = [:]
         for name in Self.names where models[name] != nil {
             found[name] = try engine.database(name).contents()
         }
         // Of what was salvaged only what the journal has is there.
-        let salvaged = Set(found.keys.filter { name in survivor.setAside.contains { $0.hasSuffix("-" + name) } })
+        let salvaged = Set(found.keys.filter { name in crashCopy.setAside.contains { $0.hasSuffix("-" + name) } })
         func isState(_ number: Int, _ name: String, _ contents: [String: String]) -> Bool {
             let state = visible(states[max(number, wholeChanges[name] ?? 0)][name], name, now)
             return salvaged.contains(name) ? contents.allSatisfy { state[$0.key] == $0.value } : contents == state

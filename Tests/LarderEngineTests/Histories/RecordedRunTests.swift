@@ -34,15 +34,15 @@ import Testing
             let run = try RecordedRun(random) { Self.makeSmall(&$0, &random) }
             for stop in 0..<12 {
                 try run.run(steps: 15)
-                let survivor = try run.larder.survivor()
+                let crashCopy = try run.larder.crashCopy()
                 // Sometimes nobody looks before the larder is closed again, or checkpoints.
-                if stop % 3 == 0 { _ = try survivor.engine() }
-                if stop % 3 == 0 { survivor.close() }
-                if stop % 3 == 1 { _ = try survivor.engine().maintain() }
-                let defect = try run.defectOfEnd(survivor)
+                if stop % 3 == 0 { _ = try crashCopy.engine() }
+                if stop % 3 == 0 { crashCopy.close() }
+                if stop % 3 == 1 { _ = try crashCopy.engine().maintain() }
+                let defect = try run.defectOfEnd(crashCopy)
                 #expect(defect == nil, "LARDER_SEED=\(seed) LARDER_ROUNDS=1, stop \(stop)")
-                survivor.close()
-                let again = try run.defectOfEnd(survivor)
+                crashCopy.close()
+                let again = try run.defectOfEnd(crashCopy)
                 #expect(again == nil, "LARDER_SEED=\(seed) LARDER_ROUNDS=1, stop \(stop), opened again")
                 if defect != nil || again != nil { return }
             }
@@ -66,8 +66,8 @@ import Testing
             guard !segments.isEmpty else { continue }
             attempts: for attempt in 0..<30 {
                 let setsAside = attempt % 2 == 0
-                let survivor = try run.larder.survivor { $0.onDamage = setsAside ? .salvage : .fail }
-                let segment = survivor.journalSegments[Int.random(in: 0..<segments.count, using: &random)]
+                let crashCopy = try run.larder.crashCopy { $0.onDamage = setsAside ? .salvage : .fail }
+                let segment = crashCopy.journalSegments[Int.random(in: 0..<segments.count, using: &random)]
                 let bytes = try Files.read(segment)
                 let offset = Int.random(in: 0..<bytes.count, using: &random)
                 switch attempt % 3 {
@@ -75,26 +75,26 @@ import Testing
                 case 1: try Files.flip(segment, at: offset)
                 default:
                     // As a machine that failed leaves it: the end of the last segment is missing.
-                    let last = survivor.journalSegments[segments.count - 1]
+                    let last = crashCopy.journalSegments[segments.count - 1]
                     try Files.truncate(last, to: Int.random(in: 0...(try Files.read(last).count), using: &random))
                 }
                 // With the header of its only segment the journal loses how far it went, and what was flushed cannot be compared.
                 let isHeadless =
                     try segments.count == 1
-                    && Files.read(survivor.journalSegments[0]).count < JournalFormat.segmentHeaderBytes
+                    && Files.read(crashCopy.journalSegments[0]).count < JournalFormat.segmentHeaderBytes
                 let what: Comment = "LARDER_SEED=\(seed) LARDER_ROUNDS=1, attempt \(attempt), \(segment) at \(offset)"
                 do throws(LarderError) {
-                    _ = try Engine.open(survivor.path, options: survivor.options, time: survivor.time).shutdown()
+                    _ = try Engine.open(crashCopy.path, options: crashCopy.options, time: crashCopy.time).shutdown()
                 } catch {
                     #expect(error.code == .damaged && !setsAside, what)
                     refused += 1
                     continue
                 }
-                if !survivor.setAside.isEmpty { asides += 1 }
+                if !crashCopy.setAside.isEmpty { asides += 1 }
                 for opening in 0..<2 {
                     let defect: String?
                     do {
-                        defect = try run.defect(survivor, together: !isHeadless)
+                        defect = try run.defect(crashCopy, together: !isHeadless)
                     } catch let error as LarderError where error.code == .damaged && !setsAside {
                         // Only who uses the database hears it where nothing of the journal itself is wrong.
                         refused += 1
@@ -102,11 +102,11 @@ import Testing
                     }
                     #expect(defect == nil, "\(what), opening \(opening)")
                     if defect != nil { return }
-                    survivor.close()
+                    crashCopy.close()
                 }
                 // It takes writes again.
-                try survivor.database("a").put("k0", "new")
-                #expect(try survivor.database("a").value("k0") == "new", what)
+                try crashCopy.database("a").put("k0", "new")
+                #expect(try crashCopy.database("a").value("k0") == "new", what)
             }
         }
         #expect(refused > 0 && asides > 0)
@@ -125,7 +125,7 @@ import Testing
             }
             for stop in 0..<6 {
                 try run.run(steps: 25)
-                let defect = try run.defectOfEnd(try run.larder.survivor())
+                let defect = try run.defectOfEnd(try run.larder.crashCopy())
                 #expect(defect == nil, "LARDER_SEED=\(seed) LARDER_ROUNDS=\(round + 1), stop \(stop)")
                 if defect != nil { return }
             }
@@ -147,9 +147,9 @@ import Testing
 
     /// Some of the journal's calls fail, one way or another.
     private final class RandomFaults: Sendable {
-        private let state: Mutexed<(random: SeededGenerator, chances: Int)>
+        private let state: Guarded<(random: SeededGenerator, chances: Int)>
 
-        init(_ random: SeededGenerator, oneIn chances: Int) { state = Mutexed((random, chances)) }
+        init(_ random: SeededGenerator, oneIn chances: Int) { state = Guarded((random, chances)) }
 
         func stop() { state.with { $0.chances = 0 } }
 

@@ -7,14 +7,14 @@ import Testing
 @Suite struct JournalFaultTests {
     /// Counts the calls, and lets some fail.
     private final class Script: Sendable {
-        private let state = Mutexed((count: 0, faults: [Int: JournalFault](), calls: [JournalCall]()))
+        private let state = Guarded((count: 0, faults: [Int: JournalFault](), calls: [JournalCall]()))
 
         init(_ faults: [Int: JournalFault] = [:]) { state.with { $0.faults = faults } }
 
         /// Nothing fails any more.
         func end() { state.with { $0.faults = [:] } }
 
-        var calls: [JournalCall] { state.current.calls }
+        var calls: [JournalCall] { state.value.calls }
 
         var hook: JournalFaults {
             JournalFaults { call, _ in
@@ -143,9 +143,9 @@ import Testing
     /// What could not be synced is copied, if the system has it still: pages that it could not write it may have let go of.
     @Test(arguments: [false, true]) func whatCouldNotBeSyncedIsCopied(isLost: Bool) throws {
         let place = try TemporaryDirectory()
-        let isFailing = Mutexed(true)
+        let isFailing = Guarded(true)
         let faults = JournalFaults { call, path in
-            call == .fsync && isFailing.current && !path.contains("ahead-") ? .fail(EIO) : nil
+            call == .fsync && isFailing.value && !path.contains("ahead-") ? .fail(EIO) : nil
         }
         let path = place.path + "/JOURNAL"
         let journal = try Journal(directory: path, segmentBytes: 1 << 20, faults: faults)
@@ -156,7 +156,7 @@ import Testing
         }
         for sequence: UInt64 in 1...3 { try journal.append(group(sequence)) }
         #expect(throws: FileError.self) { try journal.sync() }
-        isFailing.with { $0 = false }
+        isFailing.value = false
         // Whatever later calls say.
         #expect(throws: FileError.self) { try journal.sync() }
         let segment = path + "/" + JournalFormat.fileName(1)
@@ -208,20 +208,20 @@ import Testing
         let larder = try TestLarder { $0.durability = durability }
         try larder.database(policy: .never).put("a", "1", durability: .os)
         for isFailing in [false, true] {
-            let syncs = Mutexed(0)
-            let survivor = try larder.survivor {
+            let syncs = Guarded(0)
+            let crashCopy = try larder.crashCopy {
                 $0.journalFaults = JournalFaults { call, _ in
                     guard call == .fsync else { return nil }
                     syncs.with { $0 += 1 }
                     return isFailing ? .fail(EIO) : nil
                 }
             }
-            #expect(try survivor.database().contents() == ["a": "1"])
-            #expect(syncs.current == (durability == .always ? 1 : 0))
-            #expect(survivor.events.contains("may undo") == (durability == .always && isFailing))
+            #expect(try crashCopy.database().contents() == ["a": "1"])
+            #expect(syncs.value == (durability == .always ? 1 : 0))
+            #expect(crashCopy.events.contains("may undo") == (durability == .always && isFailing))
             if !isFailing {
-                try survivor.maintain()
-                #expect(syncs.current == 1)
+                try crashCopy.maintain()
+                #expect(syncs.value == 1)
             }
         }
     }
@@ -236,8 +236,8 @@ import Testing
 
     /// What was rolled back is synced once more, and who is refused is told nothing of doubts then.
     @Test func aSyncThatFailsOnceLeavesNoDoubt() throws {
-        let failures = Mutexed(0)
-        let synced = Mutexed(0)
+        let failures = Guarded(0)
+        let synced = Guarded(0)
         let larder = try TestLarder {
             $0.durability = .always
             $0.journalFaults = JournalFaults { call, _ in
@@ -254,23 +254,23 @@ import Testing
         }
         let database = try larder.database(policy: .never)
         try database.put("a", "1")
-        synced.with { $0 = 0 }
-        failures.with { $0 = 1 }
+        synced.value = 0
+        failures.value = 1
         let error = #expect(throws: LarderError.self) { try database.put("a", "2") }
         #expect(!"\(try #require(error))".contains("not known"))
-        #expect(synced.current >= 1)
-        let survivor = try larder.survivor()
-        #expect(try survivor.database().contents() == ["a": "1"])
+        #expect(synced.value >= 1)
+        let crashCopy = try larder.crashCopy()
+        #expect(try crashCopy.database().contents() == ["a": "1"])
     }
 
     /// A refused write used to take effect when fsync and ftruncate both failed and the process was killed.
     @Test(arguments: Obstacle.allCases, [false, true])
     func aRefusedWriteDoesNotComeBack(_ obstacle: Obstacle, isLong: Bool) throws {
-        let isFailing = Mutexed(false)
+        let isFailing = Guarded(false)
         let larder = try TestLarder {
             $0.durability = .always
             $0.journalFaults = JournalFaults { call, path in
-                guard isFailing.current else { return nil }
+                guard isFailing.value else { return nil }
                 let isFaulty =
                     switch call {
                     case .fsync: true
@@ -293,7 +293,7 @@ import Testing
                     try database.stage(payload, Key("a"), rule: .governed, durability: .always)
                 }
             }.get()
-            isFailing.with { $0 = true }
+            isFailing.value = true
             let error = #expect(throws: LarderError.self) {
                 try database.commit([Key("a")], loading: false, durability: .always) { update in
                     Array("2".utf8).withUnsafeBytes { update.put(0, payload: $0, long: long, rule: .governed) }
@@ -301,19 +301,19 @@ import Testing
             }
             #expect("\(try #require(error))".contains("is not known, should \(obstacle.doubt)"))
         } else {
-            isFailing.with { $0 = true }
+            isFailing.value = true
             let error = #expect(throws: LarderError.self) { try database.put("a", "2") }
             #expect("\(try #require(error))".contains("is not known, should \(obstacle.doubt)"))
         }
         #expect(try database.value("a") == "1")
         if obstacle != .beginningAnother {
-            let survivor = try larder.survivor()
-            #expect(try survivor.database().contents() == ["a": "1", "b": "1"])
+            let crashCopy = try larder.crashCopy()
+            #expect(try crashCopy.database().contents() == ["a": "1", "b": "1"])
         }
         // The next write settles it in any case.
-        isFailing.with { $0 = false }
+        isFailing.value = false
         try database.put("c", "3", durability: .os)
-        let survivor = try larder.survivor()
-        #expect(try survivor.database().contents() == ["a": "1", "b": "1", "c": "3"])
+        let crashCopy = try larder.crashCopy()
+        #expect(try crashCopy.database().contents() == ["a": "1", "b": "1", "c": "3"])
     }
 }

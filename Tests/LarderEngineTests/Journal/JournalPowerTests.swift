@@ -15,7 +15,7 @@ import Testing
             /// Removed files that may come back.
             var removed: [String: [UInt8]] = [:]
         }
-        let state = Mutexed(State())
+        let state = Guarded(State())
 
         static func name(_ path: String) -> String { String(path.dropFirst(FileSystem.parent(path).count + 1)) }
 
@@ -41,7 +41,7 @@ import Testing
 
         /// The directory after a failure: one of the many that are possible.
         func fail(_ directory: String, to image: String, using random: inout SeededGenerator) throws {
-            let state = state.current
+            let state = state.value
             try FileSystem.makeDirectory(image)
             for name in try FileSystem.list(directory) where state.names.contains(name) || random.oneIn(2) {
                 let bytes = try Files.read(directory + "/" + name)

@@ -1,5 +1,6 @@
 import TestSupport
 import Testing
+import Threading
 
 @testable import LarderEngine
 
@@ -186,19 +187,21 @@ import Testing
     @Test func syncingAndRemovingBesideAppending() throws {
         let history = try JournalHistory()
         let journal = try history.open(segmentBytes: 2000)
-        let isDone = Mutexed(false)
-        let thread = WorkThreads(2) { index in
-            while !isDone.current {
-                if index == 0 { try? journal.sync() } else { try? journal.removeSegments(upTo: 20) }
-                _ = journal.liveByteCount
+        let isDone = Guarded(false)
+        let threads = (0..<2).map { index in
+            WorkThread(name: "test-\(index)") {
+                while !isDone.value {
+                    if index == 0 { try? journal.sync() } else { try? journal.removeSegments(upTo: 20) }
+                    _ = journal.liveByteCount
+                }
             }
         }
         for round in 0..<400 {
             try history.append(1, to: journal)
             if round % 50 == 0 { #expect(try journal.groups().report.damage == nil) }
         }
-        isDone.with { $0 = true }
-        thread.join()
+        isDone.value = true
+        for thread in threads { thread.join() }
         try journal.removeSegments(upTo: 20)
         let (found, report) = try history.open().groups()
         #expect(report.damage == nil && report.cut == nil)

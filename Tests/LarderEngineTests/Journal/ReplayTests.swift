@@ -28,9 +28,9 @@ import Testing
             }
         }
         #expect(try larder.engine().journalByteCount > 5 << 20)
-        let survivor = try larder.survivor()
+        let crashCopy = try larder.crashCopy()
         for name in ["books", "other"] {
-            let contents = try survivor.database(name).contents()
+            let contents = try crashCopy.database(name).contents()
             #expect(contents == expected[name], "\(name)")
         }
     }

@@ -29,8 +29,8 @@ import Testing
     }
 
     private func expectSurvivor(_ larder: TestLarder, _ isTrue: (Database) throws -> Bool) throws {
-        let survivor = try larder.survivor()
-        let database = try survivor.database()
+        let crashCopy = try larder.crashCopy()
+        let database = try crashCopy.database()
         let contents = try database.contents()
         #expect(try isTrue(database), "\(contents)")
     }
@@ -48,8 +48,8 @@ import Testing
             database.checkpointer.checkpointIfDue()
             #expect(engine.statistics.journalRewrites.read() == round)
             #expect(engine.journalByteCount < 2000)
-            let survivor = try larder.survivor()
-            #expect(try survivor.database().contents() == Self.expected(round))
+            let crashCopy = try larder.crashCopy()
+            #expect(try crashCopy.database().contents() == Self.expected(round))
         }
         #expect(engine.statistics.checkpoints.read() == 0)
         #expect(try database.flushedStore()?.rawKeys().isEmpty == false)
@@ -65,8 +65,8 @@ import Testing
         try overwrite(database, larder, round: 1)
         database.checkpointer.checkpointIfDue()
         #expect(try larder.engine().statistics.journalRewrites.read() == 1)
-        let survivor = try larder.survivor()
-        #expect(try survivor.database().contents() == Self.expected(1))
+        let crashCopy = try larder.crashCopy()
+        #expect(try crashCopy.database().contents() == Self.expected(1))
     }
 
     @Test func manyDistinctKeysGoToLevelDB() throws {
@@ -103,9 +103,9 @@ import Testing
         try overwrite(database, larder, round: 1)
         database.checkpointer.checkpointIfDue()
         #expect(try larder.engine().statistics.journalRewrites.read() == 1)
-        let survivor = try larder.survivor()
-        for name in ["a", "b", "c"] { #expect(try survivor.database(name).contents() == ["only": name]) }
-        #expect(try survivor.database().contents() == Self.expected(1))
+        let crashCopy = try larder.crashCopy()
+        for name in ["a", "b", "c"] { #expect(try crashCopy.database(name).contents() == ["only": name]) }
+        #expect(try crashCopy.database().contents() == Self.expected(1))
     }
 
     @Test func aRewriteThatCannotBeCommittedLosesNothing() throws {
@@ -114,12 +114,12 @@ import Testing
         let database = try larder.database()
         let engine = try larder.engine()
         try overwrite(database, larder, round: 1)
-        fault.isOn.with { $0 = true }
+        fault.isOn.value = true
         database.checkpointer.checkpointIfDue()
         #expect(engine.statistics.journalRewrites.read() == 0)
         try expectSurvivor(larder) { try $0.contents() == Self.expected(1) }
         #expect(try database.contents() == Self.expected(1))
-        fault.isOn.with { $0 = false }
+        fault.isOn.value = false
         database.checkpointer.checkpointIfDue()
         #expect(engine.statistics.checkpoints.read() == 1, "a checkpoint, since a rewrite failed")
         try overwrite(database, larder, round: 2)
@@ -131,20 +131,20 @@ import Testing
     /// The old segments may go only when the younger ones are on the disk.
     @Test(arguments: ["fsync", "write", "create", "rename"])
     func aJournalThatFailsDuringARewriteLosesNothing(failing: String) throws {
-        let isFailing = Mutexed(false)
+        let isFailing = Guarded(false)
         let larder = try makeLarder {
             $0.journalFaults = JournalFaults { call, _ in
-                "\(call)".hasPrefix(failing) && isFailing.current ? .fail(EIO) : nil
+                "\(call)".hasPrefix(failing) && isFailing.value ? .fail(EIO) : nil
             }
         }
         let database = try larder.database()
         let engine = try larder.engine()
         try overwrite(database, larder, round: 1)
-        isFailing.with { $0 = true }
+        isFailing.value = true
         database.checkpointer.checkpointIfDue()
         #expect(engine.statistics.journalRewrites.read() == 0)
         try expectSurvivor(larder) { try $0.contents() == Self.expected(1) }
-        isFailing.with { $0 = false }
+        isFailing.value = false
         database.checkpointer.checkpointIfDue()
         #expect(try database.contents() == Self.expected(1))
         try database.put("more", "1")
@@ -164,9 +164,9 @@ import Testing
         let segment = try #require(larder.journalSegments.last)
         let whole = try Files.read(segment).count
         for count in Array(stride(from: JournalFormat.segmentHeaderBytes, to: whole, by: 17)) + [whole] {
-            let survivor = try larder.survivor()
-            try Files.truncate(try #require(survivor.journalSegments.last), to: count)
-            let code = errorCode { try #expect(survivor.database().contents() == Self.expected(1)) }
+            let crashCopy = try larder.crashCopy()
+            try Files.truncate(try #require(crashCopy.journalSegments.last), to: count)
+            let code = errorCode { try #expect(crashCopy.database().contents() == Self.expected(1)) }
             #expect(code == (count == whole ? nil : .damaged), "\(count) of \(whole) bytes")
         }
     }

@@ -46,8 +46,8 @@ import Threading
         let larder = try larder()
         let database = try larder.database()
         let keys = (0..<8).map { Key("part\($0)") }
-        let halves = Mutexed(0)
-        let isDone = Mutexed(0)
+        let halves = Guarded(0)
+        let isDone = Guarded(0)
         onThreads(5) { thread in
             if thread < 2 {
                 for step in 0..<Self.steps {
@@ -59,7 +59,7 @@ import Threading
                 isDone.with { $0 += 1 }
                 return
             }
-            while isDone.current < 2 {
+            while isDone.value < 2 {
                 let seen: Set<String?>?
                 switch thread {
                 case 2:
@@ -78,15 +78,15 @@ import Threading
                 if let seen, seen.count != 1 { halves.with { $0 += 1 } }
             }
         }
-        #expect(halves.current == 0)
+        #expect(halves.value == 0)
     }
 
     /// Who wrote reads what it wrote, and who reads never sees a key go back.
     @Test func readsFollowWritesAndNeverGoBack() throws {
         let larder = try larder { $0.memoryBytes = 200_000 }
         let database = try larder.database()
-        let problems = Mutexed<[String]>([])
-        let isDone = Mutexed(0)
+        let problems = Recorder<String>()
+        let isDone = Guarded(0)
         onThreads(6) { thread in
             if thread < 3 {
                 let key = Key("writer\(thread)")
@@ -95,21 +95,21 @@ import Threading
                         Array("\(step)".utf8).withUnsafeBytes { update.put(0, payload: $0) }
                     }
                     let seen = Self.number((try? database.get(key)) ?? nil)
-                    if seen != step { problems.with { $0.append("writer \(thread) read \(seen) after \(step)") } }
+                    if seen != step { problems.add("writer \(thread) read \(seen) after \(step)") }
                 }
                 isDone.with { $0 += 1 }
                 return
             }
             var last = [0, 0, 0]
-            while isDone.current < 3 {
+            while isDone.value < 3 {
                 for writer in 0..<3 {
                     let seen = Self.number((try? database.get(Key("writer\(writer)"))) ?? nil)
-                    if seen < last[writer] { problems.with { $0.append("\(last[writer]) was followed by \(seen)") } }
+                    if seen < last[writer] { problems.add("\(last[writer]) was followed by \(seen)") }
                     last[writer] = seen
                 }
             }
         }
-        #expect(problems.current == [])
+        #expect(problems.all == [])
     }
 
     /// Money moves between accounts of two shards and more; its sum never changes, in whichever way it is looked at.
@@ -120,7 +120,7 @@ import Threading
         try database.commit(accounts, loading: false) { update in
             for index in accounts.indices { Array("100".utf8).withUnsafeBytes { update.put(index, payload: $0) } }
         }
-        let wrong = Mutexed<[Int]>([])
+        let wrong = Recorder<Int>()
         let seed = testSeed()
         onThreads(5) { thread in
             var random = SeededGenerator(seed: seed &+ UInt64(thread))
@@ -130,7 +130,7 @@ import Threading
                         (try? database.update(accounts, loading: true, now: database.now()) { update in
                             accounts.indices.reduce(0) { $0 + Self.number(update.current($1)) }
                         })?.0
-                    if let sum, sum != 1000 { wrong.with { $0.append(sum) } }
+                    if let sum, sum != 1000 { wrong.add(sum) }
                     continue
                 }
                 let pair = Array(accounts.shuffled(using: &random).prefix(2))
@@ -142,18 +142,18 @@ import Threading
                 }
             }
         }
-        #expect(wrong.current == [])
+        #expect(wrong.all == [])
         let sum = try database.contents().values.reduce(0) { $0 + (Int($1) ?? 0) }
         #expect(sum == 1000)
     }
 
     /// What is committed together is committed in groups, in the order in which it was applied.
     @Test func commitsAreGroupedAndOrdered() throws {
-        let order = Mutexed<[UInt64]>([])
+        let order = Recorder<UInt64>()
         final class Observer: CommitObserver {
-            let order: Mutexed<[UInt64]>
-            init(_ order: Mutexed<[UInt64]>) { self.order = order }
-            func commitsDecided(upTo sequence: UInt64, failure: LarderError?) { order.with { $0.append(sequence) } }
+            let order: Recorder<UInt64>
+            init(_ order: Recorder<UInt64>) { self.order = order }
+            func commitsDecided(upTo sequence: UInt64, failure: LarderError?) { order.add(sequence) }
         }
         let larder = try larder { $0.durability = .always }
         let database = try larder.database()
@@ -169,15 +169,15 @@ import Threading
         let units = try larder.engine().statistics.commitUnits.read() - unitsBefore
         #expect(units == 800)
         #expect(groups <= units)
-        #expect(order.current == order.current.sorted())
-        #expect(Set(order.current).count == order.current.count)
+        #expect(order.all == order.all.sorted())
+        #expect(Set(order.all).count == order.all.count)
         for thread in 0..<8 { #expect(try database.value("\(thread)") == "99") }
         pipeline.remove(observer: observer)
     }
 
     /// Commits fail now and then; a counter counts exactly the increments that were acknowledged.
     @Test func failingCommitsTakeBackExactlyWhatWasRefused() throws {
-        let calls = Mutexed(0)
+        let calls = Guarded(0)
         let larder = try larder {
             $0.beforeCommit = { () throws(LarderError) in
                 let fails = calls.with { calls in
@@ -189,8 +189,8 @@ import Threading
         }
         let database = try larder.engine().database("books")
         while errorCode({ try database.prepare(forWriting: true) }) != nil {}
-        let acknowledged = Mutexed(0)
-        let odd = Mutexed<[String]>([])
+        let acknowledged = Guarded(0)
+        let odd = Recorder<String>()
         onThreads(5) { thread in
             for _ in 0..<Self.steps {
                 do throws(LarderError) {
@@ -204,16 +204,16 @@ import Threading
                     }
                     acknowledged.with { $0 += 1 }
                 } catch {
-                    if error.code != .commitFailed { odd.with { $0.append("\(error)") } }
+                    if error.code != .commitFailed { odd.add("\(error)") }
                 }
             }
         }
-        #expect(odd.current == [])
-        #expect(acknowledged.current > 0)
-        #expect(acknowledged.current < 4 * Self.steps)
+        #expect(odd.all == [])
+        #expect(acknowledged.value > 0)
+        #expect(acknowledged.value < 4 * Self.steps)
         while true {
             guard let counted = try? Self.number(database.get(Key("counter"))) else { continue }
-            #expect(counted == acknowledged.current)
+            #expect(counted == acknowledged.value)
             break
         }
     }
@@ -222,12 +222,12 @@ import Threading
     @Test func suspensionsUnderLoadLoseNothingThatWasAcknowledged() throws {
         let larder = try larder { $0.memoryBytes = 50_000 }
         let database = try larder.database()
-        let acknowledged = Mutexed<[String: Int]>([:])
-        let odd = Mutexed<[String]>([])
-        let isDone = Mutexed(0)
+        let acknowledged = Guarded<[String: Int]>([:])
+        let odd = Recorder<String>()
+        let isDone = Guarded(0)
         onThreads(6) { thread in
             if thread == 0 {
-                while isDone.current < 3 {
+                while isDone.value < 3 {
                     database.durableState.store?.suspend(LarderError(.io, "pulled out", operation: "test"))
                     for _ in 0..<200 { sched_yield() }
                     _ = errorCode { try database.prepare(forWriting: true) }
@@ -247,15 +247,15 @@ import Threading
                     }
                 } catch {
                     let allowed: Set<LarderError.Code> = [.commitFailed, .writesSuspended, .invalidated]
-                    if !allowed.contains(error.code) { odd.with { $0.append("\(thread): \(error)") } }
+                    if !allowed.contains(error.code) { odd.add("\(thread): \(error)") }
                 }
             }
             if (1...3).contains(thread) { isDone.with { $0 += 1 } }
         }
-        #expect(odd.current == [])
+        #expect(odd.all == [])
         larder.close()
         let contents = try larder.database().contents()
-        for (key, step) in acknowledged.current {
+        for (key, step) in acknowledged.value {
             // One that was refused afterwards may have come to be there all the same.
             #expect((contents[key].flatMap { Int($0) } ?? 0) >= step, "\(key)")
         }
@@ -269,7 +269,7 @@ import Threading
         }
         let engine = try larder.engine()
         let seed = testSeed()
-        let odd = Mutexed<[String]>([])
+        let odd = Recorder<String>()
         let time = larder.time
         onThreads(6) { thread in
             var random = SeededGenerator(seed: seed &+ UInt64(thread))
@@ -281,11 +281,11 @@ import Threading
                     let allowed: Set<LarderError.Code> = [
                         .purged, .deleted, .noSuchDatabase, .invalidated, .writesSuspended, .commitFailed,
                     ]
-                    if !allowed.contains(error.code) { odd.with { $0.append("\(error)") } }
+                    if !allowed.contains(error.code) { odd.add("\(error)") }
                 }
             }
         }
-        #expect(odd.current == [])
+        #expect(odd.all == [])
         larder.close()
         for database in try larder.engine().databases { _ = try database.contents() }
     }

@@ -94,28 +94,28 @@ import Threading
             let larder = try TestLarder { $0.backgroundMaintenance = true }
             let database = try larder.database()
             let engine = try larder.engine()
-            let acknowledged = Mutexed<[String]>([])
-            let problems = Mutexed<[String]>([])
+            let acknowledged = Recorder<String>()
+            let problems = Recorder<String>()
             onThreads(4) { thread in
                 if thread == 0 {
-                    while acknowledged.with({ $0.count }) < 50 { sched_yield() }
+                    while acknowledged.count < 50 { sched_yield() }
                     engine.shutdown()
                     return
                 }
                 for step in 0..<100_000 {
                     do throws(LarderError) {
                         try database.put("\(thread):\(step)", "v")
-                        acknowledged.with { $0.append("\(thread):\(step)") }
+                        acknowledged.add("\(thread):\(step)")
                     } catch {
-                        if error.code != .closed { problems.with { $0.append("\(error)") } }
+                        if error.code != .closed { problems.add("\(error)") }
                         return
                     }
                 }
             }
-            #expect(problems.current == [])
+            #expect(problems.all == [])
             larder.close()
             let contents = try larder.database().contents()
-            #expect(acknowledged.current.allSatisfy { contents[$0] != nil })
+            #expect(acknowledged.all.allSatisfy { contents[$0] != nil })
         }
     }
 
@@ -124,17 +124,17 @@ import Threading
         defer { directory.remove() }
         let path = directory.path + "/larder"
         for _ in 0..<20 {
-            let engines = Mutexed<[Engine]>([])
+            let engines = Recorder<Engine>()
             onThreads(4) { _ in
                 var options = EngineOptions()
                 options.backgroundMaintenance = false
                 guard let engine = try? Engine.open(path, options: options) else { return }
-                engines.with { $0.append(engine) }
+                engines.add(engine)
             }
-            let all = engines.current
+            let all = engines.all
             #expect(all.count == 4)
             #expect(all.allSatisfy { $0 === all[0] })
-            engines.with { $0 = [] }
+            engines.removeAll()
         }
     }
 
@@ -143,7 +143,7 @@ import Threading
         let directory = try TemporaryDirectory()
         defer { directory.remove() }
         let path = directory.path + "/larder"
-        let problems = Mutexed<[String]>([])
+        let problems = Recorder<String>()
         onThreads(3) { thread in
             var options = EngineOptions()
             options.backgroundMaintenance = thread == 0
@@ -152,11 +152,11 @@ import Threading
                     let engine = try Engine.open(path, options: options)
                     try engine.openDatabase("books").put("\(thread)", "\(step)")
                 } catch {
-                    problems.with { $0.append("\(error)") }
+                    problems.add("\(error)")
                 }
             }
         }
-        #expect(problems.current == [])
+        #expect(problems.all == [])
         let engine = try Engine.open(path)
         #expect(try engine.database("books").contents() == ["0": "29", "1": "29", "2": "29"])
     }
@@ -182,13 +182,13 @@ import Threading
     @Test func aSecondDatabaseObjectIsNeverMade() throws {
         let larder = try TestLarder()
         let engine = try larder.engine()
-        let all = Mutexed<[ObjectIdentifier]>([])
+        let opened = Recorder<ObjectIdentifier>()
         onThreads(4) { _ in
             guard let database = try? engine.openDatabase("books") else { return }
-            all.with { $0.append(ObjectIdentifier(database)) }
+            opened.add(ObjectIdentifier(database))
         }
-        #expect(all.current.count == 4)
-        #expect(Set(all.current).count == 1)
+        #expect(opened.count == 4)
+        #expect(Set(opened.all).count == 1)
     }
 
     @Test func settleAndTickets() throws {
@@ -210,7 +210,7 @@ import Threading
         final class Observer: CommitObserver {
             let lock = Lock()
             let told = Condition()
-            let upTo = Mutexed<UInt64>(0)
+            let upTo = Guarded<UInt64>(0)
             func commitsDecided(upTo sequence: UInt64, failure: LarderError?) {
                 lock.withLock {
                     upTo.with { $0 = max($0, sequence) }
@@ -227,7 +227,7 @@ import Threading
             let ticket = try database.putLater("k", "\(number)")
             pipeline.wake()
             observer.lock.lock()
-            while observer.upTo.current < ticket.sequence { observer.told.wait(observer.lock) }
+            while observer.upTo.value < ticket.sequence { observer.told.wait(observer.lock) }
             observer.lock.unlock()
         }
         pipeline.remove(observer: observer)

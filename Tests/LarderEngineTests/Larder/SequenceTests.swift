@@ -18,11 +18,11 @@ import Testing
             larder.close()
             larder.time.stepWall(milliseconds: -milliseconds)
             try larder.database().put("b", "2")
-            let survivor = try larder.survivor()
-            #expect(try survivor.database().contents() == ["a": "1", "b": "2"])
-            #expect(try survivor.database("idle").contents() == ["i": "1"])
-            #expect(try survivor.engine().statistics.setAside.read() == 0)
-            #expect(try survivor.engine().statistics.salvages.read() == 0)
+            let crashCopy = try larder.crashCopy()
+            #expect(try crashCopy.database().contents() == ["a": "1", "b": "2"])
+            #expect(try crashCopy.database("idle").contents() == ["i": "1"])
+            #expect(try crashCopy.engine().statistics.setAside.read() == 0)
+            #expect(try crashCopy.engine().statistics.salvages.read() == 0)
         }
     }
 
@@ -34,11 +34,11 @@ import Testing
         larder.time.stepWall(milliseconds: -50)
         try larder.database().put("b", "2")
         try larder.engine().save()
-        var survivor = try larder.survivor()
+        var crashCopy = try larder.crashCopy()
         for _ in 0..<3 {
-            #expect(try survivor.database().contents() == ["a": "1", "b": "2"])
-            survivor.time.stepWall(milliseconds: -1000)
-            survivor = try survivor.survivor()
+            #expect(try crashCopy.database().contents() == ["a": "1", "b": "2"])
+            crashCopy.time.stepWall(milliseconds: -1000)
+            crashCopy = try crashCopy.crashCopy()
         }
     }
 
@@ -84,11 +84,11 @@ import Testing
         }
         try journal.append(batch)
         journal.close()
-        var survivor = try larder.survivor()
+        var crashCopy = try larder.crashCopy()
         for _ in 0..<3 {
-            #expect(try survivor.database().contents() == ["a": "1", "b": "2"])
-            try survivor.database("other").put("c", "3")
-            survivor = try survivor.survivor()
+            #expect(try crashCopy.database().contents() == ["a": "1", "b": "2"])
+            try crashCopy.database("other").put("c", "3")
+            crashCopy = try crashCopy.crashCopy()
         }
     }
 
@@ -101,8 +101,8 @@ import Testing
         try larder.database("unused", policy: .never).put("u", "1")
         try larder.engine().save()
         try larder.database().put("b", "2")
-        let survivor = try larder.survivor()
-        let path = survivor.path + "/" + file
+        let crashCopy = try larder.crashCopy()
+        let path = crashCopy.path + "/" + file
         switch loss {
         case .removed: try Files.remove(path)
         case .flipped: try Files.flip(path, at: 30)
@@ -111,16 +111,16 @@ import Testing
             try Files.remove(path)
             try FileSystem.makeDirectory(path)
         }
-        survivor.time.stepWall(milliseconds: -86_400_000)
-        #expect(try survivor.database().contents() == ["a": "1", "b": "2"])
-        #expect(survivor.events.contains(file), "nothing was said")
+        crashCopy.time.stepWall(milliseconds: -86_400_000)
+        #expect(try crashCopy.database().contents() == ["a": "1", "b": "2"])
+        #expect(crashCopy.events.contains(file), "nothing was said")
         if loss == .directory {
-            #expect(errorCode { try survivor.database().put("c", "3") } == .commitFailed)
+            #expect(errorCode { try crashCopy.database().put("c", "3") } == .commitFailed)
             try Files.remove(path)
-            _ = try survivor.engine().maintain()
+            _ = try crashCopy.engine().maintain()
         }
-        try survivor.database().put("c", "3")
-        let next = try survivor.survivor()
+        try crashCopy.database().put("c", "3")
+        let next = try crashCopy.crashCopy()
         #expect(try next.database().contents() == ["a": "1", "b": "2", "c": "3"])
         #expect(try next.database("unused").contents() == ["u": "1"])
         #expect(try next.engine().statistics.setAside.read() == 0)
@@ -136,9 +136,9 @@ import Testing
         try Files.remove(larder.path + "/" + file)
         larder.time.stepWall(milliseconds: -3_600_000)
         try larder.database().put("b", "2")
-        let survivor = try larder.survivor()
-        try survivor.database().put("c", "3")
-        let next = try survivor.survivor()
+        let crashCopy = try larder.crashCopy()
+        try crashCopy.database().put("c", "3")
+        let next = try crashCopy.crashCopy()
         #expect(try next.database().contents() == ["a": "1", "b": "2", "c": "3"])
         #expect(try next.database("unused").contents() == ["u": "1"])
         #expect(try next.engine().statistics.setAside.read() == 0)
@@ -170,8 +170,8 @@ import Testing
         try Files.remove(obstacle)
         _ = try larder.engine().maintain()
         try larder.database().put("b", "2")
-        let survivor = try larder.survivor()
-        #expect(try survivor.database().contents() == ["a": "1", "b": "2"])
+        let crashCopy = try larder.crashCopy()
+        #expect(try crashCopy.database().contents() == ["a": "1", "b": "2"])
     }
 
     @Test func moreSequencesAreReservedBeforeTheyAreUsedUp() throws {
@@ -237,10 +237,10 @@ import Testing
     /// `PURGE` and whoever else flushes: what is appended while the journal is synced may be lost with the machine, and
     /// must not be in LevelDB, nor be noted there as needed.
     @Test func aFlushTakesWhatWasSyncedAndNothingElse() throws {
-        let state = Mutexed<(database: LarderEngine.Database?, synced: Int?)>((nil, nil))
+        let state = Guarded<(database: LarderEngine.Database?, synced: Int?)>((nil, nil))
         let larder = try TestLarder {
             $0.journalFaults = JournalFaults { call, path in
-                guard call == .fsync, let database = state.current.database else { return nil }
+                guard call == .fsync, let database = state.value.database else { return nil }
                 state.with { state in
                     state.database = nil
                     state.synced = FileSystem.size(path)
@@ -253,68 +253,68 @@ import Testing
         try database.put("a", "1")
         state.with { $0.database = database }
         try database.checkpointer.flush(database)
-        let survivor = try larder.survivor { $0.onDamage = .salvage }
+        let crashCopy = try larder.crashCopy { $0.onDamage = .salvage }
         // The machine fails: what the sync did not cover is gone.
-        try Files.truncate(survivor.journalSegments[0], to: try #require(state.current.synced))
-        #expect(try survivor.database().contents() == ["a": "1"])
-        #expect(try survivor.engine().statistics.setAside.read() == 0)
-        #expect(try survivor.engine().statistics.salvages.read() == 0)
+        try Files.truncate(crashCopy.journalSegments[0], to: try #require(state.value.synced))
+        #expect(try crashCopy.database().contents() == ["a": "1"])
+        #expect(try crashCopy.engine().statistics.setAside.read() == 0)
+        #expect(try crashCopy.engine().statistics.salvages.read() == 0)
     }
 
     /// LevelDB never syncs the name of a new log: the larder does, before the journal lets go of what is in it.
     @Test func namesAreSyncedBeforeSegmentsGo() throws {
-        let calls = Mutexed<[(JournalCall, String)]>([])
-        let isFailing = Mutexed(false)
+        let calls = Recorder<(JournalCall, String)>()
+        let isFailing = Guarded(false)
         let larder = try TestLarder {
             $0.journalFaults = JournalFaults { call, path in
-                calls.with { $0.append((call, path)) }
-                return call == .fsyncDirectory && isFailing.current && !path.hasSuffix("JOURNAL") ? .fail(EIO) : nil
+                calls.add((call, path))
+                return call == .fsyncDirectory && isFailing.value && !path.hasSuffix("JOURNAL") ? .fail(EIO) : nil
             }
         }
         try larder.database(policy: .never).put("a", "1")
         let epoch = try larder.epochDirectory()
-        isFailing.with { $0 = true }
+        isFailing.value = true
         #expect(throws: LarderError.self) { try larder.engine().save() }
         #expect(!larder.journalSegments.isEmpty)
-        isFailing.with { $0 = false }
-        calls.with { $0 = [] }
+        isFailing.value = false
+        calls.removeAll()
         try larder.engine().save()
-        let all = calls.current
+        let all = calls.all
         let synced = try #require(all.firstIndex { $0.0 == .fsyncDirectory && $0.1 == epoch })
         let removed = try #require(all.firstIndex { $0.0 == .unlink })
         #expect(synced < removed)
         #expect(larder.journalSegments.isEmpty)
         // A flush makes entries clean, and no checkpoint looks at them again.
         try larder.database().put("b", "2")
-        calls.with { $0 = [] }
+        calls.removeAll()
         try larder.database().checkpointer.flush(larder.database())
-        #expect(calls.current.contains { $0.0 == .fsyncDirectory && $0.1 == epoch })
+        #expect(calls.all.contains { $0.0 == .fsyncDirectory && $0.1 == epoch })
     }
 
     /// Nothing of the journal could be named on the disk, and LevelDB got what stood there: a power cut then cost the whole
     /// database, which needed what was lost.
     @Test func nothingGetsIntoLevelDBWhileTheNamesOfTheJournalCannotBeSynced() throws {
-        let isFailing = Mutexed(false)
+        let isFailing = Guarded(false)
         let larder = try TestLarder {
             $0.journalFaults = JournalFaults { call, path in
-                call == .fsyncDirectory && isFailing.current && path.hasSuffix("JOURNAL") ? .fail(EIO) : nil
+                call == .fsyncDirectory && isFailing.value && path.hasSuffix("JOURNAL") ? .fail(EIO) : nil
             }
         }
         let database = try larder.database(policy: .never)
         try database.put("a", "1")
         try larder.engine().save()
-        isFailing.with { $0 = true }
+        isFailing.value = true
         try database.put("b", "2")
         try database.put("a", "3")
         #expect(throws: LarderError.self) { try larder.engine().save() }
         #expect(try database.contents() == ["a": "3", "b": "2"])
-        let survivor = try larder.survivor { $0.onDamage = .salvage }
+        let crashCopy = try larder.crashCopy { $0.onDamage = .salvage }
         // The machine fails: a frame that was not synced is gone.
-        let segment = try #require(survivor.journalSegments.last)
+        let segment = try #require(crashCopy.journalSegments.last)
         try Files.truncate(segment, to: FileSystem.size(segment) - 1)
-        #expect(try survivor.database().contents() == ["a": "1", "b": "2"])
-        #expect(survivor.setAside == [])
-        isFailing.with { $0 = false }
+        #expect(try crashCopy.database().contents() == ["a": "1", "b": "2"])
+        #expect(crashCopy.setAside == [])
+        isFailing.value = false
         try larder.engine().save()
         #expect(larder.journalSegments.isEmpty)
         #expect(try database.contents() == ["a": "3", "b": "2"])

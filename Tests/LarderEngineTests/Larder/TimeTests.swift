@@ -48,9 +48,9 @@ import Testing
             return larder
         case .kill:
             _ = try larder.engine().maintain()
-            let survivor = try larder.survivor()
-            survivor.time.stepWall(milliseconds: step)
-            return survivor
+            let crashCopy = try larder.crashCopy()
+            crashCopy.time.stepWall(milliseconds: step)
+            return crashCopy
         case .powerLoss:
             // The last marks are lost with the machine, of up to about a second.
             _ = try larder.engine().maintain()
@@ -58,10 +58,10 @@ import Testing
             larder.time.advance(milliseconds: 10)
             _ = try larder.engine().database("forever").value("px")
             _ = try larder.engine().maintain()
-            let survivor = try larder.survivor()
-            try Files.write(survivor.path + "/TIME", synced)
-            survivor.time.stepWall(milliseconds: step)
-            return survivor
+            let crashCopy = try larder.crashCopy()
+            try Files.write(crashCopy.path + "/TIME", synced)
+            crashCopy.time.stepWall(milliseconds: step)
+            return crashCopy
         }
     }
 
@@ -94,10 +94,10 @@ import Testing
         // Set right again, and killed: what was written meanwhile is there.
         larder.time.stepWall(milliseconds: -step)
         _ = try larder.engine().maintain()
-        let survivor = try larder.survivor()
-        #expect(try survivor.database("forever").value("after") == "1")
-        #expect(try survivor.database("forever").contents().keys.contains("after"))
-        try checkNew(survivor)
+        let crashCopy = try larder.crashCopy()
+        #expect(try crashCopy.database("forever").value("after") == "1")
+        #expect(try crashCopy.database("forever").contents().keys.contains("after"))
+        try checkNew(crashCopy)
     }
 
     /// What is written from now on: there, in every way of looking, and for as long as was said.
@@ -127,13 +127,13 @@ import Testing
         try database.setPolicy(.low)
         try database.put("new", "1")
         _ = try larder.engine().maintain()
-        let survivor = try larder.survivor()
-        survivor.time.stepWall(milliseconds: -step)
-        let again = try survivor.database()
+        let crashCopy = try larder.crashCopy()
+        crashCopy.time.stepWall(milliseconds: -step)
+        let again = try crashCopy.database()
         #expect(try again.contents() == ["new": "1"])
         try again.setPolicy(.never)
         #expect(try again.contents() == ["new": "1"])
-        #expect(!survivor.events.contains("are expired"))
+        #expect(!crashCopy.events.contains("are expired"))
     }
 
     /// The machine was off for a while, and the clock had been set back before: that time counts.
@@ -187,19 +187,19 @@ import Testing
         let now = database.now()
         let path = larder.path + "/TIME"
         for (offsets, isWhole) in [([0], false), ([TimeKeeper.secondOffset], false), ([], true)] {
-            let survivor = try larder.survivor()
-            for offset in offsets { try Files.flip(survivor.path + "/TIME", at: offset + 20) }
-            survivor.time.stepWall(milliseconds: -5000)
-            let reached = try survivor.engine().now()
+            let crashCopy = try larder.crashCopy()
+            for offset in offsets { try Files.flip(crashCopy.path + "/TIME", at: offset + 20) }
+            crashCopy.time.stepWall(milliseconds: -5000)
+            let reached = try crashCopy.engine().now()
             #expect((now - (isWhole ? 0 : 100)...now).contains(reached))
-            #expect(!survivor.events.contains("TIME is damaged"))
+            #expect(!crashCopy.events.contains("TIME is damaged"))
         }
         for bytes in [[], [1, 2, 3], Array(try Files.read(path).map { ~$0 })] as [[UInt8]] {
-            let survivor = try larder.survivor()
-            try Files.write(survivor.path + "/TIME", bytes)
-            survivor.time.stepWall(milliseconds: -5000)
-            #expect(try survivor.database().contents() == ["a": "1"])
-            #expect(survivor.events.contains("TIME is damaged"))
+            let crashCopy = try larder.crashCopy()
+            try Files.write(crashCopy.path + "/TIME", bytes)
+            crashCopy.time.stepWall(milliseconds: -5000)
+            #expect(try crashCopy.database().contents() == ["a": "1"])
+            #expect(crashCopy.events.contains("TIME is damaged"))
         }
     }
 

@@ -54,10 +54,10 @@ import Threading
         let larder = try TestLarder { $0.beforeCommit = fault.hook }
         let (source, target) = (try larder.database("a"), try larder.database("b"))
         try source.put("k", "v")
-        fault.isOn.with { $0 = true }
+        fault.isOn.value = true
         let ticket = try move("k", from: source, to: target)
         #expect(errorCode { try larder.engine().pipeline.wait(for: ticket) } == .commitFailed)
-        fault.isOn.with { $0 = false }
+        fault.isOn.value = false
         #expect(try source.value("k") == "v")
         #expect(try target.value("k") == nil)
     }

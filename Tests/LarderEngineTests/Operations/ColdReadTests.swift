@@ -100,9 +100,9 @@ import Threading
         let database = try larder.database(policy: .never)
         let keyCount = 40
         let padding = String(repeating: " ", count: 300)
-        let written = Mutexed([Int](repeating: 0, count: keyCount))
-        let isDone = Mutexed(false)
-        let late = Mutexed(0)
+        let written = Guarded([Int](repeating: 0, count: keyCount))
+        let isDone = Guarded(false)
+        let late = Guarded(0)
         for index in 0..<keyCount { try database.put("k\(index)", "0\(padding)") }
         onThreads(4) { thread in
             if thread == 0 {
@@ -117,11 +117,11 @@ import Threading
                         Issue.record(error)
                     }
                 }
-                isDone.with { $0 = true }
+                isDone.value = true
                 return
             }
             var index = thread
-            while !isDone.current {
+            while !isDone.value {
                 index = (index + thread) % keyCount
                 let floor = written.with { $0[index] }
                 let text = (try? read(database, "k\(index)")) ?? nil
@@ -129,7 +129,7 @@ import Threading
                 if number < floor { late.with { $0 += 1 } }
             }
         }
-        #expect(late.current == 0)
+        #expect(late.value == 0)
     }
 
     /// Long ones are not copied, and stay as they were whatever becomes of their keys; in memory and from the disk.

@@ -40,8 +40,8 @@ extension Database {
         let expected = ["before": "1", "long": long, "behind": "2"]
         #expect(try database.contents() == expected)
         #expect(try leftovers(larder).isEmpty)
-        let survivor = try larder.survivor()
-        #expect(try survivor.database().contents() == expected)
+        let crashCopy = try larder.crashCopy()
+        #expect(try crashCopy.database().contents() == expected)
         try database.flush()
         #expect(try database.contents() == expected)
         larder.time.advance(milliseconds: 60_000)
@@ -63,8 +63,8 @@ extension Database {
             }
         }
         #expect(try database.contents() == expected)
-        let survivor = try larder.survivor()
-        #expect(try survivor.database().contents() == expected)
+        let crashCopy = try larder.crashCopy()
+        #expect(try crashCopy.database().contents() == expected)
         larder.close()
         #expect(try larder.database().contents() == expected)
     }
@@ -105,8 +105,8 @@ extension Database {
             #expect(try database.value(key) == "long")
         }
         #expect(try leftovers(larder).isEmpty)
-        let survivor = try larder.survivor()
-        #expect(try survivor.database().contents() == ["k": "long", "other": "long"])
+        let crashCopy = try larder.crashCopy()
+        #expect(try crashCopy.database().contents() == ["k": "long", "other": "long"])
     }
 
     @Test func whatACrashLeftIsRemovedAtTheStart() throws {
@@ -123,27 +123,27 @@ extension Database {
 
     @Test(arguments: [JournalCall.create, .rename, .fsync, .write(0)])
     func whateverFailsTheWriteIsRefusedAndNothingElse(call: JournalCall) throws {
-        let isFailing = Mutexed(false)
+        let isFailing = Guarded(false)
         let larder = try TestLarder {
             $0.durability = .always
             $0.journalFaults = JournalFaults { made, path in
-                guard isFailing.current, path.contains("ahead-") || made == .rename else { return nil }
+                guard isFailing.value, path.contains("ahead-") || made == .rename else { return nil }
                 if case .write = made, case .write = call { return .fail(ENOSPC) }
                 return made == call ? .fail(EIO) : nil
             }
         }
         let database = try larder.database()
         try database.put("k", "1")
-        isFailing.with { $0 = true }
+        isFailing.value = true
         #expect(errorCode { try database.putAhead("k", "2") } == .commitFailed)
         #expect(errorCode { try database.putAhead("new", "2") } == .commitFailed)
-        isFailing.with { $0 = false }
+        isFailing.value = false
         #expect(try database.contents() == ["k": "1"])
         #expect(try leftovers(larder).isEmpty)
-        let survivor = try larder.survivor()
-        #expect(try survivor.database().contents() == ["k": "1"])
+        let crashCopy = try larder.crashCopy()
+        #expect(try crashCopy.database().contents() == ["k": "1"])
         try database.putAhead("k", "3")
-        let again = try larder.survivor()
+        let again = try larder.crashCopy()
         #expect(try again.database().contents() == ["k": "3"])
     }
 
@@ -178,7 +178,7 @@ extension Database {
         let database = try larder.database()
         gate.close()
         let thread = WorkThread(name: "long") { _ = try? database.putAhead("long", "1") }
-        gate.waitUntilSomebodyWaits()
+        gate.waitUntil()
         for round in 0..<50 {
             try database.put("k\(round % 5)", "\(round)", durability: .always)
             #expect(try database.value("k\(round % 5)") == "\(round)")
@@ -188,8 +188,8 @@ extension Database {
         gate.open()
         thread.join()
         #expect(try database.value("long") == "1")
-        let survivor = try larder.survivor()
-        #expect(try survivor.database().contents() == database.contents())
+        let crashCopy = try larder.crashCopy()
+        #expect(try crashCopy.database().contents() == database.contents())
     }
 
     /// A journal that is full because of one long value has nobody wait, but for the next long value.
@@ -292,7 +292,7 @@ extension Database {
             $0.pinnedBytesMin = 1000
         }
         let database = try larder.database(policy: .never)
-        let errors = Mutexed<[String]>([])
+        let errors = Recorder<String>()
         onThreads(4) { thread in
             do {
                 for round in 0..<300 {
@@ -304,14 +304,14 @@ extension Database {
                         if round % 50 == 49 { _ = try database.purge() }
                     } else if let text = try database.value("k") {
                         if text.count < 2000 || Set(text.utf8).count != 1 {
-                            errors.with { $0.append("\(text.prefix(9))") }
+                            errors.add("\(text.prefix(9))")
                         }
                     }
                 }
             } catch {
-                errors.with { $0.append("\(error)") }
+                errors.add("\(error)")
             }
         }
-        #expect(errors.current.isEmpty, "\(errors.current.prefix(3))")
+        #expect(errors.all.isEmpty, "\(errors.all.prefix(3))")
     }
 }

@@ -30,8 +30,8 @@ import Testing
             for name in names { #expect(try database.value(name) == expected[name]) }
         }
         #expect(quick > 0)
-        let survivor = try larder.survivor()
-        #expect(try survivor.database().contents() == expected)
+        let crashCopy = try larder.crashCopy()
+        #expect(try crashCopy.database().contents() == expected)
     }
 
     /// Where each key is named first, found by a table of hashes, against a dictionary.

@@ -5,9 +5,12 @@ import TestSupport
 
 /// A larder for one test: its own directory, a clock that moves by hand, no threads of its own unless asked for.
 final class TestLarder {
-    let directory: any ScratchDirectory
+    /// The directory that has the larder's, and copies of it.
+    let parent: String
+    /// Goes, with everything in it, with the last reference.
+    private let owned: TemporaryDirectory?
     let time: ManualTimeSource
-    let events = EventLog()
+    let events = Recorder<EngineEvent>()
     private(set) var options: EngineOptions
     private var opened: Engine?
 
@@ -18,8 +21,9 @@ final class TestLarder {
         below parent: String? = nil, inMemory: Bool = false,
         _ configure: (inout EngineOptions) -> Void = { _ in }
     ) throws {
-        directory =
-            try parent.map(OthersDirectory.init) ?? (inMemory ? MemoryDirectory() : nil) ?? TemporaryDirectory()
+        let owned = try parent == nil ? TemporaryDirectory(inMemory: inMemory) : nil
+        self.owned = owned
+        self.parent = parent ?? owned?.path ?? ""
         time = ManualTimeSource()
         var options = EngineOptions()
         options.backgroundMaintenance = false
@@ -35,7 +39,7 @@ final class TestLarder {
 
     deinit { opened?.shutdown() }
 
-    var path: String { directory.path + "/larder" }
+    var path: String { parent + "/larder" }
 
     /// The engine, opened at the first use.
     func engine() throws -> Engine {
@@ -68,12 +72,8 @@ final class TestLarder {
     }
 }
 
-/// What the engine reported.
-final class EventLog: Sendable {
-    private let storage = Mutexed<[EngineEvent]>([])
-
-    func add(_ event: EngineEvent) { storage.with { $0.append(event) } }
-    var all: [EngineEvent] { storage.with { $0 } }
+extension Recorder<EngineEvent> {
+    /// Whether the engine reported something with this text.
     func contains(_ text: String) -> Bool { all.contains { $0.message.contains(text) } }
 }
 

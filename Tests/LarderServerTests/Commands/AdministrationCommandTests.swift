@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct AdministrationCommandTests {
     @Test func settings() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("CONFIG GET slowlog-*").contains("slowlog-max-len"))
         #expect(call("CONFIG GET save appendonly") == Wire.bulks("save", "", "appendonly", "yes"))
@@ -29,7 +29,7 @@ import Testing
 
     /// The memory of hot entries shrinks and grows while the daemon runs; nothing is lost.
     @Test func memoryLimit() throws {
-        let server = try TestServer { $0.memoryBytes = 16 << 20 }
+        let server = try SocketlessServer { $0.memoryBytes = 16 << 20 }
         let call = server.connect()
         let value = String(repeating: "v", count: 1000)
         for index in 0..<2000 { _ = call(["SET", "k\(index)", value]) }
@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test func outputLimits() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         let name = "client-output-buffer-limit"
         func shown(_ subscribers: String) -> String {
@@ -76,14 +76,14 @@ import Testing
 
     /// INFO says who serves the memory; MEMORY PURGE asks that one.
     @Test func allocator() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("INFO memory").contains("\r\nmem_allocator:\(Allocator.name)\r\n"))
         #expect(call("MEMORY PURGE") == Wire.ok)
     }
 
     @Test func statistics() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         for line in ["SET a 1", "GET a", "GET b", "SET a 1 EX 0", "SET a", "DBSIZE", "MULTI", "APPEND a 2", "EXEC"] {
             _ = call(line)
@@ -105,7 +105,7 @@ import Testing
     }
 
     @Test func slowCommands() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("CONFIG SET slowlog-log-slower-than 0 slowlog-max-len 3") == Wire.ok)
         #expect(call("SLOWLOG RESET") == Wire.ok)
@@ -135,7 +135,7 @@ import Testing
         let event = try #require(latency.event("command"))
         #expect(event.samples.map(\.milliseconds) == [20, 12] && event.longest == 20)
         #expect(latency.reset(["nothing"]) == 0 && latency.reset([]) == 1 && latency.all.isEmpty)
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         server.state.latency.threshold.store(10, ordering: .relaxed)
         server.state.latency.note("command", time: 7, milliseconds: 30)
@@ -147,7 +147,7 @@ import Testing
     }
 
     @Test func saving() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SET a 1") == Wire.ok)
         #expect(server.engine.journalByteCount > 0)
@@ -160,16 +160,16 @@ import Testing
     }
 
     @Test func debugIsBehindAnOption() throws {
-        #expect(try TestServer().connect()("DEBUG SLEEP 0").contains("--enable-debug"))
+        #expect(try SocketlessServer().connect()("DEBUG SLEEP 0").contains("--enable-debug"))
         var limits = Limits()
         limits.allowsDebug = true
-        let call = try TestServer(limits: limits).connect()
+        let call = try SocketlessServer(limits: limits).connect()
         #expect(call("DEBUG SLEEP 0") == Wire.ok)
         #expect(call("DEBUG NOSUCH").hasPrefix("-ERR unknown subcommand"))
     }
 
     @Test func otherTypesSayWhy() throws {
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         #expect(
             call("LPUSH k v")
                 == Wire.error(
@@ -184,7 +184,7 @@ import Testing
 
     /// What is shown of every command, in the order in which they ran.
     @Test(arguments: [1, 2]) func monitoring(_ threads: Int) throws {
-        let server = try RunningServer(threads: threads)
+        let server = try InProcessServer(threads: threads)
         defer { server.stop() }
         let (monitor, client) = (try server.connect(), try server.connect())
         #expect(try monitor.call("MONITOR") == "+OK\r\n")

@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test func listing() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let (call, other) = (server.connect(), server.connect())
         #expect(other("CLIENT SETNAME him") == Wire.ok)
         #expect(other("CLIENT SETINFO LIB-NAME lib") == Wire.ok)
@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test func killing() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let clients = (0..<5).map { _ in server.connect() }
         let call = clients[0]
         #expect(call("CLIENT KILL ID \(clients[1].session.id)") == Wire.int(1))
@@ -66,14 +66,14 @@ import Testing
     }
 
     @Test func replyModes() throws {
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         call.feed("CLIENT REPLY OFF\r\nSET a 1\r\nGET a\r\nKEYS *\r\nNOSUCH\r\nCLIENT REPLY ON\r\nGET a\r\n".utf8)
         call.feed("CLIENT REPLY SKIP\r\nGET a\r\nCLIENT REPLY SKIP\r\nDBSIZE\r\nPING\r\n".utf8)
         #expect(call("PING") == Wire.ok + Wire.bulk("1") + "+PONG\r\n+PONG\r\n")
     }
 
     @Test func pausing() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let (call, other) = (server.connect(), server.connect())
         #expect(call("SET a 1") == Wire.ok)
         #expect(call("CLIENT PAUSE 1000 WRITE") == Wire.ok)
@@ -92,7 +92,7 @@ import Testing
     }
 
     @Test func passwords() throws {
-        let server = try TestServer(password: "secret")
+        let server = try SocketlessServer(password: "secret")
         let call = server.connect()
         let denied = Wire.error("NOAUTH Authentication required.")
         for line in ["PING", "GET a", "SET a 1", "MULTI", "CLIENT ID", "MGET a"] { #expect(call(line) == denied) }
@@ -111,7 +111,7 @@ import Testing
     }
 
     @Test func resetting() throws {
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         for line in ["HELLO 3", "SELECT 4", "CLIENT SETNAME me", "WATCH a", "MULTI", "SET a 1"] { _ = call(line) }
         #expect(call("RESET") == "+RESET\r\n")
         #expect(call("EXEC") == Wire.error("ERR EXEC without MULTI"))
@@ -123,7 +123,7 @@ import Testing
 
     /// Names and ends of connections on other loops.
     @Test(arguments: [1, 3]) func acrossLoops(_ threads: Int) throws {
-        let server = try RunningServer(threads: threads)
+        let server = try InProcessServer(threads: threads)
         defer { server.stop() }
         let clients = try (0..<6).map { _ in try server.connect() }
         for (index, client) in clients.enumerated() { _ = try client.call("CLIENT SETNAME name\(index)") }
@@ -138,7 +138,7 @@ import Testing
 
     /// A paused connection goes on by itself.
     @Test func aPauseEnds() throws {
-        let server = try RunningServer(threads: 2)
+        let server = try InProcessServer(threads: 2)
         defer { server.stop() }
         let (client, other) = (try server.connect(), try server.connect())
         #expect(try client.call("CLIENT PAUSE 50") == "+OK\r\n")

@@ -23,8 +23,8 @@ import Testing
     private func server(
         threads: Int = 1, _ slices: Slices, limits: Limits = Limits(),
         configure: (inout EngineOptions) -> Void = { _ in }
-    ) throws -> RunningServer {
-        try RunningServer(
+    ) throws -> InProcessServer {
+        try InProcessServer(
             threads: threads, limits: limits,
             configure: {
                 $0.memoryBytes = 0
@@ -38,7 +38,7 @@ import Testing
     }
 
     /// The engine of a server in this process, which is the same however often its larder is opened.
-    private func makeCold(_ server: RunningServer) throws {
+    private func makeCold(_ server: InProcessServer) throws {
         try makeCold(try Engine.open(server.directory.path + "/larder"))
     }
 
@@ -109,7 +109,7 @@ import Testing
         // More than there are threads for them.
         let waiting = try (0..<Limits().coldThreads + 3).map { _ in try server.connect() }
         for client in waiting { try client.send(encodeRequest("GET k") + encodeRequest("PING behind")) }
-        slices.gate.waitUntilSomebodyWaits()
+        slices.gate.waitUntil()
         #expect(try other.call("PING") == "+PONG\r\n")
         #expect(try other.call("SET k w") == Wire.ok)
         #expect(try other.call("DBSIZE") == Wire.int(1), "whole databases have threads of their own")
@@ -123,25 +123,25 @@ import Testing
 
     @Test func repliesThatAreDecidedWhileTheSessionIsAway() throws {
         let slices = Slices()
-        let fails = Switch()
-        let server = try server(slices, limits: patient) { $0.beforeCommit = failing(fails) }
+        let isFailing = Guarded(false)
+        let server = try server(slices, limits: patient) { $0.beforeCommit = failing(while: isFailing) }
         defer { server.stop() }
         let client = try server.connect()
         let other = try server.connect()
         #expect(try other.call("MSET k v seen 0") == Wire.ok)
         try makeCold(server)
-        for isFailing in [false, true] {
+        for fails in [false, true] {
             slices.gate.close()
-            fails.isOn = isFailing
+            isFailing.value = fails
             try client.send(encodeRequest("SET mine 1") + encodeRequest("GET k") + encodeRequest("PING"))
-            slices.gate.waitUntilSomebodyWaits()
+            slices.gate.waitUntil()
             // Committed behind the other client's write, so that one is decided as well.
             let reply = try other.call("SET seen 1")
-            #expect(reply.hasPrefix(isFailing ? "-ERR" : "+OK"))
-            fails.isOn = false
+            #expect(reply.hasPrefix(fails ? "-ERR" : "+OK"))
+            isFailing.value = false
             slices.gate.open()
             let replies = try client.receive(3).map { String(decoding: $0, as: UTF8.self) }
-            #expect(replies[0].hasPrefix(isFailing ? "-ERR commit" : "+OK"))
+            #expect(replies[0].hasPrefix(fails ? "-ERR commit" : "+OK"))
             #expect(replies[1] == Wire.bulk("v"))
             #expect(replies[2] == "+PONG\r\n")
         }
@@ -175,7 +175,7 @@ import Testing
             try client.send(encodeRequest("GET k") + encodeRequest("SET written 1"))
             client.close()
         }
-        slices.gate.waitUntilSomebodyWaits()
+        slices.gate.waitUntil()
         slices.gate.open()
         while try server.connectedClients() > 2 {}
         #expect(try other.call("GET written") == Wire.bulk("1"))
@@ -192,7 +192,7 @@ import Testing
         try makeCold(server)
         slices.gate.close()
         for client in clients { try client.send(encodeRequest("GET k") + encodeRequest("SET late 1")) }
-        slices.gate.waitUntilSomebodyWaits()
+        slices.gate.waitUntil()
         server.beginStopping()
         for client in clients { #expect(try client.receiveToEnd().isEmpty) }
         slices.gate.open()
@@ -209,7 +209,7 @@ import Testing
         try makeCold(server)
         slices.gate.close()
         try client.send(encodeRequest("GET k") + encodeRequest("GET k"))
-        slices.gate.waitUntilSomebodyWaits()
+        slices.gate.waitUntil()
         server.beginStopping()
         slices.gate.open()
         #expect(try client.receiveToEnd() == Array((Wire.bulk("v") + Wire.bulk("v")).utf8))
@@ -218,7 +218,7 @@ import Testing
 
     /// Without a loop: which commands leave it, and that a slice ends.
     @Test func commandsThatNeedTheDisk() throws {
-        let server = try TestServer { $0.memoryBytes = 0 }
+        let server = try SocketlessServer { $0.memoryBytes = 0 }
         let client = server.connect()
         #expect(client("SET k v") == Wire.ok)
         for line in [
@@ -244,7 +244,7 @@ import Testing
 
     /// What brings much leaves the loop, whether or not the disk is needed, and does what it does there.
     @Test func commandsThatBringMuch() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let client = server.connect()
         let (most, half) = (Limits.loopBytesMax, Limits.loopBytesMax / 2)
         let long = String(repeating: "l", count: most + 1)
@@ -265,7 +265,7 @@ import Testing
 
     /// What takes long to be copied into a reply leaves the loop too, from memory as well.
     @Test(arguments: [false, true]) func commandsThatReplyMuch(_ isTracking: Bool) throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let client = server.connect()
         if isTracking {
             _ = client("HELLO 3")
@@ -296,10 +296,10 @@ import Testing
 
     /// Asked for once more, what was read from the disk is in memory, that there is nothing too; each read counts once.
     @Test func whatManyKeysReadStaysInMemory() throws {
-        let first = try TestServer()
+        let first = try SocketlessServer()
         #expect(first.connect()("MSET a 1 b 2") == Wire.ok)
         first.engine.shutdown()
-        let server = try TestServer(reopening: first)
+        let server = try SocketlessServer(reopening: first)
         let client = server.connect()
         #expect(client("GET d") == Wire.null)
         let before = client.colds
@@ -314,7 +314,7 @@ import Testing
     @Test(arguments: [0, 1 << 20]) func valuesOfOneReplyAreBounded(_ memoryBytes: Int) throws {
         var limits = Limits()
         limits.replyBytesMax = 100
-        let server = try TestServer(limits: limits) { $0.memoryBytes = memoryBytes }
+        let server = try SocketlessServer(limits: limits) { $0.memoryBytes = memoryBytes }
         let client = server.connect()
         let (half, longer) = (String(repeating: "h", count: 50), String(repeating: "l", count: 51))
         #expect(client(["MSET", "half", half, "longer", longer]) == Wire.ok)

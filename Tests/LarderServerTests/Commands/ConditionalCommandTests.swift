@@ -9,7 +9,7 @@ import Testing
     private let digest = "b6acb9d84a38ff74"
 
     @Test func digests() throws {
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         #expect(call("DIGEST k") == Wire.null)
         #expect(call(["SET", "k", "Hello world"]) == Wire.ok)
         #expect(call("DIGEST k") == Wire.bulk(digest))
@@ -18,7 +18,7 @@ import Testing
     }
 
     @Test func setIfEqual() throws {
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         #expect(call("SET k new IFEQ old") == Wire.null, "an entry that is not there is equal to nothing")
         #expect(call("EXISTS k") == Wire.int(0))
         #expect(call("SET k old") == Wire.ok)
@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test func setIfNotEqual() throws {
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         #expect(call("SET k 1 IFNE 1") == Wire.ok, "an entry that is not there is not equal to anything")
         #expect(call("SET k 2 IFNE 1") == Wire.null)
         #expect(call("SET k 2 IFNE 3") == Wire.ok)
@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test func setByDigest() throws {
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         #expect(call("SET k new IFDEQ \(digest)") == Wire.null)
         #expect(call(["SET", "k", "Hello world"]) == Wire.ok)
         #expect(call("SET k new IFDNE \(digest)") == Wire.null)
@@ -65,13 +65,13 @@ import Testing
         "SET k v IFDEQ", "DELEX k BAD v", "DELEX k NX v",
     ])
     func syntax(_ line: String) throws {
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         #expect(call(line) == Wire.syntaxError)
         #expect(call("EXISTS k") == Wire.int(0))
     }
 
     @Test func delex() throws {
-        let server = try TestServer(policy: .high)
+        let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         #expect(call("DELEX k") == Wire.int(0))
         #expect(call("DELEX k IFNE v") == Wire.int(0), "what is not there is not removed")
@@ -94,7 +94,7 @@ import Testing
     }
 
     @Test func msetex() throws {
-        let server = try TestServer(policy: .high)
+        let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         #expect(call("MSETEX 2 a 1 b 2") == Wire.int(1))
         #expect(call("MGET a b") == Wire.bulks("1", "2"))
@@ -132,7 +132,7 @@ import Testing
         ("MSETEX 1 a 1 EX x", "ERR value is not an integer or out of range"),
     ])
     func msetexErrors(_ line: String, _ text: String) throws {
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         #expect(call(line) == Wire.error(text))
         #expect(call("EXISTS a") == Wire.int(0))
     }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct ConnectionCommandTests {
     @Test func pingEchoQuit() throws {
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         #expect(call("PING") == "+PONG\r\n")
         #expect(call("ping hello") == Wire.bulk("hello"))
         #expect(call("PING a b") == Wire.arity("ping"))
@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test func unknownCommands() throws {
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         #expect(call("NOSUCH") == Wire.error("ERR unknown command 'NOSUCH', with args beginning with: "))
         #expect(
             call("NoSuch a b") == Wire.error("ERR unknown command 'NoSuch', with args beginning with: 'a' 'b' "))
@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test func hello() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         func map(_ header: String, _ version: Int) -> String {
             header + Wire.bulk("server") + Wire.bulk("redis") + Wire.bulk("version") + Wire.bulk("7.0.0")
@@ -71,7 +71,7 @@ import Testing
     }
 
     @Test func selectTakesNumbersAndNames() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SET k zero") == Wire.ok)
         #expect(call("SELECT books") == Wire.ok)
@@ -97,7 +97,7 @@ import Testing
     }
 
     @Test func client() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("CLIENT ID") == Wire.int(Int(call.session.id)))
         #expect(server.connect()("CLIENT ID") == Wire.int(Int(call.session.id) + 1))

@@ -18,7 +18,7 @@ import Testing
     ])
     func anEntryThatIsFoundExpiredIsCountedOnce(_ read: String) throws {
         for isClean in [false, true] {
-            let server = try TestServer()
+            let server = try SocketlessServer()
             let call = server.connect()
             #expect(call("SET k v PX 100") == Wire.ok)
             #expect(call("SET other v PX 100") == Wire.ok)
@@ -43,7 +43,7 @@ import Testing
     /// The same for what only LevelDB has, where memory may keep it; without memory the removal counts.
     @Test(arguments: [(1 << 20, "1"), (0, "0")])
     func anEntryThatIsFoundExpiredOnTheDiskIsCountedOnce(_ memoryBytes: Int, _ found: String) throws {
-        let server = try TestServer { $0.memoryBytes = memoryBytes }
+        let server = try SocketlessServer { $0.memoryBytes = memoryBytes }
         let call = server.connect()
         #expect(call("SET k v PX 100") == Wire.ok)
         try server.engine.save()

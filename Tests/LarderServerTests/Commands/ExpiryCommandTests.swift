@@ -6,7 +6,7 @@ import Testing
 @Suite struct ExpiryCommandTests {
     /// Redis' reply, and an entry that no policy of later concerns.
     @Test(arguments: ["PERSIST k", "GETEX k PERSIST"]) func persistUnderNeverHolds(_ line: String) throws {
-        let server = try TestServer(policy: .never)
+        let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         for key in ["k", "other"] { #expect(call("SET \(key) v") == Wire.ok) }
         #expect(call(line) == (line.hasPrefix("PERSIST") ? Wire.int(0) : Wire.bulk("v")))
@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test func theBoundary() throws {
-        let server = try TestServer(policy: .never)
+        let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         #expect(call("SET k v PX 1000") == Wire.ok)
         server.time.advance(milliseconds: 999)
@@ -47,7 +47,7 @@ import Testing
     }
 
     @Test func secondsAreRoundedToTheNearest() throws {
-        let server = try TestServer(policy: .never)
+        let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         for (milliseconds, seconds) in [(1, 0), (499, 0), (500, 1), (1499, 1), (1500, 2), (10_000, 10)] {
             #expect(call("SET k v PX \(milliseconds)") == Wire.ok)
@@ -64,7 +64,7 @@ import Testing
     }
 
     @Test func expireForms() throws {
-        let server = try TestServer(policy: .never)
+        let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         let now = Int(server.engine.now())
         for (line, deadline) in [
@@ -86,7 +86,7 @@ import Testing
     }
 
     @Test func expireOptions() throws {
-        let server = try TestServer(policy: .never)
+        let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         #expect(call("SET k v") == Wire.ok)
         for (line, changed) in [
@@ -100,7 +100,7 @@ import Testing
     }
 
     @Test func expireErrors() throws {
-        let server = try TestServer(policy: .never)
+        let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         #expect(call("SET k v") == Wire.ok)
         for (line, text) in [
@@ -122,7 +122,7 @@ import Testing
 
     /// Under a policy that expires, TTL says the effective deadline, and the options judge by it.
     @Test func underAPolicy() throws {
-        let server = try TestServer(policy: .high)
+        let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         #expect(call("SET k v") == Wire.ok)
         server.time.advance(milliseconds: 10_000)
@@ -144,7 +144,7 @@ import Testing
     }
 
     @Test func expireKeepsTheTimeOfStoringAndSetRenewsIt() throws {
-        let server = try TestServer(policy: .never)
+        let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         let start = Int(server.engine.now())
         #expect(call("SET k v") == Wire.ok)
@@ -156,7 +156,7 @@ import Testing
     }
 
     @Test func steppingTheClockBackDoesNotPostponeExpiry() throws {
-        let server = try TestServer(policy: .high)
+        let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         #expect(call("SET k v") == Wire.ok)
         server.time.stepWall(milliseconds: -3_600_000)
@@ -170,7 +170,7 @@ import Testing
 
     /// Clients mean instants by the clock, and are told them so, wherever the larder's time is.
     @Test func instantsGoByTheClockThatWasSetBack() throws {
-        let server = try TestServer(policy: .high)
+        let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         server.time.stepWall(milliseconds: -3_600_000)
         let clock = server.time.wallMilliseconds()

@@ -31,8 +31,8 @@ import Testing
     /// The same random commands, some of them wrong, on a session that may take the fast path and on one that may not.
     @Test(arguments: [0, 1 << 20]) func bothWaysAnswerTheSame(_ memoryBytes: Int) throws {
         var random = SeededGenerator(seed: testSeed())
-        let quick = try TestServer { $0.memoryBytes = memoryBytes }
-        let general = try TestServer { $0.memoryBytes = memoryBytes }
+        let quick = try SocketlessServer { $0.memoryBytes = memoryBytes }
+        let general = try SocketlessServer { $0.memoryBytes = memoryBytes }
         let one = quick.connect()
         let other = general.connect()
         other.session.allowsFastPath = false

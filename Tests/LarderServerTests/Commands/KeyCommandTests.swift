@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct KeyCommandTests {
     @Test func removing() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("DEL a") == Wire.int(0))
         #expect(call("MSET a 1 b 2 c 3 d 4") == Wire.ok)
@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test func existsAndType() throws {
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         #expect(call("MSET a 1 b 2") == Wire.ok)
         #expect(call("EXISTS a") == Wire.int(1))
         #expect(call("EXISTS a a b nothing") == Wire.int(3))
@@ -28,7 +28,7 @@ import Testing
     }
 
     @Test func dbsizeCountsWhatIsExpiredUntilItIsSwept() throws {
-        let server = try TestServer(policy: .high)
+        let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         #expect(call("DBSIZE") == Wire.int(0))
         #expect(call("MSET a 1 b 2 c 3") == Wire.ok)
@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test func keysMatchesPatterns() throws {
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         #expect(call("KEYS *") == "*0\r\n")
         #expect(call("MSET user:1 a user:2 b user:10 c other d") == Wire.ok)
         #expect(call("KEYS *") == Wire.bulks("other", "user:1", "user:10", "user:2"))
@@ -73,7 +73,7 @@ import Testing
     }
 
     @Test(arguments: [1, 2, 7, 10, 99, 100, 1000]) func scanFindsEverythingOnce(_ count: Int) throws {
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         let expected = (100..<200).map { "k\($0)" }
         #expect(call(["MSET"] + expected.flatMap { [$0, "v"] }) == Wire.ok)
         #expect(scanAll(call, "COUNT \(count)") == expected)
@@ -84,7 +84,7 @@ import Testing
     }
 
     @Test func scanReturnsWhatStaysWhileKeysComeAndGo() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         let other = server.connect()
         let staying = (0..<200).map { "stay\($0)" }
@@ -105,7 +105,7 @@ import Testing
     @Test func aCursorWorksOnEveryConnectionUntilItIsForgotten() throws {
         var limits = Limits()
         limits.scanCursorsMax = 3
-        let server = try TestServer(limits: limits)
+        let server = try SocketlessServer(limits: limits)
         let one = server.connect()
         let two = server.connect()
         #expect(one("MSET a 1 b 2 c 3") == Wire.ok)
@@ -123,7 +123,7 @@ import Testing
     }
 
     @Test func scanErrors() throws {
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         for (line, text) in [
             ("SCAN x", "ERR invalid cursor"), ("SCAN -1", "ERR invalid cursor"),
             ("SCAN 99999999999999999999", "ERR invalid cursor"),
@@ -140,7 +140,7 @@ import Testing
     @Test func longLists() throws {
         var limits = Limits()
         limits.replyBytesMax = 1000
-        let server = try TestServer(limits: limits)
+        let server = try SocketlessServer(limits: limits)
         let call = server.connect()
         for index in 0..<10 { _ = call("SET key\(index) v") }
         #expect(call("KEYS *").hasPrefix("*10\r\n"))

@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct LarderCommandTests {
     @Test func meta() throws {
-        let server = try TestServer(policy: .high)
+        let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         let start = Int(server.engine.now())
         func map(age: Int, deadline: Int, ttl: Int, rule: String, header: String = "*18\r\n") -> String {
@@ -28,7 +28,7 @@ import Testing
     }
 
     @Test func policy() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         func map(_ policy: String, _ interval: Int) -> String {
             Wire.array(Wire.bulk("policy"), Wire.bulk(policy), Wire.bulk("interval"), Wire.int(interval))
@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test func databases() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("DATABASES") == "*0\r\n")
         #expect(call("MSET a 1 b 2") == Wire.ok)
@@ -73,7 +73,7 @@ import Testing
     }
 
     @Test func theMostDatabases() throws {
-        let server = try TestServer { $0.databasesMax = 2 }
+        let server = try SocketlessServer { $0.databasesMax = 2 }
         let call = server.connect()
         for name in ["a", "b"] {
             #expect(call("SELECT \(name)") == Wire.ok)
@@ -93,7 +93,7 @@ import Testing
     }
 
     @Test func purging() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         func entries(_ reply: String) -> String { reply.components(4) }
         #expect(entries(call("PURGE")) == "*6 $7 entries :0")
@@ -114,7 +114,7 @@ import Testing
     // MARK: SNAPSHOT
 
     @Test func aSnapshotSeesOneInstant() throws {
-        let server = try TestServer(policy: .never)
+        let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         let other = server.connect()
         #expect(call("MSET a 1 b 2") == Wire.ok)
@@ -146,7 +146,7 @@ import Testing
     }
 
     @Test func aSnapshotOfAPurgedDatabaseAnswersWithAnError() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SET a 1") == Wire.ok)
         #expect(call("SNAPSHOT OPEN") == Wire.ok)
@@ -162,7 +162,7 @@ import Testing
         var limits = Limits()
         limits.snapshotsMax = 2
         limits.snapshotMilliseconds = 300_000
-        let server = try TestServer(limits: limits)
+        let server = try SocketlessServer(limits: limits)
         let clients = (0..<3).map { _ in server.connect() }
         #expect(clients[0]("SET a 1") == Wire.ok)
         #expect(clients[0]("SNAPSHOT OPEN") == Wire.ok)
@@ -187,7 +187,7 @@ import Testing
 
     /// The connection ends while another thread opens the snapshot: nobody will install it.
     @Test func aSnapshotThatNobodyTakesIsCountedDown() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SET a 1") == Wire.ok)
         call.session.parser.append(Array("SNAPSHOT OPEN\r\n".utf8))

@@ -13,7 +13,7 @@ import Threading
     @Test func longValuesAreBuiltOneAfterTheOther() throws {
         var limits = Limits()
         limits.valueBytesMax = Self.end + 100
-        let server = try RunningServer(limits: limits)
+        let server = try InProcessServer(limits: limits)
         defer { server.stop() }
         let clients = try (0..<6).map { _ in try server.connect() }
         let requests = [
@@ -41,7 +41,7 @@ import Threading
         "BITOP NOT k long", "SETRANGE long 0 x", "SETBIT long 0 1",
     ])
     func noOtherThreadBuildsLongValues(_ line: String) throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SETRANGE long \(Self.end) x") == Wire.int(Self.end + 1))
         let session = Session(id: 77, server: server.state)
@@ -73,7 +73,7 @@ import Threading
     @Test func aTransactionBuildsNoMoreThanOneValueMayHave() throws {
         var limits = Limits()
         limits.valueBytesMax = Self.end + 1000
-        let server = try TestServer(limits: limits)
+        let server = try SocketlessServer(limits: limits)
         let call = server.connect()
         _ = call("MULTI")
         for key in ["a", "b", "c"] { _ = call("SETRANGE \(key) \(Self.end) x") }
@@ -88,7 +88,7 @@ import Threading
 
     /// EXEC goes to that thread as a whole, and does nothing before.
     @Test func aTransactionThatBuildsALongValueRunsWhereThoseAreBuilt() throws {
-        let server = try RunningServer()
+        let server = try InProcessServer()
         defer { server.stop() }
         let client = try server.connect()
         _ = try client.call("SET n 5")

@@ -15,7 +15,7 @@ import Testing
     private func bulk(_ bytes: [UInt8]) -> [UInt8] { Array("$\(bytes.count)\r\n".utf8) + bytes + Array("\r\n".utf8) }
 
     @Test func everyCommandThatStoresOneValue() throws {
-        let server = try RunningServer()
+        let server = try InProcessServer()
         defer { server.stop() }
         let client = try server.connect()
         func expect(_ request: [UInt8], _ reply: String, _ what: Comment) throws {
@@ -65,7 +65,7 @@ import Testing
 
     /// Events and invalidations are those of a short value.
     @Test func whoListensHearsOfIt() throws {
-        let server = try RunningServer()
+        let server = try InProcessServer()
         defer { server.stop() }
         let (client, listener, tracker) = (try server.connect(), try server.connect(), try server.connect())
         #expect(try client.call("CONFIG SET notify-keyspace-events KEA") == Wire.ok)
@@ -85,7 +85,7 @@ import Testing
     /// While the disk takes a long value, commands of others run, those that write too.
     @Test(arguments: [1, 2]) func othersGoOn(threads: Int) throws {
         let gate = Gate()
-        let server = try RunningServer(
+        let server = try InProcessServer(
             threads: threads,
             configure: {
                 $0.journalFaults = JournalFaults { call, path in
@@ -101,7 +101,7 @@ import Testing
         #expect(try other.call("SET a 1") == Wire.ok)
         gate.close()
         try client.send(command("SET", "long"))
-        gate.waitUntilSomebodyWaits()
+        gate.waitUntil()
         // Whoever stores a long value too waits for the first one; others do not.
         try second.send(command("SET", "longer") + encodeRequest("PING"))
         for round in 0..<100 {
@@ -119,7 +119,7 @@ import Testing
     /// A long value in memory is copied by a thread that holds up nobody.
     @Test func aLongValueLeavesTheLoop() throws {
         let gate = Gate()
-        let server = try RunningServer(beforeColdSlice: { gate.pass() })
+        let server = try InProcessServer(beforeColdSlice: { gate.pass() })
         defer {
             gate.open()
             server.stop()
@@ -129,7 +129,7 @@ import Testing
         #expect(try client.receive() == Array(Wire.ok.utf8))
         gate.close()
         try client.send(encodeRequest("GET long") + encodeRequest("GET long") + encodeRequest("PING"))
-        gate.waitUntilSomebodyWaits()
+        gate.waitUntil()
         #expect(try other.call("SET a 1") == Wire.ok)
         #expect(try other.call("GET a") == Wire.bulk("1"))
         gate.open()
@@ -138,7 +138,7 @@ import Testing
     }
 
     @Test func aDiskThatIsFullRefusesItAndNothingElse() throws {
-        let server = try RunningServer(configure: {
+        let server = try InProcessServer(configure: {
             $0.journalFaults = JournalFaults { call, path in
                 if case .write = call, path.contains("ahead-") { return .fail(28) }
                 return nil

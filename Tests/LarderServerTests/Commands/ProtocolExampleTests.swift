@@ -25,7 +25,7 @@ import Testing
 
     @Test(arguments: ProtocolExamples.groups.keys.sorted())
     func everyExampleIsAnsweredAsShown(group: String) throws {
-        let server = try TestServer(policy: .never)
+        let server = try SocketlessServer(policy: .never)
         let client = server.connect()
         // However busy the machine is, nothing is slow.
         client.feed("CONFIG SET slowlog-log-slower-than -1\r\n".utf8)

@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct ServerCommandTests {
     @Test func commandTellsTheTable() throws {
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         #expect(call("COMMAND COUNT") == Wire.int(CommandTable.all.count))
         #expect(call("COMMAND").hasPrefix("*\(CommandTable.all.count)\r\n*10\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly"))
         #expect(call("COMMAND LIST").hasPrefix("*\(CommandTable.withSubcommands.count)\r\n$3\r\nget\r\n"))
@@ -26,7 +26,7 @@ import Testing
 
     /// Every reply has exactly the elements that its headers promise, in both versions.
     @Test(arguments: [2, 3]) func repliesAreWellFormed(_ version: Int) throws {
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         _ = call("HELLO \(version)")
         for line in [
             "COMMAND", "COMMAND DOCS", "COMMAND LIST", "COMMAND INFO", "COMMAND HELP", "CLIENT HELP", "INFO", "SET a 1",
@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test func infoHasSectionsAndFields() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("MSET a 1 b 2") == Wire.ok)
         #expect(call("GET a") == Wire.bulk("1"))
@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test func flushing() throws {
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         for (database, key) in [("0", "a"), ("books", "b"), ("1", "c")] {
             #expect(call("SELECT \(database)") == Wire.ok)
             #expect(call("SET \(key) v") == Wire.ok)
@@ -92,7 +92,7 @@ import Testing
     }
 
     @Test func shutdown() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SHUTDOWN BAD") == Wire.syntaxError)
         #expect(server.stopReasons.all.isEmpty)
@@ -135,7 +135,7 @@ import Testing
 
     /// One word too few, and one too many where the number is fixed, is an error that names the command.
     @Test func arity() throws {
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         // EXEC discards what is queued, and says so.
         for spec in CommandTable.all where spec.name != "exec" {
             let least = abs(spec.arity)
@@ -152,7 +152,7 @@ import Testing
 
     /// All of these used to be made up.
     @Test func infoTellsOnlyWhatIsTrue() throws {
-        let server = try TestServer(policy: .never)
+        let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         _ = call("MSET a 1 b 2 c 3")
         #expect(call("INFO keyspace").contains("db0:keys=3,expires=0,avg_ttl=0\r\n"))
@@ -171,7 +171,7 @@ import Testing
     }
 
     @Test func infoCountsWhatIsTracked() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let (one, two, three, call) = (server.connect(), server.connect(), server.connect(), server.connect())
         _ = call("MSET a 1 b 2")
         for client in [one, two] {
@@ -196,7 +196,7 @@ import Testing
     /// A password that CONFIG SET was tried with used to stand in SLOWLOG.
     @Test(arguments: ["requirepass", "RequirePass", "masterauth"])
     func slowlogAndMonitorShowNoPasswords(_ name: String) throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let (call, monitor) = (server.connect(), server.connect())
         _ = call("CONFIG SET slowlog-log-slower-than 0")
         _ = monitor("MONITOR")
@@ -223,7 +223,7 @@ import Testing
         for text in ["", "M", "mb", "1.5G", "-1", "+1", "64 M", "64x", "64mbb", "64bm", "64iB", "9999999999T", "٣"] {
             #expect(ByteCount.parse(text, letters: .binary) == nil, "\(text)")
         }
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         for text in ["64mb", "64MiB", "67108864"] {
             #expect(call("CONFIG SET maxmemory \(text)") == Wire.ok)
             #expect(call("CONFIG GET maxmemory") == Wire.bulks("maxmemory", "67108864"))

@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct StringCommandTests {
     @Test func setGetStrlenGetdel() throws {
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         #expect(call("GET k") == Wire.null)
         #expect(call("STRLEN k") == Wire.int(0))
         #expect(call("SET k value") == Wire.ok)
@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test func keysAndValuesAreAnyBytes() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         let all = (0...255).map { UInt8($0) }
         call.feed(Array("*3\r\n$3\r\nSET\r\n$256\r\n".utf8) + all + Array("\r\n$256\r\n".utf8) + all + [13, 10])
@@ -34,7 +34,7 @@ import Testing
     }
 
     @Test func theLongestKey() throws {
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         let longest = String(repeating: "k", count: 65_536)
         #expect(call(["SET", longest, "v"]) == Wire.ok)
         #expect(call(["GET", longest]) == Wire.bulk("v"))
@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test func mgetAndMset() throws {
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         #expect(call("MGET a b") == Wire.array(Wire.null, Wire.null))
         #expect(call("MSET a 1 b 2 a 3") == Wire.ok)
         #expect(call("MGET a nothing b a") == Wire.array(Wire.bulk("3"), Wire.null, Wire.bulk("2"), Wire.bulk("3")))
@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test func setConditions() throws {
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         #expect(call("SET k 1 XX") == Wire.null)
         #expect(call("SET k 1 NX") == Wire.ok)
         #expect(call("SET k 2 nx") == Wire.null)
@@ -82,7 +82,7 @@ import Testing
         "SET k v EX nonsense EX 1 BAD", "SET k v GET extra", "SET k v POLICY nonsense KEEPTTL",
     ])
     func setSyntax(_ line: String) throws {
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         #expect(call(line) == Wire.syntaxError)
         #expect(call("EXISTS k") == Wire.int(0))
     }
@@ -113,13 +113,13 @@ import Testing
         ("GET a b", "ERR wrong number of arguments for 'get' command"),
     ])
     func setErrors(_ line: String, _ text: String) throws {
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         #expect(call(line) == Wire.error(text))
         #expect(call("EXISTS k") == Wire.int(0))
     }
 
     @Test func setWithLifetimes() throws {
-        let server = try TestServer(policy: .never)
+        let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         let now = Int(server.engine.now())
         for (option, deadline) in [
@@ -140,7 +140,7 @@ import Testing
     }
 
     @Test func aDeadlineInThePastStoresNothingAndRemovesWhatWasThere() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         let past = server.engine.now() - 1
         for option in ["", " GET", " XX", " XX GET"] {
@@ -156,7 +156,7 @@ import Testing
     }
 
     @Test func keepttlKeepsTheRuleNotTheDeadlineOfTheDatabase() throws {
-        let server = try TestServer(policy: .high)
+        let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         #expect(call("SET governed v") == Wire.ok)
         #expect(call("SET own v POLICY never") == Wire.ok)
@@ -170,7 +170,7 @@ import Testing
     }
 
     @Test func codecs() throws {
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         #expect(call("SET k {} CODEC json") == Wire.ok)
         #expect(call("META k").contains("$5\r\ncodec\r\n$4\r\njson\r\n"))
         #expect(call("SET k {} codec PLIST EX 5") == Wire.ok)
@@ -180,7 +180,7 @@ import Testing
     }
 
     @Test func readsDoNotCreateADatabase() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SELECT empty") == Wire.ok)
         for line in [
@@ -196,7 +196,7 @@ import Testing
     }
 
     @Test func largeValues() throws {
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         let value = String(repeating: "0123456789abcdef", count: 1 << 16)
         #expect(call(["SET", "big", value]) == Wire.ok)
         #expect(call("STRLEN big") == Wire.int(1 << 20))

@@ -21,7 +21,7 @@ import Testing
         "SETBIT k 6 1", "BITFIELD k SET u8 0 50",
     ])
     func changedInPlace(_ line: String) throws {
-        let server = try TestServer(policy: .high)
+        let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         for (store, rule) in [("SET k 1", "governed"), ("SET k 1 EX 1000", "own"), ("SET k 1 POLICY never", "never")] {
             #expect(call(store) == Wire.ok)
@@ -41,7 +41,7 @@ import Testing
     /// Where no bit changes nothing is stored, as in Redis.
     @Test(arguments: ["SETBIT k 7 1", "BITFIELD k SET u8 0 49", "BITFIELD k OVERFLOW FAIL INCRBY u8 0 255"])
     func unchanged(_ line: String) throws {
-        let server = try TestServer(policy: .high)
+        let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         #expect(call("SET k 1") == Wire.ok)
         let storedAt = meta(call, "k", "stored-at")
@@ -53,7 +53,7 @@ import Testing
     /// What is replaced begins anew under the database's policy.
     @Test(arguments: ["GETSET k 5", "SET k 5", "BITOP NOT k k", "RESTORE k 0 \u{1}five REPLACE"])
     func replaced(_ line: String) throws {
-        let server = try TestServer(policy: .high)
+        let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         #expect(call("SET k 1 EX 1000") == Wire.ok)
         if line.hasPrefix("RESTORE") {
@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test func newValuesFollowThePolicy() throws {
-        let server = try TestServer(policy: .high)
+        let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         for line in ["SETNX a 1", "APPEND b 1", "INCR c", "SETRANGE d 3 x", "MSETNX e 1 f 2", "GETSET g 1"] {
             #expect(!call(line).hasPrefix("-"))
@@ -86,7 +86,7 @@ import Testing
     }
 
     @Test func getexJudgesByTheEffectiveDeadline() throws {
-        let server = try TestServer(policy: .high)
+        let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         #expect(call("SET k v") == Wire.ok)
         #expect(call("GETEX k EX 1000") == Wire.bulk("v"))
@@ -102,7 +102,7 @@ import Testing
 
     @Test(arguments: ["RENAME a b", "RENAMENX a b", "COPY a b", "COPY a b REPLACE"])
     func anotherKey(_ line: String) throws {
-        let server = try TestServer(policy: .high)
+        let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         for (store, rule) in [("SET a 1", "governed"), ("SET a 1 EX 1000", "own"), ("SET a 1 POLICY never", "never")] {
             #expect(call("DEL b") == Wire.int(rule == "governed" ? 0 : 1))
@@ -119,7 +119,7 @@ import Testing
 
     /// A governed entry follows the policy of the database it is in.
     @Test(arguments: ["MOVE k books", "COPY k k DB books"]) func anotherDatabase(_ line: String) throws {
-        let server = try TestServer(policy: .high)
+        let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         #expect(call("SELECT books") == Wire.ok)
         #expect(call("POLICY low") == Wire.ok)
@@ -136,7 +136,7 @@ import Testing
     }
 
     @Test func movingNothingCreatesNothing() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("MOVE k 5") == Wire.int(0))
         #expect(call("COPY k k DB 6") == Wire.int(0))
@@ -149,7 +149,7 @@ import Testing
 
     /// Keys that only LevelDB has are read on a thread that may block.
     @Test func coldKeys() throws {
-        let server = try TestServer { $0.memoryBytes = 0 }
+        let server = try SocketlessServer { $0.memoryBytes = 0 }
         let call = server.connect()
         func makeCold() throws {
             for database in server.engine.databases { _ = try database.flush() }
@@ -170,7 +170,7 @@ import Testing
 
     /// Between MULTI and EXEC they are part of one commit unit, with the other database.
     @Test(arguments: [false, true]) func inATransaction(_ isCold: Bool) throws {
-        let server = try TestServer { if isCold { $0.memoryBytes = 0 } }
+        let server = try SocketlessServer { if isCold { $0.memoryBytes = 0 } }
         let call = server.connect()
         #expect(call("MSET a 1 b 2 c 3") == Wire.ok)
         if isCold { for database in server.engine.databases { _ = try database.flush() } }
@@ -195,7 +195,7 @@ import Testing
     // MARK: RANDOMKEY
 
     @Test func randomkeyFindsEveryKey() throws {
-        let server = try TestServer(policy: .high)
+        let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         #expect(call("RANDOMKEY") == Wire.null)
         #expect(call("SET expired v PX 1") == Wire.ok)
@@ -215,7 +215,7 @@ import Testing
     @Test func valuesThatAreTooLong() throws {
         var limits = Limits()
         limits.valueBytesMax = 10
-        let call = try TestServer(limits: limits).connect()
+        let call = try SocketlessServer(limits: limits).connect()
         let tooLong = Wire.error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
         #expect(call("SETRANGE k 9 x") == Wire.int(10))
         #expect(call("SETRANGE k 10 x") == tooLong)

@@ -7,8 +7,9 @@ import Testing
 /// Keyspace notifications: what is told, when, and how often.
 @Suite struct NotificationTests {
     /// A server that publishes `events`, and a client that hears all of them.
-    private static func start(_ events: String, policy: UpdatePolicy = .never) throws -> (TestServer, TestClient) {
-        let server = try TestServer(policy: policy)
+    private static func start(_ events: String, policy: UpdatePolicy = .never) throws -> (SocketlessServer, TestClient)
+    {
+        let server = try SocketlessServer(policy: policy)
         #expect(server.state.notifier.setEvents(events))
         let listener = server.connect()
         _ = listener("PSUBSCRIBE __key*")
@@ -16,7 +17,7 @@ import Testing
     }
 
     /// What a listener has heard: `channel:payload`, without the part before the `@`.
-    private func heard(_ server: TestServer, _ listener: TestClient) -> [String] {
+    private func heard(_ server: SocketlessServer, _ listener: TestClient) -> [String] {
         server.deliver()
         return RawReply.split(Array(listener.takeSendable().utf8)).map { message in
             let words = String(decoding: message, as: UTF8.self).split(
@@ -38,10 +39,10 @@ import Testing
     }
 
     @Test func nothingIsToldOfWhatWasNotCommitted() throws {
-        let fails = Mailbox<Bool>()
-        let server = try TestServer(policy: .never) { options in
+        let isFailing = Guarded(false)
+        let server = try SocketlessServer(policy: .never) { options in
             options.beforeCommit = { () throws(LarderError) in
-                if !fails.all.isEmpty { throw LarderError(.io, "the disk is gone", operation: "commit") }
+                if isFailing.value { throw LarderError(.io, "the disk is gone", operation: "commit") }
             }
         }
         #expect(server.state.notifier.setEvents("KEA"))
@@ -50,7 +51,7 @@ import Testing
         #expect(writer("SET k v") == Wire.ok)
         #expect(heard(server, listener).count == 2)
         // A purge fails, and with it what was written behind it.
-        fails.add(true)
+        isFailing.value = true
         let database = try server.engine.database()
         let ticket = try database.changePolicy(.high, now: database.now())
         writer.feed(encodeRequest("SET k w"))
@@ -126,7 +127,7 @@ import Testing
 
     /// Entries of before are known too; those that had expired by then are not told of.
     @Test func onlyWhatExpiresFromNowOnIsTold() throws {
-        let server = try TestServer(policy: .never)
+        let server = try SocketlessServer(policy: .never)
         let (listener, writer) = (server.connect(), server.connect())
         _ = writer("SET early v PX 100")
         _ = writer("SET late v PX 5000")
@@ -175,7 +176,7 @@ import Testing
     @Test func watchedDeadlinesAreBounded() throws {
         var limits = Limits()
         limits.watchedDeadlinesMax = 3
-        let server = try TestServer(policy: .never, limits: limits)
+        let server = try SocketlessServer(policy: .never, limits: limits)
         #expect(server.state.notifier.setEvents("Ex"))
         let (listener, writer) = (server.connect(), server.connect())
         _ = listener("PSUBSCRIBE __key*")
@@ -189,8 +190,8 @@ import Testing
     @Test func tooManyDeadlinesAreToldOnce() throws {
         var limits = Limits()
         limits.watchedDeadlinesMax = 2
-        let server = try TestServer(policy: .never, limits: limits)
-        let warnings = Mailbox<Int>()
+        let server = try SocketlessServer(policy: .never, limits: limits)
+        let warnings = Recorder<Int>()
         server.state.notifier.onTooManyDeadlines { warnings.add($0) }
         #expect(server.state.notifier.setEvents("Ex"))
         let writer = server.connect()
@@ -232,7 +233,7 @@ import Testing
     }
 
     @Test func nothingIsNotedWhileNobodyWantsToKnow() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         #expect(!server.engine.changes.isOn)
         #expect(!server.state.notifier.setEvents("bad"))
         #expect(server.state.notifier.setEvents("A"))

@@ -7,7 +7,7 @@ import Testing
     private func message(_ channel: String, _ payload: String) -> String { Wire.bulks("message", channel, payload) }
 
     @Test func aMessageReachesEverySubscriberOnce() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let (two, three, publisher) = (server.connect(), server.connect(), server.connect())
         _ = three("HELLO 3")
         #expect(two("SUBSCRIBE a b") == subscribed("a", 1) + subscribed("b", 2))
@@ -24,7 +24,7 @@ import Testing
 
     /// All fast paths must see that the connection takes few commands, and be open again afterwards.
     @Test func noShortWayLeadsAroundSubscriberMode() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let client = server.connect()
         #expect(client("SET k v") == Wire.ok)
         _ = client("SUBSCRIBE a")
@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test func whoIsGoneIsForgotten() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let publisher = server.connect()
         var client = Optional(server.connect())
         _ = client?("SUBSCRIBE a")
@@ -68,7 +68,7 @@ import Testing
     func subscribingToManyNamesIsNotQuadratic(_ begin: String, _ end: String) throws {
         var limits = Limits()
         limits.subscriptionBytesMax = 1 << 30
-        let server = try TestServer(limits: limits)
+        let server = try SocketlessServer(limits: limits)
         let client = server.connect()
         let names = (0..<40_000).map { "name-\($0)" }
         for start in stride(from: 0, to: names.count, by: 1000) {
@@ -85,7 +85,7 @@ import Testing
 
     /// Patterns are told in the order in which they came, however they are kept.
     @Test func patternsAreToldInTheOrderInWhichTheyCame() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let (client, publisher) = (server.connect(), server.connect())
         let patterns = (1...20).map { "a" + String(repeating: "*", count: $0) }
         _ = client((["PSUBSCRIBE"] + patterns).joined(separator: " "))
@@ -96,7 +96,7 @@ import Testing
 
     /// What was published before the confirmation comes before it, and nothing comes after it.
     @Test func unsubscribingTakesWhatIsUnderWay() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let (client, publisher) = (server.connect(), server.connect())
         _ = client("SUBSCRIBE a")
         publisher.feed(encodeRequest("PUBLISH a 1"))
@@ -109,7 +109,7 @@ import Testing
 
     /// Where messages look like replies, none may come outside of subscriber mode.
     @Test func noMessageIsTakenForAReply() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let client = server.connect()
         let late = PushMessage.message("message", channel: [], [])
         client.session.push(late)
@@ -121,7 +121,7 @@ import Testing
 
     /// A reply that waits for its commit keeps what comes behind it.
     @Test func messagesStandBehindHeldReplies() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let (client, publisher) = (server.connect(), server.connect())
         _ = client("HELLO 3")
         _ = client("SUBSCRIBE a")
@@ -135,7 +135,7 @@ import Testing
 
     /// A command of a transaction may have to run again; its message goes out once, behind the reply.
     @Test func aTransactionPublishesOnce() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let (client, publisher) = (server.connect(), server.connect())
         _ = publisher("HELLO 3")
         _ = client("SUBSCRIBE a")
@@ -151,7 +151,7 @@ import Testing
     @Test func publishersWaitForLoopsThatAreBehind() throws {
         var limits = Limits()
         limits.undeliveredBytesMax = 1000
-        let server = try TestServer(limits: limits)
+        let server = try SocketlessServer(limits: limits)
         let (client, publisher) = (server.connect(), server.connect())
         _ = client("SUBSCRIBE a")
         let payload = String(repeating: "x", count: 600)
@@ -167,30 +167,30 @@ import Testing
 
     @Test func theLoopIsWokenOnceForMany() {
         let queue = PushQueue(PendingBytes())
-        let woken = Mailbox<Int>()
-        let delivered = Mailbox<Int64>()
-        queue.onAdded { woken.add(1) }
+        let woken = Guarded(0)
+        let delivered = Recorder<Int64>()
+        queue.onAdded { woken.with { $0 += 1 } }
         queue.deliver = { for id in $0.connections { delivered.add(id) } }
         func add(_ id: Int64, from: PushQueue? = nil) {
             queue.add(PushQueue.Delivery(message: .message("message", channel: [], []), connections: [id]), from: from)
         }
         for id in 0..<10 { add(Int64(id)) }
-        #expect(woken.all.count == 1)
+        #expect(woken.value == 1)
         queue.deliverAll()
         #expect(delivered.all == Array(0..<10))
         // The loop itself comes for what it adds.
         add(10, from: queue)
-        #expect(woken.all.count == 1)
+        #expect(woken.value == 1)
         queue.deliverAll()
         add(11)
-        #expect(woken.all.count == 2)
+        #expect(woken.value == 2)
     }
 
     /// What one connection listens to is bounded; what it stops listening to makes room.
     @Test func subscriptionsAreBounded() throws {
         var limits = Limits()
         limits.subscriptionBytesMax = 3 * Subscriptions.byteCount(2)
-        let server = try TestServer(limits: limits)
+        let server = try SocketlessServer(limits: limits)
         let client = server.connect()
         _ = client("HELLO 3")
         _ = client("SUBSCRIBE aa bb")

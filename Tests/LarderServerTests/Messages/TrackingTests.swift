@@ -16,8 +16,8 @@ import Threading
     private static func start(
         _ options: String = "", policy: UpdatePolicy = .never, limits: Limits = Limits(),
         configure: (inout EngineOptions) -> Void = { _ in }
-    ) throws -> (TestServer, TestClient, TestClient) {
-        let server = try TestServer(policy: policy, limits: limits, configure: configure)
+    ) throws -> (SocketlessServer, TestClient, TestClient) {
+        let server = try SocketlessServer(policy: policy, limits: limits, configure: configure)
         let (reader, writer) = (server.connect(), server.connect())
         _ = reader("HELLO 3")
         #expect(reader("CLIENT TRACKING ON" + (options.isEmpty ? "" : " " + options)) == Wire.ok)
@@ -225,17 +225,17 @@ import Threading
 
     /// Whatever was acknowledged before a client asks is either what it has, or was told of before the answer.
     @Test(arguments: [1, 2, 4]) func nobodyKeepsWhatIsStale(_ threads: Int) throws {
-        let server = try RunningServer(threads: threads)
+        let server = try InProcessServer(threads: threads)
         defer { server.stop() }
-        let acknowledged = Mailbox<Int>()
-        let isOver = Mailbox<Bool>()
+        let acknowledged = Guarded(0)
+        let isOver = Guarded(false)
         let writer = WorkThread(name: "writer") {
             guard let client = try? server.connect() else { return }
             var value = 0
-            while isOver.all.isEmpty, value < 100_000 {
+            while !isOver.value, value < 100_000 {
                 value += 1
                 guard (try? client.call("SET k \(value)")) == "+OK\r\n" else { return }
-                acknowledged.set([value])
+                acknowledged.value = value
             }
         }
         let reader = try server.connect()
@@ -244,7 +244,7 @@ import Threading
         var cached: Int?
         var kept = 0
         for _ in 0..<2000 {
-            let least = acknowledged.all.last ?? 0
+            let least = acknowledged.value
             try reader.send(["PING"])
             while true {
                 let reply = String(decoding: try reader.receive(), as: UTF8.self)
@@ -268,7 +268,7 @@ import Threading
                 }
             }
         }
-        isOver.add(true)
+        isOver.value = true
         writer.join()
         _ = kept
     }

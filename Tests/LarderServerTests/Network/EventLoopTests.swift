@@ -18,7 +18,7 @@ import Threading
     private static let fill = String(repeating: "0123456789abcdef", count: 640)
 
     @Test(arguments: [1, 2]) func repliesComeInOrder(_ threads: Int) throws {
-        let server = try RunningServer(threads: threads)
+        let server = try InProcessServer(threads: threads)
         defer { server.stop() }
         let clients = try (0..<8).map { _ in try server.connect() }
         for (number, client) in clients.enumerated() {
@@ -42,7 +42,7 @@ import Threading
     @Test(arguments: [1, 2]) func halfClosedClientsGetTheirAnswers(_ threads: Int) throws {
         var limits = Limits()
         limits.outputBytesPause = 50_000
-        let server = try RunningServer(threads: threads, limits: limits)
+        let server = try InProcessServer(threads: threads, limits: limits)
         defer { server.stop() }
         let client = try server.connect()
         var requests = encodeRequest(["SET", "k", Self.fill])
@@ -57,7 +57,7 @@ import Threading
     }
 
     @Test func halfClosedClientsGetTheirAnswersWhenWritersHaveToWait() throws {
-        let server = try RunningServer { $0.pendingBytesMax = 20_000 }
+        let server = try InProcessServer { $0.pendingBytesMax = 20_000 }
         defer { server.stop() }
         let clients = try (0..<4).map { _ in try server.connect() }
         var requests: [UInt8] = []
@@ -75,7 +75,7 @@ import Threading
     @Test func aClientThatReadsLateIsNotLockedOut() throws {
         var limits = Limits()
         limits.outputBytesPause = 10_000
-        let server = try RunningServer(limits: limits)
+        let server = try InProcessServer(limits: limits)
         defer { server.stop() }
         let client = try server.connect()
         try client.send(encodeRequest(["SET", "k", Self.fill]))
@@ -93,7 +93,7 @@ import Threading
         limits.outputBytesPause = 10_000
         limits.inputBytesPause = 10_000
         limits.outputStallMilliseconds = 1
-        let server = try RunningServer(limits: limits)
+        let server = try InProcessServer(limits: limits)
         defer { server.stop() }
         let idle = try server.connect()
         #expect(try idle.call("PING") == "+PONG\r\n")
@@ -107,7 +107,7 @@ import Threading
     }
 
     @Test(arguments: [1, 2]) func aThousandConnections(_ threads: Int) throws {
-        let server = try RunningServer(threads: threads)
+        let server = try InProcessServer(threads: threads)
         defer { server.stop() }
         var clients = try (0..<1000).map { _ in try server.connect() }
         for (index, client) in clients.enumerated() { try client.send(["SET", "k\(index)", "\(index)"]) }
@@ -123,7 +123,7 @@ import Threading
     @Test func moreClientsThanAllowedAreRefused() throws {
         var limits = Limits()
         limits.clientsMax = 3
-        let server = try RunningServer(limits: limits)
+        let server = try InProcessServer(limits: limits)
         defer { server.stop() }
         let clients = try (0..<10).map { _ in try server.connect() }
         var served: [SocketClient] = []
@@ -144,7 +144,7 @@ import Threading
     }
 
     @Test func clientsThatVanish() throws {
-        let server = try RunningServer()
+        let server = try InProcessServer()
         defer { server.stop() }
         let whole = encodeRequest(["SET", "k", Self.fill])
         for cut in [0, 1, 5, 30, 5000, whole.count - 1] {
@@ -163,7 +163,7 @@ import Threading
     }
 
     @Test func aHundredMegabytes() throws {
-        let server = try RunningServer()
+        let server = try InProcessServer()
         defer { server.stop() }
         let client = try server.connect()
         let count = 100_000_000
@@ -188,7 +188,7 @@ import Threading
     }
 
     @Test func snapshotsOfClientsThatVanishAreGivenBack() throws {
-        let server = try RunningServer(threads: 2)
+        let server = try InProcessServer(threads: 2)
         defer { server.stop() }
         let watcher = try server.connect()
         #expect(try watcher.call("SET k v") == Wire.ok)
@@ -202,12 +202,12 @@ import Threading
     }
 
     @Test func failedCommitsBecomeErrors() throws {
-        let fails = Switch()
-        let server = try RunningServer(threads: 2) { $0.beforeCommit = failing(fails) }
+        let isFailing = Guarded(false)
+        let server = try InProcessServer(threads: 2) { $0.beforeCommit = failing(while: isFailing) }
         defer { server.stop() }
         let client = try server.connect()
         #expect(try client.call("SET k 1") == Wire.ok)
-        fails.isOn = true
+        isFailing.value = true
         let failure = Wire.error("ERR commit in database '0': the write was not committed: no more room")
         try client.send(Array("SET k 2\r\nPING\r\nSET other 2\r\nPURGE PREFIX zzz\r\nECHO x\r\n".utf8))
         let replies = try client.receive(5).map { String(decoding: $0, as: UTF8.self) }
@@ -215,7 +215,7 @@ import Threading
         #expect(replies[1] == "+PONG\r\n")
         #expect(replies[2] == failure)
         #expect(replies[4] == Wire.bulk("x"))
-        fails.isOn = false
+        isFailing.value = false
         #expect(try client.call("MGET k other") == Wire.array(Wire.bulk("1"), Wire.null))
         #expect(try client.call("SET k 3") == Wire.ok)
         #expect(try server.connect().call("GET k") == Wire.bulk("3"))
@@ -224,7 +224,7 @@ import Threading
     // MARK: Stopping
 
     @Test(arguments: [1, 2]) func stoppingFinishesWhatWasRead(_ threads: Int) throws {
-        let server = try RunningServer(threads: threads)
+        let server = try InProcessServer(threads: threads)
         let clients = try (0..<4).map { _ in try server.connect() }
         for (number, client) in clients.enumerated() {
             var requests: [UInt8] = []
@@ -252,7 +252,7 @@ import Threading
         let gate = Gate()
         var limits = Limits()
         limits.stopMilliseconds = 1
-        let server = try RunningServer(threads: threads, limits: limits) {
+        let server = try InProcessServer(threads: threads, limits: limits) {
             // So that the pipeline's own thread commits, and waits at the gate; what is quick the loop commits itself.
             $0.durability = .always
             $0.beforeCommit = { () throws(LarderError) in gate.pass() }
@@ -261,7 +261,7 @@ import Threading
         #expect(try clients[0].call("SET k v") == Wire.ok)
         gate.close()
         try clients[0].send(encodeRequest("SET k w"))
-        gate.waitUntilSomebodyWaits()
+        gate.waitUntil()
         try clients[1].send(encodeRequest("DBSIZE"))
         try clients[2].send(encodeRequest("SNAPSHOT OPEN"))
         try clients[3].send(encodeRequest("PURGE PREFIX k"))
@@ -275,7 +275,7 @@ import Threading
     @Test func stoppingWithAClientThatNeverReads() throws {
         var limits = Limits()
         limits.stopMilliseconds = 1
-        let server = try RunningServer(limits: limits)
+        let server = try InProcessServer(limits: limits)
         let client = try server.connect()
         #expect(try client.call(["SET", "k", Self.fill]) == Array(Wire.ok.utf8))
         for _ in 0..<200 { try client.send(encodeRequest("GET k")) }
@@ -284,7 +284,7 @@ import Threading
     }
 
     @Test func shutdownStops() throws {
-        let server = try RunningServer(threads: 2)
+        let server = try InProcessServer(threads: 2)
         let client = try server.connect()
         try client.send(encodeRequest("SET k v") + encodeRequest("SHUTDOWN"))
         #expect(try client.receiveToEnd() == Array(Wire.ok.utf8))

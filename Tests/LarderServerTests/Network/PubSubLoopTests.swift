@@ -13,7 +13,7 @@ import Threading
 
     /// Every subscriber gets every message, those of one publisher in its order.
     @Test(arguments: [1, 2, 4]) func everyMessageInOrder(_ threads: Int) throws {
-        let server = try RunningServer(threads: threads)
+        let server = try InProcessServer(threads: threads)
         defer { server.stop() }
         let subscribers = try (0..<6).map { _ in try server.connect() }
         for (index, subscriber) in subscribers.enumerated() {
@@ -21,7 +21,7 @@ import Threading
             _ = try subscriber.call(index % 3 == 0 ? "PSUBSCRIBE chan*" : "SUBSCRIBE channel")
         }
         let (publishers, messages) = (4, 400)
-        let failures = Mailbox<String>()
+        let failures = Recorder<String>()
         let threads = (0..<publishers).map { publisher in
             WorkThread(name: "publisher") {
                 do {
@@ -59,7 +59,7 @@ import Threading
 
     /// A publisher that has its reply has its message before whatever a subscriber is told to do next.
     @Test(arguments: [2, 4]) func theReplyToThePublisherComesAfterTheMessage(_ threads: Int) throws {
-        let server = try RunningServer(threads: threads)
+        let server = try InProcessServer(threads: threads)
         defer { server.stop() }
         let (subscriber, publisher) = (try server.connect(), try server.connect())
         _ = try subscriber.call("SUBSCRIBE channel")
@@ -73,13 +73,13 @@ import Threading
 
     /// Behind the confirmation that nothing is subscribed any more there are only replies.
     @Test(arguments: [2, 4]) func nothingComesAfterUnsubscribing(_ threads: Int) throws {
-        let server = try RunningServer(threads: threads)
+        let server = try InProcessServer(threads: threads)
         defer { server.stop() }
-        let isOver = Mailbox<Bool>()
+        let isOver = Guarded(false)
         let publishers = (0..<2).map { _ in
             WorkThread(name: "publisher") {
                 guard let client = try? server.connect() else { return }
-                while isOver.all.isEmpty { _ = try? client.call("PUBLISH channel x") }
+                while !isOver.value { _ = try? client.call("PUBLISH channel x") }
             }
         }
         let subscriber = try server.connect()
@@ -99,7 +99,7 @@ import Threading
             }
             #expect(String(decoding: try subscriber.receive(), as: UTF8.self) == "+PONG\r\n")
         }
-        isOver.add(true)
+        isOver.value = true
         for publisher in publishers { publisher.join() }
     }
 
@@ -114,7 +114,7 @@ import Threading
     func aSubscriberThatDoesNotReadIsDisconnected(_ threads: Int, _ bound: (setting: String?, line: String)) throws {
         var limits = Limits()
         if bound.setting == nil { limits.subscriberBytesMax = 2 << 20 }
-        let server = try RunningServer(threads: threads, limits: limits)
+        let server = try InProcessServer(threads: threads, limits: limits)
         defer { server.stop() }
         let (silent, reader, publisher) = (try server.connect(), try server.connect(), try server.connect())
         _ = try silent.call("SUBSCRIBE channel")

@@ -30,7 +30,7 @@ private final class TickingTimeSource: TimeSource, @unchecked Sendable {
 
     /// A pipeline of slow commands used to run under the time at which its bytes had come.
     @Test func anEntryIsNotServedAfterItsEndBehindSlowCommandsOfOnePipeline() throws {
-        let server = try TestServer(time: TickingTimeSource())
+        let server = try SocketlessServer(time: TickingTimeSource())
         let client = server.connect()
         _ = client("SET bits x")
         client.feed(requests(["SET k v PX 60"] + Array(repeating: "BITCOUNT bits", count: 100) + ["GET k"]))
@@ -40,7 +40,7 @@ private final class TickingTimeSource: TimeSource, @unchecked Sendable {
 
     /// The other way round: what is stored behind slow commands lives from then on.
     @Test func anEntryLivesFromItsOwnCommandOnBehindSlowOnes() throws {
-        let server = try TestServer(time: TickingTimeSource())
+        let server = try SocketlessServer(time: TickingTimeSource())
         let client = server.connect()
         _ = client("SET bits x")
         client.feed(
@@ -55,7 +55,7 @@ private final class TickingTimeSource: TimeSource, @unchecked Sendable {
     /// Quick commands share a time, but not for long, and none outlasts one that is slow.
     @Test(arguments: ["GET bits", "SET bits x", "EXISTS bits", "PING"])
     func quickCommandsShareATimeForAShortWhile(_ line: String) throws {
-        let server = try TestServer(time: TickingTimeSource())
+        let server = try SocketlessServer(time: TickingTimeSource())
         let client = server.connect()
         _ = client("SET bits x")
         client.feed(requests(["SET k v PX 20"] + Array(repeating: line, count: 64 * 30) + ["GET k"]))
@@ -65,7 +65,7 @@ private final class TickingTimeSource: TimeSource, @unchecked Sendable {
 
     /// Each of these copies much.
     @Test func longValuesAndManyKeysTakeTheirOwnTime() throws {
-        let server = try TestServer(time: TickingTimeSource())
+        let server = try SocketlessServer(time: TickingTimeSource())
         let client = server.connect()
         let long = String(repeating: "x", count: 100_000)
         client.feed(encodeRequest(["SET", "long", long]))

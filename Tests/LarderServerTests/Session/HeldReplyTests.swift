@@ -8,7 +8,7 @@ import Testing
 
 @Suite struct HeldReplyTests {
     @Test func aReplyWaitsForItsCommit() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SET first 1") == Wire.ok)
         call.feed(encodeRequest("SET k v"))
@@ -20,7 +20,7 @@ import Testing
     }
 
     @Test func whatComesBehindWaitsAndWhatCameBeforeDoesNot() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SET first 1") == Wire.ok)
         call.feed(Array("PING\r\nSET k v\r\nPING behind\r\nGET k\r\nECHO last\r\n".utf8))
@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test func aReadOfWhatIsNotCommittedWaitsOnEveryConnection() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let writer = server.connect()
         let reader = server.connect()
         #expect(writer("SET k old") == Wire.ok)
@@ -48,12 +48,12 @@ import Testing
     }
 
     @Test func aFailedCommitReplacesExactlyTheRepliesThatDependOnIt() throws {
-        let fails = Switch()
-        let server = try TestServer { $0.beforeCommit = failing(fails) }
+        let isFailing = Guarded(false)
+        let server = try SocketlessServer { $0.beforeCommit = failing(while: isFailing) }
         let call = server.connect()
         let other = server.connect()
         #expect(call("MSET a 1 b 2") == Wire.ok)
-        fails.isOn = true
+        isFailing.value = true
         call.feed(encodeRequest("PING before"))
         call.feed(encodeRequest("SET a new"))
         call.feed(encodeRequest("GET b"))
@@ -66,7 +66,7 @@ import Testing
         let failure = Wire.error("ERR commit in database '0': the write was not committed: no more room")
         #expect(call.takeSendable() == failure + Wire.bulk("2") + failure + Wire.bulk("behind"))
         #expect(other.takeSendable() == failure + Wire.bulk("2"))
-        fails.isOn = false
+        isFailing.value = false
         #expect(call("GET a") == Wire.bulk("1"), "what failed is taken back")
         #expect(call("SET a newer") == Wire.ok)
         #expect(other("GET a") == Wire.bulk("newer"))
@@ -99,11 +99,11 @@ import Testing
     }
 
     @Test func manyFailedRepliesAreReplacedInOrder() throws {
-        let switchOn = Switch()
-        let server = try TestServer { $0.beforeCommit = failing(switchOn) }
+        let isFailing = Guarded(false)
+        let server = try SocketlessServer { $0.beforeCommit = failing(while: isFailing) }
         let call = server.connect()
         #expect(call("SET x 1") == Wire.ok)
-        switchOn.isOn = true
+        isFailing.value = true
         var expected = ""
         for index in 0..<5000 {
             call.feed(encodeRequest("ECHO \(index)"))
@@ -120,7 +120,7 @@ import Testing
 
     /// Decisions that trickle in: the sendable part grows in order, and what was sent is never touched again.
     @Test func partsAreSentWhileLaterRepliesWait() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SET x 1") == Wire.ok)
         var sent = ""
@@ -137,7 +137,7 @@ import Testing
     }
 
     @Test func tooMuchThatWaitsMakesWritersWait() throws {
-        let server = try TestServer { $0.pendingBytesMax = 10_000 }
+        let server = try SocketlessServer { $0.pendingBytesMax = 10_000 }
         let call = server.connect()
         let value = String(repeating: "v", count: 6000)
         call.feed(encodeRequest(["SET", "a", value]))
@@ -153,7 +153,7 @@ import Testing
     @Test func theEndOfOutputMakesCommandsWait() throws {
         var limits = Limits()
         limits.outputBytesPause = 1000
-        let server = try TestServer(limits: limits)
+        let server = try SocketlessServer(limits: limits)
         let call = server.connect()
         let text = String(repeating: "t", count: 400)
         for _ in 0..<5 { call.feed(encodeRequest(["ECHO", text])) }
@@ -164,7 +164,7 @@ import Testing
 
     /// A database that cannot be opened answers with errors, again and again, and comes back when it can be.
     @Test func aDatabaseThatCannotBeOpenedAnswersWithErrors() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SELECT books") == Wire.ok)
         #expect(call("SET a 1") == Wire.ok)
@@ -174,7 +174,7 @@ import Testing
         let newer = Array(
             String(decoding: pointer, as: UTF8.self).replacing("larder-database 1", "larder-database 9").utf8)
         _ = try FileSystem.replace(path, with: newer)
-        let again = try TestServer(reopening: server)
+        let again = try SocketlessServer(reopening: server)
         let client = again.connect()
         #expect(client("SET zero 1") == Wire.ok)
         #expect(client("SELECT books") == Wire.ok)
@@ -195,18 +195,10 @@ import Testing
     }
 }
 
-/// Makes commits fail while it is on. Thread-safe: an atomic.
-final class Switch: Sendable {
-    private let value = Atomic<Bool>(false)
-    var isOn: Bool {
-        get { value.load(ordering: .relaxed) }
-        set { value.store(newValue, ordering: .relaxed) }
-    }
-}
-
-func failing(_ control: Switch) -> @Sendable () throws(LarderError) -> Void {
+/// A hook that makes commits fail while the switch is on.
+func failing(while isFailing: Guarded<Bool>) -> @Sendable () throws(LarderError) -> Void {
     { () throws(LarderError) in
-        if control.isOn { throw LarderError(.io, "no more room", operation: "write", database: "0") }
+        if isFailing.value { throw LarderError(.io, "no more room", operation: "write", database: "0") }
     }
 }
 

@@ -7,8 +7,8 @@ import Testing
 /// Work for threads that may block, while these have other work.
 @Suite(.serialized) struct QueuedWorkTests {
     /// A server whose two threads for what takes long wait at a gate with a KEYS each.
-    private func occupied(_ gate: Gate) throws -> (RunningServer, [SocketClient]) {
-        let server = try RunningServer(beforeWork: { name in if name == "keys" { gate.pass() } })
+    private func occupied(_ gate: Gate) throws -> (InProcessServer, [SocketClient]) {
+        let server = try InProcessServer(beforeWork: { name in if name == "keys" { gate.pass() } })
         let setUp = try server.connect()
         #expect(try setUp.call("SET k v") == Wire.ok)
         gate.close()
@@ -19,7 +19,7 @@ import Testing
     }
 
     /// So many clients send a command each, and are gone.
-    private func sendAndLeave(_ server: RunningServer, _ count: Int, _ command: String) throws {
+    private func sendAndLeave(_ server: InProcessServer, _ count: Int, _ command: String) throws {
         for _ in 0..<count {
             let client = try server.connect()
             try client.send([command])
@@ -126,7 +126,7 @@ import Testing
         gate.close()
         pool.submit { gate.pass() }
         pool.submit {}
-        gate.waitUntilSomebodyWaits()
+        gate.waitUntil()
         #expect(held == nil)
     }
 }

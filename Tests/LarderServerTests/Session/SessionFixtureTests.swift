@@ -69,7 +69,7 @@ import Testing
                 + Wire.error("ERR unknown command 'nosuch', with args beginning with: 'a' ")),
     ]
 
-    private func check(_ fixture: Fixture, _ pieces: [ArraySlice<UInt8>], _ server: TestServer, _ how: String) {
+    private func check(_ fixture: Fixture, _ pieces: [ArraySlice<UInt8>], _ server: SocketlessServer, _ how: String) {
         let call = server.connect()
         var output = ""
         for piece in pieces {
@@ -85,15 +85,15 @@ import Testing
     }
 
     @Test(arguments: fixtures) func whole(_ fixture: Fixture) throws {
-        check(fixture, [fixture.input[...]], try TestServer(), "whole")
+        check(fixture, [fixture.input[...]], try SocketlessServer(), "whole")
     }
 
     @Test(arguments: fixtures) func byteByByte(_ fixture: Fixture) throws {
-        check(fixture, fixture.input.indices.map { fixture.input[$0...$0] }, try TestServer(), "byte by byte")
+        check(fixture, fixture.input.indices.map { fixture.input[$0...$0] }, try SocketlessServer(), "byte by byte")
     }
 
     @Test(arguments: fixtures) func splitAtEveryPoint(_ fixture: Fixture) throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         for index in fixture.input.indices {
             check(fixture, [fixture.input[..<index], fixture.input[index...]], server, "split at \(index)")
         }

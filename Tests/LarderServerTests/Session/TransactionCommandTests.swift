@@ -8,7 +8,7 @@ import Testing
     private static let queued = "+QUEUED\r\n"
 
     @Test func queuesAndRuns() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let (call, other) = (server.connect(), server.connect())
         #expect(call("SET a 1") == Wire.ok)
         #expect(call("MULTI") == Wire.ok)
@@ -28,7 +28,7 @@ import Testing
     }
 
     @Test func discarding() throws {
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         #expect(call("DISCARD") == Wire.error("ERR DISCARD without MULTI"))
         #expect(call("MULTI") == Wire.ok)
         #expect(call("SET a 1") == Self.queued)
@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test func whatCannotBeQueuedAbortsIt() throws {
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         let aborted = Wire.error("EXECABORT Transaction discarded because of previous errors.")
         for (line, error) in [
             ("NOSUCH", Wire.error("ERR unknown command 'NOSUCH', with args beginning with: ")),
@@ -61,7 +61,7 @@ import Testing
     }
 
     @Test func errorsInsideDoNotStopTheOthers() throws {
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         #expect(call("MULTI") == Wire.ok)
         for line in ["SET a 1", "SET a 2 EX 0", "MSET a 1 b", "SELECT 99", "GET a"] {
             #expect(call(line) == Self.queued)
@@ -77,7 +77,7 @@ import Testing
         var limits = Limits()
         limits.transactionBytesMax = 4096
         limits.watchedKeysMax = 3
-        let call = try TestServer(limits: limits).connect()
+        let call = try SocketlessServer(limits: limits).connect()
         #expect(call("MULTI") == Wire.ok)
         #expect(call(["SET", "a", String(repeating: "x", count: 2000)]) == Self.queued)
         #expect(
@@ -96,7 +96,7 @@ import Testing
     @Test(arguments: [
         "SET a 2", "SET a 1", "DEL a", "EXPIRE a 100", "FLUSHDB", "FLUSHALL", "POLICY high", "PURGE PREFIX a",
     ]) func aChangeOfAWatchedKeyRefuses(_ change: String) throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let (call, other) = (server.connect(), server.connect())
         #expect(call("SET a 1") == Wire.ok)
         #expect(call("WATCH a") == Wire.ok)
@@ -112,7 +112,7 @@ import Testing
     }
 
     @Test func whatIsNoChangeDoesNotRefuse() throws {
-        let server = try TestServer { $0.memoryBytes = 0 }
+        let server = try SocketlessServer { $0.memoryBytes = 0 }
         let (call, other) = (server.connect(), server.connect())
         #expect(call("MSET a 1 b 2") == Wire.ok)
         server.engine.maintain()
@@ -129,7 +129,7 @@ import Testing
     }
 
     @Test func ownChangesCountToo() throws {
-        let call = try TestServer().connect()
+        let call = try SocketlessServer().connect()
         #expect(call("WATCH a") == Wire.ok)
         #expect(call("SET a 1") == Wire.ok)
         #expect(call("MULTI") == Wire.ok)
@@ -137,7 +137,7 @@ import Testing
     }
 
     @Test func unwatching() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let (call, other) = (server.connect(), server.connect())
         for end in ["UNWATCH", "DISCARD"] {
             if end == "DISCARD" { #expect(call("WATCH a") == Wire.ok) }
@@ -151,7 +151,7 @@ import Testing
 
     /// As Redis 7.0: a key that expires while it is watched counts, one that had expired before does not.
     @Test func expiryOfAWatchedKey() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SET a 1 PX 100") == Wire.ok)
         #expect(call("WATCH a") == Wire.ok)
@@ -165,7 +165,7 @@ import Testing
     }
 
     @Test func watchingInAnotherDatabase() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let (call, other) = (server.connect(), server.connect())
         for change in ["SET a 1", "GET a"] {
             #expect(call("SELECT 1") == Wire.ok)
@@ -183,7 +183,7 @@ import Testing
     // MARK: Databases
 
     @Test func severalDatabasesAreOneUnit() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("MULTI") == Wire.ok)
         for line in ["SET a 0", "SELECT books", "SET a 1", "SELECT 2", "SET a 2", "SELECT books", "GET a"] {
@@ -203,7 +203,7 @@ import Testing
 
     /// A command on whole databases stands between two units.
     @Test func wholeDatabases() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("MSET a 1 b 2") == Wire.ok)
         #expect(call("MULTI") == Wire.ok)
@@ -225,7 +225,7 @@ import Testing
     // MARK: Commits
 
     @Test func theRepliesWaitForTheCommit() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SET a 1") == Wire.ok)
         call.feed("MULTI\r\nSET a 2\r\nGET a\r\nEXEC\r\nPING\r\n".utf8)
@@ -236,7 +236,7 @@ import Testing
 
     /// What is cold is read where one may block, and nothing is done twice.
     @Test func coldKeys() throws {
-        let server = try TestServer { $0.memoryBytes = 0 }
+        let server = try SocketlessServer { $0.memoryBytes = 0 }
         let call = server.connect()
         #expect(call("MSET a 1 b 2 c 3") == Wire.ok)
         server.engine.maintain()
@@ -258,7 +258,7 @@ import Testing
     /// Every command of the table runs inside a transaction as it does outside, with the locks held of every shard: none
     /// calls the engine past `Call`.
     @Test(.timeLimit(.minutes(1))) func everyCommandRunsInside() throws {
-        let server = try TestServer()
+        let server = try SocketlessServer()
         let many = (0..<200).map { "many\($0)" }
         for spec in CommandTable.all where !spec.flags.contains(.inMulti) && !spec.flags.contains(.noMulti) {
             // The one ends the server; to the other its own commands are shown behind the reply.

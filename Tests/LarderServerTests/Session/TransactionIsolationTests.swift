@@ -13,12 +13,12 @@ import Threading
     /// Moves between accounts by WATCH, GET, MULTI, SET, SET, EXEC; others read all accounts by one transaction. The sum is
     /// kept, in every read too.
     @Test(arguments: [2, 4]) func sumsAreKept(_ threads: Int) throws {
-        let server = try RunningServer(threads: threads) { $0.durability = .os }
+        let server = try InProcessServer(threads: threads) { $0.durability = .os }
         defer { server.stop() }
         let setup = try server.connect()
         for account in 0..<Self.accounts { _ = try setup.call("SET account\(account) 1000") }
-        let failures = Mailbox<String>()
-        let moved = Mailbox<Int>()
+        let failures = Recorder<String>()
+        let moved = Recorder<Int>()
         let workers = (0..<6).map { worker in
             WorkThread(name: "worker-\(worker)") {
                 do {
@@ -79,10 +79,10 @@ import Threading
 
     /// A counter that each raises by WATCH and EXEC has as many as were not refused: no update is lost.
     @Test(arguments: [2, 4]) func noUpdateIsLost(_ threads: Int) throws {
-        let server = try RunningServer(threads: threads) { $0.durability = .os }
+        let server = try InProcessServer(threads: threads) { $0.durability = .os }
         defer { server.stop() }
-        let done = Mailbox<Int>()
-        let failures = Mailbox<String>()
+        let done = Recorder<Int>()
+        let failures = Recorder<String>()
         let workers = (0..<4).map { worker in
             WorkThread(name: "worker-\(worker)") {
                 do {
@@ -110,7 +110,7 @@ import Threading
 
     /// A connection that goes away in the middle of a transaction leaves nothing behind.
     @Test func aLostConnectionRunsNothing() throws {
-        let server = try RunningServer()
+        let server = try InProcessServer()
         defer { server.stop() }
         let client = try server.connect()
         _ = try client.call("WATCH a")
@@ -124,16 +124,16 @@ import Threading
 
     /// All replies of a transaction whose commit fails are errors, and nothing of it is there.
     @Test func aFailedCommit() throws {
-        let failing = Mailbox<Bool>()
-        let server = try TestServer { options in
+        let isFailing = Guarded(false)
+        let server = try SocketlessServer { options in
             options.beforeCommit = { () throws(LarderError) in
-                if !failing.all.isEmpty { throw LarderError(.io, "no space", operation: "test") }
+                if isFailing.value { throw LarderError(.io, "no space", operation: "test") }
             }
         }
         let call = server.connect()
         #expect(call("MSET a 1 b 1") == Wire.ok)
         for line in ["MULTI", "SET a 2", "SELECT 1", "GET a", "SELECT 0", "SET b 2", "GET b"] { _ = call(line) }
-        failing.add(true)
+        isFailing.value = true
         let reply = call("EXEC")
         let elements = RawReply.split(Array(reply.utf8.dropFirst("*6\r\n".utf8.count)))
         #expect(reply.hasPrefix("*6\r\n"), "\(reply)")

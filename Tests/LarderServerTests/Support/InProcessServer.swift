@@ -15,7 +15,7 @@ import Threading
 /// A server with its event loops and its socket, on a thread of the test's process.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: what threads share is guarded by the lock.
-final class RunningServer: @unchecked Sendable {
+final class InProcessServer: @unchecked Sendable {
     let directory: TemporaryDirectory
     let socketPath: String
     let logLines: LogReader

@@ -7,12 +7,12 @@ import Threading
 
 /// A server without sockets: sessions over an engine in a directory of their own, a clock that is moved by hand, and
 /// commits that happen when the test says so.
-final class TestServer {
+final class SocketlessServer {
     let directory: TemporaryDirectory
     let time = ManualTimeSource()
     let engine: Engine
     let state: ServerState
-    let stopReasons = Mailbox<String>()
+    let stopReasons = Recorder<String>()
     /// Messages for the clients, delivered with ``deliver()``.
     let pushes: PushQueue
     private var clients: [TestClient] = []
@@ -28,7 +28,7 @@ final class TestServer {
     }
 
     /// On the larder of a server that was shut down.
-    convenience init(reopening other: TestServer) throws {
+    convenience init(reopening other: SocketlessServer) throws {
         try self.init(other.directory, .lowest, Limits(), { _ in })
     }
 
@@ -82,25 +82,15 @@ final class TestServer {
     }
 }
 
-/// Values from any thread. Thread-safe: guarded by the lock.
-final class Mailbox<Value: Sendable>: @unchecked Sendable {
-    private let lock = Lock()
-    private var values: [Value] = []
-
-    func add(_ value: Value) { lock.withLock { values.append(value) } }
-    func set(_ new: [Value]) { lock.withLock { values = new } }
-    var all: [Value] { lock.withLock { values } }
-}
-
-/// One connection of a ``TestServer``.
+/// One connection of a ``SocketlessServer``.
 final class TestClient {
     let session: Session
-    private let server: TestServer
+    private let server: SocketlessServer
     private(set) var pauses: [String] = []
     /// How often a command had to go where it may read the disk.
     private(set) var colds = 0
 
-    init(_ session: Session, _ server: TestServer) {
+    init(_ session: Session, _ server: SocketlessServer) {
         self.session = session
         self.server = server
     }

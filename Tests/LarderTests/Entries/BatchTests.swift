@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import TestSupport
 import Testing
 import Threading
 
@@ -103,7 +104,7 @@ import Threading
 
     @Test func severalThreadsFillOneBatch() throws {
         let batch = CacheBatch()
-        let errors = Told<String>()
+        let errors = Recorder<String>()
         let threads = (0..<4).map { thread in
             WorkThread(name: "filler") {
                 for index in 0..<250 {
@@ -129,7 +130,7 @@ import Threading
         // Pairs of entries that are always changed together, read together while they change.
         let cache = cache
         try cache.set(["left": 0, "right": 0])
-        let torn = Told<String>()
+        let torn = Recorder<String>()
         let writer = WorkThread(name: "writer") {
             for round in 1...400 {
                 do {
@@ -143,7 +144,7 @@ import Threading
             }
         }
         var last = 0
-        while last < 400, torn.all.isEmpty {
+        while last < 400, torn.isEmpty {
             let snapshot = try cache.snapshot()
             for reading in [cache, snapshot] as [any CacheReading] {
                 let values = try reading.values(Int.self, forKeys: ["left", "right"], notFound: -1)

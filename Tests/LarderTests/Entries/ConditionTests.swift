@@ -1,6 +1,7 @@
 import Foundation
 import Larder
 import Synchronization
+import TestSupport
 import Testing
 import Threading
 
@@ -225,22 +226,18 @@ import Threading
     /// Of several that store what is not there yet, one does.
     @Test func oneOfManyIsFirst() throws {
         let cache = cache
-        let count = Count()
+        let count = Guarded(0)
         for round in 0..<50 {
             let threads = (0..<4).map { number in
                 WorkThread(name: "first") {
                     if (try? cache.setIfAbsent(number, forKey: "k\(round)")) == true {
-                        count.number.wrappingAdd(1, ordering: .relaxed)
+                        count.with { $0 += 1 }
                     }
                 }
             }
             for thread in threads { thread.join() }
         }
-        #expect(count.number.load(ordering: .relaxed) == 50)
-    }
-
-    private final class Count: Sendable {
-        let number = Atomic<Int>(0)
+        #expect(count.value == 50)
     }
 
     // MARK: Keys

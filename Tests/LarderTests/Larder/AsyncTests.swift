@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 import Threading
 
@@ -145,20 +146,20 @@ import Threading
             { try await cache.update(Int.self, forKey: "u") { $0 = 1 } },
             { _ = try await Cache.databases(in: cache.directory) },
         ]
-        let held = await HeldThreads()
-        let finished = Counter()
+        let gate = await Self.holdAllThreads()
+        let finished = Guarded(0)
         let tasks = calls.map { call in
             Task {
                 try await call()
-                finished.number.wrappingAdd(1, ordering: .relaxed)
+                finished.with { $0 += 1 }
             }
         }
         // More of them than the pool has threads; a ticker beside them goes on.
         for _ in 0..<2_000 { await Task.yield() }
-        #expect(finished.number.load(ordering: .relaxed) == 0)
-        held.letGo()
+        #expect(finished.value == 0)
+        gate.open()
         for task in tasks { try await task.value }
-        #expect(finished.number.load(ordering: .relaxed) == calls.count)
+        #expect(finished.value == calls.count)
     }
 
     /// Reads of what memory has need no other thread.
@@ -168,7 +169,7 @@ import Threading
         try await cache.set([1, 2], forKey: "list")
         for _ in 0..<2 { _ = try await cache.value(Reader.self, forKey: "k") }
         #expect(try await cache.value(Reader.self, forKey: "none") == nil)
-        let held = await HeldThreads()
+        let gate = await Self.holdAllThreads()
         #expect(try await cache.value(Reader.self, forKey: "k") == Reader("a"))
         #expect(try await cache.value([Int].self, forKey: "list") == [1, 2])
         #expect(try await cache.value(Reader.self, forKey: "none") == nil)
@@ -178,39 +179,16 @@ import Threading
         #expect(try await cache.timeToLive(forKey: "k") == .milliseconds(60_000))
         #expect(try await cache.values(Reader.self, forKeys: ["k", "none"]) == ["k": Reader("a")])
         #expect(try await cache.values(Reader.self, forKeys: ["k"], notFound: Reader("b")) == [Reader("a")])
-        held.letGo()
+        gate.open()
     }
 
-    private final class Counter: Sendable {
-        let number = Atomic<Int>(0)
-    }
-}
-
-/// Takes all threads on which the library lets work block, until it is told to let go.
-final class HeldThreads: @unchecked Sendable {
-    private let lock = Lock()
-    private let changed = Condition()
-    private var count = 0
-    private var isOver = false
-
-    init() async {
+    /// Has all threads on which the library lets work block wait at a gate.
+    private static func holdAllThreads() async -> Gate {
+        let gate = Gate(isClosed: true)
         for _ in 0..<BlockingWork.threadsMax {
-            Task { await BlockingWork.run { self.hold() } }
+            Task { await BlockingWork.run { gate.pass() } }
         }
-        while lock.withLock({ count }) < BlockingWork.threadsMax { await Task.yield() }
-    }
-
-    private func hold() {
-        lock.lock()
-        count += 1
-        while !isOver { changed.wait(lock) }
-        lock.unlock()
-    }
-
-    func letGo() {
-        lock.withLock {
-            isOver = true
-            changed.broadcast()
-        }
+        while gate.waitingCount < BlockingWork.threadsMax { await Task.yield() }
+        return gate
     }
 }

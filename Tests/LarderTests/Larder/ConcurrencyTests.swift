@@ -11,7 +11,7 @@ import Threading
 
     /// Runs `body` on several threads at once, waits for all, and fails if any of them threw.
     private func inParallel(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) {
-        let errors = Told<String>()
+        let errors = Recorder<String>()
         let threads = (0..<count).map { index in
             WorkThread(name: "test") {
                 do {
@@ -27,7 +27,7 @@ import Threading
 
     @Test func everyThreadReadsWhatItWrote() throws {
         let cache = try work.cache(policy: .never)
-        let wrong = Told<String>()
+        let wrong = Recorder<String>()
         inParallel(4) { thread in
             for index in 0..<300 {
                 let key = "\(thread):\(index % 20)"
@@ -51,7 +51,7 @@ import Threading
         let cache = try work.cache(policy: .never)
         let accounts = (0..<10).map { "account \($0)" }
         try cache.set(Dictionary(uniqueKeysWithValues: accounts.map { ($0, 100) }))
-        let wrong = Told<String>()
+        let wrong = Recorder<String>()
         let seed = testSeed()
         inParallel(4) { thread in
             var random = SeededGenerator(seed: seed &+ UInt64(thread))
@@ -76,7 +76,7 @@ import Threading
         // Whatever they do to each other, they get an answer: a result or an error that says what happened.
         let directory = work.directory
         let options = work.options()
-        let unexpected = Told<String>()
+        let unexpected = Recorder<String>()
         let expected: Set<LarderError.Code> = [.closed, .deleted, .purged, .noSuchDatabase]
         inParallel(4) { thread in
             for round in 0..<40 {

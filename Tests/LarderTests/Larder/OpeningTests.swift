@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import TestSupport
 import Testing
 
 @Suite struct OpeningTests {
@@ -205,10 +206,10 @@ import Testing
     }
 
     @Test func eventsAreTold() throws {
-        let told = Told<CacheEvent>()
-        let cache = try work.cache { options in options.onEvent = { told.add($0) } }
+        let events = Recorder<CacheEvent>()
+        let cache = try work.cache { options in options.onEvent = { events.add($0) } }
         try cache.delete()
-        #expect(told.all.contains { $0.level == .info && $0.message.contains("created database 'books'") })
-        #expect(told.all.first.map { "\($0)".hasPrefix("info: ") } == true)
+        #expect(events.all.contains { $0.level == .info && $0.message.contains("created database 'books'") })
+        #expect(events.all.first.map { "\($0)".hasPrefix("info: ") } == true)
     }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import TestSupport
 import Testing
 
 /// JSON turned round, as an encoding that only its own closures can read.
@@ -169,21 +170,21 @@ private let reversed = ModelCodec.custom(
 
     @Test func anEntryThatWasStoredAnewMeanwhileIsNotRemoved() throws {
         // Found by reading the ancestor: it read, judged and then removed, whatever stood there by then.
-        let told = Told<Int>()
+        let decoded = Guarded(0)
         let writer = try work.cache()
         let cache = try work.cache { options in
             options.onDecodingFailure = .removeAndMiss
             options.codec = .custom(
                 encode: { _ in [1] },
                 decode: { _, _ in
-                    told.add(1)
+                    decoded.with { $0 += 1 }
                     try writer.set("new", forKey: "k")
                     throw CancellationError()
                 })
         }
         try cache.set(1, forKey: "k")
         #expect(try cache.value(Int.self, forKey: "k") == nil)
-        #expect(told.all.count == 1)
+        #expect(decoded.value == 1)
         #expect(try writer.value(String.self, forKey: "k") == "new")
     }
 

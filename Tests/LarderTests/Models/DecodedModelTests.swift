@@ -1,6 +1,7 @@
 import Foundation
 import Larder
 import Synchronization
+import TestSupport
 import Testing
 
 /// Counts how often it was decoded, and by which thread does not matter.
@@ -205,11 +206,11 @@ private struct Page: Codable {
     /// What a reader has taken stays whole while the entry is overwritten, removed and pushed out beneath it.
     @Test func aModelOutlivesItsEntry() async throws {
         let cache = try work.cache { $0.memoryBytes = 100_000 }
-        let written = LastWritten()
+        let isDone = Guarded(false)
         try await cache.set(Page(0), forKey: "k")
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
-                defer { written.number.store(1, ordering: .releasing) }
+                defer { isDone.value = true }
                 for number in 1...300 {
                     try cache.set(Page(number), forKey: "k")
                     if number % 10 == 0 { try cache.remove("k") }
@@ -219,7 +220,7 @@ private struct Page: Codable {
             for _ in 0..<2 {
                 group.addTask {
                     var pages: [Page?] = []
-                    while written.number.load(ordering: .acquiring) == 0 {
+                    while !isDone.value {
                         pages.append(try cache.value(Page.self, forKey: "k"))
                         if pages.count == 32 {
                             #expect(pages.allSatisfy { $0?.isWhole ?? true })
@@ -232,26 +233,22 @@ private struct Page: Codable {
         }
     }
 
-    private final class LastWritten: Sendable {
-        let number = Atomic<Int>(0)
-    }
-
     /// Readers never see a model that was replaced before they asked.
     @Test func readersAndWritersOnOneKey() async throws {
         let cache = try work.cache()
-        let written = LastWritten()
+        let written = Guarded(0)
         try await cache.set(Counted(0), forKey: "k")
         await withTaskGroup(of: Void.self) { group in
             group.addTask {
                 for number in 1...300 {
                     try? cache.set(Counted(number), forKey: "k")
-                    written.number.store(number, ordering: .releasing)
+                    written.value = number
                 }
             }
             for _ in 0..<3 {
                 group.addTask {
                     while true {
-                        let floor = written.number.load(ordering: .acquiring)
+                        let floor = written.value
                         let read = (try? cache.value(Counted.self, forKey: "k"))?.number ?? -1
                         #expect(read >= floor)
                         if floor == 300 || read < floor { return }

@@ -1,5 +1,6 @@
 import LevelDB
 import Synchronization
+import TestSupport
 import Testing
 
 #if canImport(Glibc)

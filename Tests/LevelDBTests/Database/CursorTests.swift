@@ -1,4 +1,5 @@
 import LevelDB
+import TestSupport
 import Testing
 
 @Suite struct CursorTests {

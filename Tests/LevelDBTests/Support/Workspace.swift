@@ -86,12 +86,6 @@ func keys(_ cursor: Cursor, backward: Bool = false) throws(LevelDBError) -> [[UI
     return found
 }
 
-/// Runs `body` on as many threads at once and waits for all.
-func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
-    let threads = (0..<count).map { number in WorkThread(name: "test \(number)") { body(number) } }
-    for thread in threads { thread.join() }
-}
-
 /// Reads a whole file.
 func contents(of path: String) throws -> [UInt8] {
     let file = open(path, O_RDONLY | O_CLOEXEC)

@@ -10,34 +10,6 @@ import Testing
     import Darwin
 #endif
 
-/// A server that a client's script runs against: redis-server, which shows that the script asks for what Redis does, or
-/// larderd, with one event loop or several.
-enum ScriptedServer: CustomTestStringConvertible, Sendable {
-    case redis
-    case larderd(threads: Int)
-
-    static let all: [ScriptedServer] = [.redis, .larderd(threads: 1), .larderd(threads: 2)]
-
-    var testDescription: String {
-        switch self {
-        case .redis: "redis-server"
-        case .larderd(let threads): "larderd --threads \(threads)"
-        }
-    }
-
-    /// Starts it on a socket of its own and runs `body` with the socket's path.
-    func run(_ body: (String) throws -> Void) throws {
-        switch self {
-        case .redis:
-            let redis = try RedisProcess()
-            try withExtendedLifetime(redis) { try body(redis.socketPath) }
-        case .larderd(let threads):
-            let daemon = try DaemonProcess(["--policy", "never", "--threads", "\(threads)"])
-            try withExtendedLifetime(daemon) { try body(daemon.socketPath) }
-        }
-    }
-}
-
 /// The scripts in `Clients/Programs`, each a program in the language of the client that it uses. A script checks what it gets and
 /// prints `all is well` as its last line; the tests only start it.
 enum ClientProgram {

@@ -3,7 +3,7 @@ import Testing
 
 /// Clients in other languages than Python: C, JavaScript, PHP, Ruby, Perl.
 @Suite struct OtherClientTests {
-    @Test(arguments: ScriptedServer.all) func hiredis(_ server: ScriptedServer) throws {
+    @Test(arguments: LiveServer.allCases) func hiredis(_ server: LiveServer) throws {
         try ClientProgram.require("gcc", package: "gcc")
         let directory = try TemporaryDirectory()
         let program = directory.path + "/hiredis"
@@ -14,7 +14,7 @@ import Testing
         try server.run { try ClientProgram.run(nil, program, [$0]) }
     }
 
-    @Test(arguments: ScriptedServer.all) func nodeRedis(_ server: ScriptedServer) throws {
+    @Test(arguments: LiveServer.allCases) func nodeRedis(_ server: LiveServer) throws {
         try ClientProgram.require("node", package: "nodejs")
         // Where Debian's package node-redis is, which a node from elsewhere does not look at.
         try server.run {
@@ -22,17 +22,17 @@ import Testing
         }
     }
 
-    @Test(arguments: ScriptedServer.all) func phpRedis(_ server: ScriptedServer) throws {
+    @Test(arguments: LiveServer.allCases) func phpRedis(_ server: LiveServer) throws {
         try ClientProgram.require("php", package: "php-cli")
         try server.run { try ClientProgram.run("php", "php_redis.php", [$0]) }
     }
 
-    @Test(arguments: ScriptedServer.all) func rubyRedis(_ server: ScriptedServer) throws {
+    @Test(arguments: LiveServer.allCases) func rubyRedis(_ server: LiveServer) throws {
         try ClientProgram.require("ruby", package: "ruby")
         try server.run { try ClientProgram.run("ruby", "ruby_redis.rb", [$0]) }
     }
 
-    @Test(arguments: ScriptedServer.all) func perlRedis(_ server: ScriptedServer) throws {
+    @Test(arguments: LiveServer.allCases) func perlRedis(_ server: LiveServer) throws {
         try ClientProgram.require("perl", package: "perl")
         try server.run { try ClientProgram.run("perl", "perl_redis.pl", [$0]) }
     }

@@ -12,7 +12,7 @@ import Testing
     }
 
     /// At a terminal redis-cli asks for COMMAND DOCS, which its hints and its help come from.
-    @Test(arguments: ScriptedServer.all) func atATerminal(_ server: ScriptedServer) throws {
+    @Test(arguments: LiveServer.allCases) func atATerminal(_ server: LiveServer) throws {
         try ClientProgram.require("redis-cli", package: "redis-tools")
         try server.run { try ClientProgram.runPython("redis_cli_terminal.py", [$0]) }
     }
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test(arguments: ScriptedServer.all) func fromAPipe(_ server: ScriptedServer) throws {
+    @Test(arguments: LiveServer.allCases) func fromAPipe(_ server: LiveServer) throws {
         try server.run { path in
             let commands = "SET k v\nINCR n\nMGET k nothing\nGET\n"
             let replies = "OK\n1\nv\n\nERR wrong number of arguments for 'get' command\n\n"
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test(arguments: ScriptedServer.all) func pipesAndScans(_ server: ScriptedServer) throws {
+    @Test(arguments: LiveServer.allCases) func pipesAndScans(_ server: LiveServer) throws {
         try server.run { path in
             let commands = (1000..<4000).map { "SET key:\($0) \($0)\r\n" }.joined()
             #expect(try redisCLI(path, ["--pipe"], input: commands).contains("errors: 0, replies: 3000"))
@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    @Test(arguments: ScriptedServer.all) func bigAndGreatKeys(_ server: ScriptedServer) throws {
+    @Test(arguments: LiveServer.allCases) func bigAndGreatKeys(_ server: LiveServer) throws {
         try server.run { path in
             #expect(
                 try redisCLI(path, ["MSET", "a", "1", "b", "22", "ccc", String(repeating: "x", count: 999)]) == "OK\n")
@@ -119,14 +119,14 @@ import Testing
     }
 
     /// Not at a terminal: least, greatest and mean in milliseconds, and how many PINGs were answered in a second.
-    @Test(arguments: ScriptedServer.all) func latency(_ server: ScriptedServer) throws {
+    @Test(arguments: LiveServer.allCases) func latency(_ server: LiveServer) throws {
         try server.run { path in
             let words = try redisCLI(path, ["--latency", "-i", "1"]).split(whereSeparator: \.isWhitespace)
             #expect(words.count == 4 && words.allSatisfy { Double($0) != nil } && Int(words[3]) ?? 0 > 0, "\(words)")
         }
     }
 
-    @Test(arguments: ScriptedServer.all) func redisBenchmark(_ server: ScriptedServer) throws {
+    @Test(arguments: LiveServer.allCases) func redisBenchmark(_ server: LiveServer) throws {
         try ClientProgram.require("redis-benchmark", package: "redis-tools")
         try server.run { path in
             for more in [["-P", "16"], ["-P", "1", "-3"], ["--threads", "2", "-r", "1000"]] {

@@ -3,28 +3,28 @@ import Testing
 
 /// redis-py, the client that most programs in Python use, in both versions of the protocol.
 @Suite struct RedisPyTests {
-    @Test(arguments: ScriptedServer.all, [2, 3]) func strings(_ server: ScriptedServer, _ version: Int) throws {
+    @Test(arguments: LiveServer.allCases, [2, 3]) func strings(_ server: LiveServer, _ version: Int) throws {
         try run("redis_py_strings.py", server, version)
     }
 
-    @Test(arguments: ScriptedServer.all, [2, 3]) func transactions(_ server: ScriptedServer, _ version: Int) throws {
+    @Test(arguments: LiveServer.allCases, [2, 3]) func transactions(_ server: LiveServer, _ version: Int) throws {
         try run("redis_py_transactions.py", server, version)
     }
 
-    @Test(arguments: ScriptedServer.all, [2, 3]) func publishAndSubscribe(
-        _ server: ScriptedServer, _ version: Int
+    @Test(arguments: LiveServer.allCases, [2, 3]) func publishAndSubscribe(
+        _ server: LiveServer, _ version: Int
     ) throws {
         try run("redis_py_pubsub.py", server, version)
     }
 
-    @Test(arguments: ScriptedServer.all, [2, 3]) func keyspaceNotifications(
-        _ server: ScriptedServer, _ version: Int
+    @Test(arguments: LiveServer.allCases, [2, 3]) func keyspaceNotifications(
+        _ server: LiveServer, _ version: Int
     ) throws {
         try run("redis_py_notifications.py", server, version)
     }
 
     /// redis-py's client-side cache asks for RESP3.
-    @Test(arguments: ScriptedServer.all) func clientSideCaching(_ server: ScriptedServer) throws {
+    @Test(arguments: LiveServer.allCases) func clientSideCaching(_ server: LiveServer) throws {
         try run("redis_py_tracking.py", server, 3)
     }
 
@@ -34,7 +34,7 @@ import Testing
         try ClientProgram.runPython("redis_py_larder.py", [daemon.socketPath, "\(version)"])
     }
 
-    private func run(_ script: String, _ server: ScriptedServer, _ version: Int) throws {
+    private func run(_ script: String, _ server: LiveServer, _ version: Int) throws {
         try server.run { try ClientProgram.runPython(script, [$0, "\(version)"]) }
     }
 }

@@ -10,11 +10,11 @@ import Threading
     /// Clients that only send: they are no longer read from, then disconnected, and the log says so.
     @Test(arguments: loops) func clientsThatNeverRead(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)", "--reply-timeout", "1"])
-        let bystander = try Bystander(daemon)
+        let probe = try ProbeClient(daemon)
         let value = String(repeating: "v", count: 100_000)
         let client = try daemon.connect()
         #expect(try client.call("SET large \(value)") == "+OK\r\n")
-        try bystander.waitForRounds(100)
+        try probe.waitForRounds(100)
         let before = daemon.residentBytes ?? 0
         daemon.forgetPeak()
         let count = 8
@@ -29,7 +29,7 @@ import Threading
             let line = try daemon.process.waitForErrorLine(containing: "bytes of replies unread")
             #expect(line.contains(" info client ") && line.contains("(--reply-timeout)"), "\(line)")
         }
-        try bystander.waitForRounds(100)
+        try probe.waitForRounds(100)
         // 8 MiB of replies for each, one more reply, and what they sent.
         Hostility.expectPeak(of: daemon, atMost: before + count * (24 << 20), "\(count) clients that never read")
         for client in hostile {
@@ -38,14 +38,14 @@ import Threading
             #expect(bytes.count < 100_000_000)
         }
         #expect(try client.call("STRLEN large") == ":100000\r\n", "who owes nothing is not concerned")
-        try bystander.stop("clients that never read, \(threads) loops")
+        try probe.stop("clients that never read, \(threads) loops")
     }
 
     /// As many as may be. Each is served, and costs little while it rests.
     @Test(arguments: loops) func manyConnections(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)", "--durability", "os"])
-        let bystander = try Bystander(daemon)
-        try bystander.waitForRounds(100)
+        let probe = try ProbeClient(daemon)
+        try probe.waitForRounds(100)
         let before = daemon.residentBytes ?? 0
         daemon.forgetPeak()
         let count = Hostility.connections
@@ -56,7 +56,7 @@ import Threading
             clients.append(client)
         }
         for client in clients { #expect(try client.receive() == Array("+OK\r\n".utf8)) }
-        try bystander.waitForRounds(100)
+        try probe.waitForRounds(100)
         for client in clients { try client.send(["INCR", "all"]) }
         var sum = 0
         for client in clients {
@@ -71,9 +71,9 @@ import Threading
         Hostility.expectPeak(of: daemon, atMost: before + count * 16_384 + (32 << 20), "\(count) connections")
         // All go at once.
         clients = []
-        try bystander.waitForRounds(100)
+        try probe.waitForRounds(100)
         while try HostileQuestions.connected(daemon) > 2 {}
-        try bystander.stop("\(count) connections, \(threads) loops")
+        try probe.stop("\(count) connections, \(threads) loops")
     }
 
     /// One too many is told so, and so is the log; when others have gone it is served.
@@ -103,12 +103,12 @@ import Threading
     /// Subscribers that go without a word leave nothing behind, and whoever publishes is not held up.
     @Test(arguments: loops) func subscribersThatVanish(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)"])
-        let bystander = try Bystander(daemon)
+        let probe = try ProbeClient(daemon)
         let listener = try daemon.connect()
         #expect(try listener.call("SUBSCRIBE news") == "*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n")
         let publisher = try daemon.connect()
         let payload = String(repeating: "m", count: 1000)
-        try bystander.waitForRounds(100)
+        try probe.waitForRounds(100)
         let before = daemon.residentBytes ?? 0
         daemon.forgetPeak()
         var heard = 0
@@ -125,7 +125,7 @@ import Threading
             subscribers.removeAll()
             for _ in 0..<20 { #expect(try publisher.receive().first == UInt8(ascii: ":"), "round \(round)") }
             heard += 20
-            try bystander.waitForRounds(10)
+            try probe.waitForRounds(10)
         }
         while try publisher.call("PUBSUB NUMSUB news") != "*2\r\n$4\r\nnews\r\n:1\r\n" {}
         while try publisher.call("PUBSUB NUMPAT") != ":0\r\n" {}
@@ -134,17 +134,17 @@ import Threading
         for _ in 0..<heard { #expect(try listener.receive() == message) }
         Hostility.expectPeak(
             of: daemon, atMost: before + Hostility.subscribers * 65_536 + (64 << 20), "subscribers that vanish")
-        try bystander.stop("subscribers that vanish, \(threads) loops")
+        try probe.stop("subscribers that vanish, \(threads) loops")
     }
 
     /// A subscriber that does not read is disconnected with a reason; the others get everything.
     @Test(arguments: loops) func subscribersThatNeverRead(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)", "--max-subscriber-output", "1M"])
-        let bystander = try Bystander(daemon)
+        let probe = try ProbeClient(daemon)
         let listener = try daemon.connect()
         let deaf = try (0..<4).map { _ in try daemon.connect() }
         for client in [listener] + deaf { _ = try client.call("SUBSCRIBE news") }
-        try bystander.waitForRounds(100)
+        try probe.waitForRounds(100)
         let before = daemon.residentBytes ?? 0
         daemon.forgetPeak()
         let publisher = try daemon.connect()
@@ -160,13 +160,13 @@ import Threading
         }
         while try publisher.call("PUBSUB NUMSUB news") != "*2\r\n$4\r\nnews\r\n:1\r\n" {}
         Hostility.expectPeak(of: daemon, atMost: before + (48 << 20), "subscribers that never read")
-        try bystander.stop("subscribers that never read, \(threads) loops")
+        try probe.stop("subscribers that never read, \(threads) loops")
     }
 
     /// What a client queued before it went, or before it was killed, does not happen; what it watched is let go.
     @Test(arguments: loops) func killedDuringMULTI(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)"])
-        let bystander = try Bystander(daemon)
+        let probe = try ProbeClient(daemon)
         let killer = try daemon.connect()
         for round in 0..<50 {
             let victim = try daemon.connect()
@@ -187,7 +187,7 @@ import Threading
             }
             #expect(try killer.call("SET watched \(round)") == "+OK\r\n")
         }
-        try bystander.waitForRounds(10)
+        try probe.waitForRounds(10)
         #expect(try killer.call("EXISTS queued counted") == ":0\r\n")
         while try HostileQuestions.connected(daemon) > 3 {}
         // A client whose process is killed, which says nothing either.
@@ -197,7 +197,7 @@ import Threading
         child.killNow()
         while try HostileQuestions.connected(daemon) > 3 {}
         #expect(try killer.call("EXISTS queued") == ":0\r\n")
-        try bystander.stop("killed during MULTI, \(threads) loops")
+        try probe.stop("killed during MULTI, \(threads) loops")
         // The daemon itself: nothing of what was queued is there afterwards.
         let victim = try daemon.connect()
         #expect(try victim.call("MULTI") == "+OK\r\n")

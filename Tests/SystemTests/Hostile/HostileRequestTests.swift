@@ -11,7 +11,7 @@ import Threading
     /// Bytes in drops, from many clients, each cut at another place.
     @Test(arguments: loops) func slowSenders(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)"])
-        let bystander = try Bystander(daemon)
+        let probe = try ProbeClient(daemon)
         let clients = try (0..<64).map { _ in try daemon.connect() }
         let requests = clients.indices.map { encodeRequest(["SET", "slow \($0)", "\($0)"]) + encodeRequest("PING") }
         let longest = requests.map(\.count).max() ?? 0
@@ -19,17 +19,17 @@ import Threading
             for (client, request) in zip(clients, requests) where index < request.count {
                 try client.send([request[index]])
             }
-            try bystander.waitForRounds(1)
+            try probe.waitForRounds(1)
         }
         for client in clients { #expect(try client.receive(2) == [Array("+OK\r\n".utf8), Array("+PONG\r\n".utf8)]) }
         #expect(try clients[0].call(["GET", "slow 63"]) == Array("$2\r\n63\r\n".utf8))
-        try bystander.stop("slow senders, \(threads) loops")
+        try probe.stop("slow senders, \(threads) loops")
     }
 
     /// Requests that never become complete cost what was sent of them, whatever they promise.
     @Test(arguments: loops) func halfRequests(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)"])
-        let bystander = try Bystander(daemon)
+        let probe = try ProbeClient(daemon)
         let before = daemon.residentBytes ?? 0
         daemon.forgetPeak()
         let starts = [
@@ -45,14 +45,14 @@ import Threading
                 clients.append(client)
             }
         }
-        try bystander.waitForRounds(500)
+        try probe.waitForRounds(500)
         Hostility.expectPeak(of: daemon, atMost: before + (64 << 20), "\(clients.count) half requests")
-        #expect(try bystanderSees(daemon, "EXISTS k") == ":0\r\n")
+        #expect(try anotherClientSees(daemon, "EXISTS k") == ":0\r\n")
         // They vanish, one after the other in the middle of what they said.
         clients = []
-        try bystander.waitForRounds(500)
+        try probe.waitForRounds(500)
         while try connected(daemon) > 2 {}
-        try bystander.stop("half requests, \(threads) loops")
+        try probe.stop("half requests, \(threads) loops")
     }
 
     /// What nobody may send is refused at once, and the connection ends.
@@ -67,33 +67,33 @@ import Threading
         let client = try daemon.connect()
         try client.send(Array(request.utf8))
         #expect(String(decoding: try client.receiveToEnd(), as: UTF8.self) == reply)
-        #expect(try bystanderSees(daemon, "PING") == "+PONG\r\n")
+        #expect(try anotherClientSees(daemon, "PING") == "+PONG\r\n")
     }
 
     /// The longest value that is allowed: it arrives whole, it is answered whole, and its memory is given back.
     @Test(arguments: loops) func aHugeValue(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)", "--durability", "os"])
-        let bystander = try Bystander(daemon)
-        try bystander.waitForRounds(100)
+        let probe = try ProbeClient(daemon)
+        try probe.waitForRounds(100)
         let before = daemon.residentBytes ?? 0
         daemon.forgetPeak()
         let value = PatternedValue(count: Hostility.valueBytes, seed: 7)
         let client = try daemon.connect()
         try client.send(Array("*3\r\n$3\r\nSET\r\n$4\r\nhuge\r\n".utf8))
-        try value.send(to: client) { try bystander.waitForRounds(10) }
+        try value.send(to: client) { try probe.waitForRounds(10) }
         #expect(try client.receive() == Array("+OK\r\n".utf8))
-        try bystander.waitForRounds(10)
+        try probe.waitForRounds(10)
         // The request and the entry; then the entry, and the batch and the table that a checkpoint makes of it: docs/Protocol.md
         // says three times.
         Hostility.expectPeak(of: daemon, atMost: before + 7 * value.count / 2 + (64 << 20), "SET of a huge value")
         daemon.forgetPeak()
         #expect(value.isReply(try client.call(["GET", "huge"])))
-        try bystander.waitForRounds(10)
+        try probe.waitForRounds(10)
         // Beside that, if the checkpoint is still under way, what is read and the reply.
         Hostility.expectPeak(of: daemon, atMost: before + 5 * value.count + (64 << 20), "GET of a huge value")
         #expect(try client.call("STRLEN huge") == ":\(value.count)\r\n")
         #expect(try client.call("DEL huge") == ":1\r\n")
-        try bystander.stop("a huge value, \(threads) loops")
+        try probe.stop("a huge value, \(threads) loops")
         let (end, log) = (try daemon.stop(), daemon.process.errors)
         #expect(end == .exited(0) && !log.contains(" error "), "\(log)")
     }
@@ -102,8 +102,8 @@ import Threading
     /// memory is bounded by one such value.
     @Test func hugeValuesFromTinyRequests() throws {
         let daemon = try DaemonProcess(["--durability", "os", "--memory", "64M"])
-        let bystander = try Bystander(daemon)
-        try bystander.waitForRounds(100)
+        let probe = try ProbeClient(daemon)
+        try probe.waitForRounds(100)
         let before = daemon.residentBytes ?? 0
         let length = Hostility.valueBytes
         let clients = try (0..<4).map { _ in try daemon.connect() }
@@ -120,14 +120,14 @@ import Threading
         for (index, client) in clients.enumerated() {
             #expect(try client.call(["GETRANGE", "huge \(index)", "-1", "-1"]) == Array("$1\r\ny\r\n".utf8))
         }
-        try bystander.stop("huge values from tiny requests")
+        try probe.stop("huge values from tiny requests")
     }
 
     /// Commands of as many words as are allowed.
     @Test(arguments: loops) func aMillionArguments(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)", "--durability", "os"])
-        let bystander = try Bystander(daemon)
-        try bystander.waitForRounds(100)
+        let probe = try ProbeClient(daemon)
+        try probe.waitForRounds(100)
         let before = daemon.residentBytes ?? 0
         daemon.forgetPeak()
         let count = Hostility.arguments
@@ -145,17 +145,17 @@ import Threading
         try sendWords(client, ["DEL"], keys) { [$0, "nothing"] }
         #expect(try client.receive() == Array(":\(keys.count)\r\n".utf8))
         #expect(try client.call("DBSIZE") == ":1\r\n")
-        try bystander.waitForRounds(10)
+        try probe.waitForRounds(10)
         // A request of some 30 bytes for a word, and some hundred bytes for what becomes of it.
         Hostility.expectPeak(of: daemon, atMost: before + 600 * count + (160 << 20), "a command of \(count) words")
-        try bystander.stop("\(count) words, \(threads) loops")
+        try probe.stop("\(count) words, \(threads) loops")
     }
 
     /// All of a pipeline is sent before the first of its replies is read.
     @Test(arguments: loops) func aPipelineOfAMillion(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)", "--durability", "os"])
-        let bystander = try Bystander(daemon)
-        try bystander.waitForRounds(100)
+        let probe = try ProbeClient(daemon)
+        try probe.waitForRounds(100)
         let before = daemon.residentBytes ?? 0
         daemon.forgetPeak()
         let client = try daemon.connect()
@@ -163,11 +163,11 @@ import Threading
         #expect(try client.call("SET k \(value)") == "+OK\r\n")
         let chunk = 1000
         let requests = Array((0..<chunk).map { _ in encodeRequest("GET k") + encodeRequest("INCR n") }.joined())
-        let servedBefore = bystander.served
+        let servedBefore = probe.served
         for _ in 0..<(Hostility.pipelined / (2 * chunk)) { try client.send(requests) }
         client.endSending()
         // Others are served while these wait to be read.
-        try bystander.waitForRounds(100)
+        try probe.waitForRounds(100)
         let get = Array("$100\r\n\(value)\r\n".utf8)
         for number in 1...(Hostility.pipelined / 2) {
             let replies = try client.receive(2)
@@ -177,10 +177,10 @@ import Threading
             }
         }
         #expect(try client.receiveToEnd() == [])
-        #expect(bystander.served > servedBefore + 100)
+        #expect(probe.served > servedBefore + 100)
         // 64 MiB of requests, which may be copied once to grow, and 8 MiB of replies.
         Hostility.expectPeak(of: daemon, atMost: before + (192 << 20), "a pipeline of \(Hostility.pipelined)")
-        try bystander.stop("a pipeline of \(Hostility.pipelined), \(threads) loops")
+        try probe.stop("a pipeline of \(Hostility.pipelined), \(threads) loops")
     }
 
     // MARK: What the tests share
@@ -209,7 +209,7 @@ import Threading
         return bytes
     }
 
-    private func bystanderSees(_ daemon: DaemonProcess, _ command: String) throws -> String {
+    private func anotherClientSees(_ daemon: DaemonProcess, _ command: String) throws -> String {
         try daemon.connect().call(command)
     }
 

@@ -21,7 +21,7 @@ enum Hostility {
     static let pipelined = isFull ? 1_000_000 : 100_000
     static let subscribers = isFull ? 2_000 : 200
 
-    /// Ten thousand, the daemon's own limit, less one for the bystander and one for questions; fewer in the ordinary tests,
+    /// Ten thousand, the daemon's own limit, less one for the probe and one for questions; fewer in the ordinary tests,
     /// or where the system does not let this process open so many beside what else it has open. The daemon is a process
     /// of its own, with as many descriptors.
     static var connections: Int {
@@ -52,7 +52,7 @@ enum Hostility {
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the state is read and written with the lock held, the connection is
 /// used by the thread alone.
-final class Bystander: @unchecked Sendable {
+final class ProbeClient: @unchecked Sendable {
     private let lock = Lock()
     private let changed = Condition()
     private var rounds = 0
@@ -64,7 +64,7 @@ final class Bystander: @unchecked Sendable {
 
     init(_ daemon: DaemonProcess) throws {
         client = try daemon.connect()
-        thread = WorkThread(name: "bystander") { [self] in
+        thread = WorkThread(name: "probe") { [self] in
             do {
                 while !lock.withLock({ isStopping }) { try serve() }
             } catch {
@@ -79,11 +79,11 @@ final class Bystander: @unchecked Sendable {
     private func serve() throws {
         let number = lock.withLock { rounds }
         let start = Self.microseconds
-        let stored = try client.call("SET bystander \(number)")
-        let found = try client.call("GET bystander")
+        let stored = try client.call("SET probe \(number)")
+        let found = try client.call("GET probe")
         let wanted = "$\("\(number)".utf8.count)\r\n\(number)\r\n"
         guard stored == "+OK\r\n", found == wanted else {
-            throw ChildProcess.Failure(description: "the bystander got \(stored) and \(found), wanted \(wanted)")
+            throw ChildProcess.Failure(description: "the probe got \(stored) and \(found), wanted \(wanted)")
         }
         let duration = Self.microseconds - start
         lock.withLock {
@@ -107,9 +107,9 @@ final class Bystander: @unchecked Sendable {
         try lock.withLock { () throws(ChildProcess.Failure) in
             let goal = rounds + count
             while rounds < goal {
-                if let failure { throw ChildProcess.Failure(description: "the bystander: \(failure)") }
+                if let failure { throw ChildProcess.Failure(description: "the probe: \(failure)") }
                 guard changed.wait(lock, milliseconds: 60_000) else {
-                    throw ChildProcess.Failure(description: "the bystander is not served any more")
+                    throw ChildProcess.Failure(description: "the probe is not served any more")
                 }
             }
         }
@@ -121,8 +121,8 @@ final class Bystander: @unchecked Sendable {
         thread?.join()
         thread = nil
         let (rounds, longest, failure) = lock.withLock { (self.rounds, longestMicroseconds, self.failure) }
-        if let failure { throw ChildProcess.Failure(description: "the bystander: \(failure)") }
-        print("hostile clients, \(what): a bystander was served \(rounds) times, \(longest) µs at the longest")
+        if let failure { throw ChildProcess.Failure(description: "the probe: \(failure)") }
+        print("hostile clients, \(what): a probe was served \(rounds) times, \(longest) µs at the longest")
     }
 }
 

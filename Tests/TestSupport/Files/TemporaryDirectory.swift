@@ -20,11 +20,11 @@ package final class TemporaryDirectory: Sendable {
     package let path: String
 
     /// Makes an empty directory, in `$TMPDIR` or else `/tmp`.
-    /// - Parameter inMemory: in a file system that is kept in memory, where there is one: for tests that make many small
+    /// - Parameter inMemory: in a file system that is kept in memory, where there is one with some room: for tests that make many small
     ///   larders, and whose fsyncs would take all their time.
     package init(inMemory: Bool = false) throws {
         var parent = getenv("TMPDIR").map { String(cString: $0) } ?? ""
-        if inMemory, access("/dev/shm", W_OK) == 0 { parent = "/dev/shm" }
+        if inMemory, Self.hasRoomInMemory { parent = "/dev/shm" }
         while parent.hasSuffix("/") { parent.removeLast() }
         // Short, because a socket's path has room for about a hundred bytes.
         var template = "\(parent.isEmpty ? "/tmp" : parent)/larder.XXXXXX".utf8CString
@@ -37,6 +37,22 @@ package final class TemporaryDirectory: Sendable {
     }
 
     deinit { remove() }
+
+    private static var hasRoomInMemory: Bool {
+        var status = statvfs()
+        return access("/dev/shm", W_OK) == 0 && statvfs("/dev/shm", &status) == 0
+            && UInt64(status.f_bavail) * UInt64(status.f_frsize) > 256 << 20
+    }
+
+    /// Makes a file in it, or replaces what it holds.
+    /// - Returns: its path.
+    package func makeFile(_ name: String, _ bytes: [UInt8]) throws -> String {
+        let file = open("\(path)/\(name)", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        guard file >= 0, write(file, bytes, bytes.count) == bytes.count, close(file) == 0 else {
+            throw Failure(description: "\(path)/\(name): \(String(cString: strerror(errno)))")
+        }
+        return "\(path)/\(name)"
+    }
 
     /// Removes the directory and everything in it. Idempotent. Symbolic links are removed, not followed; what cannot
     /// be removed stays.

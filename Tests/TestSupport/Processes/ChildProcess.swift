@@ -47,18 +47,27 @@ package final class ChildProcess: @unchecked Sendable {
     ///   - input: what it reads from its standard input.
     ///   - environment: instead of this process' environment.
     ///   - directory: where it runs.
-    package init(
+    package convenience init(
         _ program: String, _ arguments: [String] = [], input: [UInt8] = [], environment: [String]? = nil,
         directory: String? = nil
+    ) throws {
+        // `env -C` changes the directory where posix_spawn cannot.
+        let command = (directory.map { ["env", "-C", $0] } ?? []) + [program] + arguments
+        try self.init(command: command.map { Array($0.utf8) }, input: input, environment: environment)
+    }
+
+    /// Starts a program whose arguments need not be UTF-8.
+    /// - Parameters:
+    ///   - command: the program and its arguments.
+    ///   - outputPath: what its standard output is; nil where this process reads it.
+    package init(
+        command: [[UInt8]], input: [UInt8] = [], environment: [String]? = nil, outputPath: String? = nil
     ) throws {
         let output = try Pipe()
         let errors = try Pipe()
         let feed = try Pipe()
-        // `env -C` changes the directory where posix_spawn cannot.
-        let command = (directory.map { ["env", "-C", $0] } ?? []) + [program] + arguments
         pid = try Self.spawn(
-            command, environment ?? Self.ownEnvironment,
-            [feed.readEnd, output.writeEnd, errors.writeEnd])
+            command, environment ?? Self.ownEnvironment, [feed.readEnd, output.writeEnd, errors.writeEnd], outputPath)
         feed.closeReadEnd()
         output.closeWriteEnd()
         errors.closeWriteEnd()
@@ -83,7 +92,8 @@ package final class ChildProcess: @unchecked Sendable {
 
     // MARK: What it wrote
 
-    package var output: String { lock.withLock { String(decoding: streams[0].bytes, as: UTF8.self) } }
+    package var outputBytes: [UInt8] { lock.withLock { streams[0].bytes } }
+    package var output: String { String(decoding: outputBytes, as: UTF8.self) }
     package var errors: String { lock.withLock { String(decoding: streams[1].bytes, as: UTF8.self) } }
 
     /// The next line on its standard error that contains `text`, waiting for it. Lines before it are skipped.
@@ -180,7 +190,7 @@ package final class ChildProcess: @unchecked Sendable {
     }
 
     private static func spawn(
-        _ command: [String], _ environment: [String], _ ends: [Int32]
+        _ command: [[UInt8]], _ environment: [String], _ ends: [Int32], _ outputPath: String?
     ) throws -> pid_t {
         #if canImport(Darwin)
             var actions: posix_spawn_file_actions_t?
@@ -190,6 +200,9 @@ package final class ChildProcess: @unchecked Sendable {
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         for (number, end) in ends.enumerated() { posix_spawn_file_actions_adddup2(&actions, end, Int32(number)) }
+        if let outputPath {
+            posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, outputPath, O_WRONLY | O_NOCTTY, 0)
+        }
         // Connections and pipes of other tests must not stay open because a program here has them too. Closing what is
         // not open is no error.
         for file in 3..<Self.descriptorsMax { posix_spawn_file_actions_addclose(&actions, file) }
@@ -209,13 +222,14 @@ package final class ChildProcess: @unchecked Sendable {
         sigaddset(&standard, SIGPIPE)
         posix_spawnattr_setsigdefault(&attributes, &standard)
         posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
-        var words = command.map { strdup($0) } + [nil]
+        var words = command.map { strdup($0.map { CChar(bitPattern: $0) } + [0]) } + [nil]
         var variables = environment.map { strdup($0) } + [nil]
         defer { for word in words + variables { free(word) } }
         var pid: pid_t = 0
-        let status = posix_spawnp(&pid, command[0], &actions, &attributes, &words, &variables)
+        let status = words[0].map { posix_spawnp(&pid, $0, &actions, &attributes, &words, &variables) } ?? ENOENT
         guard status == 0 else {
-            throw Failure(description: "cannot start \(command[0]): \(String(cString: strerror(status)))")
+            let program = String(decoding: command.first ?? [], as: UTF8.self)
+            throw Failure(description: "cannot start \(program): \(String(cString: strerror(status)))")
         }
         return pid
     }

@@ -1,31 +1,34 @@
-import LarderClient
-import TestSupport
-import Testing
-
-/// A server as a process, which tests of the asynchronous client run with: the daemon itself, and redis-server, whose
-/// protocol is the same.
-enum LiveServer: String, CaseIterable, CustomTestStringConvertible, Sendable {
+/// A server as a process that the same test runs with: redis-server, which shows that the test asks for what Redis does, and
+/// larderd, with one event loop and with several.
+package enum LiveServer: String, CaseIterable, CustomStringConvertible, Sendable {
     case redis, larderd
-    /// With several event loops.
     case larderdOnFourThreads = "larderd --threads 4"
 
-    var testDescription: String { rawValue }
+    package var description: String { rawValue }
 
     /// Runs `body` with the path of a server's socket.
-    func run(_ body: (String) async throws -> Void) async throws {
-        switch self {
-        case .redis:
-            let process = try RedisProcess()
-            try await body(process.socketPath)
-            withExtendedLifetime(process) {}
-        case .larderd, .larderdOnFourThreads:
-            let process = try DaemonProcess(self == .larderd ? [] : ["--threads", "4"])
-            try await body(process.socketPath)
-            try process.stop()
-        }
+    package func run(_ body: (String) throws -> Void) throws {
+        let server = try start()
+        try body(server.socketPath)
+        try server.stop()
     }
 
-    func run(_ options: ClientOptions = .init(), _ body: (LarderClient) async throws -> Void) async throws {
-        try await run { try await body(try await LarderClient.connect(socketPath: $0, options: options)) }
+    package func run(_ body: (String) async throws -> Void) async throws {
+        let server = try start()
+        try await body(server.socketPath)
+        try server.stop()
+    }
+
+    /// The server lives as long as `stop`.
+    private func start() throws -> (socketPath: String, stop: () throws -> Void) {
+        switch self {
+        case .redis:
+            let server = try RedisProcess()
+            return (server.socketPath, { withExtendedLifetime(server) {} })
+        case .larderd, .larderdOnFourThreads:
+            // As in Redis, nothing expires by itself.
+            let daemon = try DaemonProcess(["--policy", "never"] + (self == .larderd ? [] : ["--threads", "4"]))
+            return (daemon.socketPath, { try daemon.stop() })
+        }
     }
 }

@@ -1,25 +1,24 @@
 import RESP
-import TestSupport
 import Threading
 
 /// As much of a daemon as the client's calls need: entries in memory that never expire, and canned answers for what
 /// only a larder knows. In RESP3.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: `entries` is touched only with `lock` held.
-final class FakeLarder: @unchecked Sendable {
+package final class FakeLarder: @unchecked Sendable {
     private let lock = Lock()
     private var entries: [[UInt8]: [UInt8]] = [:]
     /// How many keys a `SCAN` gives at once.
     private let scanCount: Int
 
-    init(scanCount: Int = 2) { self.scanCount = scanCount }
+    package init(scanCount: Int = 2) { self.scanCount = scanCount }
 
     /// A server that answers from `larder`.
-    static func server(_ larder: FakeLarder = FakeLarder()) throws -> FakeServer {
+    package static func server(_ larder: FakeLarder = FakeLarder()) throws -> FakeServer {
         try FakeServer { larder.answer($0) }
     }
 
-    static let storedAt: Int64 = 1_769_903_999_999
+    package static let storedAt: Int64 = 1_769_903_999_999
 
     private func answer(_ request: FakeServer.Request) -> FakeServer.Answer {
         if ["HELLO", "SELECT"].contains(request.name.uppercased()) { return .standard }

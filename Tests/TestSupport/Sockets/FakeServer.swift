@@ -1,5 +1,4 @@
 import RESP
-import TestSupport
 import Threading
 
 #if canImport(Glibc)
@@ -14,17 +13,17 @@ import Threading
 ///
 /// Every connection has a thread; `HELLO` and `SELECT` are answered like the daemon's unless the test's own answer
 /// comes first.
-final class FakeServer: Sendable {
-    struct Request: Sendable {
-        let words: [[UInt8]]
+package final class FakeServer: Sendable {
+    package struct Request: Sendable {
+        package let words: [[UInt8]]
         /// Which connection it came on, counted from 0.
-        let connection: Int
+        package let connection: Int
 
-        var name: String { words.first.map { String(decoding: $0, as: UTF8.self) } ?? "" }
-        var text: [String] { words.map { String(decoding: $0, as: UTF8.self) } }
+        package var name: String { words.first.map { String(decoding: $0, as: UTF8.self) } ?? "" }
+        package var text: [String] { words.map { String(decoding: $0, as: UTF8.self) } }
     }
 
-    enum Answer: Sendable {
+    package enum Answer: Sendable {
         case bytes([UInt8])
         /// Each byte in a write of its own.
         case drip([UInt8])
@@ -34,10 +33,10 @@ final class FakeServer: Sendable {
         /// What the daemon answers to `HELLO` and `SELECT`; an error for everything else.
         case standard
 
-        static func text(_ text: String) -> Answer { .bytes(Array(text.utf8)) }
+        package static func text(_ text: String) -> Answer { .bytes(Array(text.utf8)) }
     }
 
-    let path: String
+    package let path: String
     private let directory: TemporaryDirectory
     private let handler: @Sendable (Request) -> Answer
     private let lock = Lock()
@@ -57,39 +56,41 @@ final class FakeServer: Sendable {
     }
 
     /// - Parameter place: the path to listen at, in place of what stands there; nil for one of its own.
-    init(at place: String? = nil, _ handler: @escaping @Sendable (Request) -> Answer = { _ in .standard }) throws {
+    package init(at place: String? = nil, _ handler: @escaping @Sendable (Request) -> Answer = { _ in .standard })
+        throws
+    {
         self.handler = handler
         directory = try TemporaryDirectory()
         let state = State()
         self.state = state
-        path = place ?? directory.file("s")
+        path = place ?? directory.path + "/s"
         if let place { unlink(place) }
         let listener = try Self.listen(at: path)
         self.listener = listener
         var ends: [CInt] = [0, 0]
-        guard pipe(&ends) == 0 else { throw SystemCallFailure(call: "pipe", number: errno) }
+        guard pipe(&ends) == 0 else { throw SocketClient.failure("make a pipe", path) }
         stopPipe = (ends[0], ends[1])
         let accepting = WorkThread(name: "fake-accept") { [self] in acceptConnections() }
         lock.withLock { state.threads.append(accepting) }
     }
 
     /// The requests so far, in the order in which they came, without `HELLO`.
-    var requests: [[String]] {
+    package var requests: [[String]] {
         lock.withLock { state.requests.map(\.text).filter { $0.first != "HELLO" } }
     }
 
     /// How many connections were made so far.
-    var connectionCount: Int { lock.withLock { state.connections } }
+    package var connectionCount: Int { lock.withLock { state.connections } }
 
     /// Waits until this side has closed a connection, counted from 0.
-    func waitForEnd(ofConnection number: Int) {
+    package func waitForEnd(ofConnection number: Int) {
         lock.withLock {
             while !state.ended.contains(number) { changed.wait(lock) }
         }
     }
 
     /// Ends all connections and waits for the threads. Call it at the end of every test.
-    func stop() {
+    package func stop() {
         let wasStopped = lock.withLock {
             defer { state.isStopped = true }
             return state.isStopped
@@ -197,7 +198,7 @@ final class FakeServer: Sendable {
             bind(descriptor, bytes.baseAddress?.assumingMemoryBound(to: sockaddr.self), socklen_t(bytes.count))
         }
         guard status == 0, systemListen(descriptor, 16) == 0 else {
-            throw SystemCallFailure(call: "bind and listen", number: errno)
+            throw SocketClient.failure("listen", path)
         }
         return descriptor
     }

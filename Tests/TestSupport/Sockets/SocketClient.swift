@@ -46,7 +46,7 @@ package final class SocketClient {
 
     deinit { close() }
 
-    private static func failure(_ what: String, _ path: String) -> Failure {
+    static func failure(_ what: String, _ path: String) -> Failure {
         Failure(description: "\(what) \(path): \(String(cString: strerror(errno)))")
     }
 

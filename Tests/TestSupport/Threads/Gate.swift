@@ -6,10 +6,12 @@ import Threading
 package final class Gate: @unchecked Sendable {
     private let lock = Lock()
     private let changed = Condition()
-    private var isClosed = false
+    private var isClosed: Bool
     private var waiting = 0
 
-    package init() {}
+    package init(isClosed: Bool = false) { self.isClosed = isClosed }
+
+    package var isOpen: Bool { lock.withLock { !isClosed } }
 
     package func close() { lock.withLock { isClosed = true } }
 
@@ -20,6 +22,7 @@ package final class Gate: @unchecked Sendable {
         }
     }
 
+    /// Waits while the gate is closed.
     package func pass() {
         lock.withLock {
             waiting += 1
@@ -29,9 +32,11 @@ package final class Gate: @unchecked Sendable {
         }
     }
 
-    package func waitUntilSomebodyWaits() { waitUntil(waiting: 1) }
+    /// How many threads wait to pass.
+    package var waitingCount: Int { lock.withLock { waiting } }
 
-    package func waitUntil(waiting count: Int) {
+    /// Waits until so many threads wait to pass.
+    package func waitUntil(waiting count: Int = 1) {
         lock.withLock { while waiting < count { changed.wait(lock) } }
     }
 }

@@ -1,12 +1,18 @@
 import Threading
 
-/// Things that came from any thread, in the order in which they came.
+/// Collects what came from any thread, in the order in which it came.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the list is read and written with the lock held.
-final class Told<Item: Sendable>: @unchecked Sendable {
+package final class Recorder<Item>: @unchecked Sendable {
     private let lock = Lock()
     private var items: [Item] = []
 
-    func add(_ item: Item) { lock.withLock { items.append(item) } }
-    var all: [Item] { lock.withLock { items } }
+    package init() {}
+
+    package func add(_ item: Item) { lock.withLock { items.append(item) } }
+    package func removeAll() { lock.withLock { items = [] } }
+
+    package var all: [Item] { lock.withLock { items } }
+    package var count: Int { lock.withLock { items.count } }
+    package var isEmpty: Bool { count == 0 }
 }
