@@ -190,7 +190,7 @@ fuzz: deps
 	@name=Salvage; mkdir -p .build/fuzz/$$name.corpus && \
 	  clang -c -O2 -ISources/CCRC32C/include Sources/CCRC32C/crc32c.c -o .build/fuzz/crc32c.o && \
 	  echo 'module CCRC32C { header "$(CURDIR)/Sources/CCRC32C/include/ccrc32c.h" }' >.build/fuzz/module.modulemap && \
-	  $(FUZZ_BUILD) -I.build/fuzz -ISources/CSnappy Sources/LevelDBSalvage/*.swift Tests/Fuzz/SalvageFuzz.swift \
+	  $(FUZZ_BUILD) -I.build/fuzz -ISources/CSnappy $$(find Sources/LevelDBSalvage -name "*.swift") Tests/Fuzz/SalvageFuzz.swift \
 	    .build/fuzz/crc32c.o -o .build/fuzz/$$name && \
 	  n=0; for file in $$(find Tests/LarderEngineTests/Golden -name '*.ldb' -o -name '00*.log' -o -name 'MANIFEST-*'); do \
 	    case $$file in *.log) kinds='0 20 60';; *.ldb) kinds='2';; *) kinds='1 21';; esac; \
