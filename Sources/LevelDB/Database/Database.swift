@@ -77,24 +77,9 @@ package final class Database: @unchecked Sendable {
     /// True from ``close()`` on.
     package var isClosed: Bool { lock.withReadLock { handle == nil } }
 
-    /// Freezes the present state. Cheap: LevelDB notes a number.
-    package func snapshot() throws(LevelDBError) -> Snapshot {
-        try withHandle("snapshot") { handle in
-            snapshotCount.wrappingAdd(1, ordering: .relaxed)
-            return Snapshot(self, databaseHandle: handle)
-        }
-    }
-
-    /// A cursor over the state of now, or over that of the snapshot in `options`. It is not at an entry before the
-    /// first seek.
-    /// - Parameter prefix: only keys that begin so are seen. The default is empty: all keys.
-    package func cursor(_ options: ReadOptions = ReadOptions(), prefix: [UInt8] = []) throws(LevelDBError) -> Cursor {
-        try withHandles(options, "cursor") { handle, readOptions in
-            cursorCount.wrappingAdd(1, ordering: .relaxed)
-            return Cursor(self, handle: leveldb_create_iterator(handle, readOptions), prefix: prefix)
-        }
-    }
-
+    // A snapshot or a cursor that is made counts up with the handle in use.
+    func snapshotDidOpen() { snapshotCount.wrappingAdd(1, ordering: .relaxed) }
+    func cursorDidOpen() { cursorCount.wrappingAdd(1, ordering: .relaxed) }
     func snapshotDidClose() { snapshotCount.wrappingSubtract(1, ordering: .releasing) }
     func cursorDidClose() { cursorCount.wrappingSubtract(1, ordering: .releasing) }
 
@@ -151,24 +136,5 @@ package final class Database: @unchecked Sendable {
                 code: .closed, message: "the database was closed", operation: operation.description, path: path)
         }
         return handle
-    }
-
-    /// As ``withHandle(_:_:)``, for reads: with LevelDB's read options too, of the snapshot if there is one.
-    @inline(__always)
-    func withHandles<Result>(
-        _ options: ReadOptions, _ operation: StaticString,
-        _ body: (OpaquePointer, OpaquePointer) throws(LevelDBError) -> Result
-    ) throws(LevelDBError) -> Result {
-        guard let snapshot = options.snapshot else {
-            return try withHandle(operation) { (handle) throws(LevelDBError) -> Result in
-                try body(handle, ReadOptionsHandle.shared(options))
-            }
-        }
-        guard snapshot.database === self else {
-            throw LevelDBError(
-                code: .invalidArgument, message: "the snapshot is of another database, \(snapshot.database.path)",
-                operation: operation.description, path: path)
-        }
-        return try snapshot.withHandles(options, operation, body)
     }
 }

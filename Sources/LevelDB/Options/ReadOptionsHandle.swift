@@ -1,6 +1,6 @@
 import CLevelDB
 
-/// ``ReadOptions`` as LevelDB wants them. Those without a snapshot are made once and shared by all reads.
+/// Options of reads as LevelDB wants them. Those without a snapshot are made once and shared by all reads.
 ///
 /// The proof for `@unchecked Sendable`: nothing changes after `init`, and LevelDB only reads.
 final class ReadOptionsHandle: @unchecked Sendable {
@@ -14,8 +14,8 @@ final class ReadOptionsHandle: @unchecked Sendable {
 
     /// For one read of a snapshot.
     /// - Parameter snapshot: must not be released while this is in use.
-    convenience init(_ options: ReadOptions, snapshot: OpaquePointer) {
-        self.init(verifyChecksums: options.verifyChecksums, fillCache: options.fillCache)
+    convenience init(verifyChecksums: Bool, fillCache: Bool, snapshot: OpaquePointer) {
+        self.init(verifyChecksums: verifyChecksums, fillCache: fillCache)
         leveldb_readoptions_set_snapshot(handle, snapshot)
     }
 
@@ -26,13 +26,7 @@ final class ReadOptionsHandle: @unchecked Sendable {
     private static let uncheckedFilling = ReadOptionsHandle(verifyChecksums: false, fillCache: true)
     private static let uncheckedPassing = ReadOptionsHandle(verifyChecksums: false, fillCache: false)
 
-    /// For a read of the newest. `options.snapshot` is not looked at.
-    @inline(__always)
-    static func shared(_ options: ReadOptions) -> OpaquePointer {
-        shared(verifyChecksums: options.verifyChecksums, fillCache: options.fillCache)
-    }
-
-    /// As ``shared(_:)``.
+    /// For a read of the newest.
     @inline(__always)
     static func shared(verifyChecksums: Bool, fillCache: Bool) -> OpaquePointer {
         switch (verifyChecksums, fillCache) {

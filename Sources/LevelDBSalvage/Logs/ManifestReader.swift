@@ -29,6 +29,22 @@ struct ManifestContents {
     var isUsable: Bool { logNumber != nil && nextFileNumber != nil && lastSequence != nil }
 }
 
+extension NotedManifest {
+    /// As a manifest would say it.
+    var contents: ManifestContents {
+        var contents = ManifestContents()
+        for (number, table) in tables {
+            contents.tables[number] = TableEntry(
+                number: number, level: table.level, byteCount: table.byteCount, smallest: table.smallest,
+                largest: table.largest)
+        }
+        contents.logNumber = logNumber
+        contents.previousLogNumber = formerLogNumber
+        contents.nextFileNumber = nextFileNumber
+        return contents
+    }
+}
+
 /// Reads a manifest: a file in log format of edits, each a series of tagged fields.
 struct ManifestReader {
     static let comparator = "leveldb.BytewiseComparator"

@@ -71,17 +71,4 @@ package struct NotedManifest: Sendable {
         (self.number, self.byteCount, self.nextFileNumber, self.tables) = (number, byteCount, nextFileNumber, tables)
         (self.logNumber, self.formerLogNumber) = (logNumber, formerLogNumber)
     }
-
-    var contents: ManifestContents {
-        var contents = ManifestContents()
-        for (number, table) in tables {
-            contents.tables[number] = TableEntry(
-                number: number, level: table.level, byteCount: table.byteCount, smallest: table.smallest,
-                largest: table.largest)
-        }
-        contents.logNumber = logNumber
-        contents.previousLogNumber = formerLogNumber
-        contents.nextFileNumber = nextFileNumber
-        return contents
-    }
 }

@@ -36,6 +36,8 @@ import Testing
                 "Client", "Blocking", "Cache", "Connections", "NearCache", "Subscriptions", "Wire", "Requests", "Types",
             ]),
         Plan(module: "Larder", rooms: ["Cache", "Reading", "Enumeration", "Source", "Types"]),
+        Plan(module: "LevelDB", rooms: ["Database", "Options", "Files", "System"]),
+        Plan(module: "LevelDBSalvage", rooms: ["Salvage", "Tables", "Logs", "Types"]),
         Plan(module: "larderctl", rooms: ["Program", "Verbs", "Options", "Text", "System"]),
         Plan(
             module: "larderbench",

@@ -1,0 +1,42 @@
+import CLevelDB
+
+extension Database {
+    /// Freezes the present state. Cheap: LevelDB notes a number.
+    package func snapshot() throws(LevelDBError) -> Snapshot {
+        try withHandle("snapshot") { handle in
+            snapshotDidOpen()
+            return Snapshot(self, databaseHandle: handle)
+        }
+    }
+
+    /// A cursor over the state of now, or over that of the snapshot in `options`. It is not at an entry before the
+    /// first seek.
+    /// - Parameter prefix: only keys that begin so are seen. The default is empty: all keys.
+    package func cursor(_ options: ReadOptions = ReadOptions(), prefix: [UInt8] = []) throws(LevelDBError) -> Cursor {
+        try withHandles(options, "cursor") { handle, readOptions in
+            cursorDidOpen()
+            return Cursor(self, handle: leveldb_create_iterator(handle, readOptions), prefix: prefix)
+        }
+    }
+
+    /// As ``withHandle(_:_:)``, for reads: with LevelDB's read options too, of the snapshot if there is one.
+    @inline(__always)
+    func withHandles<Result>(
+        _ options: ReadOptions, _ operation: StaticString,
+        _ body: (OpaquePointer, OpaquePointer) throws(LevelDBError) -> Result
+    ) throws(LevelDBError) -> Result {
+        guard let snapshot = options.snapshot else {
+            return try withHandle(operation) { (handle) throws(LevelDBError) -> Result in
+                try body(
+                    handle,
+                    ReadOptionsHandle.shared(verifyChecksums: options.verifyChecksums, fillCache: options.fillCache))
+            }
+        }
+        guard snapshot.database === self else {
+            throw LevelDBError(
+                code: .invalidArgument, message: "the snapshot is of another database, \(snapshot.database.path)",
+                operation: operation.description, path: path)
+        }
+        return try snapshot.withHandles(options, operation, body)
+    }
+}
