@@ -267,7 +267,7 @@ struct EncodingCore {
     }
 
     /// Takes back what was written since `mark` for a field, an element or a scalar that failed: a model may go on.
-    mutating func takeBack(_ depth: Int, _ serial: UInt64, to mark: Int) {
+    mutating func discard(_ depth: Int, _ serial: UInt64, to mark: Int) {
         guard !isIrregular, top >= depth, depth >= 0, levels[depth].serial == serial else { return }
         while top > depth { dropTop() }
         text.count = mark

@@ -48,7 +48,7 @@ struct KeyedWriter<Key: CodingKey>: KeyedEncodingContainerProtocol {
         do {
             try state.encode(value, PathStep(key))
         } catch {
-            state.core.pointee.takeBack(depth, serial, to: mark)
+            state.core.pointee.discard(depth, serial, to: mark)
             throw error
         }
     }

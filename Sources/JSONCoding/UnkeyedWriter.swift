@@ -46,7 +46,7 @@ struct UnkeyedWriter: UnkeyedEncodingContainer {
         do {
             try state.encode(value, PathStep(index: index))
         } catch {
-            state.core.pointee.takeBack(depth, serial, to: mark)
+            state.core.pointee.discard(depth, serial, to: mark)
             throw error
         }
     }

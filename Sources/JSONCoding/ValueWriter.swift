@@ -60,7 +60,7 @@ extension ValueWriter: SingleValueEncodingContainer {
         do {
             try state.encode(value, nil)
         } catch {
-            state.core.pointee.takeBack(Int(depth), serial, to: mark)
+            state.core.pointee.discard(Int(depth), serial, to: mark)
             throw error
         }
     }

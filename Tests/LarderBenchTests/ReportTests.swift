@@ -11,32 +11,32 @@ import Testing
     }
 
     @Test func medianAndRange() {
-        let text = Report(facts: [("disk", "ext4")], results: results(), reaches: []).text
+        let text = Report(facts: [("disk", "ext4")], results: results(), targets: []).text
         #expect(text.contains("2.00 (1.00 to 3.00)"))
         #expect(text.contains("2000 (2000 to 2000)"))
         #expect(text.contains("  disk  ext4\n"))
         #expect(text.contains("theirs"))
     }
 
-    @Test(arguments: [(Reach.Aim.most(0.5), "met"), (.most(0.49), "not met"), (.least(0.5), "met"), (.none, "-")])
-    func verdicts(aim: Reach.Aim, verdict: String) throws {
-        let reach = Reach("ours / theirs", "Table", "ours", "theirs", .processor, aim)
-        #expect(reach.value(results()) == 0.5)
-        let text = Report(facts: [], results: results(), reaches: [reach]).text
+    @Test(arguments: [(Target.Limit.most(0.5), "met"), (.most(0.49), "not met"), (.least(0.5), "met"), (.none, "-")])
+    func verdicts(limit: Target.Limit, verdict: String) throws {
+        let target = Target("ours / theirs", "Table", "ours", "theirs", .processor, limit)
+        #expect(target.value(results()) == 0.5)
+        let text = Report(facts: [], results: results(), targets: [target]).text
         let line = try #require(text.split(separator: "\n").first { $0.contains("ours / theirs") })
         #expect(line.hasSuffix("  " + verdict))
     }
 
     @Test func figuresForThemselvesAndWhatWasNotMeasured() {
-        #expect(Reach("alone", "Table", "ours", .processor, .most(2)).value(results()) == 2)
-        #expect(Reach("none", "Table", "nobody", "theirs", .processor, .none).value(results()) == nil)
-        #expect(Reach("none", "Table", "theirs", "ours", .p99, .none).value(results()) == nil)
+        #expect(Target("alone", "Table", "ours", .processor, .most(2)).value(results()) == 2)
+        #expect(Target("none", "Table", "nobody", "theirs", .processor, .none).value(results()) == nil)
+        #expect(Target("none", "Table", "theirs", "ours", .p99, .none).value(results()) == nil)
     }
 
-    @Test func noTwoReachesHaveOneName() throws {
+    @Test func noTwoTargetsHaveOneName() throws {
         for words in [[], ["--quick"]] {
-            let reaches = Reach.all(try BenchOptions(words)).map(\.what)
-            #expect(Set(reaches).count == reaches.count)
+            let targets = Target.all(try BenchOptions(words)).map(\.what)
+            #expect(Set(targets).count == targets.count)
         }
     }
 
@@ -46,13 +46,13 @@ import Testing
             try results.attempt("memcached") { () throws(BenchError) in throw BenchError("not found") }
         }
         #expect(results.failures == ["memcached: not found"])
-        #expect(Report(facts: [], results: results, reaches: []).text.contains("NOT MEASURED\n  memcached: not found"))
+        #expect(Report(facts: [], results: results, targets: []).text.contains("NOT MEASURED\n  memcached: not found"))
     }
 
     @Test func jsonHasEverySample() throws {
-        let text = try JSONReport(Report(facts: [("a", "b")], results: results(), reaches: [])).text()
+        let text = try JSONReport(Report(facts: [("a", "b")], results: results(), targets: [])).text()
         #expect(text.contains("\"cpuMicrosecondsPerOperation\""))
-        #expect(text.contains("\"format\" : 2"))
+        #expect(text.contains("\"format\" : 3"))
     }
 
     @Test func pageIsReplacedBetweenItsMarks() throws {

@@ -418,7 +418,7 @@ extension Database {
 
     /// Takes no more commands: every later use answers with ``LarderError/Code/closed``. What is applied can still be
     /// committed.
-    func refuseFromNowOn() {
+    func beginShutdown() {
         let error = LarderError(.closed, "the larder was closed", operation: "use", database: name)
         openLock.withLock { withAllShards { applied.presence = .shut(error) } }
     }

@@ -255,7 +255,7 @@ package final class Engine: @unchecked Sendable {
         checkpointer.openWhatIsDirty()
         table.close()
         let databases = table.all
-        for database in databases { database.refuseFromNowOn() }
+        for database in databases { database.beginShutdown() }
         pipeline.stop()
         do throws(LarderError) {
             try checkpointer.checkpoint()

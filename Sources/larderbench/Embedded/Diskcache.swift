@@ -63,7 +63,7 @@ enum Diskcache {
         let status = process.wait()
         let output = process.output
         unlink(process.outputPath)
-        guard status == 0 else { throw BenchError("Python failed: \(process.lastWordsOf(output))") }
+        guard status == 0 else { throw BenchError("Python failed: \(process.lastLines(output))") }
         return parse(output)
     }
 

@@ -40,7 +40,7 @@ enum Bench {
         let minutes = Decimal.text((Clocks.monotonic() - begin) / 60, digits: 1)
         let report = Report(
             facts: facts + [("load after", Machine.loadAverage), ("took", "\(minutes) minutes")], results: results,
-            reaches: Reach.all(options))
+            targets: Target.all(options))
         print(report.text, terminator: "")
         if let path = options.jsonPath {
             do {

@@ -23,18 +23,18 @@ struct JSONReport: Encodable {
         let rows: [Row]
     }
 
-    struct Reached: Encodable {
+    struct TargetResult: Encodable {
         let what: String
         let value: Double
-        let reach: String
+        let limit: String
         /// Nil where there is no limit.
         let isMet: Bool?
     }
 
-    let format = 2
+    let format = 3
     let facts: [String: String]
     let tables: [Table]
-    let reaches: [Reached]
+    let targets: [TargetResult]
     let failures: [String]
 
     init(_ report: Report) {
@@ -56,9 +56,9 @@ struct JSONReport: Encodable {
                     return Row(subject: row.subject, figures: Dictionary(uniqueKeysWithValues: named))
                 })
         }
-        reaches = report.reaches.compactMap { reach in
-            reach.value(report.results).map {
-                Reached(what: reach.what, value: $0, reach: reach.aimText, isMet: reach.isMet($0))
+        targets = report.targets.compactMap { target in
+            target.value(report.results).map {
+                TargetResult(what: target.what, value: $0, limit: target.limitText, isMet: target.isMet($0))
             }
         }
         failures = report.results.failures

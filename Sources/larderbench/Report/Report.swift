@@ -2,7 +2,7 @@
 struct Report {
     let facts: [(String, String)]
     let results: Results
-    let reaches: [Reach]
+    let targets: [Target]
 
     var text: String {
         var text = "Larder benchmark\n\n"
@@ -14,7 +14,7 @@ struct Report {
             "or of this process, user and system, with the work that the operations left behind and that they put off;\n"
         text += "\"at rest\" is the same until the server came to rest, without what it had put off.\n"
         for table in results.tables { text += "\n" + render(table) }
-        text += renderReaches()
+        text += renderTargets()
         if !results.failures.isEmpty {
             text += "\nNOT MEASURED\n"
             for failure in results.failures { text += "  \(failure)\n" }
@@ -38,14 +38,14 @@ struct Report {
         return "\(metric.text(median)) (\(metric.text(least)) to \(metric.text(most)))"
     }
 
-    private func renderReaches() -> String {
-        var lines = [["", "measured", "reach", ""]]
-        for reach in reaches {
-            guard let value = reach.value(results) else { continue }
-            let verdict = reach.isMet(value).map { $0 ? "met" : "not met" } ?? "-"
-            lines.append([reach.what, Decimal.text(value, digits: 2), reach.aimText, verdict])
+    private func renderTargets() -> String {
+        var lines = [["", "measured", "target", ""]]
+        for target in targets {
+            guard let value = target.value(results) else { continue }
+            let verdict = target.isMet(value).map { $0 ? "met" : "not met" } ?? "-"
+            lines.append([target.what, Decimal.text(value, digits: 2), target.limitText, verdict])
         }
-        return lines.count > 1 ? "\nReach: ratios of medians, larder / the other\n" + Self.columns(lines) : ""
+        return lines.count > 1 ? "\nTargets: ratios of medians, larder / the other\n" + Self.columns(lines) : ""
     }
 
     /// Columns of equal width; the first to the left, the others to the right.

@@ -1,150 +1,150 @@
 /// What the project aims at, line by line, over the rows that the suites measure.
-extension Reach {
-    static func all(_ options: BenchOptions) -> [Reach] {
+extension Target {
+    static func all(_ options: BenchOptions) -> [Target] {
         gets + sets + steady + threads + mixed + bystanders + embedded(options) + models + start + memory
             + large(options) + hits
     }
 
     private static let ours = Contender.larderEverySecond.name
 
-    private static var gets: [Reach] {
+    private static var gets: [Target] {
         let redis = Contender.redisOff.name
         return [1, 16, 64].flatMap { pipeline in
             let table = Load.get(pipeline: pipeline).title
             let name = "GET P\(pipeline)"
             return [
-                Reach(
+                Target(
                     "\(name), CPU per op / \(redis)", table, ours, redis, .processor,
                     .most(pipeline == 1 ? 0.85 : 0.45)),
-                Reach(
+                Target(
                     "\(name), throughput / \(redis)", table, ours, redis, .rate, .least(pipeline == 1 ? 1 : 1.6)),
-                Reach("\(name), p99 / \(redis)", table, ours, redis, .p99, .most(1)),
+                Target("\(name), p99 / \(redis)", table, ours, redis, .p99, .most(1)),
             ]
         }
     }
 
-    private static var sets: [Reach] {
+    private static var sets: [Target] {
         let redis = Contender.redisEverySecond.name
         let redisAlways = Contender.redisAlways.name
         return [1, 16, 64].flatMap { pipeline in
             let table = Load.set(pipeline: pipeline).title
             let name = "SET everysecond P\(pipeline)"
             return [
-                Reach("\(name), CPU per op / \(redis)", table, ours, redis, .processor, .most(1)),
-                Reach("\(name), CPU per op until at rest / \(redis)", table, ours, redis, .processorAtRest, .none),
-                Reach(
+                Target("\(name), CPU per op / \(redis)", table, ours, redis, .processor, .most(1)),
+                Target("\(name), CPU per op until at rest / \(redis)", table, ours, redis, .processorAtRest, .none),
+                Target(
                     "\(name), throughput / \(redis)", table, ours, redis, .rate, pipeline == 1 ? .none : .least(1.3)),
             ]
         }
             + [1, 16, 64].map { pipeline in
-                Reach(
+                Target(
                     "SET always P\(pipeline), throughput / \(redisAlways)", Load.set(pipeline: pipeline).title,
                     Contender.larderAlways.name, redisAlways, .rate, .least(1.2))
             }
     }
 
-    private static var steady: [Reach] {
+    private static var steady: [Target] {
         SteadySuite.pipelines.map { pipeline in
-            Reach(
+            Target(
                 "SET everysecond P\(pipeline), going on, CPU per op / \(Contender.redisEverySecond.name)",
                 SteadySuite.table(pipeline), ours, Contender.redisEverySecond.name, .processor, .most(1))
         }
     }
 
-    private static var threads: [Reach] {
+    private static var threads: [Target] {
         [Load.get(pipeline: 1), .get(pipeline: 16), .set(pipeline: 1), .set(pipeline: 16)].map { load in
-            Reach(
+            Target(
                 "\(load.setPercent > 0 ? "SET" : "GET") P\(load.pipeline), CPU per op, 4 threads / 1", load.title,
                 Contender.larderThreads.name, ours, .processor, .most(1.2))
         }
     }
 
-    private static var mixed: [Reach] {
+    private static var mixed: [Target] {
         let redis = Contender.redisEverySecond.name
         return [
-            Reach("GET p99 under writes / \(redis)", MixedSuite.table, ours, redis, .p99, .most(1)),
-            Reach("GET longest under writes, ms", MixedSuite.table, ours, .longest, .most(20)),
+            Target("GET p99 under writes / \(redis)", MixedSuite.table, ours, redis, .p99, .most(1)),
+            Target("GET longest under writes, ms", MixedSuite.table, ours, .longest, .most(20)),
         ]
     }
 
-    private static var bystanders: [Reach] {
+    private static var bystanders: [Target] {
         BystanderSuite.Command.allCases.map { command in
-            Reach(
+            Target(
                 "longest wait beside a \(command.title) / \(Contender.redisEverySecond.name)",
                 BystanderSuite.table(command),
                 ours, Contender.redisEverySecond.name, .longest, .most(1))
         }
     }
 
-    private static func embedded(_ options: BenchOptions) -> [Reach] {
+    private static func embedded(_ options: BenchOptions) -> [Target] {
         typealias Suite = EmbeddedSuite
         return Suite.sizes(options).flatMap { bytes in
             [
-                Reach(
+                Target(
                     "embedded cold get \(bytes) B, time / LevelDB C", Suite.table(.firstGet, bytes), Suite.engine,
                     Suite.raw, .wall, .most(1.15)),
-                Reach(
+                Target(
                     "embedded cold get \(bytes) B, CPU / LevelDB C", Suite.table(.firstGet, bytes), Suite.engine,
                     Suite.raw, .processor, .none),
-                Reach(
+                Target(
                     "embedded get \(bytes) B without memory tier, time / LevelDB C", Suite.table(.get, bytes),
                     Suite.cold, Suite.raw, .wall, .most(1.15)),
-                Reach(
+                Target(
                     "embedded batched put \(bytes) B, time / LevelDB C", Suite.table(.batch1000, bytes), Suite.engine,
                     Suite.raw, .wall, .most(1.25)),
-                Reach(
+                Target(
                     "embedded batched put \(bytes) B, CPU / LevelDB C", Suite.table(.batch1000, bytes), Suite.engine,
                     Suite.raw, .processor, .none),
             ]
         }
     }
 
-    private static var models: [Reach] {
+    private static var models: [Target] {
         [
-            Reach(
+            Target(
                 "typed hot read, time / decoding alone", ModelSuite.hotTable, ModelSuite.cache, ModelSuite.coders,
                 .wall, .most(0.1)),
-            Reach("typed hot read, µs", ModelSuite.hotTable, ModelSuite.cache, .wall, .most(0.5)),
+            Target("typed hot read, µs", ModelSuite.hotTable, ModelSuite.cache, .wall, .most(0.5)),
         ]
     }
 
-    private static var start: [Reach] {
+    private static var start: [Target] {
         StartSuite.Ending.allCases.map { ending in
             let redis = Contender.redisEverySecond
-            return Reach(
+            return Target(
                 "start \(ending.rawValue) / \(redis.name)", StartSuite.table,
                 StartSuite.row(.larderEverySecond, ending), StartSuite.row(redis, ending), .start, .most(0.1))
         }
     }
 
-    private static var memory: [Reach] {
+    private static var memory: [Target] {
         let larder = MemorySuite.larder
         return [
-            Reach(
+            Target(
                 "resident memory after filling / \(Contender.redisOff.name)", MemorySuite.table,
                 MemorySuite.afterFilling(larder), MemorySuite.afterFilling(.redisOff), .resident, .most(1)),
-            Reach(
+            Target(
                 "resident memory after reading / \(Contender.redisOff.name)", MemorySuite.table,
                 MemorySuite.afterReading(larder), MemorySuite.afterReading(.redisOff), .resident, .most(1)),
         ]
     }
 
-    private static func large(_ options: BenchOptions) -> [Reach] {
+    private static func large(_ options: BenchOptions) -> [Target] {
         let redis = Contender.redisEverySecond.name
         let table = LargeSuite.setTable(options)
         return [
-            Reach(
+            Target(
                 "SET over \(options.largeCount) keys, CPU per op / \(redis)", table, LargeSuite.larderName, redis,
                 .processor, .none),
-            Reach(
+            Target(
                 "SET over \(options.largeCount) keys, throughput / \(redis)", table, LargeSuite.larderName, redis,
                 .rate, .none),
         ]
     }
 
-    private static var hits: [Reach] {
+    private static var hits: [Target] {
         HitRatioSuite.tables.map {
-            Reach("\($0) / SIEVE", $0, HitRatioSuite.tier, HitRatioSuite.sieve, .hitRatio, .least(1))
+            Target("\($0) / SIEVE", $0, HitRatioSuite.tier, HitRatioSuite.sieve, .hitRatio, .least(1))
         }
     }
 }

@@ -1,12 +1,12 @@
-/// A figure that is aimed at: the ratio of the medians of two rows, or one median.
-struct Reach {
+/// A figure with a target: the ratio of the medians of two rows, or one median.
+struct Target {
     struct Figure {
         let table: String
         let subject: String
         let metric: Metric
     }
 
-    enum Aim {
+    enum Limit {
         case most(Double)
         case least(Double)
         /// Reported, without a limit.
@@ -17,22 +17,22 @@ struct Reach {
     let numerator: Figure
     /// Nil where the figure itself counts.
     let denominator: Figure?
-    let aim: Aim
+    let limit: Limit
 
     /// A ratio of `metric` between two rows of a table.
-    init(_ what: String, _ table: String, _ ours: String, _ theirs: String, _ metric: Metric, _ aim: Aim) {
+    init(_ what: String, _ table: String, _ ours: String, _ theirs: String, _ metric: Metric, _ limit: Limit) {
         self.what = what
         numerator = Figure(table: table, subject: ours, metric: metric)
         denominator = Figure(table: table, subject: theirs, metric: metric)
-        self.aim = aim
+        self.limit = limit
     }
 
     /// A figure for itself.
-    init(_ what: String, _ table: String, _ ours: String, _ metric: Metric, _ aim: Aim) {
+    init(_ what: String, _ table: String, _ ours: String, _ metric: Metric, _ limit: Limit) {
         self.what = what
         numerator = Figure(table: table, subject: ours, metric: metric)
         denominator = nil
-        self.aim = aim
+        self.limit = limit
     }
 
     /// - Returns: nil when a row was not measured.
@@ -49,15 +49,15 @@ struct Reach {
 
     /// - Returns: nil when there is no limit.
     func isMet(_ value: Double) -> Bool? {
-        switch aim {
+        switch limit {
         case .most(let limit): value <= limit
         case .least(let limit): value >= limit
         case .none: nil
         }
     }
 
-    var aimText: String {
-        switch aim {
+    var limitText: String {
+        switch limit {
         case .most(let limit): "≤ " + Decimal.text(limit, digits: 2)
         case .least(let limit): "≥ " + Decimal.text(limit, digits: 2)
         case .none: "-"

@@ -24,9 +24,9 @@ final class RunningServer {
         while true {
             if Self.answers(contender, socket) { break }
             try Interruption.check()
-            guard !process.hasEnded else { throw BenchError("did not start: \(process.lastWords)") }
+            guard !process.hasEnded else { throw BenchError("did not start: \(process.lastLines)") }
             guard Clocks.monotonic() - start < patience else {
-                throw BenchError("does not answer after \(Int(patience)) s: \(process.lastWords)")
+                throw BenchError("does not answer after \(Int(patience)) s: \(process.lastLines)")
             }
             Clocks.sleep(0.0005)
         }
@@ -79,10 +79,10 @@ final class RunningServer {
     func processorSeconds<Result>(of body: () throws(BenchError) -> Result) throws(BenchError) -> (Result, Double) {
         // It rested after what came before; only a short look whether it still does.
         settle(quiet: 0.1)
-        guard let before = processorSeconds else { throw BenchError("the server is gone: \(process.lastWords)") }
+        guard let before = processorSeconds else { throw BenchError("the server is gone: \(process.lastLines)") }
         let result = try body()
         settle()
-        guard let after = processorSeconds else { throw BenchError("the server is gone: \(process.lastWords)") }
+        guard let after = processorSeconds else { throw BenchError("the server is gone: \(process.lastLines)") }
         return (result, after - before)
     }
 

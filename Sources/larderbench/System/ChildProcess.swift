@@ -87,9 +87,9 @@ final class ChildProcess {
     var output: String { TextFile.read(outputPath) ?? "" }
 
     /// The last lines it wrote, for messages.
-    var lastWords: String { lastWordsOf(output) }
+    var lastLines: String { lastLines(output) }
 
-    func lastWordsOf(_ text: String) -> String { text.split(separator: "\n").suffix(3).joined(separator: " | ") }
+    func lastLines(_ text: String) -> String { text.split(separator: "\n").suffix(3).joined(separator: " | ") }
 
     /// Memory that it holds, in MiB.
     var residentMiB: Double? {

@@ -69,6 +69,24 @@ import Testing
         }
     }
 
+    /// Names that the field's words have replaced.
+    static let oldNames: Set<Substring> = [
+        "writeAhead", "JournalAhead", "LongValue", "Graveyard", "takeBack", "ReadsUnderWay", "MemoryRun", "RecordScan",
+        "Places", "FIFO", "isOfStranger", "isOfBrowser", "lastWords", "SnapshotSeat", "OtherTypes", "CommandFacts",
+        "refuseFromNowOn", "closeForGood", "Told", "Reach", "hotRecords",
+    ]
+
+    @Test func noOldNameIsUsed() throws {
+        for file in try SourceModule.allFiles() {
+            for (index, line) in file.lines.enumerated() {
+                let words = line.split { !$0.isLetter && !$0.isNumber && $0 != "_" }
+                for word in words where Self.oldNames.contains(word) {
+                    Issue.record("\(file.path):\(index + 1): \(word) is an old name")
+                }
+            }
+        }
+    }
+
     /// Every call says what it throws, but for those that run a closure of the caller's.
     @Test func everyCallSaysWhatItThrows() throws {
         var count = 0
