@@ -12,24 +12,24 @@ final class CheckpointPass: CheckpointWork {
     private let removal: RemovalRules
     private let rules: FreshnessRules
     private let now: Int64
-    /// What was found expired, and is to be told.
+    /// Entries that were found expired, to be reported.
     private var swept: [EntryChange] = []
-    /// What was let go because it is expired.
+    /// How many entries were dropped because they are expired.
     private(set) var expired = PurgeReport()
-    /// The newest state of an entry that was left to the next checkpoint; 0 when there is none.
+    /// The newest version of an entry that was left to the next checkpoint; 0 if there is none.
     private(set) var newest: UInt64 = 0
     private var run: SortedRun
-    /// The keys of the long records.
+    /// The keys of the pinned records.
     private var longKeys: [Key] = []
     private var hasWrittenLong = false
 
-    /// LevelDB's batches, in bytes: each is one record of its log, synced.
+    /// The size of LevelDB's batches in bytes: each is one record of its log, synced.
     private static let batchBytes = 1 << 20
     /// Entries are sorted and written in runs of at most so many bytes.
     private static let runBytesMax = 48 << 20
 
-    /// Freezes what is dirty.
-    /// - Returns: nil when the database has no open files.
+    /// Freezes the dirty entries.
+    /// - Returns: nil if the database has no open files.
     init?(_ database: Database, upTo sequence: UInt64) {
         self.database = database
         self.sequence = sequence
@@ -54,12 +54,12 @@ final class CheckpointPass: CheckpointWork {
             pinnedBytesMin: database.context.options.pinnedBytesMin)
     }
 
-    /// Writes what was written up to the sequence, every batch synced. All of it must be committed.
+    /// Writes the entries up to a sequence, each batch synced. All of them must be committed.
     func write() throws(LarderError) {
-        // What a failure left.
+        // Left by a failure.
         defer { unpinAll() }
         try store.indexLock.withLock { () throws(LarderError) in
-            // While this checkpoint is under way LevelDB is a consistent state only with all of the journal up to here.
+            // During this checkpoint LevelDB is consistent only together with the journal up to here.
             try store.note(journalNeeded: sequence)
             try database.forEachSlice { (shard) throws(LarderError) in
                 let hasMore = shard.lock.withLock {
@@ -79,7 +79,7 @@ final class CheckpointPass: CheckpointWork {
             return run.add(removal: entry)
         }
         guard !removal.isExpired(header, now: now) else {
-            // Need not reach LevelDB. What LevelDB has beneath must not come back.
+            // It need not reach LevelDB, but LevelDB's older record must not come back.
             if let change = database.sweptChange(Array(entry.key), header, rules) { swept.append(change) }
             expired.count(bytes: entry.key.count + record.count - header.byteCount)
             _ = entry.reserve(0)
@@ -100,13 +100,13 @@ final class CheckpointPass: CheckpointWork {
         database.context.changes.tell(swept)
         swept = []
         while next < run.count {
-            // What a long record took is given back.
+            // Gives back the memory of the pinned records.
             if batch.byteCount > 2 * Self.batchBytes { batch = LevelDB.WriteBatch() } else { batch.clear() }
             while next < run.count, batch.byteCount < Self.batchBytes {
                 if let pinned = run.put(next, into: batch) { unpin(pinned) }
                 next += 1
             }
-            // LevelDB has a copy of what it was given, and makes two more when it puts that into a table.
+            // LevelDB has copied its input, and makes two more copies when it puts that into a table.
             if batch.byteCount >= EpochStore.settledBytesMin {
                 if hasWrittenLong { store.settleMemory() }
                 hasWrittenLong = true
@@ -125,7 +125,7 @@ final class CheckpointPass: CheckpointWork {
         for pinned in run.takePinned() { unpin(pinned) }
     }
 
-    /// LevelDB has it all: what was not written again may be let go.
+    /// LevelDB has everything: entries that were not written again become clean.
     func finish() {
         database.forEachSlice { shard in
             shard.lock.withLock {
@@ -133,24 +133,24 @@ final class CheckpointPass: CheckpointWork {
                 return shard.table.finishWritten(upTo: sequence, most: Database.sliceCount, keeps: shard.keeps)
             }
         }
-        // Now that memory has let go of them.
+        // Now that memory has dropped them.
         for key in longKeys { store.settle(key) }
         longKeys = []
     }
 }
 
-/// Entries on their way to LevelDB: copies, so that their shards need not be locked while LevelDB writes. Long records are not
-/// copied but pinned.
+/// Entries on their way to LevelDB: copies, so that their shards need not be locked while LevelDB writes. Long records
+/// are pinned instead of copied.
 private struct SortedRun {
     private struct Item {
         /// The first eight bytes of the key, big-endian: most comparisons need no more.
         var prefix: UInt64
-        /// Where the key stands, with its kind; the record follows.
+        /// The offset of the key, with its kind; the record follows.
         var offset: Int
         var keyCount: Int32
-        /// 0 for a removal, ``pinnedCount`` for a record that is pinned.
+        /// 0 for a removal, ``pinnedCount`` for a pinned record.
         var recordCount: Int32
-        /// The index keys that LevelDB has and should have, as ``ExpiryIndex/Slot``.
+        /// The index key that LevelDB has, and the one that it should have, as ``ExpiryIndex/Slot``.
         var oldIndex: UInt64
         var newIndex: UInt64
         /// Whether LevelDB is known to have no record of the key.
@@ -159,7 +159,7 @@ private struct SortedRun {
 
     private var bytes: [UInt8] = []
     private var items: ContiguousArray<Item> = []
-    /// A long entry, of which the record can be read without the lock, and nothing else.
+    /// A pinned entry, of which only the record may be read without the lock.
     struct Pinned {
         let entry: EntryPointer
         let record: UnsafeRawBufferPointer
@@ -174,10 +174,10 @@ private struct SortedRun {
     /// From how many bytes on a record is pinned.
     private let pinnedBytesMin: Int
 
-    /// What an entry takes beside its key and record.
+    /// The memory of an item beyond its key and record.
     static let itemBytes = MemoryLayout<Item>.stride
 
-    /// With memory for so much: entries are added with a lock held, where there is no time to move those before.
+    /// Reserves memory for so much: entries are added with a lock held, when there is no time to move earlier ones.
     init(bytes byteCount: Int, count: Int, pinnedBytesMin: Int) {
         self.pinnedBytesMin = pinnedBytesMin
         bytes.reserveCapacity(byteCount)
@@ -185,7 +185,7 @@ private struct SortedRun {
     }
 
     var count: Int { items.count }
-    /// How many removals there are of what LevelDB may have.
+    /// How many removals there are of keys that LevelDB may have.
     private(set) var removalCount = 0
     var byteCount: Int { bytes.count + items.count * Self.itemBytes }
 
@@ -225,7 +225,7 @@ private struct SortedRun {
         return prefix
     }
 
-    /// In the order of keys: LevelDB's tables then overlap less, and merging them is cheaper.
+    /// In the order of keys: then LevelDB's tables overlap less, and merging them is cheaper.
     mutating func sort() {
         bytes.withUnsafeBytes { bytes in
             items.sort { left, right in
@@ -240,7 +240,7 @@ private struct SortedRun {
     }
 
     /// Adds the changes of one entry to a batch.
-    /// - Returns: the entry if it was pinned, which the caller unpins.
+    /// - Returns: the entry if it was pinned; the caller unpins it.
     mutating func put(_ index: Int, into batch: LevelDB.WriteBatch) -> Pinned? {
         let item = items[index]
         let long = item.recordCount == Self.pinnedCount ? pinned.removeValue(forKey: item.offset) : nil
@@ -267,7 +267,7 @@ private struct SortedRun {
         }
     }
 
-    /// The entries that are pinned still, which the caller unpins.
+    /// The entries that are still pinned; the caller unpins them.
     mutating func takePinned() -> [Pinned] {
         defer { pinned = [:] }
         return Array(pinned.values)

@@ -1,22 +1,25 @@
 import LevelDB
 
-/// One database's part of what makes segments of the journal superfluous: a ``CheckpointPass`` or a ``RewritePass``.
+/// One database's part of the work that makes segments of the journal superfluous: a ``CheckpointPass`` or a
+/// ``RewritePass``.
 protocol CheckpointWork: AnyObject {
     var database: Database { get }
-    /// The LevelDB that the entries belong to; nil where it is not open.
+    /// The LevelDB of the entries; nil if it is not open.
     var openStore: EpochStore? { get }
-    /// The newest commit unit that younger segments have instead of those that are to go; 0 when there is none.
+    /// The newest commit unit whose entries are in younger segments instead of those that will be removed; 0 if there
+    /// is none.
     var newest: UInt64 { get }
 
-    /// The segments are gone.
+    /// The segments were removed.
     func finish()
 }
 
 extension CheckpointWork {
-    /// Notes how much of the journal has to be there: before older segments go, and after the younger ones are synced. For that
-    /// an epoch gets its files: without the note nobody would miss its entries, should the journal be damaged.
+    /// Notes which part of the journal must exist: before older segments are removed, and after the younger ones are
+    /// synced. For this an epoch gets its files: without the note nobody would miss its entries if the journal were
+    /// damaged.
     func noteNewest() throws(LarderError) {
-        // One that takes no writes needs what it needed before.
+        // A store that takes no writes still needs what it needed before.
         guard newest > 0, let store = openStore, store.ending == .none, !store.isSuspended else { return }
         do throws(LarderError) {
             try store.note(journalNeeded: newest)
@@ -24,7 +27,7 @@ extension CheckpointWork {
             // Purged or deleted meanwhile: nothing is needed any more.
             database.pipeline.drain()
             guard store.ending == .none else { return }
-            // Where the disk has no room for files, the journal is all there is, and what others need must not wait for them.
+            // If the disk has no room for files, only the journal has the entries, and other databases must not wait.
             guard store.isMade else {
                 return database.context.report(.debug, "database '\(database.name)' stays without files: \(error)")
             }
@@ -32,7 +35,7 @@ extension CheckpointWork {
         }
     }
 
-    /// The segments stay: what was frozen is as all that is dirty, and the next checkpoint begins anew.
+    /// The segments stay: frozen entries are dirty like all others, and the next checkpoint starts again.
     func abandon() {
         for index in 0..<Shard.count {
             let shard = database.shard(index)
@@ -42,11 +45,11 @@ extension CheckpointWork {
 }
 
 extension Database {
-    /// Entries of one shard looked at with its lock held once: readers that wait meanwhile must not notice.
+    /// How many entries of a shard are handled with its lock held once: waiting readers must not notice.
     static let sliceCount = 64
 
-    /// Calls `body` with one shard after the other, and again with those that have more. In turns, because a lock that is
-    /// taken again at once never comes to who waits for it.
+    /// Calls `body` with one shard after the other, and again with those that have more. In turns, because a lock that
+    /// is taken again at once is never given to a waiting thread.
     /// - Parameters:
     ///   - body: takes the shard's lock for one slice. Returns whether there is more.
     ///   - afterRound: called after each round, without a lock.
@@ -62,8 +65,8 @@ extension Database {
         }
     }
 
-    /// What the entries that LevelDB does not have yet would take in the journal, about, in bytes. Takes every shard's lock
-    /// in turn.
+    /// About how many bytes the entries that LevelDB does not have yet would take in the journal. Takes every shard's
+    /// lock in turn.
     var journalBytesOfDirty: Int {
         (0..<Shard.count).reduce(0) { sum, index in
             let shard = shard(index)
@@ -76,7 +79,7 @@ extension Database {
 }
 
 extension EpochStore {
-    /// Notes up to where the journal has to be there for LevelDB to be a consistent state; 0 where it needs nothing of it.
+    /// Notes up to where the journal must exist for LevelDB to be consistent; 0 if LevelDB needs nothing of it.
     func note(journalNeeded sequence: UInt64, sync: Bool = true) throws(LarderError) {
         if isFrozen { return noteWhileFrozen(journalNeeded: sequence) }
         let batch = LevelDB.WriteBatch()

@@ -1,13 +1,13 @@
 import Threading
 
-/// Puts into LevelDB what is only in the journal and in memory, so that the journal can be cut at its beginning.
+/// Writes to LevelDB what is only in the journal and in memory, so that the journal's oldest segments can be removed.
 ///
-/// A checkpoint ends the journal's segment, hands every entry that was written up to there to LevelDB, synced, and then
-/// removes the segments. An entry that was written again meanwhile is left to the next checkpoint: the segment that has
-/// its newer state stays, and is synced before the older ones go.
+/// A checkpoint begins a new segment, writes every entry from before that to LevelDB, synced, and then removes the old
+/// segments. An entry that was written again meanwhile is left to the next checkpoint: the segment with its newer state
+/// stays, and is synced before the older ones are removed.
 ///
-/// Where the journal is long and little of it is still of use, because the same keys are written over and over, that is
-/// written into the journal again instead (``RewritePass``), and the segments go in the same way.
+/// If the same keys are written over and over, little of a long journal is still of use. That part is appended to the
+/// journal again (``RewritePass``), and the old segments are removed in the same way.
 ///
 /// Thread-safe. One checkpoint or flush at a time; the proof for `@unchecked Sendable` is that the rest is constant.
 /// Lock order: a database's `openLock`, `turn`, a store's `indexLock`, shard locks.
@@ -19,9 +19,9 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     private let pipeline: CommitPipeline
     private let turn = Lock()
     private let loop = BackgroundLoop()
-    /// When the last checkpoint that was no rewrite began, in monotonic milliseconds. Guarded by `turn`.
+    /// When the last checkpoint other than a rewrite began, in monotonic milliseconds. Guarded by `turn`.
     private var lastBegan: Int64 = 0
-    /// Whether a database was left out because another thread is opening, purging or deleting it. Guarded by `turn`.
+    /// Whether a database was skipped because another thread is opening, purging or deleting it. Guarded by `turn`.
     private var metBusy = false
     /// Whether no database needs more of the journal than was found at the start. Guarded by `turn`.
     private var isJournalEnough = false
@@ -44,11 +44,11 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         }
     }
 
-    /// Waits for the checkpoint under way.
+    /// Waits for the running checkpoint.
     func stop() { loop.stop() }
 
-    /// A checkpoint if there is enough to write, or if the last is long ago: entries that expire in memory are to give
-    /// their space back too.
+    /// Runs a checkpoint if there is enough to write, or if the last one is long ago: entries that expire in memory
+    /// must give their space back too.
     /// - Returns: false when it failed.
     @discardableResult
     func checkpointIfDue() -> Bool {
@@ -59,7 +59,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     /// Whether the last checkpoint is long ago. Called with `turn` held.
     private var isOld: Bool { context.time.monotonic() - lastBegan >= context.options.checkpointMilliseconds }
 
-    /// A checkpoint if it is needed still when it can begin.
+    /// Runs a checkpoint if it is still needed when its turn comes.
     /// - Returns: false when it failed.
     private func attempt(if isNeeded: () -> Bool) -> Bool {
         do throws(LarderError) {
@@ -71,7 +71,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
             pipeline.tellOfCheckpoint()
             return true
         } catch {
-            // Said once, not four times a second.
+            // Reported once, not four times a second.
             let isNew = trigger.note(failure: error)
             context.report(isNew ? .error : .debug, "a checkpoint failed, and is tried again: \(error)")
             trigger.want()
@@ -80,42 +80,42 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         }
     }
 
-    /// A checkpoint whether one is due or not. For larders without threads of their own.
+    /// Runs a checkpoint whether one is due or not. For larders without threads of their own.
     func checkpointIfDirty() {
         if trigger.byteCount > 0 { trigger.want() }
         checkpointIfDue()
     }
 
-    /// For writers that find too much waiting: writes a checkpoint on this thread, or waits for the one under way.
+    /// For writers that find too much waiting: runs a checkpoint on this thread, or waits for the running one.
     /// - Returns: false when there is no room and the checkpoint failed. Then writes are refused until one succeeds.
     func assist() -> Bool { attempt { trigger.isFull } }
 
-    /// As ``isFull``, for those who are about to store a long record.
+    /// Like ``isFull``, before storing a long record.
     var isFullForLong: Bool { trigger.isFullForLong }
 
-    /// As ``isFull``, for those who are about to build a long value.
+    /// Like ``isFull``, before building a long value.
     var isFullForBuilding: Bool { trigger.isFullForBuilding }
 
-    /// As ``assist()``, for those who are about to build a long value.
+    /// Like ``assist()``, before building a long value.
     func assistForBuilding() -> Bool { attempt { trigger.isFullForBuilding } }
 
-    /// As ``assist()``, for those who are about to store a long record.
+    /// Like ``assist()``, before storing a long record.
     func assistForLong() -> Bool { attempt { trigger.isFullForLong } }
 
     /// Whether so much waits for LevelDB that writers should assist.
     var isFull: Bool { trigger.isFull }
 
-    /// Puts everything that is committed into LevelDB.
+    /// Writes everything that is committed to LevelDB.
     func checkpoint() throws(LarderError) {
         try turn.withLock { () throws(LarderError) in try checkpointInTurn() }
     }
 
-    /// Runs `body` while no checkpoint is under way.
+    /// Runs `body` while no checkpoint is running.
     func withTurn<Result>(_ body: () throws(LarderError) -> Result) throws(LarderError) -> Result {
         try turn.withLock(body)
     }
 
-    /// Runs `body`, which does not fail, while no checkpoint is under way.
+    /// Runs `body`, which does not fail, while no checkpoint is running.
     func holdingTurn(_ body: () -> Void) { turn.withLock(body) }
 
     /// Called with `turn` held.
@@ -128,7 +128,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         metBusy = false
         var passes: [any CheckpointWork] = []
         var failure: LarderError?
-        /// Why what is written does not get into LevelDB, of one database at least.
+        /// Why entries of at least one database do not get into LevelDB.
         var obstacle: LarderError?
         for database in table.all {
             do throws(LarderError) {
@@ -138,7 +138,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
                 obstacle = error
             }
         }
-        // It would be due at once again, and go no better.
+        // It would be due again at once, with the same result.
         if obstacle != nil { loop.rest() }
         let end = try end(cut, passes, failure) { () throws(LarderError) in try noteComplete(passes, cut) }
         if end { context.statistics.checkpoints.add() }
@@ -146,9 +146,9 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         if trigger.isFull, let obstacle { throw obstacle }
     }
 
-    /// Before LevelDB gets anything: it must not be ahead of a journal that a failing machine has lost the end of.
-    /// - Throws: where not even names can be synced. Those of LevelDB's files could not be either: what it got would not free the
-    ///   journal, and a failure of the machine would cost the database.
+    /// Before LevelDB gets anything: it must never be ahead of a journal whose end a failing machine has lost.
+    /// - Throws: when not even names can be synced. Then LevelDB's files could not be synced either: writing to them
+    ///   would not free the journal, and a failure of the machine would cost the database.
     private func syncJournal() throws(LarderError) {
         do throws(LarderError) {
             return try journal.sync()
@@ -160,20 +160,20 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         } catch {
             context.report(.debug, "before a checkpoint: \(error)")
             try journal.syncDirectory(context.directory + "/JOURNAL")
-            // What cannot be synced at all has to get into LevelDB all the more.
+            // What cannot be synced at all needs LevelDB all the more.
         }
     }
 
-    /// A pass that has written what the journal has of a database into it once more.
+    /// A pass that has appended a database's entries to the journal once more.
     private func rewritten(_ database: Database, upTo sequence: UInt64) -> RewritePass {
         let pass = RewritePass(database, upTo: sequence)
         pass.write()
         return pass
     }
 
-    /// Where one database's LevelDB takes nothing for now, the journal goes on keeping what it has of it, and the segments
-    /// need not stay for it: nobody else notices. Called with `turn` held.
-    /// - Returns: nil where the disk has no room for that, or where it would make none: the journal would be as long again.
+    /// If one database's LevelDB takes nothing for now, the journal keeps its entries, and old segments need not stay
+    /// for it: nobody else notices. Called with `turn` held.
+    /// - Returns: nil if the disk has no room for that, or if it would not shorten the journal.
     private func rewrite(_ database: Database, _ cut: CommitJournal.Cut, because error: LarderError) -> RewritePass? {
         let bytes = database.journalBytesOfDirty + database.withAllShards { database.unresolved.byteCount }
         guard bytes < context.options.checkpointBytes || bytes <= trigger.byteCount / 4 * 3 else { return nil }
@@ -184,8 +184,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         return rewritten(database, upTo: cut.sequence)
     }
 
-    /// Whether a rewrite of the journal is worth more than a checkpoint: half of it is left afterwards, at the most. Called
-    /// with `turn` held.
+    /// Whether a rewrite of the journal is better than a checkpoint: it leaves at most half of it. Called with `turn`
+    /// held.
     private var isRewriteDue: Bool {
         guard !trigger.isWanted, !context.memory.isCheckpointDue, !isOld else { return false }
         let dirty = table.all.filter { $0.dirtyCount > 0 }
@@ -193,7 +193,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         return bytes > 0 && bytes <= trigger.byteCount / 2 && dirty.allSatisfy { $0.isReady(forWriting: true) }
     }
 
-    /// Writes what is of use in the journal into it once more, whether that is worth it or not. For tests.
+    /// Appends what is still of use in the journal once more, whether that is worth it or not. For tests.
     func rewrite() throws(LarderError) {
         try turn.withLock { () throws(LarderError) in try rewriteInTurn() }
     }
@@ -202,17 +202,17 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     private func rewriteInTurn() throws(LarderError) {
         try pipeline.rollBackWhatFailed("checkpoint")
         guard try checkUnopened(), let cut = journal.cut(isRewrite: true) else { return }
-        // A power cut must not leave a hole before what is appended now: nothing behind one is used, and the segments in
-        // which it stood as well are about to go.
+        // A power cut must not leave a hole before the new frames: nothing behind a hole is used, and the segments with
+        // the old copies will be removed.
         try journal.sync()
         metBusy = false
-        // Whatever is dirty: after the cut, so that nothing in the segments before it is left out.
+        // After the cut, so that nothing in the older segments is left out.
         let passes = table.all.filter(\.needsJournal).map { rewritten($0, upTo: cut.sequence) }
         if try end(cut, passes, nil, before: {}) { context.statistics.journalRewrites.add() }
     }
 
-    /// Lets segments of the journal go, once what is still of use in them is elsewhere.
-    /// - Returns: false when they have to stay for now.
+    /// Removes segments of the journal, once what is still of use in them is elsewhere.
+    /// - Returns: false if they must stay for now.
     private func end(
         _ cut: CommitJournal.Cut, _ passes: [any CheckpointWork], _ failure: LarderError?,
         before: () throws(LarderError) -> Void
@@ -220,11 +220,11 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         var hasEnded = false
         do throws(LarderError) {
             if let failure { throw failure }
-            // A purge that was applied has cleared the entries of before, and the journal is all that has them until it is
-            // on the disk. If it fails, and what was written again too, that is known here.
+            // An applied purge has cleared the earlier entries, and only the journal has them until the purge is on the
+            // disk. If it fails, or the newer writes do, that is known here.
             pipeline.drain()
             if passes.contains(where: { $0.newest > 0 }), journal.isCurrent(cut) {
-                // What was written again must be as safe as what it took the place of.
+                // The new state of an entry must be as safe as the one that it replaced.
                 try journal.sync(behind: cut)
                 for pass in passes { try pass.noteNewest() }
             }
@@ -245,8 +245,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         return true
     }
 
-    /// Notes of each LevelDB that has everything up to the cut that it needs nothing of the journal. The segments that say
-    /// how far that went are about to go, and a power cut may take the header of the next one. Synced by ``noteSynced()``.
+    /// Notes for each LevelDB that has everything up to the cut that it needs nothing of the journal. The segments that
+    /// prove it will be removed, and a power cut may lose the header of the next one. Synced by ``noteSynced()``.
     private func noteComplete(_ passes: [any CheckpointWork], _ cut: CommitJournal.Cut) throws(LarderError) {
         guard !metBusy, journal.isCurrent(cut) else { return }
         for database in table.all where !passes.contains(where: { $0.database === database && $0.newest > 0 }) {
@@ -257,39 +257,39 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         }
     }
 
-    /// Notes how much of each LevelDB is synced: with the segments goes what could take its place.
+    /// Notes how much of each LevelDB is synced: the segments that could replace the rest will be removed.
     private func noteSynced() throws(LarderError) {
         for database in table.all {
-            // One that takes no writes got nothing that the journal does not keep.
+            // A store that takes no writes got nothing that the journal does not keep.
             guard let store = database.durableState.store, !store.isSuspended else { continue }
             try unlessGone(store) { () throws(LarderError) in try store.noteSynced() }
         }
     }
 
-    /// Has the disk know the names of LevelDB's files too: LevelDB syncs what it writes to a new log, and never the name of
-    /// that. Before segments go, and before entries count as clean.
+    /// Syncs the names of LevelDB's files: LevelDB syncs what it writes to a new log, but never its name. Done before
+    /// segments are removed, and before entries count as clean.
     private func syncNames(_ store: EpochStore) throws(LarderError) {
         guard store.ending == .none, store.isMade, !store.isSuspended else { return }
         try unlessGone(store) { () throws(LarderError) in try journal.syncDirectory(store.path) }
     }
 
-    /// Runs `body`. That it fails for a store that was purged or deleted meanwhile does not matter: nobody needs it any more.
+    /// Runs `body`, and ignores its failure for a store that was purged or deleted meanwhile: nobody needs it any more.
     private func unlessGone(
         _ store: EpochStore, _ body: () throws(LarderError) -> Void
     ) throws(LarderError) {
         do throws(LarderError) { try body() } catch { if isCurrent(store) { throw error } }
     }
 
-    /// Whether a store is in use still that could not be written or looked at. A deletion moves the files before anybody is told
-    /// of it: one that is under way is waited for.
+    /// Whether a store that could not be written or read is still in use. A deletion moves the files before anybody is
+    /// told, so a running one is waited for.
     private func isCurrent(_ store: EpochStore) -> Bool {
         pipeline.drain()
         return store.ending == .none
     }
 
-    /// Opens the databases that nobody has used since a start with a journal, once: with its segments goes the knowledge of
-    /// where it ended, and one of them may need more. Called with `turn` held.
-    /// - Returns: false when another thread is doing something with one.
+    /// Once after a start with a journal, opens the databases that nobody has used: with its segments the end of that
+    /// journal is forgotten, and one of the databases may need more. Called with `turn` held.
+    /// - Returns: false when another thread is working on one.
     /// - Throws: the damage of one that needs more. The journal stays until it is set aside.
     private func checkUnopened() throws(LarderError) -> Bool {
         if isJournalEnough || context.journalEnd == .max { return true }
@@ -298,7 +298,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
                 guard try database.prepareUnlessBusy() else { return false }
             } catch {
                 if database.needsMoreJournal { throw error }
-                // What is salvaged is told of elsewhere.
+                // A salvage reports it.
                 let isSalvaged = error.code == .damaged && context.options.onDamage == .salvage
                 context.report(
                     isSalvaged ? .debug : .warning,
@@ -310,8 +310,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         return true
     }
 
-    /// Opens the databases that the journal has entries of, or might have had, and nobody has used. Before the larder is
-    /// closed, when they cannot be opened any more.
+    /// Opens the databases that nobody has used but of which the journal has, or may have had, entries. Done before the
+    /// larder is closed, because they cannot be opened afterwards.
     func openWhatIsDirty() {
         do throws(LarderError) {
             _ = try turn.withLock { () throws(LarderError) in try checkUnopened() }
@@ -327,26 +327,26 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         }
     }
 
-    /// Puts what is committed of one database into LevelDB. What is written meanwhile may stay in memory.
-    /// - Returns: what was let go because it is expired.
+    /// Writes everything committed of one database to LevelDB. What is written meanwhile may stay in memory.
+    /// - Returns: how many entries were dropped because they are expired.
     @discardableResult
     func flush(_ database: Database) throws(LarderError) -> PurgeReport {
         if !database.isReady(forWriting: true) { try database.prepare(forWriting: false) }
         pipeline.drain()
         try pipeline.rollBackWhatFailed("checkpoint")
-        // What LevelDB gets must not be ahead of a journal that a failing machine has lost the end of: first what is to be
-        // written, then the sync, which says nothing of what is appended after it began. What is decided may end with a
-        // change of a whole database, which the journal does not have.
+        // LevelDB must never be ahead of a journal whose end a failing machine has lost. So first the entries to write
+        // are fixed, then the journal is synced; a sync does not cover frames that are appended after it began. The
+        // last decided unit may be a change of a whole database, which the journal does not have.
         let sequence = min(pipeline.lastDecided, journal.lastAppended)
         try journal.sync()
         while true {
             if let report = try flushInTurn(database, upTo: sequence) { return report }
-            // Waits for who is opening, purging or deleting it.
+            // Waits for a thread that is opening, purging or deleting it.
             try database.prepare(forWriting: false)
         }
     }
 
-    /// - Returns: nil when another thread is about to do something with the files.
+    /// - Returns: nil when another thread is about to work on the files.
     private func flushInTurn(_ database: Database, upTo sequence: UInt64) throws(LarderError) -> PurgeReport? {
         try turn.withLock { () throws(LarderError) -> PurgeReport? in
             metBusy = false
@@ -357,7 +357,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
             guard let pass = try pass(database, upTo: sequence) else { return metBusy ? nil : PurgeReport() }
             do throws(LarderError) {
                 try syncNames(pass.store)
-                // What is clean need not be in the journal nor in memory: it must be where nobody takes it for torn.
+                // Clean entries need neither the journal nor memory: they must be where nobody takes them for a torn
+                // end.
                 try pass.store.noteSynced()
             } catch {
                 pass.abandon()
@@ -369,10 +370,10 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         }
     }
 
-    /// How many failed commits were rolled back. With a shard lock held it stands still.
+    /// How many failed commits were rolled back. It does not change while a shard lock is held.
     var rollbackCount: UInt64 { journal.rollbackCount }
 
-    /// - Returns: nil when there is nothing to write.
+    /// - Returns: nil if there is nothing to write.
     private func pass(_ database: Database, upTo sequence: UInt64) throws(LarderError) -> CheckpointPass? {
         guard database.needsJournal else { return nil }
         if database.isBeingSalvaged {
@@ -380,13 +381,13 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
                 .writesSuspended, "the database is being salvaged, and keeps what was written meanwhile in memory",
                 operation: "checkpoint", database: database.name)
         }
-        // What the journal had for a database that was not opened since.
+        // Entries from the journal for a database that was not opened since the start.
         if !database.isReady(forWriting: true), try !database.prepareUnlessBusy() {
             metBusy = true
             return nil
         }
         guard let pass = CheckpointPass(database, upTo: sequence) else {
-            // Purged or deleted meanwhile, or else the journal has to keep it.
+            // Either it was purged or deleted meanwhile, or the journal must keep the entries.
             guard database.needsJournal else { return nil }
             throw LarderError(.io, "its files are not open", operation: "checkpoint", database: database.name)
         }
@@ -394,7 +395,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
             try pass.write()
         } catch {
             pass.abandon()
-            // A database that was purged or deleted meanwhile has nothing to write any more.
+            // A database that was purged or deleted meanwhile has nothing to write.
             guard isCurrent(pass.store) else { return nil }
             throw error
         }

@@ -1,27 +1,27 @@
-/// One database's part of a rewrite of the journal: commits its dirty entries once more, as they are, so that the segments
-/// that had them before may go without LevelDB getting anything.
+/// One database's part of a rewrite of the journal: commits its dirty entries once more, unchanged, so that the older
+/// segments can be removed although LevelDB gets nothing.
 ///
-/// What a log-structured store calls cleaning (Rosenblum and Ousterhout, "The Design and Implementation of a Log-Structured
-/// File System", 1991): where the same keys are written over and over, most of the journal is superseded, and copying what
-/// is left costs a tenth of writing it to LevelDB.
+/// Log-structured stores call this cleaning (Rosenblum and Ousterhout, "The Design and Implementation of a
+/// Log-Structured File System", 1991): if the same keys are written over and over, most of the journal is superseded,
+/// and copying the rest costs a tenth of writing it to LevelDB.
 ///
-/// An entry is committed with its shard's lock held, so that no write comes in between. It stays dirty, and keeps its version:
-/// nothing about it changes. One that was written again meanwhile is in a younger segment already.
+/// An entry is committed with its shard's lock held, so that no write comes in between. It stays dirty and keeps its
+/// version. An entry that was written again meanwhile is in a younger segment already.
 ///
-/// It needs no LevelDB: so it takes the place of a checkpoint too where a database's files cannot be used for now.
+/// It needs no LevelDB: so it also replaces a checkpoint if a database's files cannot be used for now.
 ///
 /// Confined to the thread that writes the checkpoint.
 final class RewritePass: CheckpointWork {
     let openStore: EpochStore?
     let database: Database
     private let sequence: UInt64
-    /// The newest commit unit that has what older segments had; 0 when there is none.
+    /// The newest commit unit with entries of the older segments; 0 if there is none.
     private(set) var newest: UInt64 = 0
     private var slice: [EntryPointer] = []
-    /// To which the entries belong.
+    /// The epoch of the entries.
     private let epoch: UInt64
 
-    /// Freezes what is dirty.
+    /// Freezes the dirty entries.
     init(_ database: Database, upTo sequence: UInt64) {
         self.database = database
         self.sequence = sequence
@@ -33,7 +33,7 @@ final class RewritePass: CheckpointWork {
         slice.reserveCapacity(Database.sliceCount)
     }
 
-    /// Commits what was written up to the sequence once more, a round of slices at a time. All of it must be committed.
+    /// Commits the entries up to a sequence once more, one round of slices at a time. All of them must be committed.
     func write() {
         database.forEachSlice { shard in
             shard.lock.withLock { rewriteSlice(shard) }

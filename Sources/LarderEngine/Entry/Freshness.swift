@@ -1,13 +1,13 @@
-/// Whether an entry may be handed out.
+/// Whether an entry may be returned.
 package enum Freshness: Hashable, Sendable {
     case fresh
     case expired
 }
 
-/// What a database's policy says of its entries, at one moment.
+/// What a database's policy means for its entries, at one moment.
 package struct FreshnessRules: Hashable, Sendable {
     package var policy: UpdatePolicy
-    /// Governed entries stored at or before this instant stay dead, whatever the policy is changed to.
+    /// Governed entries stored at or before this instant stay expired, whatever the policy is changed to.
     package var deadBefore: Int64
 
     package init(policy: UpdatePolicy, deadBefore: Int64 = 0) {
@@ -21,7 +21,7 @@ package struct FreshnessRules: Hashable, Sendable {
         return now >= deadline ? .expired : .fresh
     }
 
-    /// The instant from which the entry is not fresh, in milliseconds since 1970; nil when it never expires.
+    /// The instant from which the entry is expired, in milliseconds since 1970; nil if it never expires.
     package func deadline(_ header: RecordHeader) -> Int64? {
         switch header.rule {
         case .own(let deadline): return deadline
@@ -33,7 +33,7 @@ package struct FreshnessRules: Hashable, Sendable {
         }
     }
 
-    /// The rules after the policy was changed at `now`. What the old policy had let expire stays dead.
+    /// The rules after a change of the policy at `now`. Entries that had expired under the old policy stay expired.
     package func changed(to newPolicy: UpdatePolicy, now: Int64) -> FreshnessRules {
         guard let interval = policy.intervalMilliseconds else {
             return FreshnessRules(policy: newPolicy, deadBefore: deadBefore)
@@ -41,12 +41,12 @@ package struct FreshnessRules: Hashable, Sendable {
         return FreshnessRules(policy: newPolicy, deadBefore: max(deadBefore, now - interval))
     }
 
-    /// The header that an entry gets which comes from another database, where it is fresh. Nothing but its age may make it
-    /// expire here: that governed entries of *this* database had expired before an instant says nothing about it.
+    /// The header of an entry that comes from another database, where it is fresh. Only its age may make it expire
+    /// here: that governed entries of *this* database had expired before an instant says nothing about it.
     ///
-    /// One that was stored after that instant stays as it is. An earlier one gets the deadline that this policy gives it, as
-    /// its own; where the policy knows no deadline it stays governed, as if stored right after the instant, so that a policy
-    /// that comes later still lets it expire.
+    /// An entry that was stored after that instant keeps its header. An earlier one gets the deadline that this policy
+    /// gives it as its own. If the policy has no deadline, the entry stays governed, as if it was stored right after
+    /// the instant, so that a later policy still lets it expire.
     package func taking(_ header: RecordHeader) -> RecordHeader {
         guard header.rule == .governed, header.storedAt <= deadBefore else { return header }
         var header = header

@@ -1,6 +1,6 @@
 /// The first byte of every LevelDB key. **On disk: do not change these values.**
 package enum KeyKind {
-    /// What the database says of itself: 0x00, then a name.
+    /// Metadata of the database: 0x00, then a name.
     package static let metadata: UInt8 = 0x00
     /// An entry: 0x01, then the entry's key.
     package static let record: UInt8 = 0x01
@@ -10,20 +10,21 @@ package enum KeyKind {
     package static let governed: UInt8 = 0x03
 }
 
-/// An entry's key as LevelDB stores it: ``KeyKind/record``, then the bytes that the user gave.
+/// An entry's key in LevelDB's form: ``KeyKind/record``, then the user's bytes.
 package struct Key: Hashable, Sendable {
     /// With the leading kind.
     package let stored: [UInt8]
-    /// Of the bytes the user gave, seeded anew in each process. Kept, because a key is looked for more than once.
+    /// The hash of the user's bytes, with a different seed in each process. Stored, because a key is looked up more
+    /// than once.
     let hash: Int
 
     /// The longest key, in bytes.
     package static let bytesMax = 65_536
 
-    /// Takes the user's bytes. They must not be longer than ``bytesMax``; the callers at the border check that.
+    /// Takes the user's bytes. They must not be longer than ``bytesMax``; callers check that where the bytes come in.
     package init(_ bytes: UnsafeRawBufferPointer) {
-        // Appending is specialized for bytes; the initializer that hands out uninitialized memory looks the array's type
-        // up each time, which costs more than all the rest.
+        // Appending is specialized for bytes; the initializer with uninitialized memory looks up the array's type each
+        // time, which costs more than all the rest.
         var stored: [UInt8] = []
         stored.reserveCapacity(bytes.count + 1)
         stored.append(KeyKind.record)
@@ -35,7 +36,7 @@ package struct Key: Hashable, Sendable {
     /// The hash of a key with these bytes, as in ``hash``.
     static func hash(_ bytes: UnsafeRawBufferPointer) -> Int {
         var hasher = Hasher()
-        // All bytes at once: the standard hash of an array goes element by element, at five times the cost.
+        // All bytes at once: the standard hash of an array hashes each element, at five times the cost.
         hasher.combine(bytes: bytes)
         return hasher.finalize()
     }
@@ -55,10 +56,10 @@ package struct Key: Hashable, Sendable {
         hash = stored.withUnsafeBytes { Self.hash(UnsafeRawBufferPointer(rebasing: $0.dropFirst())) }
     }
 
-    /// The bytes the user gave.
+    /// The user's bytes.
     package var bytes: ArraySlice<UInt8> { stored.dropFirst() }
 
-    /// Runs `body` on the bytes the user gave, without copying them.
+    /// Runs `body` on the user's bytes, without copying them.
     package func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         stored.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0.dropFirst())) }
     }
@@ -72,9 +73,9 @@ extension Key: CustomStringConvertible {
     package var description: String { printableKey(bytes) }
 }
 
-/// The order of keys: that of their bytes, as LevelDB's.
+/// The order of keys: that of their bytes, as in LevelDB.
 enum KeyOrder {
-    /// Less than 0 when `left` comes first, 0 when they are the same.
+    /// Less than 0 if `left` comes first, 0 if they are equal.
     static func compare(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int {
         let common = min(left.count, right.count)
         if common > 0, let leftStart = left.baseAddress, let rightStart = right.baseAddress {
@@ -91,7 +92,7 @@ package enum BigEndian {
         withUnsafeBytes(of: value.bigEndian) { bytes.append(contentsOf: $0) }
     }
 
-    /// Reads `count` (at most 8) bytes from `offset`; nil when they are not all there.
+    /// Reads `count` (at most 8) bytes from `offset`; nil if they are not all there.
     package static func read(_ bytes: UnsafeRawBufferPointer, at offset: Int, count: Int = 8) -> UInt64? {
         guard offset >= 0, count >= 0, count <= 8, bytes.count >= count, offset <= bytes.count - count else {
             return nil

@@ -1,4 +1,4 @@
-/// What stands before the payload of every record. TTL, sweep and inspection read this and never the payload.
+/// The header before the payload of every record. TTL, sweep and inspection read only this.
 ///
 /// ```
 /// offset  bytes  field
@@ -39,7 +39,7 @@ package struct RecordHeader: Hashable, Sendable {
         case unknownFlags(UInt8)
     }
 
-    /// Reads the header that stands at the start of `bytes`. Never traps, whatever the bytes are.
+    /// Reads the header at the start of `bytes`. Never traps, whatever the bytes are.
     package init(parsing bytes: UnsafeRawBufferPointer) throws(Defect) {
         guard bytes.count >= 16 else { throw .truncated }
         let start = UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self))
@@ -74,7 +74,7 @@ package struct RecordHeader: Hashable, Sendable {
         }
     }
 
-    /// Writes ``byteCount`` bytes to `place`, where there must be room for them.
+    /// Writes ``byteCount`` bytes to `place`, which must have room for them.
     func write(to place: UnsafeMutableRawPointer) {
         let flags: UInt8 =
             switch rule {
@@ -85,7 +85,7 @@ package struct RecordHeader: Hashable, Sendable {
         let first = UInt32(Self.version) << 24 | UInt32(flags) << 16 | UInt32(codec.rawValue) << 8
         let start = UInt64(first) << 32 | UInt64(generation)
         place.storeBytes(of: start.bigEndian, as: UInt64.self)
-        // As the bytes are read: there are no times before 1970.
+        // Reading clamps too: there are no times before 1970.
         place.storeBytes(of: UInt64(max(0, storedAt)).bigEndian, toByteOffset: 8, as: UInt64.self)
         if case .own(let deadline) = rule {
             place.storeBytes(of: UInt64(max(0, deadline)).bigEndian, toByteOffset: 16, as: UInt64.self)
@@ -120,8 +120,8 @@ package struct Record: Hashable, Sendable {
         stored = bytes
     }
 
-    /// A payload of `count` bytes that begins with as much of `former` as it has room for, and goes on with zeros; `edit`
-    /// then changes it in place. For values that are changed instead of replaced, which may be long: they are copied once.
+    /// A payload of `count` bytes that begins with as much of `former` as fits and continues with zeros; `edit` then
+    /// changes it in place. For values that are changed rather than replaced, which may be long: they are copied once.
     package init(
         _ header: RecordHeader, count: Int, former: Record?, _ edit: (UnsafeMutableRawBufferPointer) -> Void
     ) {
@@ -131,7 +131,7 @@ package struct Record: Hashable, Sendable {
             let bytes = UnsafeMutableRawBufferPointer(space)
             guard let start = bytes.baseAddress else { return }
             header.write(to: start)
-            // The room for the payload, which `count` gives its length.
+            // The room for the payload; `count` is its length.
             let payload = UnsafeMutableRawBufferPointer(start: start + headerCount, count: count)
             let kept = min(count, former?.payloadCount ?? 0)
             former?.withPayload { payload.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[..<kept])) }
@@ -141,7 +141,7 @@ package struct Record: Hashable, Sendable {
         }
     }
 
-    /// A copy of stored bytes, the header of which was read.
+    /// A copy of stored bytes whose header was read.
     init(_ header: RecordHeader, stored bytes: UnsafeRawBufferPointer) {
         self.header = header
         stored = [UInt8](bytes)
@@ -163,7 +163,7 @@ package struct Record: Hashable, Sendable {
         stored.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0.dropFirst(header.byteCount))) }
     }
 
-    /// The same payload under another rule; storedAt stays.
+    /// The same payload with another rule; storedAt does not change.
     package func with(rule: DeadlineRule) -> Record {
         var header = header
         header.rule = rule

@@ -1,21 +1,21 @@
 import Synchronization
 
-/// What a user of the engine keeps beside an entry in memory: something that was made of the value with some effort. Made
-/// as an ``Attached``.
+/// An object that a user of the engine keeps beside an entry in memory: something that was costly to make of its value.
+/// Created as an ``Attached``.
 ///
-/// Constant for its user. The links belong to the table or the queue that holds the attachment, and are read and written
-/// with the lock of its shard held, or by the one thread that has taken it out of the queue.
+/// Constant for its user. The links belong to the table or the queue that holds the attachment. They are read and
+/// written with the lock of its shard held, or by the one thread that has taken it out of the queue.
 package class Attachment {
-    /// The bytes that it takes, as far as its maker knows. They count against the memory budget.
+    /// Its size in bytes, as far as its maker knows. Counts against the memory budget.
     package let byteCount: Int
     private let type: ObjectIdentifier
-    /// Held, so that no other object gets its address.
+    /// Retained, so that no other object gets its address.
     private let maker: AnyObject?
-    /// To a value of that type.
+    /// A pointer to a value of that type.
     private let value: UnsafeRawPointer
-    /// The entry that it belongs to; nil when the entry has let it go.
+    /// The entry to which it belongs; nil after the entry has dropped it.
     @exclusivity(unchecked) fileprivate(set) var entry: EntryPointer?
-    /// Whether it was asked for since the last look.
+    /// Whether it was used since the last look.
     @exclusivity(unchecked) fileprivate var wasRead = false
     @exclusivity(unchecked) fileprivate var newer: Unmanaged<Attachment>?
     @exclusivity(unchecked) fileprivate var older: Unmanaged<Attachment>?
@@ -27,13 +27,13 @@ package class Attachment {
         self.maker = maker
     }
 
-    /// Where the value is, if it is of this very type and was made by this maker; valid while the attachment is there. The
-    /// generic subclass is not mentioned: to look its metadata up takes longer than the comparison.
+    /// The address of the value, if it is of this very type and was made by this maker; valid while the attachment is.
+    /// This does not mention the generic subclass, because looking up its metadata takes longer than the comparison.
     package final func value(of type: ObjectIdentifier, madeBy maker: AnyObject?) -> UnsafeRawPointer? {
         self.type == type && self.maker === maker ? value : nil
     }
 
-    /// Notes that it was asked for. Nothing is written where that is known.
+    /// Notes a use. Nothing is written if that is known.
     package final func touch() { if !wasRead { wasRead = true } }
 }
 
@@ -42,8 +42,8 @@ package final class Attached<Value>: Attachment {
     private let place: UnsafeMutablePointer<Value>
 
     /// - Parameters:
-    ///   - maker: tells values of one type from each other that were made in several ways.
-    ///   - outerBytes: what the value takes besides its own inline form.
+    ///   - maker: distinguishes values of one type that were made in different ways.
+    ///   - outerBytes: the value's memory besides its own inline form.
     package init(_ value: Value, madeBy maker: AnyObject?, outerBytes: Int) {
         place = .allocate(capacity: 1)
         place.initialize(to: value)
@@ -52,7 +52,7 @@ package final class Attached<Value>: Attachment {
             byteCount: Self.ownBytes + MemoryLayout<Value>.stride + outerBytes)
     }
 
-    /// The object itself, and what the allocator takes for it and for the value's place.
+    /// The object itself, and the allocator's overhead for it and for the value.
     private static var ownBytes: Int { 160 }
 
     deinit {
@@ -61,7 +61,7 @@ package final class Attached<Value>: Attachment {
     }
 }
 
-/// The attachments of one table, the newest at one end. Single owner: the lock of the table's shard guards it.
+/// The attachments of one table, the newest at one end. Single owner: guarded by the lock of the table's shard.
 struct AttachmentList {
     private var newest: Unmanaged<Attachment>?
     private var oldest: Unmanaged<Attachment>?
@@ -99,8 +99,8 @@ struct AttachmentList {
         }
     }
 
-    /// Takes an entry's attachment away.
-    /// - Returns: the reference that the list held; nil when there was none.
+    /// Detaches an entry's attachment.
+    /// - Returns: the reference that the list held; nil if there was none.
     mutating func take(from entry: EntryPointer) -> Unmanaged<Attachment>? {
         guard let attachment = entry.head.pointee.attachment else { return nil }
         entry.head.pointee.attachment = nil
@@ -112,7 +112,7 @@ struct AttachmentList {
         return attachment
     }
 
-    /// The entry whose attachment leaves next: the oldest that was not asked for since the last look (CLOCK); nil when
+    /// The entry whose attachment is dropped next: the oldest that was not used since the last look (CLOCK); nil if
     /// there are none.
     mutating func nextToLeave() -> EntryPointer? {
         while let candidate = oldest {
@@ -129,20 +129,19 @@ struct AttachmentList {
     }
 }
 
-/// Attachments that entries have let go, until somebody releases them who holds no lock: what is in them belongs to the
-/// user of the engine, and its deinitializers may call the engine.
+/// Attachments that entries have dropped, until a thread without locks releases them: their contents belong to the user
+/// of the engine, and the deinitializers may call the engine.
 ///
-/// Thread-safe. A list through the attachments' own links, to which a reference is added by one exchange, and which is
-/// taken as a whole by another.
+/// Thread-safe. A list through the attachments' own links; one exchange adds a reference, another takes the whole list.
 final class ReleaseQueue: Sendable {
-    /// The address of the one that came last, with the reference that the queue owns; 0 for none.
+    /// The address of the newest one, with the reference that the queue owns; 0 for none.
     private let newest = Atomic<UInt>(0)
     private let bytes = Atomic<Int>(0)
     private let isReleasing = Atomic<Bool>(false)
 
     deinit { releaseAll() }
 
-    /// What waits to be released, in bytes.
+    /// The size of the waiting attachments in bytes.
     var byteCount: Int { bytes.load(ordering: .relaxed) }
 
     /// Takes over a reference. Called with locks held.
@@ -159,8 +158,8 @@ final class ReleaseQueue: Sendable {
         }
     }
 
-    /// Releases everything. Called with no lock held, by a thread that may run whatever the attachments' deinitializers
-    /// do. While one thread is at it, calls of others, and those that a deinitializer makes, leave it to that one.
+    /// Releases everything. Called with no lock held, by a thread that may run the attachments' deinitializers. While
+    /// one thread does that, calls of others, and calls from a deinitializer, leave it to that thread.
     func release() {
         while newest.load(ordering: .relaxed) != 0 {
             guard isReleasing.compareExchange(expected: false, desired: true, ordering: .acquiring).exchanged else {

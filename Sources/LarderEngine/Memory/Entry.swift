@@ -6,42 +6,42 @@
     import Darwin
 #endif
 
-/// The fixed part of an entry in memory. The bytes of its key and then of its record follow it in the same allocation.
+/// The fixed part of an entry in memory. The bytes of its key and of its record follow it in the same allocation.
 struct EntryHead {
-    /// In which of the table's lists the entry is.
+    /// The list of the table to which the entry belongs.
     enum Place: UInt8 {
         case nowhere
         /// Clean: LevelDB has it too. In the small or the main queue of the eviction.
         case small, main
         /// Dirty: LevelDB does not have it yet.
-        /// - `active`: for the checkpoint under way if it was dirty when that began, else for the next
-        /// - `written`: handed to LevelDB by the checkpoint under way, which has not yet come to its end
+        /// - `active`: for the running checkpoint if it was dirty when that began, else for the next one
+        /// - `written`: the running checkpoint has handed it to LevelDB, and is not finished
         case active, written
     }
 
-    /// A version with this bit set is not a commit unit's: the entry came from LevelDB.
+    /// A version with this bit set does not belong to a commit unit: the entry came from LevelDB.
     static let loadedBit: UInt64 = 1 << 63
 
     let hash: Int
-    /// Which write made the entry as it is: the sequence of its commit unit, or ``loadedBit`` and a number. No two states
-    /// of a key have the same.
+    /// Which write made the entry's state: the sequence of its commit unit, or ``loadedBit`` and a number. No two
+    /// states of a key have the same version.
     var version: UInt64
     var newer: EntryPointer?
     var older: EntryPointer?
-    /// What a reader has left here to find again: a decoded model. Gone with the next change.
+    /// An object that a reader has left here for the next one: a decoded model. The next change of the entry drops it.
     var attachment: Unmanaged<Attachment>?
     /// The time and kind of the index key that LevelDB is known to have for the entry; 0 for none. See ``ExpiryIndex``.
     var indexed: UInt64
     let keyCount: UInt32
     /// 0: there is no record. A dirty entry without one is a removal; a clean one says that LevelDB has none.
     var recordCount: UInt32
-    /// Bytes behind the head.
+    /// How many bytes follow the head.
     let capacity: UInt32
     var place: Place
-    /// Hits since the entry came to the front of its queue, counted to a small number.
+    /// Hits since the entry came to the front of its queue, up to a small number.
     var frequency: UInt8
     private var flags: Flags = []
-    /// How many read the record without the lock. The memory stays as it is for them, in the table or not.
+    /// How many readers use the record without the lock. Its memory does not change for them, in the table or not.
     var pins: UInt8 = 0
 
     private struct Flags: OptionSet {
@@ -73,13 +73,13 @@ struct EntryHead {
         get { flags.contains(.isAbsentBelow) }
         set { set(.isAbsentBelow, newValue) }
     }
-    /// Whether the memory belongs to those who have it pinned: the last of them frees it.
+    /// Whether the memory belongs to those who have pinned it: the last of them frees it.
     var isOrphan: Bool {
         get { flags.contains(.isOrphan) }
         set { set(.isOrphan, newValue) }
     }
 
-    /// Whether a read found the record expired, and counted it.
+    /// Whether a read has found the record expired, and counted that.
     var isFoundExpired: Bool {
         get { flags.contains(.isFoundExpired) }
         set { set(.isFoundExpired, newValue) }
@@ -91,18 +91,18 @@ struct EntryHead {
 }
 
 /// An entry in memory. Valid while it is in its table, and only with the lock of its shard held: everything here reads
-/// or writes memory that another thread may otherwise free.
+/// or writes memory that another thread could free.
 struct EntryPointer: Equatable {
     let head: UnsafeMutablePointer<EntryHead>
 
-    /// What an entry takes beside its key and record: the head, the allocator's own, the slot of a table that is three
-    /// quarters full at most.
+    /// The memory of an entry beyond its key and record: the head, the allocator's overhead, and the slot of a table
+    /// that is three quarters full at most.
     static let overheadBytes = MemoryLayout<EntryHead>.size + 16 + 32
 
-    /// Memory for a key and a record, with the key in place and no record yet.
+    /// Memory for a key and a record, with the key written and no record yet.
     static func make(_ key: UnsafeRawBufferPointer, hash: Int, recordCount: Int) -> EntryPointer {
         let headSize = MemoryLayout<EntryHead>.size
-        // The allocator gives memory in steps of 16 bytes: what it would round away is of use when the record grows.
+        // The allocator gives memory in steps of 16 bytes: what it would round up is used when the record grows.
         let total = (headSize + key.count + recordCount + 15) & ~15
         guard let memory = malloc(total) else { fatalError("out of memory: an entry of \(total) bytes") }
         let head = memory.bindMemory(to: EntryHead.self, capacity: 1)
@@ -112,7 +112,7 @@ struct EntryPointer: Equatable {
         return entry
     }
 
-    /// Gives the memory back. The attachment, if there was one, was taken away before.
+    /// Frees the memory. An attachment was detached before.
     func free() {
         guard head.pointee.pins == 0 else {
             head.pointee.isOrphan = true
@@ -121,9 +121,9 @@ struct EntryPointer: Equatable {
         Self.free(head)
     }
 
-    /// Has the key and the record stay where and as they are until ``unpin()``, whatever happens to the key: they can be read
-    /// without the lock.
-    /// - Returns: false when too many have it pinned already.
+    /// Keeps the key and the record unchanged until ``unpin()``, whatever happens to the key: they can be read without
+    /// the lock.
+    /// - Returns: false when it is pinned too many times already.
     func pin() -> Bool {
         guard head.pointee.pins < .max else { return false }
         head.pointee.pins += 1
@@ -151,14 +151,14 @@ struct EntryPointer: Equatable {
 
     var key: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: bytes, count: Int(head.pointee.keyCount)) }
 
-    /// Header and payload; nil when there is no record.
+    /// Header and payload; nil if there is no record.
     var record: UnsafeRawBufferPointer? {
         let count = Int(head.pointee.recordCount)
         guard count > 0 else { return nil }
         return UnsafeRawBufferPointer(start: bytes + Int(head.pointee.keyCount), count: count)
     }
 
-    /// Whether a record of `count` bytes has room here, without wasting more than it takes.
+    /// Whether a record of `count` bytes fits here, without wasting more than it takes.
     func fits(_ count: Int) -> Bool {
         if head.pointee.pins > 0 { return false }
         let needed = Int(head.pointee.keyCount) + count
@@ -166,7 +166,7 @@ struct EntryPointer: Equatable {
         return needed <= capacity && (capacity <= 2 * needed || capacity <= 256)
     }
 
-    /// The place for a record of `count` bytes, which must fit. What was there is gone.
+    /// The place for a record of `count` bytes, which must fit. The old record is overwritten.
     func reserve(_ count: Int) -> UnsafeMutableRawPointer {
         let keyCount = Int(head.pointee.keyCount)
         precondition(count >= 0 && keyCount + count <= Int(head.pointee.capacity), "a record does not fit its memory")
@@ -182,7 +182,7 @@ struct EntryPointer: Equatable {
 
     /// Bytes that count against the memory budget, without those of the attachment.
     var byteCount: Int { Self.overheadBytes + Int(head.pointee.capacity) }
-    /// The bytes of an entry that is outsize; 0 for others.
+    /// The size of an outsize entry in bytes; 0 for others.
     var outsizeByteCount: Int {
         let capacity = Int(head.pointee.capacity)
         return capacity >= Self.outsizeBytesMin ? capacity : 0
@@ -190,11 +190,11 @@ struct EntryPointer: Equatable {
     /// From how many bytes on an entry is outsize: 1 MiB.
     private static let outsizeBytesMin = 1 << 20
     var isDirty: Bool { head.pointee.place.rawValue >= EntryHead.Place.active.rawValue }
-    /// The commit unit that wrote the entry; 0 for one that came from LevelDB.
+    /// The commit unit that wrote the entry; 0 if it came from LevelDB.
     var sequence: UInt64 { head.pointee.version & EntryHead.loadedBit == 0 ? head.pointee.version : 0 }
 }
 
-/// Entries in a row, the newest at one end. Each entry is in one list at most.
+/// A list of entries, the newest at one end. Each entry is in one list at most.
 struct EntryList {
     private(set) var newest: EntryPointer?
     private(set) var oldest: EntryPointer?
@@ -234,7 +234,7 @@ struct EntryList {
         outsizeByteCount -= entry.outsizeByteCount
     }
 
-    /// Puts an entry of this list at its end.
+    /// Moves an entry of this list to its end.
     mutating func moveToOldest(_ entry: EntryPointer) {
         guard let last = oldest, last != entry else { return }
         let place = entry.head.pointee.place
@@ -249,7 +249,7 @@ struct EntryList {
         outsizeByteCount += entry.outsizeByteCount
     }
 
-    /// Puts `new` in the place of `old`, with other memory.
+    /// Replaces `old` by `new`, which has other memory.
     mutating func replace(_ old: EntryPointer, _ new: EntryPointer) {
         let newer = old.head.pointee.newer
         let older = old.head.pointee.older

@@ -1,13 +1,13 @@
 /// The entries that LevelDB does not have yet, on their way to it.
 ///
-/// A checkpoint *freezes* the dirty entries, *takes* them one after the other to hand them to LevelDB, and *finishes* when
-/// LevelDB has them for good. An entry that was written again meanwhile stays dirty, for the next checkpoint; its newer
-/// state is in a younger segment of the journal.
+/// A checkpoint *freezes* the dirty entries, *takes* them one after the other to hand them to LevelDB, and *finishes*
+/// when LevelDB has them for good. An entry that was written again meanwhile stays dirty for the next checkpoint; its
+/// newer state is in a younger segment of the journal.
 extension EntryTable {
     /// Bytes of the entries that LevelDB does not have yet.
     var dirtyByteCount: Int { active.byteCount + written.byteCount }
-    /// Bytes of all entries, and of what is attached to them, but not of those that are outsize and wait for LevelDB: they
-    /// would push everything else out for a few seconds.
+    /// Bytes of all entries and attachments, except outsize ones that wait for LevelDB: they would push everything else
+    /// out for a few seconds.
     var budgetedByteCount: Int {
         byteCount + attachedByteCount - active.outsizeByteCount - written.outsizeByteCount
     }
@@ -29,10 +29,10 @@ extension EntryTable {
         }
     }
 
-    /// Nobody knows any more which index keys LevelDB has of the dirty entries.
+    /// Nobody knows any more which index keys LevelDB has for the dirty entries.
     func forgetIndexed() { forEachDirty { $0.head.pointee.indexed = 0 } }
 
-    /// Makes everything dirty the matter of the checkpoint that begins. Takes no time, unless one failed before.
+    /// Assigns all dirty entries to the checkpoint that begins. Takes no time, unless one failed before.
     func freeze() {
         thaw()
         frozenCount = active.count
@@ -41,16 +41,16 @@ extension EntryTable {
     /// Hands the next frozen entries to `body`: at most `most` are looked at.
     /// - Parameters:
     ///   - sequence: entries written by later commit units are left to the next checkpoint.
-    ///   - body: notes what LevelDB is to be given. It must not change the table; an entry that is expired it may turn into
-    ///     a removal.
-    ///   - left: is told of the entries that are left to the next checkpoint.
+    ///   - body: notes what LevelDB will get. It must not change the table, but may turn an expired entry into a
+    ///     removal.
+    ///   - left: called with the entries that are left to the next checkpoint.
     /// - Returns: whether there are more.
     func takeFrozen(
         upTo sequence: UInt64, most: Int, _ body: (EntryPointer) -> Void, left: (EntryPointer) -> Void
     ) -> Bool {
         for _ in 0..<most {
             guard frozenCount > 0, let entry = active.oldest else { return false }
-            // What became dirty meanwhile stands behind.
+            // Entries that became dirty meanwhile are behind these.
             frozenCount -= 1
             active.unlink(entry)
             if entry.sequence <= sequence {
@@ -77,7 +77,7 @@ extension EntryTable {
         return frozenCount > 0
     }
 
-    /// LevelDB has what was taken. What was not written again becomes clean.
+    /// LevelDB has the entries that were taken. Those that were not written again become clean.
     /// - Parameters:
     ///   - most: how many are looked at.
     ///   - keeps: whether a clean entry stays in memory.
@@ -99,7 +99,7 @@ extension EntryTable {
         return written.count > 0
     }
 
-    /// The checkpoint failed: what was taken is taken again by the next one, and nobody knows what LevelDB has of it.
+    /// The checkpoint failed: the next one takes the same entries again, and nobody knows which of them LevelDB has.
     func thaw() {
         while let entry = written.oldest {
             written.unlink(entry)

@@ -1,13 +1,13 @@
 /// Which clean entries stay: S3-FIFO (Yang, Zhang, Qiu, Yue and Vinayak, "FIFO Queues are All You Need for Cache Eviction",
 /// SOSP 2023).
 ///
-/// New entries enter a small queue; those asked for again while in it move to the main queue, the others leave, and only
-/// their hashes are remembered for a while, so that one that comes back enters the main queue at once. A scan passes
-/// through the small queue and pushes nothing else out. A hit changes a counter and moves nothing.
+/// New entries enter a small queue. Those that are read again while they are in it move to the main queue; the others
+/// are evicted, and only their hashes are remembered for a while, so that one that comes back enters the main queue at
+/// once. A scan passes through the small queue and pushes nothing else out. A hit changes a counter and moves nothing.
 extension EntryTable {
-    /// The part of the clean bytes that the small queue may hold, as one in so many.
+    /// The share of the clean bytes that the small queue may hold: one in so many.
     private static let smallShare = 10
-    /// Hits are counted up to here.
+    /// Hits are counted up to this number.
     private static let frequencyMax: UInt8 = 3
 
     /// Bytes of the entries that may be evicted.
@@ -18,7 +18,7 @@ extension EntryTable {
         if entry.head.pointee.frequency < Self.frequencyMax { entry.head.pointee.frequency += 1 }
     }
 
-    /// Makes a clean entry the next to be evicted of its queue.
+    /// Makes a clean entry the next of its queue to be evicted.
     func demote(_ entry: EntryPointer) {
         entry.head.pointee.frequency = 0
         switch entry.head.pointee.place {
@@ -28,7 +28,7 @@ extension EntryTable {
         }
     }
 
-    /// Puts an entry that is in no list among those that may be evicted.
+    /// Puts an entry that is in no list into a queue of the eviction.
     func admit(_ entry: EntryPointer) {
         if entry.head.pointee.wasMain || ghosts.remove(entry.head.pointee.hash, most: ghostCount) {
             main.push(entry, .main)
@@ -39,8 +39,8 @@ extension EntryTable {
 
     private var ghostCount: Int { max(64, main.count) }
 
-    /// Lets one clean entry go.
-    /// - Returns: false when there is none.
+    /// Evicts one clean entry.
+    /// - Returns: false if there is none.
     func evict() -> Bool {
         while small.count + main.count > 0 {
             if main.count == 0 || small.byteCount * Self.smallShare > cleanByteCount {
@@ -52,7 +52,7 @@ extension EntryTable {
         return false
     }
 
-    /// - Returns: whether an entry left; otherwise the oldest moved to the main queue.
+    /// - Returns: whether an entry was evicted; otherwise the oldest moved to the main queue.
     private func evictFromSmall() -> Bool {
         guard let entry = small.oldest else { return evictFromMain() }
         small.unlink(entry)
@@ -66,7 +66,7 @@ extension EntryTable {
         return true
     }
 
-    /// - Returns: whether an entry left; otherwise the oldest, which had hits, goes round once more.
+    /// - Returns: whether an entry was evicted; otherwise the oldest, which had hits, goes round once more.
     private func evictFromMain() -> Bool {
         guard let entry = main.oldest else { return false }
         main.unlink(entry)

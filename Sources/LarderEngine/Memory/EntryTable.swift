@@ -5,14 +5,14 @@ import Synchronization
 ///
 /// - One table for both, so that a read looks in one place and a write that becomes a cached entry does not move.
 /// - *Dirty* entries are in the journal but not yet in LevelDB. They are never evicted. See `EntryTable+Dirty`.
-/// - *Clean* entries are in LevelDB too. They are evicted by S3-FIFO. See `EntryTable+Eviction`. One without a record says
-///   that LevelDB has none: a read of an absent key that comes again does not go to the disk again.
-/// - Holds entries expired or not: whoever reads judges freshness.
+/// - *Clean* entries are in LevelDB too. S3-FIFO evicts them. See `EntryTable+Eviction`. A clean entry without a record
+///   says that LevelDB has none: repeated reads of a missing key do not go to the disk.
+/// - Entries may be expired: readers check freshness.
 ///
-/// An open-addressing hash table with linear probing (Knuth, TAOCP vol. 3, 6.4, algorithms L and R), in memory of its own:
-/// a lookup neither allocates nor counts references. Single owner: the lock of its shard guards it and everything its
-/// pointers lead to. That no two accesses of one property overlap is seen to by hand: to have it looked for at run time is a
-/// tenth of what keeping an entry costs.
+/// An open-addressing hash table with linear probing (Knuth, TAOCP vol. 3, 6.4, algorithms L and R), in memory of its
+/// own: a lookup neither allocates nor counts references. Single owner: the lock of its shard guards it and everything
+/// to which it points. Overlapping accesses to a property are excluded by hand, because the check at run time would
+/// cost a tenth of what keeping an entry costs.
 final class EntryTable {
     private struct Slot {
         var hash: Int
@@ -25,16 +25,16 @@ final class EntryTable {
     private var capacity: Int {
         didSet { mask.store(capacity - 1, ordering: .relaxed) }
     }
-    /// Where the slots are, for those who have the processor fetch one without the lock: an address, not to be followed.
+    /// The address of the slots, for prefetching without the lock; not to be dereferenced.
     private let address = Atomic<UInt>(0)
     private let mask = Atomic<Int>(0)
     @exclusivity(unchecked) private(set) var count = 0
     /// Bytes of all entries, clean and dirty.
     @exclusivity(unchecked) var byteCount = 0
     private var loads: UInt64 = 0
-    /// What is kept beside entries, clean and dirty.
+    /// Attachments of entries, clean and dirty.
     @exclusivity(unchecked) private var attachments = AttachmentList()
-    /// Where attachments go that entries let go.
+    /// Receives attachments that entries drop.
     private let released: ReleaseQueue
 
     // The clean ones; see EntryTable+Eviction.
@@ -44,11 +44,11 @@ final class EntryTable {
     // The dirty ones; see EntryTable+Dirty.
     @exclusivity(unchecked) var active = EntryList()
     @exclusivity(unchecked) var written = EntryList()
-    /// How many of the oldest in ``active`` are the matter of the checkpoint under way.
+    /// How many of the oldest entries in ``active`` belong to the running checkpoint.
     var frozenCount = 0
 
     private static let capacityMin = 16
-    /// The lowest bits of a hash chose the shard.
+    /// The lowest bits of a hash choose the shard.
     private static let shardBits = 4
 
     init(released: ReleaseQueue = ReleaseQueue()) {
@@ -78,9 +78,9 @@ final class EntryTable {
         }
     }
 
-    // MARK: Looking
+    // MARK: Lookup
 
-    /// The entry of a key; nil when nothing is known of it here.
+    /// The entry of a key; nil if nothing is known of it here.
     func find(_ key: UnsafeRawBufferPointer, hash: Int) -> EntryPointer? {
         let mask = capacity - 1
         var index = hash >> Self.shardBits & mask
@@ -91,7 +91,7 @@ final class EntryTable {
         return nil
     }
 
-    /// Has the processor fetch the place where a key is looked for first. Needs no lock.
+    /// Prefetches the slot where a key is looked for first. Needs no lock.
     func prefetchSlot(_ hash: Int) {
         let index = hash >> Self.shardBits & mask.load(ordering: .relaxed)
         larder_prefetch(
@@ -99,19 +99,19 @@ final class EntryTable {
                 bitPattern: address.load(ordering: .relaxed) &+ UInt(bitPattern: index &* MemoryLayout<Slot>.stride)))
     }
 
-    /// Has the processor fetch the entry that is found first for a hash.
+    /// Prefetches the entry that is found first for a hash.
     func prefetchEntry(_ hash: Int) {
         guard let entry = slots[hash >> Self.shardBits & (capacity - 1)].entry else { return }
         larder_prefetch(entry.head)
         larder_prefetch(entry.head + 1)
     }
 
-    // MARK: Changing
+    // MARK: Changes
 
     /// Stores a record of `count` bytes, dirty.
     /// - Parameters:
     ///   - version: the sequence of the commit unit.
-    ///   - fill: writes the record into the memory it is given.
+    /// - fill: writes the record into the given memory.
     func put(
         _ key: UnsafeRawBufferPointer, hash: Int, count: Int, version: UInt64,
         _ fill: (UnsafeMutableRawPointer) -> Void
@@ -122,7 +122,7 @@ final class EntryTable {
         return entry
     }
 
-    /// Stores an entry that was made elsewhere and has its version and its record, dirty.
+    /// Stores an entry that was made elsewhere, with its version and record, dirty.
     func put(_ entry: EntryPointer) {
         let hash = entry.head.pointee.hash
         guard let found = find(entry.key, hash: hash) else {
@@ -134,14 +134,14 @@ final class EntryTable {
         makeDirty(entry)
     }
 
-    /// Removes a key, dirty: LevelDB may have it still.
+    /// Removes a key, dirty: LevelDB may still have it.
     func remove(_ key: UnsafeRawBufferPointer, hash: Int, version: UInt64) {
         let entry = dirtyEntry(key, hash, recordCount: 0)
         entry.head.pointee.version = version
         _ = entry.reserve(0)
     }
 
-    /// Keeps what LevelDB has of a key, a record or nil, unless something is known of the key already.
+    /// Keeps LevelDB's record of a key, or nil, unless something is known of the key already.
     func keep(_ key: UnsafeRawBufferPointer, hash: Int, _ record: UnsafeRawBufferPointer?) {
         guard find(key, hash: hash) == nil else { return }
         let count = record?.count ?? 0
@@ -193,28 +193,29 @@ final class EntryTable {
         attachments.add(attachment, to: entry)
     }
 
-    /// Has an entry let its attachment go, to be released where no lock is held.
+    /// Detaches an entry's attachment, to be released where no lock is held.
     func detach(_ entry: EntryPointer) {
         if entry.head.pointee.attachment == nil { return }
         if let attachment = attachments.take(from: entry) { released.add(attachment) }
     }
 
-    /// Lets one attachment go, whose entry stays.
-    /// - Returns: false when there is none.
+    /// Drops one attachment; its entry stays.
+    /// - Returns: false if there is none.
     func dropAttachment() -> Bool {
         guard let entry = attachments.nextToLeave() else { return false }
         detach(entry)
         return true
     }
 
-    /// What became of an entry that was expired: it has no record, and nothing that belonged to one.
+    /// Turns an expired entry into one without a record and all that belongs to one.
     func detachIfEmpty(_ entry: EntryPointer) {
         if entry.head.pointee.recordCount == 0 { detach(entry) }
     }
 
     // MARK: Memory
 
-    /// The entry of a key, in one of the dirty lists, without attachment, with room for a record of `recordCount` bytes.
+    /// The entry of a key, in one of the dirty lists, without attachment, with room for a record of `recordCount`
+    /// bytes.
     private func dirtyEntry(_ key: UnsafeRawBufferPointer, _ hash: Int, recordCount: Int) -> EntryPointer {
         guard let found = find(key, hash: hash) else {
             let entry = EntryPointer.make(key, hash: hash, recordCount: recordCount)
@@ -234,10 +235,10 @@ final class EntryTable {
         return entry
     }
 
-    /// Puts an entry that is about to change, or has, into one of the dirty lists.
+    /// Puts an entry that changes into one of the dirty lists.
     private func makeDirty(_ entry: EntryPointer) {
         switch entry.head.pointee.place {
-        // Stays for the checkpoint that comes to it: that one sees by the version that it changed.
+        // It keeps its place for the checkpoint that comes to it: its version tells that it has changed.
         case .active, .written: break
         case .small, .main, .nowhere:
             entry.head.pointee.wasMain = entry.head.pointee.place == .main
@@ -246,7 +247,7 @@ final class EntryTable {
         }
     }
 
-    /// Other memory for an entry, in the same place of the same list. The version and the record are the caller's matter.
+    /// Other memory for an entry, in the same place of the same list. The caller sets the version and the record.
     private func replace(_ old: EntryPointer, _ new: EntryPointer) {
         new.head.pointee.indexed = old.head.pointee.indexed
         new.head.pointee.frequency = old.head.pointee.frequency
@@ -274,7 +275,7 @@ final class EntryTable {
         }
     }
 
-    /// Takes an entry that is in no list out of the table.
+    /// Removes an entry that is in no list from the table.
     func discard(_ entry: EntryPointer) {
         byteCount -= entry.byteCount
         detach(entry)
@@ -317,7 +318,7 @@ final class EntryTable {
         old.deallocate()
     }
 
-    /// Empties a slot and moves those behind it up that would not be found any more.
+    /// Empties a slot and moves up those behind it that would not be found any more.
     private func takeOut(_ slot: Int) {
         let mask = capacity - 1
         var hole = slot

@@ -1,8 +1,9 @@
-/// Remembers for a while which entries left the small queue: by a part of their hash, in a table that grows with the main
-/// queue and is looked at in one place only.
+/// Remembers for a while which entries were evicted from the small queue: a part of their hashes, in a table that grows
+/// with the main queue and is read in one place only.
 ///
-/// 8 bytes for each that is remembered. An entry may be forgotten early when its place is taken, and taken for another one
-/// that has left with a chance of one in a billion or so; either costs a little of the hit ratio, never a wrong answer.
+/// It takes 8 bytes for each. An entry may be forgotten early, when its slot is used for another one, and may be
+/// confused with another one with a chance of about one in a billion; either costs a little of the hit ratio, and never
+/// gives a wrong answer.
 struct GhostTable {
     private struct Mark {
         /// 0: free.
@@ -10,7 +11,7 @@ struct GhostTable {
         var addedAt: UInt32 = 0
     }
 
-    /// Places that a hash may be in.
+    /// The number of slots in which a hash may be.
     private static let ways = 4
 
     private var marks: ContiguousArray<Mark> = []
@@ -20,7 +21,7 @@ struct GhostTable {
 
     private func first(_ hash: Int) -> Int { (hash >> 4 & (marks.count / Self.ways - 1)) * Self.ways }
 
-    /// - Parameter most: how many are to be remembered.
+    /// - Parameter most: how many hashes to remember.
     mutating func add(_ hash: Int, most: Int) {
         grow(to: most)
         clock &+= 1
@@ -49,8 +50,7 @@ struct GhostTable {
         return false
     }
 
-    /// A table that is too small is made anew, and what it remembered is forgotten: it doubles each time, so that this is
-    /// rare.
+    /// A table that is too small is replaced, and its content forgotten: the size doubles each time, so this is rare.
     private mutating func grow(to most: Int) {
         guard most > marks.count else { return }
         var size = 64

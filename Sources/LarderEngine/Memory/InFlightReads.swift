@@ -1,8 +1,8 @@
-/// The placeholders that reads of LevelDB leave in a shard while they have its lock not: what was read is kept in memory
-/// only if nothing happened to the key meanwhile.
+/// The placeholders of reads of LevelDB in a shard, while they do not hold its lock: the result is kept in memory only
+/// if nothing happened to the key meanwhile.
 ///
-/// Each reader reads one key at a time, so that there are as many at once as threads that read: a list that is gone
-/// through, and nothing to allocate. For watches and commands with many keys see ``Shard/beginColdRead(_:)``.
+/// Each reader reads one key at a time, so there are as many placeholders as reading threads: a short list, and nothing
+/// to allocate. For watches and commands with many keys see ``Shard/beginColdRead(_:)``.
 struct InFlightReads {
     private struct Place {
         var hash = 0
@@ -26,7 +26,7 @@ struct InFlightReads {
         return places.count - 1
     }
 
-    /// Takes a placeholder back.
+    /// Removes a placeholder.
     /// - Returns: whether nothing happened to its key.
     mutating func end(_ number: Int) -> Bool {
         count -= 1
@@ -34,7 +34,7 @@ struct InFlightReads {
         return !places[number].isChanged
     }
 
-    /// Something happened to the key of a hash. Another key of the same hash only is not kept.
+    /// Something happened to the key with a hash. Another key with the same hash is then not kept, which does no harm.
     mutating func changed(_ hash: Int) {
         guard count > 0 else { return }
         for index in places.indices where places[index].hash == hash { places[index].isChanged = true }

@@ -1,22 +1,22 @@
 import Synchronization
 import Threading
 
-/// The bytes that the entries in memory of a larder may take together, and the shards that take them. Entries that LevelDB
-/// does not have yet count too, but for those of 1 MiB and more, and cannot be let go.
+/// The limit for the bytes of a larder's entries in memory, and the shards that hold them. Dirty entries count too,
+/// except for those of 1 MiB and more, and cannot be evicted.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the list of shards is read and written with the lock held. A shard's
-/// lock is held by who calls ``makeRoom(_:)``; other shards are only tried, never waited for.
+/// Thread-safe. The proof for `@unchecked Sendable`: the list of shards is read and written with the lock held. The
+/// caller of ``makeRoom(_:)`` holds a shard's lock; other shards' locks are only tried, never waited for.
 final class MemoryBudget: @unchecked Sendable {
     private let limit: Atomic<Int>
     private let used = Atomic<Int>(0)
     private let dirty = Atomic<Int>(0)
     private let attached = Atomic<Int>(0)
-    /// What entries have let go, and nobody has released yet.
+    /// Attachments that entries have dropped and nobody has released yet.
     let released = ReleaseQueue()
     private let shardCount = Atomic<Int>(1)
     private let lock = Lock()
-    /// Not counted, because a reference that counts would keep a database's entries alive, and a weak one makes every count
-    /// on a shard slow. Whoever registers shards keeps them until they are unregistered.
+    /// Unowned and unsafe, because a strong reference would keep a database's entries alive, and a weak one would slow
+    /// down all counting of references to a shard. Registered shards are kept alive until they are unregistered.
     private var shards: [Unmanaged<Shard>] = []
     private var next = 0
 
@@ -25,18 +25,18 @@ final class MemoryBudget: @unchecked Sendable {
     }
 
     var limitBytes: Int { limit.load(ordering: .relaxed) }
-    /// A shard tells of its growth in steps of at least so many bytes, so that the shards do not all count in one place all
-    /// the time.
+    /// A shard reports its growth in steps of at least so many bytes, so that the shards do not contend for one
+    /// counter.
     var stepBytes: Int { min(16_384, limitBytes / 4096) }
-    /// From how many bytes of entries that LevelDB does not have yet a checkpoint is due: half of all, at least 32 MiB.
+    /// How many bytes of dirty entries make a checkpoint due: half of all, at least 32 MiB.
     private var dirtyBytesMax: Int { max(32 << 20, limitBytes / 2) }
 
     var isOn: Bool { limitBytes > 0 }
 
-    /// What the shards told of.
+    /// The sum of what the shards have reported.
     private var usedBytes: Int { used.load(ordering: .relaxed) }
 
-    /// The longest record that is kept: one that takes at most a 32nd of the whole.
+    /// The longest record that is kept: its entry takes at most a 32nd of the whole.
     func admits(_ recordCount: Int) -> Bool { recordCount <= limitBytes / 32 }
 
     func register(_ new: [Shard]) {
@@ -46,7 +46,7 @@ final class MemoryBudget: @unchecked Sendable {
         }
     }
 
-    /// The shards go away.
+    /// Unregisters shards.
     func unregister(_ old: [Shard]) {
         let gone = Set(old.map { Unmanaged.passUnretained($0).toOpaque() })
         lock.withLock {
@@ -58,7 +58,7 @@ final class MemoryBudget: @unchecked Sendable {
     /// All shards. Takes no shard's lock.
     var all: [Shard] { lock.withLock { shards.map { $0.takeUnretainedValue() } } }
 
-    /// Notes that a shard's table grew or shrank: all of it, and of that what is dirty and what is attached.
+    /// Notes that a shard's table grew or shrank: in total, and of that the dirty and the attached bytes.
     func changed(by bytes: Int, dirty dirtyBytes: Int, attached attachedBytes: Int) {
         used.add(bytes)
         dirty.add(dirtyBytes)
@@ -67,18 +67,18 @@ final class MemoryBudget: @unchecked Sendable {
 
     // MARK: Attachments
 
-    /// The share of what is attached to entries, those included that cannot be let go: half of all.
+    /// The share of all attachments, including those that cannot be dropped: half of all.
     var attachedBytesMax: Int { limitBytes / 2 }
 
-    /// What is attached, and what was let go and is not released yet.
+    /// Attachments, including those that were dropped and not released yet.
     private var attachedBytes: Int { attached.load(ordering: .relaxed) + released.byteCount }
 
-    /// Lets attachments go until all together are within their share again: from `shard`, or from others while `shard` has
-    /// less than its part. Called with the shard's lock held.
+    /// Drops attachments until all together are within their share again: those of `shard`, or of others while `shard`
+    /// has less than its part. Called with the shard's lock held.
     func makeRoomForAttachments(_ shard: Shard) {
         guard attachedBytes > attachedBytesMax else { return }
         let part = attachedBytesMax / shardCount.load(ordering: .relaxed)
-        // What waits to be released counts, and is not to be reached by letting more go.
+        // Dropped attachments count until they are released; dropping more does not help.
         let most = max(0, attachedBytesMax - released.byteCount)
         var tries = 0
         while attached.load(ordering: .relaxed) > most {
@@ -102,7 +102,7 @@ final class MemoryBudget: @unchecked Sendable {
 
     /// Whether so much is dirty that a checkpoint is due.
     var isCheckpointDue: Bool { dirty.load(ordering: .relaxed) > dirtyBytesMax }
-    /// Whether so much is dirty, besides so many bytes, that writers should wait for the checkpoint.
+    /// Whether the dirty entries, plus so many bytes, are so large that writers should wait for the checkpoint.
     func isFullOfDirty(besides bytes: Int) -> Bool { dirty.load(ordering: .relaxed) - bytes > 2 * dirtyBytesMax }
 
     /// The bytes that entries take now, exactly. Takes every shard's lock in turn.
@@ -116,11 +116,11 @@ final class MemoryBudget: @unchecked Sendable {
         }
     }
 
-    /// Evicts until the whole is within its limit again: from `shard`, or from others while `shard` has less than its
+    /// Evicts until the total is within the limit again: from `shard`, or from others while `shard` has less than its
     /// part. Called with the shard's lock held.
     func makeRoom(_ shard: Shard) {
         let shardCount = shardCount.load(ordering: .relaxed)
-        // What the shards did not tell of yet has room too.
+        // There must be room too for what the shards have not reported yet.
         let room = limitBytes - shardCount * stepBytes
         guard usedBytes > room else { return }
         let part = max(0, room) / shardCount
@@ -137,8 +137,8 @@ final class MemoryBudget: @unchecked Sendable {
     /// How many entries are evicted while a shard's lock is held once.
     private static let evictedAtOnce = 64
 
-    /// Changes the limit, and evicts what is too much for a smaller one: of each shard what is beyond its part. Takes every
-    /// shard's lock in turn; what LevelDB does not have yet stays until a checkpoint.
+    /// Changes the limit. If it is smaller, evicts from each shard what is beyond its part. Takes every shard's lock in
+    /// turn; dirty entries stay until a checkpoint.
     func changeLimit(to bytes: Int) {
         limit.store(max(0, bytes), ordering: .relaxed)
         let all = all
@@ -158,7 +158,7 @@ final class MemoryBudget: @unchecked Sendable {
         return true
     }
 
-    /// Looks at a few shards in turn for one that has more than its part and is free.
+    /// Looks at a few shards in turn for one that has more than its part and whose lock is free.
     private func evictFromAnother(than own: Shard, _ part: Int) -> Bool {
         withAnother(than: own) { candidate in
             let before = candidate.table.byteCount
@@ -171,7 +171,8 @@ final class MemoryBudget: @unchecked Sendable {
         }
     }
 
-    /// Shows `body` a few other shards in turn, those that are free, with their lock held, until it has done something.
+    /// Shows `body` a few other shards in turn, those whose locks are free, with the lock held, until it has done
+    /// something.
     /// - Returns: whether it has.
     private func withAnother(than own: Shard, _ body: (Shard) -> Bool) -> Bool {
         for _ in 0..<8 {

@@ -1,32 +1,32 @@
 import Threading
 
-/// A part of a database's keys, with the lock that orders everything done to them.
+/// A part of a database's keys, with the lock that orders all operations on them.
 ///
-/// All but `lock` is read and written with `lock` held, which is the proof for `@unchecked Sendable`.
+/// Everything except `lock` is read and written with `lock` held, which is the proof for `@unchecked Sendable`.
 package final class Shard: @unchecked Sendable {
     let lock = Lock()
-    /// What is known of the keys without asking LevelDB. Where it knows nothing of a key, LevelDB is to be asked.
+    /// What memory knows of the keys. If it knows nothing of a key, LevelDB must be read.
     let table: EntryTable
     private let budget: MemoryBudget
-    /// Goes up with every change of all keys at once: a purge, a failed commit.
+    /// Increases with every change of all keys at once: a purge, a failed commit.
     private(set) var wholeChanges: UInt64 = 0
-    /// The keys that are watched, and those of commands with many keys that are being read from LevelDB without the lock.
+    /// The watched keys, and the keys that commands with many keys are reading from LevelDB without the lock.
     private var coldReads: [Key: ColdRead] = [:]
-    /// The keys that were written since somebody who goes over all keys wants to know; nil while nobody does.
+    /// The keys that were written since an enumeration of all keys asked for them; nil while none does.
     var notedKeys: Set<Key>?
     /// The keys that are being read one by one from LevelDB without the lock.
     @exclusivity(unchecked) private var reads = InFlightReads()
-    /// Bytes of the table that the budget knows of, see ``EntryTable/budgetedByteCount``.
+    /// The size of the table that the budget knows, see ``EntryTable/budgetedByteCount``.
     @exclusivity(unchecked) private var publishedBytes = 0
     @exclusivity(unchecked) private var publishedDirtyBytes = 0
     @exclusivity(unchecked) private var publishedAttachedBytes = 0
-    /// What was counted here since the last look; under this lock it costs nothing. See ``Statistics``.
-    /// Only ever changed in passing, so that looking for overlapping accesses at run time would find none.
+    /// Counts since the last look; under this lock they cost nothing. See ``Statistics``. Only ever changed in passing,
+    /// so a check for overlapping accesses at run time would find none.
     @exclusivity(unchecked) var counters = Counters()
-    /// What was counted here before that.
+    /// Counts from before that.
     private(set) var formerCounters = Counters()
 
-    /// Counts of what was done to keys.
+    /// Counts of operations on keys.
     package struct Counters: Sendable {
         package var hits = 0
         package var misses = 0
@@ -43,7 +43,7 @@ package final class Shard: @unchecked Sendable {
         }
     }
 
-    /// What was counted here since the last look, and from now on anew.
+    /// Returns the counts since the last look, and starts again at 0.
     func takeCounters() -> Counters {
         let taken = counters
         formerCounters.add(taken)
@@ -53,13 +53,13 @@ package final class Shard: @unchecked Sendable {
 
     private struct ColdRead {
         var readers = 0
-        /// Goes up when the key is written.
+        /// Increases when the key is written.
         var changes: UInt64 = 0
         /// How many of these changes nobody can see.
         var unseenChanges: UInt64 = 0
     }
 
-    /// By which who read LevelDB without the lock can tell that the key did not change meanwhile.
+    /// Tells a reader that has read LevelDB without the lock whether the key has changed meanwhile.
     struct Mark: Equatable {
         let changes: UInt64
         let wholeChanges: UInt64
@@ -76,7 +76,7 @@ package final class Shard: @unchecked Sendable {
 
     // MARK: Entries
 
-    /// The entry of a key; nil when only LevelDB can tell.
+    /// The entry of a key; nil if only LevelDB can tell.
     func find(_ key: Key) -> EntryPointer? {
         key.stored.withUnsafeBytes { table.find(UnsafeRawBufferPointer(rebasing: $0.dropFirst()), hash: key.hash) }
     }
@@ -100,7 +100,7 @@ package final class Shard: @unchecked Sendable {
         return entry
     }
 
-    /// Stores a record as it is stored elsewhere, dirty.
+    /// Stores a record in the form in which it is stored elsewhere, dirty.
     func put(_ key: UnsafeRawBufferPointer, _ hash: Int, stored: UnsafeRawBufferPointer, sequence: UInt64) {
         _ = table.put(key, hash: hash, count: stored.count, version: sequence) { place in
             if let start = stored.baseAddress { place.copyMemory(from: start, byteCount: stored.count) }
@@ -109,7 +109,7 @@ package final class Shard: @unchecked Sendable {
         changed(key, hash)
     }
 
-    /// Stores an entry that has its record, dirty. It belongs to the table from now on.
+    /// Stores an entry with its record, dirty. From now on it belongs to the table.
     func put(_ entry: EntryPointer, sequence: UInt64) {
         entry.head.pointee.version = sequence
         table.put(entry)
@@ -123,8 +123,8 @@ package final class Shard: @unchecked Sendable {
         makeRoom()
     }
 
-    /// As ``remove(_:_:sequence:)``, and evicts nothing: what was found of other keys before is there still. The caller makes
-    /// room afterwards.
+    /// Like ``remove(_:_:sequence:)``, but evicts nothing, so that entries of other keys that were found before stay.
+    /// The caller makes room afterwards.
     func removeInPlace(_ key: UnsafeRawBufferPointer, _ hash: Int, sequence: UInt64) {
         table.remove(key, hash: hash, version: sequence)
         counters.removals += 1
@@ -142,7 +142,7 @@ package final class Shard: @unchecked Sendable {
         if notedKeys != nil { notedKeys?.insert(Key(key)) }
     }
 
-    /// Forgets everything, and tells whoever is reading that everything changed.
+    /// Forgets everything, and tells running reads that everything has changed.
     func clear() {
         table.removeAll()
         wholeChanges += 1
@@ -150,7 +150,7 @@ package final class Shard: @unchecked Sendable {
         publish()
     }
 
-    /// Forgets what is known of LevelDB's content, and tells whoever is reading that it may have changed.
+    /// Forgets what is known of LevelDB's content, and tells running reads that it may have changed.
     func forgetStored() {
         table.forgetClean()
         wholeChanges += 1
@@ -158,14 +158,14 @@ package final class Shard: @unchecked Sendable {
         publish()
     }
 
-    /// Forgets a clean entry, because LevelDB is about to. A dirty one is the checkpoint's matter.
+    /// Forgets a clean entry, because LevelDB will delete it. A dirty one is left to the checkpoint.
     func dropIfClean(_ entry: EntryPointer) {
         table.forget(entry)
         publish()
     }
 
-    /// A read found that an entry is expired. Counts that once: the entry stays, marked, until it is removed from LevelDB or
-    /// memory is short, for which it comes first. What is kept beside it goes.
+    /// A read has found that an entry is expired. Counts that once: the entry stays, marked, until it is removed from
+    /// LevelDB, or evicted, for which it comes first. Its attachment is dropped.
     @inline(never)
     func foundExpired(_ entry: EntryPointer) {
         guard !entry.head.pointee.isFoundExpired else { return }
@@ -178,7 +178,7 @@ package final class Shard: @unchecked Sendable {
 
     // MARK: Attachments
 
-    /// Keeps an object beside an entry that is still in the state that `version` stands for.
+    /// Attaches an object to an entry that still has this version.
     func attach(_ object: Attachment, to entry: EntryPointer, version: UInt64) {
         guard budget.isOn, entry.head.pointee.version == version, entry.head.pointee.recordCount > 0,
             budget.admits(object.byteCount)
@@ -194,17 +194,17 @@ package final class Shard: @unchecked Sendable {
     /// Whether clean entries are kept at all.
     var keepsRecords: Bool { budget.isOn }
 
-    /// Whether an entry that LevelDB has by now stays in memory.
+    /// Whether an entry that LevelDB has now stays in memory.
     func keeps(_ entry: EntryPointer) -> Bool { budget.isOn && budget.admits(entry.record?.count ?? 0) }
 
-    /// Keeps what LevelDB has of a key, a record or nil, if memory is on and nothing newer is known.
+    /// Keeps LevelDB's record of a key, or nil, if memory is on and nothing newer is known.
     private func keep(_ key: UnsafeRawBufferPointer, _ hash: Int, _ record: UnsafeRawBufferPointer?) {
         guard budget.isOn, budget.admits(record?.count ?? 0) else { return }
         table.keep(key, hash: hash, record)
         makeRoom()
     }
 
-    /// Tells the budget how the table grew, and evicts what is too much.
+    /// Reports to the budget how the table grew, and evicts what is too much.
     func makeRoom() {
         let change = table.budgetedByteCount - publishedBytes
         guard abs(change) >= budget.stepBytes || abs(table.dirtyByteCount - publishedDirtyBytes) >= budget.stepBytes
@@ -213,14 +213,14 @@ package final class Shard: @unchecked Sendable {
         if change > 0 { budget.makeRoom(self) }
     }
 
-    /// Tells the budget everything, and evicts what is too much: after entries became clean, and for attachments, which
-    /// may be large.
+    /// Reports everything to the budget, and evicts what is too much: after entries became clean, and for attachments,
+    /// which may be large.
     func makeRoomNow() {
         publish()
         budget.makeRoom(self)
     }
 
-    /// Tells the budget how the table grew or shrank.
+    /// Reports to the budget how the table grew or shrank.
     func publish() {
         let dirty = table.dirtyByteCount
         let bytes = table.budgetedByteCount
@@ -234,12 +234,12 @@ package final class Shard: @unchecked Sendable {
 
     // MARK: Cold reads
 
-    /// Leaves a placeholder for a key that is about to be read from LevelDB without the lock. Needs one of the two that
-    /// end it.
+    /// Leaves a placeholder for a key that will be read from LevelDB without the lock. One of the two calls that end it
+    /// must follow.
     func beginRead(_ hash: Int) -> Int { reads.begin(hash) }
 
-    /// Keeps what was read from LevelDB without the lock, unless something happened to the key since the placeholder was
-    /// left.
+    /// Keeps what was read from LevelDB without the lock, unless something happened to the key since the placeholder
+    /// was left.
     func endRead(_ number: Int, _ key: UnsafeRawBufferPointer, _ hash: Int, keeping record: UnsafeRawBufferPointer?) {
         if reads.end(number) { keep(key, hash, record) }
     }
@@ -247,10 +247,10 @@ package final class Shard: @unchecked Sendable {
     /// Ends a read that failed.
     func endRead(_ number: Int) { _ = reads.end(number) }
 
-    /// A key is about to be deleted from LevelDB because its entry expired: what is being read of it is not kept.
+    /// A key will be deleted from LevelDB because its entry has expired: what is being read of it is not kept.
     func noteSwept(_ hash: Int) { reads.changed(hash) }
 
-    /// Notes that a key is watched or about to be read from LevelDB without the lock. Needs an ``endColdRead(_:)``.
+    /// Notes that a key is watched or will be read from LevelDB without the lock. Needs an ``endColdRead(_:)``.
     func beginColdRead(_ key: Key) -> Mark {
         coldReads[key, default: ColdRead()].readers += 1
         return mark(key)
@@ -261,13 +261,13 @@ package final class Shard: @unchecked Sendable {
         Mark(changes: coldReads[key]?.changes ?? 0, wholeChanges: wholeChanges)
     }
 
-    /// As ``mark(_:)``, where a change that nobody can see is none.
+    /// Like ``mark(_:)``, but a change that nobody can see does not count.
     func markOfWatch(_ key: Key) -> Mark {
         let read = coldReads[key] ?? ColdRead()
         return Mark(changes: read.changes - read.unseenChanges, wholeChanges: wholeChanges)
     }
 
-    /// The key was written just now, in a way that nobody can see.
+    /// The key was just written, in a way that nobody can see.
     func noteUnseen(_ key: Key) { coldReads[key]?.unseenChanges += 1 }
 
     func endColdRead(_ key: Key) {
@@ -279,12 +279,12 @@ package final class Shard: @unchecked Sendable {
     /// How many shards a database has. A power of two, 32 at most: sets of them are the bits of a UInt32.
     static let count = 16
 
-    /// The shard of a key with this hash, from 0 to ``count`` - 1.
+    /// The index of the shard for a key with this hash, from 0 to ``count`` - 1.
     static func index(_ hash: Int) -> Int { hash & (count - 1) }
 }
 
 extension Statistics {
-    /// Takes over what a shard counted.
+    /// Takes over the counts of a shard.
     func take(_ counters: Shard.Counters) {
         hits.add(counters.hits)
         misses.add(counters.misses)
