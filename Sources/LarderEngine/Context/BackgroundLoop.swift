@@ -19,7 +19,7 @@ final class BackgroundLoop: @unchecked Sendable {
         }
     }
 
-    /// Waits for the round under way and ends the thread. Idempotent.
+    /// Waits for the running round and ends the thread. Idempotent.
     func stop() {
         let thread = lock.withLock {
             isStopping = true
@@ -30,7 +30,7 @@ final class BackgroundLoop: @unchecked Sendable {
         thread?.join()
     }
 
-    /// Ends the pause, unless it is to be waited for: ``rest()``.
+    /// Ends the pause, unless ``rest()`` forbids it.
     func wake() {
         lock.withLock {
             isWoken = true
@@ -38,8 +38,8 @@ final class BackgroundLoop: @unchecked Sendable {
         }
     }
 
-    /// Has the next pause be waited for, whoever wakes the thread. Called by the work that failed: what wakes it did so because
-    /// of that.
+    /// Forbids to end the next pause early. Called by work that failed: whatever wakes the thread does so because of
+    /// the failure.
     func rest() { lock.withLock { isResting = true } }
 
     private func run(_ work: () -> Int64) {

@@ -6,11 +6,12 @@ package struct EngineOptions: Sendable {
     package enum DamageAction: Sendable {
         /// Throw ``LarderError/Code/damaged`` and change nothing. The library's default.
         case fail
-        /// Go on with what can be read, in a new epoch, and keep the damaged files in `DAMAGED/`. What the daemon does.
+        /// Continue with what can be read, in a new epoch, and keep the damaged files in `DAMAGED/`. What the daemon
+        /// does.
         case salvage
     }
 
-    /// What acknowledged writes have survived, where a write does not say otherwise.
+    /// What acknowledged writes survive, unless a write says otherwise.
     package var durability: Durability = .everysecond
     package var onDamage: DamageAction = .fail
     /// The policy of databases that are created without one.
@@ -19,33 +20,33 @@ package struct EngineOptions: Sendable {
     package var databasesMax = 64
     /// Bytes that may wait to be committed before writers wait too: 64 MiB.
     package var pendingBytesMax = 64 << 20
-    /// Bytes of the journal from which a checkpoint writes what it has to LevelDB: 64 MiB. With twice as many, writers wait.
+    /// How many bytes of journal make a checkpoint due: 64 MiB. With twice as many, writers wait.
     package var checkpointBytes = 64 << 20
-    /// At the latest so long after the last one there is a checkpoint, in milliseconds, if there is anything to write.
+    /// The longest time between two checkpoints, in milliseconds, if there is anything to write.
     package var checkpointMilliseconds: Int64 = 30_000
-    /// Bytes of one file of the journal: 16 MiB.
+    /// Bytes of one segment of the journal: 16 MiB.
     package var journalSegmentBytes = 16 << 20
-    /// Bytes of set-aside databases to keep: 1 GiB. The oldest go first.
+    /// Bytes of damaged files to keep: 1 GiB. The oldest are removed first.
     package var damagedBytesMax = 1 << 30
-    /// How often the sweep, the sync and the retries run, and somebody looks whether a checkpoint is due, in milliseconds.
+    /// How often sweep, sync and retries run, and a due checkpoint is looked for, in milliseconds.
     package var maintenanceMilliseconds: Int64 = 250
-    /// Bytes that the sweep must have deleted from a database, besides half of what it takes on the disk, before its tables
-    /// are merged to give them back: 16 MiB.
+    /// How many bytes the sweep must have deleted from a database, in addition to half of its size on the disk, before
+    /// its tables are merged to give them back: 16 MiB.
     package var compactionBytesMin = 16 << 20
     /// Whether the background threads run. Tests that move time by hand turn them off and call ``Engine/maintain()``.
     package var backgroundMaintenance = true
-    /// What LOCK says of the holder besides its pid, so that a second opener knows where to ask.
+    /// The second line of LOCK, after the holder's pid, so that a second opener knows where to ask.
     package var holderSocket = ""
 
     /// Memory for entries beside LevelDB, shared by all databases, keys and overhead included, in bytes: 16 MiB; 0 for
-    /// none. Results are the same with and without. Entries that LevelDB does not have yet count against it and cannot be
-    /// let go: a checkpoint is due when they take half of this, at least 32 MiB, or ``checkpointBytes`` of journal.
+    /// none. Results are the same with and without. Dirty entries count against it and cannot be evicted: a checkpoint
+    /// is due when they take half of this, at least 32 MiB, or with ``checkpointBytes`` of journal.
     package var memoryBytes = 16 << 20
-    /// From how many bytes on a record in memory is pinned where it is copied, instead of locked: 1 MiB.
+    /// From how many bytes on a record in memory is pinned while it is copied, instead of locked: 1 MiB.
     package var pinnedBytesMin = 1 << 20
     /// Memory for uncompressed blocks read from tables, shared by all databases, in bytes: 32 MiB.
     package var blockCacheBytes = 32 << 20
-    /// Bits per key of the Bloom filter, which spares reads of absent keys; 0 for none.
+    /// Bits per key of the Bloom filter, which saves reads of missing keys; 0 for none.
     package var bloomBitsPerKey = 10
     /// Whether tables are compressed with snappy.
     package var compression = true
@@ -56,9 +57,9 @@ package struct EngineOptions: Sendable {
     /// Files kept open, per database.
     package var openFilesMax = 1000
 
-    /// Told of what an operator wants to know, from any thread.
+    /// Called with events for the operator, from any thread.
     package var onEvent: @Sendable (EngineEvent) -> Void = { _ in }
-    /// Called when the larder was shut down and nothing uses its directory any more.
+    /// Called when the larder was shut down and no longer uses its directory.
     package var onShutdown: @Sendable () -> Void = {}
     /// Called before each commit group is written; throwing makes the commit fail. For tests of failing disks.
     package var beforeCommit: (@Sendable () throws(LarderError) -> Void)?
@@ -69,7 +70,7 @@ package struct EngineOptions: Sendable {
     package init() {}
 }
 
-/// Something that happened in the engine which an operator wants to know.
+/// An event in the engine that an operator should know.
 package struct EngineEvent: Sendable {
     package enum Level: Int, Sendable, Comparable {
         case debug, info, warning, error

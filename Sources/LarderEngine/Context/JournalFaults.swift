@@ -1,6 +1,6 @@
-// The calls to the operating system that change the journal's files, each of which a test can let fail.
+// System calls that change the journal's files; a test can let each of them fail.
 
-/// A call that is about to be made.
+/// A call before it is made.
 enum JournalCall: Hashable, Sendable {
     case create
     case rename
@@ -9,11 +9,11 @@ enum JournalCall: Hashable, Sendable {
     case ftruncate(Int)
     case unlink
     case fsyncDirectory
-    /// Of a segment that is about to be read.
+    /// Of a segment before it is read.
     case open
 }
 
-/// What a test wants to happen in place of a call.
+/// What a test wants instead of a call.
 enum JournalFault: Hashable, Sendable {
     /// The call fails with this errno, and does nothing.
     case fail(Int32)
@@ -21,8 +21,8 @@ enum JournalFault: Hashable, Sendable {
     case shorten(Int)
 }
 
-/// For tests: told of each call before it is made, and of its path; nil lets it happen. Called from every thread that
-/// uses the journal.
+/// For tests: gets each call before it is made, with its path; nil lets it happen. Called from every thread that uses
+/// the journal.
 struct JournalFaults: Sendable {
     let answer: @Sendable (_ call: JournalCall, _ path: String) -> JournalFault?
 }

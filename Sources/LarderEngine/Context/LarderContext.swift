@@ -1,14 +1,14 @@
 import LevelDB
 import Synchronization
 
-/// What the files of one larder have in common. Thread-safe.
+/// Shared by all files of one larder. Thread-safe.
 final class LarderContext: Sendable {
     let directory: String
     let options: EngineOptions
     let time: EngineTime
     let statistics = Statistics()
     private let blockCache: BlockCache
-    /// The last commit unit that the journal had at the start; `max` where nobody knows.
+    /// The last commit unit in the journal at the start; `max` if unknown.
     let journalEnd = Atomic<UInt64>(.max)
     let sequences: Sequences
     let timeKeeper: TimeKeeper
@@ -29,18 +29,18 @@ final class LarderContext: Sendable {
         options.onEvent(EngineEvent(level: level, message: message))
     }
 
-    /// A number no epoch of this larder has had. Never reused, so that a LevelDB that is still being closed can never write
-    /// into the directory of its successor, and that the journal's operations never count for another epoch than theirs.
+    /// A number that no epoch of this larder has had. Never reused, so that a LevelDB that is still being closed never
+    /// writes into its successor's directory, and the journal's operations never count for another epoch.
     func nextEpoch(after previous: UInt64) -> UInt64 { sequences.nextEpoch(after: previous) }
 
-    /// An epoch, or something else named by such a number, that was found on the disk.
+    /// The number of an epoch, or of something else with such a name, that was found on the disk.
     func noteEpoch(_ epoch: UInt64) { sequences.noteEpoch(epoch) }
 
     func levelDBOptions(create: Bool) -> LevelDB.Options {
         var result = LevelDB.Options()
         result.createIfMissing = create
         result.errorIfExists = create
-        // Without it LevelDB passes over whatever is wrong with its log, and merges tables without looking at checksums.
+        // Without it LevelDB ignores errors in its log, and merges tables without verifying checksums.
         result.paranoidChecks = true
         result.compression = options.compression ? .snappy : .none
         result.bloomBitsPerKey = options.bloomBitsPerKey

@@ -1,32 +1,32 @@
 import Synchronization
 import Threading
 
-/// The numbers that a larder gives out and never gives out again: the sequences of its commit units, and the numbers of
-/// epochs and of what is named like them. They do not come from the clock, which may be set back.
+/// The numbers that a larder never gives out twice: the sequences of its commit units, and the numbers of epochs and of
+/// files that are named like them. They do not come from the clock, which may be set back.
 ///
-/// Numbers are *reserved*, in the file `SEQUENCES`, before the first of them is used, and far ahead: so a process that
-/// dies tells its successor what it may have used at the most, and giving out a number costs no call to the system.
+/// Numbers are *reserved* in the file `SEQUENCES` far ahead of their use. So the next process knows an upper bound of
+/// what a killed process may have used, and giving out a number needs no system call.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: `origin`, `base` and `wasCut` are set at the start, before there are
 /// other threads; `failure` is guarded by `writing`; the rest is constant or atomic.
 final class Sequences: @unchecked Sendable {
-    /// Where the larder began to keep count. Older versions took their sequences from the time, which gives lower ones
-    /// until the year 4199: so those that databases note of them can be told apart.
+    /// Where the larder began to count. Older versions took their sequences from the time, which gives lower ones until
+    /// the year 4199: so old notes of databases can be told apart.
     static let first: UInt64 = 1 << 62
-    /// What a sequence stays below: the bit has another meaning in memory.
+    /// The upper bound of sequences: the bit has another meaning in memory.
     static let end: UInt64 = 1 << 63
-    /// Epochs are times in milliseconds, or a little more: far below this, from which counting up cannot overflow.
+    /// Epochs are times in milliseconds, or a little more: far below this, so that counting up from it cannot overflow.
     static let epochMax: UInt64 = 1 << 62
-    /// As many sequences are reserved at a time.
+    /// How many sequences are reserved at a time.
     static let unitsStep: UInt64 = 1 << 32
-    /// More are reserved when so many are left.
+    /// More are reserved when only so many are left.
     private static let unitsLeast: UInt64 = 1 << 31
-    /// As many numbers of epochs are reserved at a time.
+    /// How many numbers of epochs are reserved at a time.
     static let epochsStep: UInt64 = 1 << 10
 
     /// What is known of the numbers that earlier processes gave out.
     enum Origin: Equatable {
-        /// None was above these.
+        /// None was higher than these.
         case known(SequencesFile)
         /// Nothing: the larder is new, or an older version made it, or the file is lost.
         case unknown
@@ -37,13 +37,13 @@ final class Sequences: @unchecked Sendable {
     private(set) var origin: Origin = .unknown
     /// Whether there was a file, and it could not be used.
     private(set) var wasUnreadable = false
-    /// The sequences of this process are above it.
+    /// The sequences of this process are higher.
     private(set) var base: UInt64 = 0
     /// Whether the journal that was found shows that a part of it is lost.
     var wasCut = false
     private let unitsReserved = Atomic<UInt64>(0)
     private let epochsReserved = Atomic<UInt64>(0)
-    /// The highest sequence that was refused.
+    /// The highest refused sequence.
     private let wanted = Atomic<UInt64>(0)
     private let lastEpoch = Atomic<UInt64>(0)
     /// Held while the file is written.
@@ -58,7 +58,8 @@ final class Sequences: @unchecked Sendable {
     // MARK: The start
 
     /// Reads the file.
-    /// - Throws: `newerFormat`. What is damaged or cannot be read is said, and the larder goes on without it.
+    /// - Throws: `newerFormat`. A file that is damaged or cannot be read is reported, and the larder continues without
+    ///   it.
     func load() throws(LarderError) {
         do {
             guard let bytes = try FileSystem.read(path) else { return }
@@ -84,17 +85,17 @@ final class Sequences: @unchecked Sendable {
         }
     }
 
-    /// Finds where this process goes on, and reserves what it needs first. Once, before any number is given out.
+    /// Finds where this process continues, and reserves its first numbers. Called once, before any number is given out.
     /// - Parameters:
-    ///   - journalEnd: the last sequence in the journal; 0 where there is none.
-    ///   - now: milliseconds since 1970, for a larder that says nothing of its numbers.
+    ///   - journalEnd: the last sequence in the journal; 0 if there is none.
+    ///   - now: milliseconds since 1970, for a larder without notes of its numbers.
     func begin(behind journalEnd: UInt64, now: Int64) {
         let time = UInt64(max(0, now))
         switch origin {
         case .known(let file): base = max(journalEnd, file.commitUnits)
         case .unknown:
             base = max(journalEnd, Self.first + min(time, 1 << 44) << 16)
-            // No clock has shown such a time: nobody gets near it by counting.
+            // No clock has shown such a time, and nobody gets near it by counting.
             raise(lastEpoch, to: min(time, 1 << 61))
             if !wasUnreadable, journalEnd >= Self.first {
                 report(
@@ -109,7 +110,7 @@ final class Sequences: @unchecked Sendable {
 
     // MARK: Commit units
 
-    /// Why a commit unit must not be written: nobody would know of its sequence afterwards. nil while all is well. One
+    /// Why a commit unit must not be written: its sequence would not be known afterwards. Nil if all is well. One
     /// atomic load.
     func refusal(of sequence: UInt64) -> FileError? {
         if sequence <= unitsReserved.load(ordering: .acquiring) { return nil }
@@ -117,7 +118,7 @@ final class Sequences: @unchecked Sendable {
         return writing.withLock { failure } ?? FileError(operation: "reserve sequences in", path: path, number: EAGAIN)
     }
 
-    /// Reserves more in good time. For a background thread: takes two fsyncs when it does something.
+    /// Reserves more in good time. For a background thread: does two fsyncs if it reserves something.
     /// - Parameter last: the last sequence that was given out.
     func extendIfNeeded(last: UInt64) {
         let reserved = unitsReserved.load(ordering: .relaxed)
@@ -126,11 +127,11 @@ final class Sequences: @unchecked Sendable {
         reserve(units: last + Self.unitsStep)
     }
 
-    /// Goes on behind a number that was found, and that this process did not know of.
+    /// Continues behind a number that was found, and that this process did not know.
     func goOn(behind sequence: UInt64) { reserve(units: min(sequence, Self.end) + Self.unitsStep) }
 
-    /// Whether what a database notes, that it needs the journal up to `needed`, proves that a part of the journal is lost
-    /// that ends with `end`. A number that was never given out under the count that is known proves nothing: it is from
+    /// Whether a database's note that it needs the journal up to `needed` proves that a part of the journal is lost
+    /// that ends with `end`. A number that was never given out under the present count proves nothing: it is from
     /// before.
     func isLossProven(needed: UInt64, end: UInt64) -> Bool {
         guard needed > end else { return false }
@@ -143,12 +144,12 @@ final class Sequences: @unchecked Sendable {
 
     // MARK: Epochs
 
-    /// A number that no epoch of this larder has had, and nothing else that is named by such a number.
+    /// A number that no epoch of this larder, and nothing else with such a name, has had.
     func nextEpoch(after previous: UInt64) -> UInt64 {
         raise(lastEpoch, to: min(previous, Self.epochMax))
         let next = lastEpoch.wrappingAdd(1, ordering: .relaxed).newValue
-        // What cannot be reserved is given out all the same: who frees room on a full disk must not be kept from it, and
-        // what is there is found at the next start too.
+        // A number that cannot be reserved is given out nevertheless: freeing room on a full disk must be possible, and
+        // the next start finds what exists.
         if next > epochsReserved.load(ordering: .acquiring) { reserve(units: nil) }
         return next
     }
@@ -163,7 +164,7 @@ final class Sequences: @unchecked Sendable {
     // MARK: The file
 
     /// Writes a new file, synced.
-    /// - Parameter units: up to which sequence; nil leaves it as it is.
+    /// - Parameter units: the new bound of sequences; nil leaves it unchanged.
     private func reserve(units: UInt64?) {
         writing.withLock {
             let file = SequencesFile(
@@ -183,7 +184,7 @@ final class Sequences: @unchecked Sendable {
         }
     }
 
-    /// What is reserved of both. For tests.
+    /// The reserved bounds. For tests.
     var reserved: SequencesFile {
         SequencesFile(
             commitUnits: unitsReserved.load(ordering: .relaxed), epochs: epochsReserved.load(ordering: .relaxed))

@@ -1,4 +1,4 @@
-/// The small file `SEQUENCES` in a larder's directory: up to where the numbers that the larder gives out are reserved.
+/// The small file `SEQUENCES` in a larder's directory: the bounds of the reserved numbers.
 ///
 /// It is text, one `name value` a line, the last line the checksum of all before it:
 /// ```
@@ -44,7 +44,7 @@ package struct SequencesFile: Hashable, Sendable {
         guard let first = fields.first, first.count == 2, first[0] == "larder-sequences", let version = Int(first[1])
         else { throw .malformed("the first line is not 'larder-sequences' and a version") }
         guard version >= 1 else { throw .malformed("there is no version \(version)") }
-        // A newer layout may have other lines: nothing else of it is read.
+        // A newer layout may have other lines: nothing else is read from it.
         guard version <= Self.formatVersion else { throw .newerFormat(version) }
         guard lines.count == 5, lines[4].isEmpty else { throw .malformed("it has not four lines") }
         let body = lines[0..<3].map { $0 + "\n" }.joined()

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Counters since the larder was opened. Thread-safe; each is exact, together they are no snapshot.
+/// Counters since the larder was opened. Thread-safe; each is exact, but they are not all of the same instant.
 package final class Statistics: Sendable {
     package let hits = Atomic<Int>(0)
     package let misses = Atomic<Int>(0)
@@ -12,8 +12,8 @@ package final class Statistics: Sendable {
     package let commitFailures = Atomic<Int>(0)
     package let reopens = Atomic<Int>(0)
     package let expiredSwept = Atomic<Int>(0)
-    /// Entries that were found expired: by a read that found them in memory, or else when they were removed. Each once, unless
-    /// memory ran short between a read and the removal.
+    /// Entries that were found expired: by a read that found them in memory, or else when they were removed. Each
+    /// counts once, unless memory ran short between a read and the removal.
     package let expired = Atomic<Int>(0)
     package let indexSwept = Atomic<Int>(0)
     package let checkpoints = Atomic<Int>(0)
@@ -25,7 +25,7 @@ package final class Statistics: Sendable {
     /// Parts of files that could not be read, and ranges of keys that may have lost entries.
     package let salvagedPieces = Atomic<Int>(0)
     package let salvagedRanges = Atomic<Int>(0)
-    /// Salvages in which something could not be known.
+    /// Salvages that had to leave something unknown.
     package let salvagesInDoubt = Atomic<Int>(0)
 
     init() {}
@@ -33,7 +33,7 @@ package final class Statistics: Sendable {
 }
 
 extension Atomic where Value == Int {
-    /// Adds without promising any order with other memory.
+    /// Adds without any memory ordering.
     package borrowing func add(_ amount: Int = 1) { _ = wrappingAdd(amount, ordering: .relaxed) }
     package borrowing func read() -> Int { load(ordering: .relaxed) }
 }

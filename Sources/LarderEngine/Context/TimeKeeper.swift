@@ -1,20 +1,20 @@
 import Threading
 
-/// Keeps the engine's time over restarts: notes in the file `TIME` how far it has come, and goes on from there.
+/// Keeps the engine's time over restarts: marks in the file `TIME` note how far it has come.
 ///
-/// A mark is written to one of two places in turn, so that a torn one leaves the other. It is written a few times a second
-/// while somebody asks for the time, and synced about once a second; while nobody does, nothing is written, for nobody has
-/// seen what a mark would have to remember.
+/// A mark is written to two places in turn, so that a torn one leaves the other. It is written a few times a second
+/// while somebody asks for the time, and synced about once a second. While nobody asks, nothing is written, because
+/// nobody has seen what a mark would have to remember.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: all that changes is guarded by `lock`.
 final class TimeKeeper: @unchecked Sendable {
     static let fileName = "TIME"
-    /// Where the second mark stands: in another block of the disk.
+    /// The offset of the second mark: in another block of the disk.
     static let secondOffset = 4096
-    /// A time that the process was not running for counts if it is at most so long, in milliseconds: 7 days. What is longer
-    /// may be a clock that was set right after it had shown 1970.
+    /// Downtime counts if it is at most so long, in milliseconds: 7 days. A longer one may be a clock that was set
+    /// right after it had shown 1970.
     static let restMilliseconds: Int64 = 7 * 86_400_000
-    /// Steps of the clock of so many milliseconds are said.
+    /// Steps of the clock from so many milliseconds on are reported.
     static let saidMilliseconds: Int64 = 1000
 
     private let path: String
@@ -24,15 +24,15 @@ final class TimeKeeper: @unchecked Sendable {
     // Guarded by `lock`:
     private var file: Int32 = -1
     private var number: UInt64 = 0
-    /// Whether an earlier process left one.
+    /// Whether an earlier process has left one.
     private var hadMark = false
     /// The highest time that was handed out when the last mark was written.
     private var marked: Int64 = -1
     private var isUnsynced = false
     private var hasFailed = false
-    /// What the clocks showed when they were looked at last.
+    /// The clocks at the last look.
     private var seen: (offset: Int64, lead: Int64)?
-    /// Whether what is there is left alone.
+    /// Whether the file is not written, because it is not ours to replace.
     private var isClosed = true
 
     init(directory: String, time: EngineTime, report: @escaping @Sendable (EngineEvent.Level, String) -> Void) {
@@ -45,17 +45,17 @@ final class TimeKeeper: @unchecked Sendable {
 
     // MARK: The start
 
-    /// Goes on from where the last process came to, and notes that.
-    /// - Throws: `newerFormat`; `io` where the file is there and the system does not let it be read: the next try may, and
-    ///   by the clock alone what has expired could come back. Where it is damaged that is said, and the larder goes by the
-    ///   clock.
+    /// Continues from the last process' time, and notes that.
+    /// - Throws: `newerFormat`; `io` if the file exists and the system does not let it be read: the next try may
+    ///   succeed, and with the clock alone expired entries could come back. A damaged file is reported, and the larder
+    ///   follows the clock.
     func begin() throws(LarderError) {
         if let mark = try load() { goOn(from: mark) }
         lock.withLock { isClosed = false }
         note()
     }
 
-    /// - Returns: the newer mark; nil where there is none.
+    /// - Returns: the newer mark; nil if there is none.
     private func load() throws(LarderError) -> TimeMark? {
         let found: [UInt8]?
         do throws(FileError) {
@@ -98,7 +98,7 @@ final class TimeKeeper: @unchecked Sendable {
             hadMark = true
         }
         let wall = time.sample().wall
-        // The clock is where time was, or further: it may have been set right, so that what it has gone on says nothing.
+        // The clock shows the mark's time or a later one: it may have been set right, so the time since says nothing.
         if wall >= mark.time { return }
         let rest = wall.subtractingReportingOverflow(mark.wall)
         let counted = !rest.overflow && (0...Self.restMilliseconds).contains(rest.partialValue) ? rest.partialValue : 0
@@ -112,15 +112,15 @@ final class TimeKeeper: @unchecked Sendable {
                 + "is lost")
     }
 
-    /// Goes on from when something was stored that is found, if there was a mark: what was handed out after the last one.
-    /// Without a mark such a stamp may be an older version's, of a clock that was ahead.
+    /// Continues from a stamp in the journal, if there was a mark: time may have been handed out after the last mark.
+    /// Without a mark such a stamp may come from an older version, with a clock that was ahead.
     func goOn(fromStamp stamp: Int64) {
         if lock.withLock({ hadMark && stamp > time.reached }) { time.goOn(from: stamp) }
     }
 
     // MARK: Marks
 
-    /// Looks at the clocks, and writes a mark if the time was asked for since the last one. One write(2), no sync.
+    /// Reads the clocks, and writes a mark if the time was asked for since the last one. One write(2), no sync.
     func note() {
         lock.withLock {
             if isClosed { return }
@@ -143,9 +143,9 @@ final class TimeKeeper: @unchecked Sendable {
         }
     }
 
-    /// Has the disk take the last mark. Takes an fsync if there is a new one.
+    /// Syncs the last mark. Does an fsync if there is a new one.
     func sync() {
-        // Not under the lock: takes long.
+        // Not under the lock, because it takes long.
         let descriptor = lock.withLock { () -> Int32 in
             guard isUnsynced, file >= 0 else { return -1 }
             isUnsynced = false
@@ -186,7 +186,7 @@ final class TimeKeeper: @unchecked Sendable {
         }
     }
 
-    /// Says when somebody has set the clock. Called with `lock` held.
+    /// Reports a step of the clock. Called with `lock` held.
     private func saySteps(offset: Int64, lead: Int64) {
         defer { seen = (offset, lead) }
         guard let seen else { return }

@@ -1,4 +1,4 @@
-/// How far the engine's time had come when the wall clock showed what: what the file `TIME` says.
+/// A mark in the file `TIME`: the engine's time together with the wall clock's.
 ///
 /// ```
 /// offset  bytes  field (integers big-endian)
@@ -49,7 +49,7 @@ package struct TimeMark: Hashable, Sendable {
             let beginning = BigEndian.read(bytes, at: 12, count: 4),
             beginning == UInt64(CRC32C.checksum(UnsafeRawBufferPointer(rebasing: bytes[0..<12])))
         else { throw .malformed }
-        // A newer layout may go on in another way: nothing else of it is read.
+        // A newer layout may continue differently: nothing else is read from it.
         guard version <= UInt64(Self.version) else { throw .newerVersion(UInt32(version)) }
         guard version >= 1, let number = BigEndian.read(bytes, at: 16), let time = BigEndian.read(bytes, at: 24),
             let wall = BigEndian.read(bytes, at: 32), let sum = BigEndian.read(bytes, at: 40, count: 4),

@@ -1,4 +1,4 @@
-/// Where larders are when nobody says otherwise.
+/// The default directories of larders.
 package enum DefaultPaths {
     private static func environment(_ name: String) -> String? {
         guard let value = getenv(name) else { return nil }
@@ -6,8 +6,8 @@ package enum DefaultPaths {
         return text.isEmpty ? nil : text
     }
 
-    /// Whether ``daemonLarder`` is a place that nobody else may make: not where neither `XDG_CACHE_HOME` nor `HOME` says where
-    /// the user keeps files.
+    /// Whether only this user can create ``daemonLarder``: not if neither `XDG_CACHE_HOME` nor `HOME` names a place for
+    /// the user's files.
     package static var isDaemonLarderSafe: Bool {
         geteuid() == 0 || environment("XDG_CACHE_HOME") != nil || environment("HOME") != nil
     }

@@ -1,9 +1,9 @@
 extension Engine {
-    /// Exchanges the entries of two databases, as one commit unit; their policies stay, and governed entries follow that
-    /// of the database they come into (``FreshnessRules/taking(_:)``). May block.
+    /// Exchanges the entries of two databases, as one commit unit. Their policies stay, and governed entries follow
+    /// that of their new database (``FreshnessRules/taking(_:)``). May block.
     ///
-    /// All entries of both are read and written: it is for small databases, and refused for others. Whoever writes to them
-    /// meanwhile is not kept waiting but for the last moment, and does not keep this from coming to an end.
+    /// It reads and writes all entries of both: it is for small databases, and refused for others. Other writers wait
+    /// only at the last moment, and cannot keep this from finishing.
     /// - Parameters:
     ///   - entriesMax: how many entries both may have together.
     ///   - bytesMax: how many bytes their values may have together.
@@ -11,7 +11,7 @@ extension Engine {
     package func exchange(_ first: Database, _ second: Database, entriesMax: Int, bytesMax: Int) throws(LarderError) {
         if first === second { return }
         let ticket = try context.exchanging.withLock { () throws(LarderError) -> CommitTicket in
-            // Only what has entries gives the other one files.
+            // Only a database with entries gives files to the other one.
             if !first.exists, !second.exists { return .none }
             try first.prepare(forWriting: true)
             try second.prepare(forWriting: true)
@@ -22,8 +22,8 @@ extension Engine {
     }
 }
 
-/// One exchange of the entries of two databases: their keys are collected while others go on writing, what they write is
-/// noted, and in the end, with all shards of both locked, what was noted is there too. Confined to one thread.
+/// One exchange of the entries of two databases. Their keys are collected while others write, and what they write is
+/// noted. In the end, with all shards of both locked, the noted keys are included. Confined to one thread.
 private final class Exchange {
     struct Room {
         var entries: Int
@@ -74,7 +74,7 @@ private final class Exchange {
                 }
                 return keys
             } catch {
-                // Emptied or reopened meanwhile: once more, with what is there now.
+                // Emptied or reopened meanwhile: try again with the present content.
                 guard error.code == .purged || error.code == .invalidated else { throw error }
                 room.entries += keys.count
                 keys = []
@@ -93,7 +93,7 @@ private final class Exchange {
     }
 
     /// Called with all shards of both locked.
-    /// - Returns: nil when too much of what was read without the locks is out of date.
+    /// - Returns: nil when too much of what was read without the locks is outdated.
     private func exchange(
         _ keys: [Key], _ known: Set<Key>, _ cold: inout [ColdReads], _ attempt: Int, _ now: Int64
     ) throws(LarderError) -> CommitTicket? {
@@ -127,7 +127,7 @@ private final class Exchange {
         else {
             return nil
         }
-        // What was written just now is in memory; the disk is asked for the other database's, with the locks held.
+        // Recent writes are in memory; for the other database's entry the disk is read, with the locks held.
         var none = ColdReads(count: late.count, fillCache: false)
         let lateFound = try database.gather(
             late, .records, &none, attempt: Database.coldAttempts, now: now, ticket: &ticket)
@@ -137,12 +137,12 @@ private final class Exchange {
 }
 
 extension Database {
-    /// Begins or ends to note which keys are written.
+    /// Starts or stops to note which keys are written.
     fileprivate func noteKeys(_ isOn: Bool) {
         withAllShards { for index in 0..<Shard.count { shard(index).notedKeys = isOn ? [] : nil } }
     }
 
-    /// The keys that were written since that began. Called with all shard locks held.
+    /// The keys that were written since then. Called with all shard locks held.
     fileprivate var notedKeys: Set<Key> {
         (0..<Shard.count).reduce(into: []) { $0.formUnion(shard($1).notedKeys ?? []) }
     }

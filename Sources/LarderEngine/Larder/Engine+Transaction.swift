@@ -2,13 +2,14 @@ extension Engine {
     /// Runs commands on keys of several databases: everything they read and write happens at one instant, and what they
     /// write is one commit unit.
     ///
-    /// As ``Database/update(_:loading:now:durability:fillCache:_:)`` does it for one database.
+    /// Does for several databases what ``Database/update(_:loading:now:durability:fillCache:_:)`` does for one.
     /// - Parameters:
     ///   - parts: one for each database. Those that are written must be ready for writing.
     ///   - now: the time of all commands.
-    ///   - bytesMax: how long the records together may be that are read from the disk.
-    ///   - mayBlock: whether the disk may be asked.
-    ///   - body: called at most once, with the locks held. Must not block, must not call the engine. Says whether what it
+    ///   - bytesMax: the longest total of the records that are read from the disk.
+    ///   - mayBlock: whether the disk may be read.
+    ///   - body: called at most once, with the locks held. Must not block, must not call the engine. Returns whether to
+    ///     apply its changes; an error undoes everything.
     ///     did is to be applied; what it throws undoes everything.
     package func transact(
         _ parts: [TransactionPart], now: Int64, bytesMax: Int, mayBlock: Bool,
@@ -55,11 +56,11 @@ extension Engine {
         }
     }
 
-    /// Queues what a transaction did as one unit, and applies it. Called with the locks held.
+    /// Queues the changes of a transaction as one unit, and applies them. Called with the locks held.
     /// - Returns: nil when it changed nothing.
     private func apply(_ update: TransactionUpdate) throws(LarderError) -> UInt64? {
         var changes: [(database: Database, store: EpochStore, operations: [CommitOperation])] = []
-        // Everything that may be refused comes before anything is done.
+        // Everything that may be refused comes before any change.
         for (part, operations) in zip(update.parts, update.operations) where !operations.isEmpty {
             let store = try part.database.writableStore(part.database.applied, "update")
             changes.append((part.database, store, operations))

@@ -2,13 +2,13 @@ import Threading
 
 /// A larder that this process holds: a directory of named databases.
 ///
-/// However often a larder is opened within a process, it is the same engine. It is shut down when the last reference
-/// goes away, or by ``shutdown()``.
+/// A process that opens a larder several times gets the same engine. It is shut down when the last reference is
+/// released, or by ``shutdown()``.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: `lockFile` and `isShutDown` are guarded by `stateLock`, the rest
 /// is constant and thread-safe itself.
 package final class Engine: @unchecked Sendable {
-    /// The directory, without links.
+    /// The directory, without symbolic links.
     package let directory: String
     package let pipeline: CommitPipeline
     let context: EngineContext
@@ -21,9 +21,9 @@ package final class Engine: @unchecked Sendable {
     private var lockFile: LarderLock?
     private var isShutDown = false
 
-    /// Opens a larder, making its directory if it is missing. Does not open its databases.
+    /// Opens a larder, and creates its directory if it is missing. Does not open its databases.
     /// - Parameters:
-    ///   - options: ignored where the process has the larder open already.
+    /// - options: ignored if the process has the larder open already.
     /// - Throws: ``LarderError/Code/larderHeld`` when another process has it open.
     package static func open(
         _ directory: String, options: EngineOptions = EngineOptions(), time: any TimeSource = SystemTimeSource()
@@ -80,7 +80,7 @@ package final class Engine: @unchecked Sendable {
 
     deinit { shutdown() }
 
-    /// Leaves everything on the disk as it is, for a larder that could not be opened: `deinit` runs all the same.
+    /// Leaves everything on the disk unchanged, for a larder that could not be opened: `deinit` runs nevertheless.
     private func giveUp() {
         stateLock.withLock { isShutDown = true }
         for database in table.all { database.shut() }
@@ -136,14 +136,14 @@ package final class Engine: @unchecked Sendable {
 
     // MARK: Databases
 
-    /// The database of a name. Makes no files: the first write does, or ``Database/prepare(forWriting:policy:)``.
+    /// The database with a name. Creates no files: the first write does, or ``Database/prepare(forWriting:policy:)``.
     package func database(_ name: String = DatabaseName.standard) throws(LarderError) -> Database {
         try DatabaseName.check(name, operation: "open")
         return try add(name, exists: false)
     }
 
-    /// The database of a name, with files, open.
-    /// - Parameter policy: becomes the database's policy; nil keeps the one it has.
+    /// The database with a name, with files, open.
+    /// - Parameter policy: the database's new policy; nil keeps its present one.
     package func openDatabase(_ name: String, policy: UpdatePolicy? = nil) throws(LarderError) -> Database {
         let database = try database(name)
         try database.prepare(forWriting: true, policy: policy)
@@ -156,21 +156,21 @@ package final class Engine: @unchecked Sendable {
         table.all.filter(\.exists).sorted { $0.name < $1.name }
     }
 
-    /// Deletes a database with its files, even where it is open: its handles answer with an error from then on.
+    /// Deletes a database with its files, even while it is open: from then on its handles answer with an error.
     package func deleteDatabase(_ name: String, counting: Bool = false) throws(LarderError) -> PurgeReport {
         try DatabaseName.check(name, operation: "delete")
         return try existing(name, "delete").delete(counting: counting)
     }
 
-    /// Moves a damaged database aside, below `DAMAGED/`, and starts an empty one under the same policy.
+    /// Moves a damaged database to `DAMAGED/`, and starts an empty one with the same policy.
     /// - Throws: ``LarderError/Code/invalidArgument`` when the database is not damaged.
     package func setAsideDamaged(_ name: String) throws(LarderError) {
         try DatabaseName.check(name, operation: "set aside")
         try existing(name, "set aside").setAsideIfDamaged()
     }
 
-    /// Brings what can be read of a damaged database, and all that the journal and memory have of it, into a new epoch. Reads
-    /// all of the database first, to find the damage.
+    /// Brings what can be read of a damaged database, with everything that the journal and memory have of it, into a
+    /// new epoch. First reads the whole database to find the damage.
     /// - Throws: ``LarderError/Code/invalidArgument`` when the database is not damaged.
     package func salvageDamaged(_ name: String) throws(LarderError) -> SalvageSummary {
         try DatabaseName.check(name, operation: "salvage")
@@ -189,44 +189,44 @@ package final class Engine: @unchecked Sendable {
 
     // MARK: The larder
 
-    /// The engine's clock, for those who ask it so often that the way to it counts.
+    /// The engine's clock, for callers that ask so often that the indirection counts.
     package var clock: EngineTime { context.time }
 
-    /// Tells what is committed.
+    /// Reports what is committed.
     package var changes: ChangeFeed { context.changes }
 
     /// The engine's time, for one command or call, in milliseconds since 1970.
     package func now() -> Int64 { context.time.now() }
-    /// How far the engine's time is ahead of a wall clock that was set back, in milliseconds. Instants that come from outside
-    /// are that much later by the engine's time, and its own that much earlier by the wall clock.
+    /// How far the engine's time is ahead of a wall clock that was set back, in milliseconds. Instants from outside are
+    /// later by that in the engine's time; its own are earlier by that on the wall clock.
     package var clockOffsetMilliseconds: Int64 { context.time.offsetMilliseconds }
     package var statistics: Statistics {
         for shard in context.memory.all { shard.lock.withLock { context.statistics.take(shard.takeCounters()) } }
         return context.statistics
     }
     package var options: EngineOptions { context.options }
-    /// Bytes that entries kept in memory may take, and take now.
+    /// The limit and the present size of entries in memory, in bytes.
     package var memory: (limitBytes: Int, usedBytes: Int) { (context.memory.limitBytes, context.memory.measure()) }
-    /// Changes how many bytes entries kept in memory may take; what is too much is evicted before this returns, but for
-    /// what LevelDB does not have yet. Thread-safe.
+    /// Changes the limit of entries in memory. What is too much is evicted before this returns, except for dirty
+    /// entries. Thread-safe.
     package func changeMemoryLimit(to bytes: Int) { context.memory.changeLimit(to: bytes) }
-    /// Whether the last write that was committed or refused was refused, or a database takes none for now.
+    /// Whether the last decided write was refused, or a database takes none for now.
     package var isRefusingWrites: Bool {
         pipeline.hasJustFailed || journal.owesRollback
             || table.all.contains { $0.durableState.store?.isSuspended ?? false }
     }
     /// Bytes of the journal's files.
     package var journalByteCount: Int { journal.trigger.byteCount }
-    /// For timers: milliseconds that never run back.
+    /// Milliseconds that never run back, for timers.
     package func monotonic() -> Int64 { context.time.monotonic() }
 
-    /// One round of what the background threads do: syncs that are due, retries after failed writes, sweeping, removing
-    /// what was purged; where those threads do not run, a checkpoint and compactions too.
+    /// One round of the background threads' work: due syncs, retries after failed writes, sweeping, removing purged
+    /// files; without those threads also a checkpoint and compactions.
     /// - Returns: whether there is more to sweep now.
     @discardableResult
     package func maintain() -> Bool { isUsable && !ForkGuard.isForked && maintenance.round() }
 
-    /// Commits everything that is applied and puts it into the databases, synced. May block.
+    /// Commits everything that is applied and writes it to the databases, synced. May block.
     package func save() throws(LarderError) {
         try ForkGuard.check("save")
         guard isUsable else { throw LarderError(.closed, "the larder was closed", operation: "save") }
@@ -234,22 +234,22 @@ package final class Engine: @unchecked Sendable {
         try checkpointer.checkpoint()
     }
 
-    /// Has the background thread start a round now.
+    /// Starts a round of the background thread now.
     package func wakeMaintenance() { maintenance.wake() }
 
-    /// Who holds the larder in `directory` according to its LOCK, whether or not that process still lives.
+    /// The holder of the larder in `directory` according to its LOCK, whether or not that process still lives.
     package static func holder(of directory: String) -> (pid: String, socket: String?)? {
         LarderLock.readHolder(directory: directory)
     }
 
-    /// Commits and syncs what is applied, closes every database and gives the larder up. Idempotent. Handles, snapshots
+    /// Commits and syncs what is applied, closes every database and releases the larder. Idempotent. Handles, snapshots
     /// and cursors that are still open answer with ``LarderError/Code/closed``.
     package func shutdown() {
         let isFirst = stateLock.withLock {
             defer { isShutDown = true }
             return !isShutDown
         }
-        // In a forked child the threads that would have to end are not there, and the files are the parent's.
+        // A forked child does not have the threads that would have to end, and the files belong to the parent.
         guard isFirst, !ForkGuard.isForked else { return }
         maintenance.stop()
         checkpointer.openWhatIsDirty()
@@ -263,12 +263,12 @@ package final class Engine: @unchecked Sendable {
             context.report(.error, "the last checkpoint failed; the journal keeps what it has: \(error)")
         }
         for database in databases { database.shut() }
-        // What came in between is refused, so that nobody waits for it for ever.
+        // Later units are refused, so that nobody waits for them forever.
         pipeline.drain()
         journal.close()
         context.disposalQueue.clear(report: context.report)
         context.timeKeeper.end()
-        // Databases and the reports of damage hold on to what holds on to them.
+        // Breaks cycles of references.
         _ = damage.take()
         table.removeAll()
         stateLock.withLock { lockFile = nil }

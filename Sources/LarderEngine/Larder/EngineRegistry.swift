@@ -1,6 +1,6 @@
 import Threading
 
-/// The larders that this process has open, so that opening one twice gives the same engine.
+/// The open larders of this process, so that opening one twice gives the same engine.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the table is read and written with the lock held.
 final class EngineRegistry: @unchecked Sendable {
@@ -12,11 +12,11 @@ final class EngineRegistry: @unchecked Sendable {
 
     private let lock = Lock()
     private let changed = Condition()
-    /// An entry whose engine is gone is one that is still shutting down.
+    /// An entry without engine is one that is still shutting down.
     private var entries: [String: Entry] = [:]
     private var opening: Set<String> = []
 
-    /// The engine of a directory, made by `make` when there is none. Waits for one that is being opened or shut down.
+    /// The engine of a directory, made by `make` if there is none. Waits for one that is being opened or shut down.
     func open(_ path: String, make: (String) throws(LarderError) -> Engine) throws(LarderError) -> Engine {
         lock.lock()
         while true {

@@ -1,2 +1,2 @@
-// The words that the engine shares with clients in other processes belong to its own vocabulary.
+// The types that the engine shares with clients in other processes are part of its own interface.
 @_exported import LarderVocabulary

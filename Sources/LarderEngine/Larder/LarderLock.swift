@@ -26,14 +26,14 @@ struct LarderLock: ~Copyable {
             let text = "pid \(getpid())\n" + (socket.isEmpty ? "" : "socket \(socket)\n")
             try FileSystem.writeAll(Array(text.utf8), descriptor: file, path: path)
         } catch {
-            // The lock holds all the same; only the hint for others is missing (a full disk must not stop us).
+            // The lock holds nevertheless; only the hint for others is missing (a full disk must not stop us).
         }
         descriptor = file
     }
 
     deinit {
-        // A child that is between fork and exec has a copy of the descriptor, and the lock lives as long as that: it is
-        // given up by name. A forked child must not do so for its parent.
+        // A child between fork and exec has a copy of the descriptor, and would keep the lock: so it is unlocked
+        // explicitly. A forked child must not do so for its parent.
         if !ForkGuard.isForked { flock(descriptor, LOCK_UN) }
         close(descriptor)
     }
@@ -59,7 +59,7 @@ struct LarderLock: ~Copyable {
             .larderHeld, "the larder \(directory) is held by process \(pid): \(wayOut)", operation: "open larder")
     }
 
-    /// The holder's pid and socket as LOCK says, whether or not it is held; for tools that look for the daemon.
+    /// The holder's pid and socket according to LOCK, whether or not it is held; for tools that look for the daemon.
     static func readHolder(directory: String) -> (pid: String, socket: String?)? {
         guard !FileSystem.isNoFile(directory + "/" + fileName),
             let bytes = (try? FileSystem.read(directory + "/" + fileName)) ?? nil

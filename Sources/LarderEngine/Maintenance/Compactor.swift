@@ -1,9 +1,9 @@
 import LevelDB
 import Threading
 
-/// Has LevelDB merge the tables of stores from which much was deleted, so that the disk gets the space back. On a thread
-/// of its own, because it takes long, and part by part, so that whoever wants to close or reopen a store waits for one
-/// part only.
+/// Has LevelDB merge the tables of stores from which much was deleted, so that the disk gets the space back. It has its
+/// own thread, because that takes long, and works part by part, so that closing or reopening a store has to wait for
+/// one part only.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the queue is read and written with the lock held.
 final class Compactor: @unchecked Sendable {
@@ -12,9 +12,9 @@ final class Compactor: @unchecked Sendable {
     private let lock = Lock()
     private var queue: [(store: EpochStore, part: Int)] = []
 
-    /// Nothing happens meanwhile unless ``request(_:)`` ends the pause.
+    /// The pause if nothing happens; ``request(_:)`` ends it.
     private static let idleMilliseconds: Int64 = 3_600_000
-    /// Parts that follow each other leave this much time to others.
+    /// The pause between two parts, for other work.
     private static let pauseMilliseconds: Int64 = 5
 
     init(context: EngineContext) { self.context = context }
@@ -23,7 +23,7 @@ final class Compactor: @unchecked Sendable {
         loop.start("larder-compact") { [self] in step() ? Self.pauseMilliseconds : Self.idleMilliseconds }
     }
 
-    /// Waits for the part under way.
+    /// Waits for the running part.
     func stop() { loop.stop() }
 
     func request(_ store: EpochStore) {
@@ -35,7 +35,7 @@ final class Compactor: @unchecked Sendable {
         if isNew { loop.wake() }
     }
 
-    /// One part of the first store.
+    /// Merges one part of the first store.
     /// - Returns: whether there is more to do.
     func step() -> Bool {
         guard let (store, part) = lock.withLock({ queue.first }) else { return false }
@@ -55,7 +55,7 @@ final class Compactor: @unchecked Sendable {
 }
 
 extension EpochStore {
-    /// Gives the space of what was deleted and overwritten back to the disk. Takes long.
+    /// Gives the space of deleted and overwritten records back to the disk. Takes long.
     func compactAll() throws(LarderError) {
         var part = 0
         while try compact(part: part) { part += 1 }
@@ -77,20 +77,20 @@ extension EpochStore {
         return part + 1 < Self.parts.count
     }
 
-    /// From how many bytes on a record is put into a table, and merged with its former versions, before anything else takes
-    /// memory of its size: 16 MiB. LevelDB holds several copies of what it merges, of as many tables as it merges at once.
+    /// From how many bytes on a record is put into a table, and merged with its former versions, before more memory of
+    /// its size is used: 16 MiB. LevelDB holds several copies of what it merges.
     static let settledBytesMin = 16 << 20
 
-    /// Waits until LevelDB has what is in its memory in a table, and for the merging under way. What fails is found by the
-    /// next write.
+    /// Waits until LevelDB has put its memory into a table, and for the running merge. The next write finds what
+    /// failed.
     func settleMemory() {
         // LevelDB empties its memory before it looks for tables to merge, and there are none behind all keys.
         let end: [UInt8] = [0xFF, 0xFF]
         try? access("compact") { (database) throws(LevelDBError) in try database.compact(from: end, to: end) }
     }
 
-    /// As ``settleMemory()``, and has LevelDB merge the versions of one key, two tables at a time. What fails is found by the
-    /// next write.
+    /// Like ``settleMemory()``, and then has LevelDB merge the versions of one key, two tables at a time. The next
+    /// write finds what failed.
     func settle(_ key: Key) {
         try? access("compact") { (database) throws(LevelDBError) in
             try database.compact(from: key.stored, to: key.stored)

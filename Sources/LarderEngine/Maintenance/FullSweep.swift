@@ -3,14 +3,14 @@ import LevelDB
 /// Goes over all entries in LevelDB, step by step, for what the expiry index does not tell: removes those that are expired,
 /// and where it is asked to, puts governed ones into the index that were stored when their policy was not indexed.
 ///
-/// Confined to the thread that maintains the larder. A restart of the process begins it again.
+/// Confined to the thread that maintains the larder. A restart of the process starts it again.
 struct FullSweep {
-    /// Where the next step begins; nil behind the end.
+    /// Where the next step begins; nil at the end.
     private var resume: [UInt8]? = [KeyKind.record]
-    /// The policy that the scan indexes for, by the number of its change; nil when it indexes nothing.
+    /// The policy for which the scan indexes, by the number of its change; nil if it does not index.
     let indexingFor: Int?
 
-    /// What the scan met and left, so far.
+    /// What the scan has left so far.
     private(set) var live = Sweeper.Removal()
 
     static let recordsPerStep = 512
@@ -40,7 +40,7 @@ struct FullSweep {
                 met.bytes += candidate.byteCount
                 guard let header = candidate.header else { continue }
                 if removalRules.isExpired(header, now: now) {
-                    // A dirty entry is the checkpoint's matter, which removes what is beneath if that is to go.
+                    // A dirty entry is left to the checkpoint, which also removes the older record if necessary.
                     guard let letGo = database.letGo(candidate.key) else { continue }
                     batch.delete(candidate.key.stored)
                     if let change = database.sweptChange(Array(candidate.key.bytes), header, state.rules) {
@@ -70,7 +70,7 @@ struct FullSweep {
 
     private struct Candidate {
         let key: Key
-        /// nil for one that cannot be read.
+        /// Nil for a record that cannot be read.
         let header: RecordHeader?
         let byteCount: Int
     }

@@ -1,8 +1,8 @@
 import Threading
 
-/// The background work of a larder, on threads of its own. One syncs, and must not be kept waiting: every-second
+/// The background work of a larder, on threads of its own. One syncs, and must not wait for anything else: every-second
 /// durability is a promise. The second does what may take long: retries after failed writes, setting damage aside,
-/// sweeping, closing and removing what was purged. The third, the ``Compactor``'s, does what takes longest.
+/// sweeping, closing and removing purged files. The third, the ``Compactor``'s, does what takes longest.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: `sweepers` is guarded by `roundLock`, `lastSync` by
 /// `syncLock`, the rest is constant and thread-safe itself.
@@ -21,7 +21,7 @@ final class Maintenance: @unchecked Sendable {
     private let syncLock = Lock()
     private var lastSync: Int64?
 
-    /// Rounds of sweeping that follow each other leave this much time to others, in milliseconds.
+    /// The pause between two rounds of sweeping, in milliseconds, for other work.
     private static let pauseWhileSweeping: Int64 = 5
     /// An fsync is due when the last began this long ago, in milliseconds: with rounds every 250 ms, at least one a
     /// second.
@@ -66,7 +66,7 @@ final class Maintenance: @unchecked Sendable {
     /// - Returns: whether there is more to sweep now.
     func round() -> Bool {
         syncIfDue()
-        // Where the threads run, they do this.
+        // If the threads run, they do this.
         let isAlone = !context.options.backgroundMaintenance
         if isAlone { checkpointer.checkpointIfDirty() }
         let more = work()
@@ -97,7 +97,7 @@ final class Maintenance: @unchecked Sendable {
         if !context.options.backgroundMaintenance { _ = salvager.round() }
     }
 
-    /// Opens what could not be opened for a reason that may have passed.
+    /// Opens databases that could not be opened for a reason that may have passed.
     private func retryOpening(_ databases: [Database]) {
         for database in databases {
             guard case .failed(let error) = database.durableState.presence, error.code == .io else { continue }

@@ -1,21 +1,21 @@
 import LevelDB
 
-/// Deletes expired entries of one database from LevelDB, step by step, along the expiry index; those that the index does not
-/// have, by a scan over all entries now and then.
+/// Deletes expired entries of one database from LevelDB, step by step, along the expiry index; and now and then, by a
+/// scan of all entries, those that are not in the index.
 ///
 /// - A step reads at most ``recordsPerStep`` index records of each kind.
 /// - It remembers where it stopped, so that it does not seek over what it deleted before.
-/// - It writes to LevelDB directly, not through the journal: nobody can tell an expired entry from none, so that it does not
-///   matter what a crash leaves of this. No checkpoint writes meanwhile, so that nothing newer is deleted.
-/// - An entry that is in memory only, or newer there, is left to the checkpoint. Index records whose entry was overwritten
-///   or removed are dropped.
+/// - It writes to LevelDB directly, not through the journal: nobody can tell an expired entry from a missing one, so a
+///   crash does no harm. No checkpoint writes meanwhile, so nothing newer is deleted.
+/// - An entry that is only in memory, or newer there, is left to the checkpoint. Index records whose entry was
+///   overwritten or removed are dropped.
 ///
 /// Confined to the thread that maintains the larder.
 struct Sweeper {
     static let recordsPerStep = 512
-    /// After so long the scan starts from the beginning again, for index records that it had to leave behind.
+    /// After this time the scan starts from the beginning again, for index records that it had to leave.
     private static let restartMilliseconds: Int64 = 3_600_000
-    /// From the beginning of one scan over all entries to the next.
+    /// The time between the starts of two scans of all entries.
     private static let scanMilliseconds: Int64 = 6 * 3_600_000
 
     private var store: EpochStore?
@@ -23,20 +23,21 @@ struct Sweeper {
     private var restartedAt: Int64 = 0
     private var scan: FullSweep?
     private var scanBegan: Int64?
-    /// Bytes that were deleted since ``takeCompactable(_:)`` last said so. LevelDB gives them back when it merges tables.
+    /// Deleted bytes since ``takeCompactable(_:)`` last returned a store. LevelDB gives them back when it merges
+    /// tables.
     private var deletedBytes = 0
     /// How many removals checkpoints had written when the last scan began.
     private var removalsAtScan = 0
     /// How many there were since, when the files were last found too small to matter.
     private var removalsJudged = 0
-    /// What the last complete scan left; nil before there was one.
+    /// What the last complete scan has left; nil before there was one.
     private var live: Removal?
     /// Whether the files were compared with what the last scan left.
     private var isCompared = true
-    /// Whether the scan under way is to come to its end soon.
+    /// Whether the running scan must finish soon.
     private var isHurried = false
 
-    /// What a part of a sweep deleted.
+    /// What a part of a sweep has deleted.
     struct Removal {
         var entries = 0
         var bytes = 0
@@ -44,9 +45,9 @@ struct Sweeper {
         var unfound = 0
     }
 
-    /// The store, when so much was deleted from it that merging its tables is worth the while: at least half of what it
-    /// takes on the disk, so that no more is written than was deleted. What the sweep deletes it knows; what else was
-    /// deleted or overwritten a scan over all entries tells, which begins when the files are opened, and when checkpoints have
+    /// The store, if so much was deleted from it that merging its tables is worthwhile: at least half of its size on
+    /// the disk, so that no more is written than was deleted. The sweep knows what it has deleted. Other deletions and
+    /// overwrites are found by a scan of all entries, which begins when the files are opened, and when checkpoints have
     /// written many removals.
     mutating func takeCompactable(_ database: Database) -> EpochStore? {
         let least = database.context.options.compactionBytesMin
@@ -60,8 +61,8 @@ struct Sweeper {
         return store
     }
 
-    /// Whether checkpoints have written so many removals since the last scan that the next is worth the while: a fourth of what
-    /// it then left, so that it costs a few reads for each.
+    /// Whether checkpoints have written so many removals since the last scan that the next is worthwhile: a fourth of
+    /// what that scan left, so that it costs a few reads for each.
     private mutating func hasManyRemovals(_ store: EpochStore, _ database: Database) -> Bool {
         let removals = store.removalCount - removalsAtScan
         guard removals > removalsJudged, removals >= (live?.entries ?? 0) / 4 else { return false }
@@ -94,17 +95,17 @@ struct Sweeper {
             more = try sweep(KeyKind.governed, upTo: governedBefore, database, store) || more
         }
         try goOnScanning(database, store, state, monotonic)
-        // A scan for what lives long has time; one that indexes has not, nor one after many removals.
+        // A scan for entries that live long is not urgent; one that indexes is, and so is one after many removals.
         return more || scan.map { $0.indexingFor != nil || isHurried } ?? false
     }
 
-    /// One step of a scan over all entries, if one is due or under way.
+    /// One step of a scan of all entries, if one is due or running.
     private mutating func goOnScanning(
         _ database: Database, _ store: EpochStore, _ state: Database.State, _ monotonic: Int64
     ) throws(LarderError) {
         let mustIndex = state.isUnindexed && ExpiryIndex.indexes(state.rules.policy)
         if mustIndex, scan?.indexingFor != state.policyChanges {
-            // What was written under the former policy since may lie behind where a scan is.
+            // Entries that were written under the former policy may lie behind the position of a running scan.
             scan = FullSweep(indexingFor: state.policyChanges)
             scanBegan = monotonic
         } else if scan == nil {
@@ -141,7 +142,7 @@ struct Sweeper {
         let due = try Self.collect(kind, from: start, upTo: limit, store)
         guard let last = due.last else { return false }
         deletedBytes += try Self.remove(due, database, store).bytes
-        // The next key after `last` in byte order.
+        // The least key behind `last` in byte order.
         resume[kind] = last + [0]
         return due.count == Self.recordsPerStep
     }
@@ -158,7 +159,7 @@ struct Sweeper {
             try cursor.seek(to: start)
             while cursor.isValid, found.count < recordsPerStep {
                 let key = cursor.key
-                // What is too short to be an index key is taken along, to be dropped.
+                // A record that is too short to be an index key is included, to be dropped.
                 let bucket = key.withUnsafeBytes { ExpiryIndex.parse($0)?.bucket } ?? 0
                 guard bucket <= limit else { break }
                 found.append(key)
@@ -193,7 +194,7 @@ struct Sweeper {
                     removal.bytes += byteCount + index.count
                 }
             }
-            // In order and once: by that a salvage can tell what a damaged piece of a batch may have had.
+            // In order and each once: this tells a salvage what a damaged piece of a batch may have had.
             removed.sort { $0.lexicographicallyPrecedes($1) }
             for (position, key) in removed.enumerated() where position == 0 || removed[position - 1] != key {
                 batch.delete(key)
@@ -212,13 +213,13 @@ struct Sweeper {
         case remove(byteCount: Int, wasFound: Bool, EntryChange?)
     }
 
-    /// What is to become of an index record that is due.
+    /// The decision about a due index record.
     private static func judge(
         _ index: [UInt8], _ bucket: Int64, _ key: Key, _ database: Database, _ store: EpochStore
     ) throws(LarderError) -> Judgement {
         switch database.known(key) {
         case .newer(let header, let rules):
-            // The checkpoint sees to what is beneath.
+            // The checkpoint handles the older record.
             guard let header, rules.freshness(header, now: database.unnoticedNow()) != .expired else {
                 return .dropIndex
             }
@@ -247,31 +248,31 @@ struct Sweeper {
         database.context.report(.debug, "swept \(removal.entries) entries of database '\(database.name)'")
     }
 
-    /// Whether `index` may be the one index key of an entry that is not expired: one that a
-    /// policy of which the sweep did not know yet let live on. Governed entries may have been indexed under an earlier
-    /// policy, so that only the time can tell.
+    /// Whether `index` may be the one index key of an entry that is not expired, because a policy that the sweep did
+    /// not know yet lets it live. Governed entries may have been indexed under an earlier policy, so only the time can
+    /// tell.
     private static func mayBeOwn(_ index: [UInt8], _ bucket: Int64, _ header: RecordHeader, _ key: [UInt8]?) -> Bool {
         if case .governed = header.rule { return index[0] == KeyKind.governed && header.storedAt <= bucket }
         return index == key
     }
 }
 
-/// What the sweep asks of the entries in memory.
+/// The sweep's questions to the entries in memory.
 extension Database {
     enum Known {
         /// Memory has a newer state than LevelDB: an entry with this header, or none.
         case newer(RecordHeader?, FreshnessRules)
-        /// LevelDB has what there is.
+        /// LevelDB has the newest state.
         case stored
         case unreadable
     }
 
-    /// What memory has of a key that an index record names which may be dropped.
+    /// What memory has of a key whose index record may be dropped.
     func known(_ key: Key) -> Known {
         let shard = shard(shardIndex(key))
         return shard.lock.withLock {
             guard let entry = shard.find(key) else { return .stored }
-            // Whether LevelDB has the index key is not sure any more.
+            // It is no longer certain that LevelDB has the index key.
             entry.head.pointee.indexed = 0
             guard entry.isDirty else { return .stored }
             guard let record = entry.record else { return .newer(nil, applied.rules) }
@@ -280,13 +281,13 @@ extension Database {
         }
     }
 
-    /// What was let go of a key.
+    /// What memory has dropped of a key.
     struct LetGo {
         /// Whether a read had found it expired.
         let wasFound: Bool
     }
 
-    /// Forgets what memory has of a key that is about to be deleted from LevelDB.
+    /// Forgets a key that will be deleted from LevelDB.
     /// - Returns: nil when memory has a newer state.
     func letGo(_ key: Key) -> LetGo? {
         let shard = shard(shardIndex(key))

@@ -1,29 +1,30 @@
 import LevelDB
 
-/// Salvage: what can still be read of a damaged database goes on in a new epoch, and so does all that the journal and memory
-/// have of it.
+/// Salvage: what can be read of a damaged database, with everything that the journal and memory have of it, continues
+/// in a new epoch.
 ///
-/// 1. *Freeze*: nothing more is written to the damaged LevelDB; dirty entries stay in memory, and checkpoints write them into
-///    the journal anew. Reads go on, and answer errors where they meet the damage.
-/// 2. *Keep*: links of its files are made below `DAMAGED`, which are what is read, and the evidence afterwards.
-/// 3. *Copy* into `.salvage-<epoch>` in the database's directory, which becomes `<epoch>` when all of it is there and synced.
-/// 4. *Switch*: POINTER names the new epoch, and the old one as one of which the journal's operations count.
+/// 1. *Freeze*: nothing more is written to the damaged LevelDB; dirty entries stay in memory, and checkpoints append
+/// them to the journal again. Reads continue, and answer with an error where they meet the damage.
+/// 2. *Keep*: its files are linked below `DAMAGED`. The salvage reads these links, and they remain as evidence.
+/// 3. *Copy* into `.salvage-<epoch>` in the database's directory, which is renamed to `<epoch>` when it is complete and
+/// synced.
+/// 4. *Switch*: POINTER names the new epoch, and the old one as one whose operations in the journal still count.
 ///
-/// A crash leaves the damaged epoch current, or the new one. What fails is rolled back, and can be tried again.
+/// A crash leaves either the damaged or the new epoch current. A failure is rolled back, and can be tried again.
 extension Database {
     static let salvagePrefix = ".salvage-"
 
-    /// What is to be salvaged.
+    /// The files to salvage.
     private struct Patient {
         let epoch: UInt64
-        /// Open, or not to be opened.
+        /// Open, or impossible to open.
         let store: EpochStore?
-        /// nil where it cannot be read.
+        /// Nil if it cannot be read.
         let pointer: PointerFile?
         let damage: LarderError
     }
 
-    /// What a salvage brought, before it counts.
+    /// The result of a salvage, before it takes effect.
     private struct Salvaged {
         let store: EpochStore
         let journalNeeded: UInt64
@@ -50,7 +51,7 @@ extension Database {
             let salvaged = try build(patient, shouldStop)
             return try openLock.withLock { () throws(LarderError) in try replace(patient, by: salvaged) }
         } catch {
-            // What was closed is opened again, as after a failed write.
+            // A store that was closed is opened again, as after a failed write.
             if store.isClosed { store.suspend(error) }
             store.setFrozen(false)
             throw error
@@ -65,7 +66,7 @@ extension Database {
         return try replace(patient, by: try build(patient) { false })
     }
 
-    /// As ``salvageUnopenedLocked(_:)``, for who does not hold the lock. Where much is to be read it is held only at the
+    /// Like ``salvageUnopenedLocked(_:)``, for a caller without the lock. For a large database it is held only at the
     /// beginning and the end: until then every use answers with the damage.
     /// - Returns: nil when the database is open by now, or is being salvaged.
     @discardableResult
@@ -90,7 +91,7 @@ extension Database {
         return try openLock.withLock { () throws(LarderError) in try replace(patient, by: salvaged) }
     }
 
-    /// How many bytes are salvaged where the damage is met, with everybody who wants the database waiting: 64 MiB.
+    /// The largest size in bytes that is salvaged at once, while all users of the database wait: 64 MiB.
     private static let salvagedAtOnceMax = 64 << 20
     var isSalvagedAtOnce: Bool { FileSystem.size(directory) <= Self.salvagedAtOnceMax }
 
@@ -101,13 +102,13 @@ extension Database {
             return Patient(epoch: pointer.epoch, store: nil, pointer: pointer, damage: damage)
         } catch {
             guard error.code == .damaged else { throw error }
-            // What the journal has of a newer one tells that the newest files are those of a purged one.
+            // If the journal has operations of a newer epoch, the newest files are those of a purged one.
             let known = withAllShards { unresolved.epochs.keys.max() ?? 0 }
             return Patient(epoch: max(newestEpoch, known), store: nil, pointer: nil, damage: damage)
         }
     }
 
-    /// The newest epoch that has files; 0 where there is none.
+    /// The newest epoch that has files; 0 if there is none.
     private var newestEpoch: UInt64 {
         let names = (try? FileSystem.list(directory)) ?? []
         return names.compactMap { UInt64($0) }.filter { $0 <= Sequences.epochMax }.max() ?? 0
@@ -116,7 +117,7 @@ extension Database {
     // MARK: The new epoch
 
     private func build(_ patient: Patient, _ shouldStop: @escaping () -> Bool) throws(LarderError) -> Salvaged {
-        // What a crash left of an earlier try may take the room that this one needs.
+        // Remains of an earlier attempt may take the room that this one needs.
         for entry in (try? FileSystem.list(directory)) ?? [] where entry.hasPrefix(Self.salvagePrefix) {
             context.disposalQueue.remove(directory + "/" + entry)
         }
@@ -125,7 +126,7 @@ extension Database {
         let path = epochPath(patient.epoch)
         var evidence = try DamagedFiles.keep(path, pointer: directory + "/" + PointerFile.name, name, context)
         do throws(LarderError) {
-            // Where links cannot be made LevelDB must not change what is read.
+            // Without links LevelDB must not change the files that are read.
             if evidence.linked == nil { patient.store?.closeFrozen() }
             try wrapFileErrors("salvage") { () throws(FileError) in try FileSystem.makeDirectory(parent) }
             let (copied, frozen) = try copy(patient, from: evidence.linked ?? path, into: parent, epoch, shouldStop)
@@ -163,8 +164,8 @@ extension Database {
             source: source,
             indexing: ExpiryIndex.Rules(state.rules.policy, durable: durableState.rules.policy), shouldStop: shouldStop)
         if patient.epoch == epochAheadOfJournal {
-            // Readable, but no state that ever was, and nobody knows of which keys: what it has may be newer than the journal's
-            // end, and older too, where the journal had an entry written once more.
+            // Readable, but never a real state, and nobody knows for which keys: its records may be newer than the
+            // journal's end, and also older, if the journal had an entry once more.
             salvage.leaveOut("its LevelDB is ahead of what is left of the journal: only what the journal has goes on")
         } else if FileSystem.exists(source) {
             try salvage.copy(into: store, of: self)
@@ -190,7 +191,7 @@ extension Database {
                 }
             }
         } catch {
-            // Unless that is done.
+            // Unless that has succeeded.
             if fresh.ending == .none { context.disposalQueue.add(fresh) }
             salvaged.evidence.discard(context)
             throw error
@@ -219,7 +220,7 @@ extension Database {
                 epoch: patient.epoch,
                 rules: FreshnessRules(policy: context.options.defaultPolicy, deadBefore: max(0, now() - 1)))
         if let written = patient.pointer, (try? readPointer()) != written { throw gone() }
-        // Where nothing is known of an epoch, nothing is to be taken over either.
+        // If nothing is known of an epoch, nothing may be taken from it.
         if pointer.journalFrom == 0 { pointer.journalFrom = fresh.epoch }
         pointer.epoch = fresh.epoch
         pointer.isUnmade = false
@@ -237,7 +238,7 @@ extension Database {
         }
     }
 
-    /// What is known of the damaged LevelDB's content is not known of the new one. Called with all shard locks held.
+    /// What memory knows of the damaged LevelDB is not true of the new one. Called with all shard locks held.
     private func forgetStored() {
         for index in 0..<Shard.count {
             shard(index).forgetStored()
@@ -249,7 +250,7 @@ extension Database {
         LarderError(.io, "the database has other files by now", operation: "salvage", database: name)
     }
 
-    /// The new epoch is the current one: lets the old one go, and says what became of it.
+    /// The new epoch is current: releases the old one, and reports the result.
     private func finish(_ patient: Patient, _ salvaged: Salvaged) -> SalvageSummary {
         var summary = salvaged.summary
         (epochAheadOfJournal, hasCheckedJournal) = (0, true)

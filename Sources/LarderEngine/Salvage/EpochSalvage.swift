@@ -1,15 +1,15 @@
 import LevelDB
 import LevelDBSalvage
 
-/// Writes what can still be read of a damaged epoch into a new one.
+/// Copies what can still be read of a damaged epoch into a new one.
 ///
 /// Confined to the thread that salvages.
 struct EpochSalvage {
-    /// The directory that is read. Nobody writes to it.
+    /// The directory to read. Nobody writes to it.
     let source: String
     let indexing: ExpiryIndex.Rules
     let shouldStop: () -> Bool
-    /// What was found; nil where there was nothing to read.
+    /// What was found; nil if there was nothing to read.
     private var report: SalvageReport?
     /// Up to where the damaged epoch needed the journal.
     private(set) var journalNeeded: UInt64 = 0
@@ -25,7 +25,7 @@ struct EpochSalvage {
     }
 
     /// Copies what can be read. Not synced.
-    /// - Parameter database: whose entries in memory take the place of what is lost of them on the disk.
+    /// - Parameter database: its entries in memory replace what is lost on the disk.
     mutating func copy(into store: EpochStore, of database: Database) throws(LarderError) {
         let name = store.databaseName
         do {
@@ -37,7 +37,7 @@ struct EpochSalvage {
                 guard batch.byteCount >= Self.batchBytes else { continue }
                 if shouldStop() { throw Self.stopped(name) }
                 try store.write(batch, sync: false)
-                // What a long record took is given back.
+                // Gives back the memory of long records.
                 if batch.byteCount > 2 * Self.batchBytes { batch = LevelDB.WriteBatch() } else { batch.clear() }
             }
             try store.write(batch, sync: false)
@@ -52,7 +52,7 @@ struct EpochSalvage {
         }
     }
 
-    /// Copies nothing, because none of it can be trusted.
+    /// Copies nothing, because nothing of it can be trusted.
     mutating func leaveOut(_ why: String) { doubts.append(why) }
 
     private mutating func options() throws -> SalvageOptions {
@@ -61,12 +61,12 @@ struct EpochSalvage {
         case .files(let files):
             options.syncedLogBytes = files.logs
             options.noted = files.manifestNote
-            // What wrote the note wrote the logs.
+            // The version that wrote the note also wrote the logs.
             options.batchesAreSorted = true
         case .missing: doubts.append("\(SyncedFiles.name) is missing, so that a log's lost end is not known of")
         case .unreadable: doubts.append("\(SyncedFiles.name) is damaged, so that a log's lost end is not known of")
         }
-        // What was removed must not come back from a table that LevelDB had given up.
+        // Removed entries must not come back from a table that LevelDB had given up.
         options.unknownIsLost = true
         options.ignoredFirstBytes = [KeyKind.ownDeadline, KeyKind.governed]
         return options
@@ -95,7 +95,7 @@ struct EpochSalvage {
         }
     }
 
-    /// What memory has of LevelDB's content is as good as what was read.
+    /// What memory knows of LevelDB's content is as good as what was read.
     private func copyFromMemory(
         _ lost: [LevelDBSalvage.KeyRange], into store: EpochStore, of database: Database
     ) throws(LarderError) {
@@ -123,7 +123,7 @@ struct EpochSalvage {
         LarderError(.closed, "the larder is being closed", operation: "salvage", database: name)
     }
 
-    /// What is to be told, but for where the files are kept.
+    /// The report, without the place where the files are kept.
     func summary(_ damage: String, at time: Int64) -> SalvageSummary {
         var summary = SalvageSummary(time: time)
         summary.damage = damage

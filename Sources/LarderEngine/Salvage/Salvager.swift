@@ -11,13 +11,13 @@ final class Salvager: @unchecked Sendable {
     private let loop = BackgroundLoop()
     private let lock = Lock()
     private var queue: [DamageReport] = []
-    /// Why a database could not be salvaged, as it was said last, by name. Guarded by `lock`.
+    /// The last reported reason why a database could not be salvaged, by name. Guarded by `lock`.
     private var said: [String: String] = [:]
     private let isStopping = Atomic<Bool>(false)
 
-    /// After a salvage that failed the next try comes so much later, in milliseconds.
+    /// The time after a failed salvage before the next attempt, in milliseconds.
     private static let retryMilliseconds: Int64 = 2000
-    /// Nothing happens meanwhile unless ``request(_:)`` ends the pause.
+    /// The pause if nothing happens; ``request(_:)`` ends it.
     private static let idleMilliseconds: Int64 = 3_600_000
 
     init(context: EngineContext, table: DatabaseTable) {
@@ -29,7 +29,7 @@ final class Salvager: @unchecked Sendable {
         loop.start("larder-salvage") { [self] in round() ? Self.retryMilliseconds : Self.idleMilliseconds }
     }
 
-    /// Gives up what is under way, and ends the thread.
+    /// Cancels the running salvage, and ends the thread.
     func stop() {
         isStopping.store(true, ordering: .relaxed)
         loop.stop()
@@ -43,8 +43,8 @@ final class Salvager: @unchecked Sendable {
         loop.wake()
     }
 
-    /// Tries all that is waiting once.
-    /// - Returns: whether something is to be tried again.
+    /// Tries everything that waits once.
+    /// - Returns: whether something must be tried again.
     func round() -> Bool {
         let reports = lock.withLock {
             defer { queue = [] }
@@ -65,7 +65,7 @@ final class Salvager: @unchecked Sendable {
     }
 
     private func salvage(_ report: DamageReport) throws(LarderError) {
-        // A database that took the name meanwhile has another store, and is left alone.
+        // A database that has taken the name meanwhile has another store, and is left alone.
         guard let database = table.find(report.databaseName) else { return }
         let shouldStop = { [self] in isStopping.load(ordering: .relaxed) }
         if let store = report.store {

@@ -1,6 +1,6 @@
 import Threading
 
-/// What was purged, deleted or replaced, waiting to be closed and removed by a thread that may block.
+/// Purged, deleted or replaced stores and files that wait to be closed and removed by a thread that may block.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the list is read and written with the lock held.
 final class DisposalQueue: @unchecked Sendable {
@@ -13,12 +13,12 @@ final class DisposalQueue: @unchecked Sendable {
     private let lock = Lock()
     private var items: [Item] = []
 
-    /// Takes a store, to be closed, and its files.
+    /// Takes a store, to close it, and its files.
     func add(_ store: EpochStore) {
         lock.withLock { items.append(Item(store: store, path: store.path)) }
     }
 
-    /// Removes files now, or later if that does not work out.
+    /// Removes files now, or later if that fails.
     func remove(_ path: String) {
         do throws(FileError) {
             try FileSystem.removeTree(path)
@@ -27,8 +27,8 @@ final class DisposalQueue: @unchecked Sendable {
         }
     }
 
-    /// Closes what waits and removes its files; what cannot be removed is tried again the next time. May block for
-    /// as long as LevelDB compacts.
+    /// Closes waiting stores and removes their files; those that cannot be removed are tried again next time. May block
+    /// for as long as LevelDB compacts.
     func clear(report: (EngineEvent.Level, String) -> Void) {
         let all = lock.withLock {
             defer { items = [] }

@@ -1,9 +1,9 @@
-/// What metadata records say. **On disk: do not change.**
+/// The contents of metadata records. **On disk: do not change.**
 enum EpochMetadata {
     static let formatKey: [UInt8] = [KeyKind.metadata] + Array("format".utf8)
     static let formatVersion: UInt8 = 1
-    /// Up to which commit unit the journal has to be there for the entries to be a consistent state: 8 bytes,
-    /// big-endian. Matters only where the journal turns out to be damaged.
+    /// Up to which commit unit the journal must exist for the entries to be consistent: 8 bytes, big-endian. Matters
+    /// only if the journal turns out to be damaged.
     static let journalKey: [UInt8] = [KeyKind.metadata] + Array("journal".utf8)
 
     static func journalValue(_ sequence: UInt64) -> [UInt8] {

@@ -2,19 +2,19 @@ import LevelDB
 import Synchronization
 import Threading
 
-/// What a snapshot or a cursor holds of LevelDB. The store knows of it until it is released, because LevelDB can be
-/// neither closed nor reopened while it is there.
+/// Something that a snapshot or a cursor holds of LevelDB. The store knows it until it is released, because LevelDB can
+/// be neither closed nor reopened before that.
 protocol StoreChild: AnyObject, Sendable {
-    /// Lets go of what is held. Called with no call to LevelDB under way anywhere in the store. Idempotent.
+    /// Releases it. Called while no call to LevelDB is running anywhere in the store. Idempotent.
     func invalidate()
 }
 
 /// One epoch of a database: a LevelDB in a directory of its own.
 ///
 /// - Every call to LevelDB holds `gate` for reading; closing and reopening hold it for writing.
-/// - Writes follow each other under `writeLock`, so that after a failed one none is under way that could still be
-///   acknowledged. Nothing more is written until ``recover()`` has reopened the LevelDB: what it then still accepts may
-///   never reach the disk.
+/// - Writes follow each other under `writeLock`, so that after a failed one none is running that could still be
+///   acknowledged. Nothing more is written until ``recover()`` has reopened the LevelDB: what it accepts before that
+///   may never reach the disk.
 /// - Children (snapshots, cursors) are invalidated before the LevelDB beneath them goes away.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: `handle` is guarded by `gate`; `children`, `failure`, `damage` and
@@ -28,7 +28,7 @@ final class EpochStore: @unchecked Sendable {
     let epoch: UInt64
     let databaseName: String
     private let context: LarderContext
-    /// Held by who looks at entries and then writes to LevelDB what follows from that: checkpoints, and the sweep. Before
+    /// Held while entries are looked at and the result is written to LevelDB: by checkpoints and by the sweep. Before
     /// shard locks and `writeLock`.
     let indexLock = Lock()
     private let writeLock = Lock()
@@ -49,11 +49,11 @@ final class EpochStore: @unchecked Sendable {
     private let noteLock = Lock()
     /// The write generation at the last ``noteSynced(isReopened:)``; nil before the first. Guarded by `noteLock`.
     private var noted: UInt64?
-    /// The manifest as it was then. Guarded by `noteLock`.
+    /// The manifest at that time. Guarded by `noteLock`.
     private var notedManifest: (number: UInt64, byteCount: Int)?
-    /// What this process noted last of how much of the journal has to be there; `.max` before the first time.
+    /// This process' last note of which part of the journal must exist; `.max` before the first.
     let journalNeeded = Atomic<UInt64>(.max)
-    /// Told when LevelDB reports corruption for the first time.
+    /// Called when LevelDB reports corruption for the first time.
     let onDamage: @Sendable (EpochStore, LarderError) -> Void
 
     /// Opens or creates the LevelDB at `path`.
@@ -76,7 +76,7 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// Lets LevelDB at the files, after looking at what it would pass over.
+    /// Opens LevelDB, after a check of the errors that it would ignore.
     private func openHandle(create: Bool, _ operation: String) throws(LarderError) -> LevelDB.Database {
         do {
             if !create, try EpochInspection.prepare(path) == .unreadable {
@@ -95,7 +95,7 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// An empty epoch without files. The first write makes them.
+    /// An empty epoch without files. The first write creates them.
     init(
         unmadeAt path: String, epoch: UInt64, databaseName: String, context: LarderContext,
         onDamage: @escaping @Sendable (EpochStore, LarderError) -> Void
@@ -110,11 +110,12 @@ final class EpochStore: @unchecked Sendable {
 
     // MARK: Making the files
 
-    /// Whether there are files. An epoch without any is empty. One atomic load.
+    /// Whether there are files. An epoch without files is empty. One atomic load.
     var isMade: Bool { made.load(ordering: .acquiring) }
 
-    /// Makes the LevelDB of an epoch that has none, with its format record: in a directory of its own, renamed into place
-    /// when it is complete and synced, so that a crash leaves all of it or nothing. Called with `writeLock` held.
+    /// Creates the LevelDB of an epoch without files, with its format record: in another directory, which is renamed
+    /// into place when it is complete and synced, so that a crash leaves all of it or nothing. Called with `writeLock`
+    /// held.
     private func make() throws(LarderError) {
         guard !isMade, ending == .none else { return }
         do {
@@ -124,8 +125,8 @@ final class EpochStore: @unchecked Sendable {
             try FileSystem.syncDirectory(parent)
             let opened = try openHandle(create: false, "create")
             do {
-                // LevelDB has begun a new manifest and a new log, of which SYNCED knows nothing yet. Nobody else writes to them
-                // before they are noted: until then nobody could tell what a power cut left of the log from damage.
+                // LevelDB has begun a new manifest and a new log, which SYNCED does not know yet. Nobody writes to them
+                // before they are noted: until then damage could not be told from what a power cut has left of the log.
                 try writeSynced(logLengths())
             } catch {
                 try? opened.close()
@@ -141,7 +142,7 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// Names of directories in which the files of an epoch are made begin so.
+    /// The prefix of directories in which the files of an epoch are created.
     static let makingPrefix = ".making-"
 
     private func makeFiles(in temporary: String) throws {
@@ -166,7 +167,7 @@ final class EpochStore: @unchecked Sendable {
 
     // MARK: Reading
 
-    /// Runs `body`, which makes calls to LevelDB and nothing else, while the store can be neither closed nor reopened.
+    /// Runs `body`, which may only call LevelDB, while the store can be neither closed nor reopened.
     func access<Result>(
         _ operation: String, key: @autoclosure () -> Key? = nil,
         _ body: (LevelDB.Database) throws(LevelDBError) -> Result
@@ -197,7 +198,7 @@ final class EpochStore: @unchecked Sendable {
         throw error
     }
 
-    /// Remembers damage, and tells of it once.
+    /// Remembers damage, and reports it once.
     private func note(_ error: LarderError) {
         guard error.code == .damaged else { return }
         let isFirst = stateLock.withLock {
@@ -221,10 +222,10 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// The damage that was met since the store was opened; nil if none was.
+    /// The damage that was found since the store was opened; nil if none was.
     var knownDamage: LarderError? { stateLock.withLock { damage } }
 
-    /// The stored bytes of a key, checksums verified; nil when there are none.
+    /// The stored bytes of a key, checksums verified; nil if there are none.
     func get(_ key: Key, fillCache: Bool = true, snapshot: LevelDB.Snapshot? = nil) throws(LarderError) -> [UInt8]? {
         guard isMade else { return nil }
         var options = ReadOptions()
@@ -235,8 +236,8 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// LevelDB's own copy of the stored bytes of a key, checksums verified; nil when there are none. To be given to
-    /// ``release(_:)``, whatever becomes of the store.
+    /// LevelDB's own copy of the stored bytes of a key, checksums verified; nil if there are none. Must be given to
+    /// ``release(_:)``, whatever happens to the store.
     func take(_ key: UnsafeRawBufferPointer, fillCache: Bool) throws(LarderError) -> UnsafeRawBufferPointer? {
         guard isMade else { return nil }
         return try withUnsafeTemporaryAllocation(byteCount: key.count + 1, alignment: 1) { space in
@@ -244,7 +245,7 @@ final class EpochStore: @unchecked Sendable {
             UnsafeMutableRawBufferPointer(rebasing: space[1...]).copyMemory(from: key)
             return Result { () throws(LarderError) in
                 try access("get", key: Key(key)) { (database) throws(LevelDBError) in
-                    // Who closes the LevelDB holds the gate for writing.
+                    // Closing the LevelDB holds the gate for writing.
                     try database.takeUnlocked(UnsafeRawBufferPointer(space), fillCache: fillCache)
                 }
             }
@@ -253,8 +254,8 @@ final class EpochStore: @unchecked Sendable {
 
     static func release(_ stored: UnsafeRawBufferPointer?) { LevelDB.Database.release(stored) }
 
-    /// The header of the record of a key and the record's length in bytes, checksums verified, without a copy of its
-    /// payload; nil when there is none.
+    /// The header of a key's record, and the record's length in bytes, checksums verified, without a copy of its
+    /// payload; nil if there is none.
     func header(
         of key: Key, snapshot: LevelDB.Snapshot? = nil
     ) throws(LarderError) -> (Result<RecordHeader, RecordHeader.Defect>, byteCount: Int)? {
@@ -283,10 +284,10 @@ final class EpochStore: @unchecked Sendable {
 
     // MARK: Writing
 
-    /// Whether a write failed and nothing is accepted until ``recover()`` succeeded. One atomic load.
+    /// Whether a write failed and no write is accepted until ``recover()`` has succeeded. One atomic load.
     var isSuspended: Bool { failed.load(ordering: .acquiring) }
 
-    /// The error for writes while the store is suspended; nil when it is not.
+    /// The error for writes while the store is suspended; nil if it is not.
     func suspension(_ operation: String) -> LarderError? {
         guard isSuspended else { return nil }
         let cause = stateLock.withLock { failure }
@@ -299,7 +300,7 @@ final class EpochStore: @unchecked Sendable {
 
     /// Writes a batch. The first failure suspends the store.
     /// - Parameters:
-    ///   - sync: whether fsync comes back first.
+    /// - sync: whether to return after an fsync.
     func write(_ batch: LevelDB.WriteBatch, sync: Bool) throws(LarderError) {
         try writeLock.withLock { () throws(LarderError) in
             if isFrozen {
@@ -307,9 +308,9 @@ final class EpochStore: @unchecked Sendable {
                     .writesSuspended, "the database is being salvaged", operation: "write", database: databaseName)
             }
             if let error = suspension("write") { throw error }
-            // What throws here has written nothing: the store is as it was.
+            // An error here means that nothing was written: the store is unchanged.
             try make()
-            // After the write, so that a count taken without it is not kept past it.
+            // After the write, so that a count taken without it is not kept.
             defer { _ = writes.wrappingAdd(1, ordering: .acquiringAndReleasing) }
             do throws(LarderError) {
                 try accessMade("write", key: nil) { (database) throws(LevelDBError) in
@@ -323,17 +324,17 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// Whether nothing more is written to it, because what it has goes on in a new epoch. Its entries that LevelDB does not
-    /// have stay in the journal meanwhile.
+    /// Whether nothing more is written to it, because a new epoch replaces it. Its dirty entries stay in the journal
+    /// meanwhile.
     var isFrozen: Bool { frozen.load(ordering: .acquiring) }
 
     /// Called with the checkpointer's turn and `indexLock` held.
     func setFrozen(_ isFrozen: Bool) { frozen.store(isFrozen, ordering: .releasing) }
 
-    /// Up to where the journal has to be there since nothing is written any more; 0: nothing of it is known to be needed.
+    /// Up to where the journal must exist since writing has stopped; 0: nothing of it is known to be needed.
     var journalNeededWhileFrozen: UInt64 { neededWhileFrozen.load(ordering: .acquiring) }
 
-    /// As ``note(journalNeeded:)``, for a store that takes no writes.
+    /// Like ``note(journalNeeded:)``, for a store that takes no writes.
     func noteWhileFrozen(journalNeeded sequence: UInt64) {
         neededWhileFrozen.store(max(sequence, journalNeededWhileFrozen), ordering: .releasing)
     }
@@ -341,7 +342,7 @@ final class EpochStore: @unchecked Sendable {
     /// Whether the LevelDB is not open.
     var isClosed: Bool { gate.withReadLock { handle == nil } }
 
-    /// Closes the LevelDB for the time of a salvage, where its files cannot be read beside it.
+    /// Closes the LevelDB during a salvage, if its files cannot be read beside it.
     func closeFrozen() {
         gate.withWriteLock {
             invalidateChildren()
@@ -355,14 +356,14 @@ final class EpochStore: @unchecked Sendable {
         failed.store(true, ordering: .releasing)
     }
 
-    /// Closes and reopens the LevelDB after a failed write, so that what is served is what is on the disk. Snapshots
-    /// and cursors of before answer with an error. Does nothing when no write failed.
+    /// Closes and reopens the LevelDB after a failed write, so that reads give what is on the disk. Older snapshots and
+    /// cursors answer with an error. Does nothing if no write failed.
     func recover() throws(LarderError) {
         guard isSuspended, !isFrozen, ending == .none else { return }
         guard isMade else { return resume() }
         do throws(FileError) {
-            // While the disk takes no writes, reopening would fail too and take the reads with it. Reopening writes what
-            // stands in LevelDB's log into a table, and a manifest.
+            // While the disk takes no writes, reopening would fail too, and reads with it: reopening writes LevelDB's
+            // log into a table, and a new manifest.
             try FileSystem.probe(directory: path, bytes: FileSystem.size(ofLogsIn: path) + 65_536)
         } catch {
             throw LarderError(
@@ -399,9 +400,10 @@ final class EpochStore: @unchecked Sendable {
 
     // MARK: What is synced
 
-    /// Syncs what LevelDB's log and manifest have, and notes how much that is: before segments of the journal go that had it,
-    /// and before entries count as clean. Does nothing if nothing was written since the last time. See ``SyncedFiles``.
-    /// - Parameter isReopened: whatever was noted, and although the store still counts as suspended.
+    /// Syncs LevelDB's log and manifest, and notes their lengths: before the segments of the journal with the same
+    /// entries are removed, and before entries count as clean. Does nothing if nothing was written since the last time.
+    /// See ``SyncedFiles``.
+    /// - Parameter isReopened: whether to note it in any case, although the store still counts as suspended.
     func noteSynced(isReopened: Bool = false) throws(LarderError) {
         do {
             try noteLock.withLock { try noteSyncedLocked(isReopened) }
@@ -417,7 +419,7 @@ final class EpochStore: @unchecked Sendable {
         guard isMade else { return }
         let generation = writeGeneration
         guard isReopened || noted != generation, isReopened || !isFrozen else { return }
-        // No write is under way meanwhile, so that no log ends within a record.
+        // No write is running meanwhile, so no log ends within a record.
         let logs = try writeLock.withLock {
             if !isReopened, let error = suspension("sync") { throw error }
             return try logLengths()
@@ -433,14 +435,14 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// Syncs so much of logs, and the manifest, and writes SYNCED.
+    /// Syncs logs up to these lengths, and the manifest, and writes SYNCED.
     /// - Returns: the manifest that it names.
     @discardableResult
     private func writeSynced(_ logs: [(String, Int)]) throws -> (number: UInt64, byteCount: Int) {
         var synced: [UInt64: Int] = [:]
         for (name, byteCount) in logs {
             var length = 0
-            // One that is gone meanwhile is in a table, as the manifest says, which LevelDB has synced.
+            // A log that is gone meanwhile is in a table, according to the manifest, which LevelDB has synced.
             guard try FileSystem.sync(path + "/" + name, byteCount: &length) else { continue }
             if let number = FileNames.logNumber(name) { synced[number] = byteCount }
         }
@@ -456,8 +458,8 @@ final class EpochStore: @unchecked Sendable {
         return files.manifest
     }
 
-    /// Closes the LevelDB as ``close()``, and notes what it has merged since the last note. What keeps it from that is no
-    /// loss: the next start notes it.
+    /// Closes the LevelDB like ``close()``, and notes what it has merged since the last note. If that fails nothing is
+    /// lost: the next start notes it.
     func closeInOrder() {
         close()
         guard isMade, !isSuspended, !isFrozen, knownDamage == nil else { return }
@@ -477,7 +479,7 @@ final class EpochStore: @unchecked Sendable {
 
     var ending: Ending { Ending(rawValue: endingValue.load(ordering: .acquiring)) ?? .closed }
 
-    /// The error that snapshots and cursors of a store that is no longer current answer with; nil while it is.
+    /// The error for snapshots and cursors of a store that is no longer current; nil while it is.
     func endingError(_ operation: String) -> LarderError? {
         switch ending {
         case .none: nil
@@ -519,7 +521,7 @@ final class EpochStore: @unchecked Sendable {
 
     // MARK: Children
 
-    /// Makes a child while the store can be neither closed nor reopened. Give it back to ``release(_:)``.
+    /// Creates a child while the store can be neither closed nor reopened. Give it back to ``release(_:)``.
     func adopt<Child: StoreChild>(
         _ operation: String, _ make: (LevelDB.Database) throws(LevelDBError) -> Child
     ) throws(LarderError) -> Child {
@@ -530,13 +532,13 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// As ``adopt(_:_:)``, for a child that holds nothing of LevelDB, because there is none yet: it is told all the same what
-    /// becomes of the store.
+    /// Like ``adopt(_:_:)``, for a child that holds nothing, because LevelDB has no files yet: it still learns what
+    /// happens to the store.
     func adopt(empty child: some StoreChild) { stateLock.withLock { children[ObjectIdentifier(child)] = child } }
 
-    /// Has a child let go, from any thread that is not within ``access(_:key:_:)``. Idempotent.
+    /// Lets a child release what it holds, from any thread that is not within ``access(_:key:_:)``. Idempotent.
     func release(_ child: any StoreChild) {
-        // In a forked child the locks may be held by threads that are not there.
+        // In a forked child the locks may be held by threads that do not exist there.
         guard !ForkGuard.isForked else { return }
         gate.withReadLock { child.invalidate() }
         stateLock.withLock { children[ObjectIdentifier(child)] = nil }
@@ -557,7 +559,7 @@ final class EpochStore: @unchecked Sendable {
     var removalCount: Int { removals.load(ordering: .relaxed) }
     func noteRemovals(_ count: Int) { removals.wrappingAdd(count, ordering: .relaxed) }
 
-    /// Goes up with every write.
+    /// Increases with every write.
     var writeGeneration: UInt64 { writes.load(ordering: .acquiring) }
 
     func knownCount(at generation: UInt64) -> Int? {

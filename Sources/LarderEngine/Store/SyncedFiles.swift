@@ -1,17 +1,17 @@
 import LevelDB
 import LevelDBSalvage
 
-/// How much of LevelDB's log and manifest is known to be on the disk, and which tables counted: the small file
-/// `<epoch>/SYNCED`.
+/// The small file `<epoch>/SYNCED`: how much of LevelDB's log and manifest is known to be on the disk, and which tables
+/// counted.
 ///
-/// LevelDB cannot tell a torn write from damage: a record that is cut short at the end of a file is taken for one that was
-/// being written, and passed over, even if it had been synced long ago; so is a whole log that is missing. This file says
-/// what has to be there: anything bad or missing before that is damage, anything bad behind it was never promised, and the
-/// journal still has it. It is written when LevelDB was opened, before segments of the journal go, and at the end if LevelDB
-/// has merged tables since.
+/// LevelDB cannot tell a torn write from damage. It takes a record that is cut short at the end of a file for one that
+/// was being written, and ignores it, even if it had been synced long ago; it also ignores a missing log. This file
+/// says what must exist: anything bad or missing before that is damage; anything bad behind it was never promised, and
+/// the journal still has it. It is written when LevelDB was opened, before segments of the journal are removed, and at
+/// the end if LevelDB has merged tables since.
 ///
-/// Where the manifest is lost, nothing else says which tables count: one that was merged and is there still, because a
-/// snapshot had it, would bring back what was removed.
+/// If the manifest is lost, nothing else says which tables counted: a table that was merged and still exists, because a
+/// snapshot had it, would bring back removed entries.
 ///
 /// It is text, one `name value` a line, the last line the checksum of all before it:
 /// ```
@@ -30,18 +30,18 @@ struct SyncedFiles: Equatable {
     var manifest: (number: UInt64, byteCount: Int)
     /// The lengths of the logs in bytes, by their numbers.
     var logs: [UInt64: Int]
-    /// Numbers from this one on were given later; 0: not noted, and no tables.
+    /// Files with this number or a higher one were made later; 0: not noted, and no tables.
     var nextFileNumber: UInt64 = 0
-    /// Logs before this one are in tables, but for the other.
+    /// Logs before this one are in tables, except for the other.
     var logNumber: UInt64 = 0
     var formerLogNumber: UInt64 = 0
     var tables: [UInt64: Table] = [:]
 
-    /// A table as the manifest has it.
+    /// A table in the manifest's form.
     struct Table: Equatable {
         var level: Int
         var byteCount: Int
-        /// LevelDB's internal keys; nil for one that is too long to be noted.
+        /// LevelDB's internal keys; nil for a key that is too long to be noted.
         var smallest: [UInt8]?
         var largest: [UInt8]?
     }
@@ -65,7 +65,7 @@ struct SyncedFiles: Equatable {
         self.logs = logs
     }
 
-    /// What a manifest says now.
+    /// The contents of a manifest now.
     init(_ manifest: ManifestScan, logs: [UInt64: Int]) {
         self.init(manifest: (manifest.number, manifest.log.goodBytes), logs: logs)
         nextFileNumber = manifest.nextFileNumber
@@ -78,9 +78,9 @@ struct SyncedFiles: Equatable {
         }
     }
 
-    /// A longer key is not noted: then nobody knows between which keys the table was.
+    /// A longer key is not noted: then the table's range is unknown.
     private static let keyBytesMax = 512
-    /// More than what thousands of tables take.
+    /// More than thousands of tables take.
     static let bytesMax = 64 << 20
 
     private static let digits = Array("0123456789abcdef".utf8)
@@ -90,7 +90,7 @@ struct SyncedFiles: Equatable {
         return String(decoding: key.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
     }
 
-    /// - Returns: nil for what is no key, `.some(nil)` for one that was not noted.
+    /// - Returns: nil for a malformed key, `.some(nil)` for one that was not noted.
     private static func key(_ text: Substring) -> [UInt8]?? {
         if text == "-" { return .some(nil) }
         let values = text.utf8.map { digits.firstIndex(of: $0) }
@@ -103,7 +103,7 @@ struct SyncedFiles: Equatable {
         return .some(key)
     }
 
-    /// - Returns: nil for what is no such file.
+    /// - Returns: nil for a malformed file.
     init?(parsing bytes: [UInt8]) {
         guard let text = String(validating: bytes, as: UTF8.self) else { return nil }
         var lines = text.split(separator: "\n", omittingEmptySubsequences: false)
@@ -141,7 +141,7 @@ struct SyncedFiles: Equatable {
 }
 
 extension SyncedFiles {
-    /// What a salvage is told; nil where the tables were not noted.
+    /// The notes for a salvage; nil if the tables were not noted.
     var manifestNote: NotedManifest? {
         guard nextFileNumber > 0 else { return nil }
         return NotedManifest(
@@ -154,14 +154,14 @@ extension SyncedFiles {
     }
 }
 
-/// What was found wrong with LevelDB's files before LevelDB was let at them.
+/// What was found wrong with LevelDB's files before LevelDB opened them.
 struct FilesDamage: Error {
     let message: String
 }
 
-/// What is looked at before LevelDB opens an epoch.
+/// The checks before LevelDB opens an epoch.
 enum EpochInspection {
-    /// What SYNCED says.
+    /// The contents of SYNCED.
     enum Note: Equatable {
         case files(SyncedFiles)
         /// There is none: an earlier version of Larder made the epoch.
@@ -179,13 +179,14 @@ enum EpochInspection {
         return SyncedFiles(parsing: bytes).map { .files($0) } ?? .unreadable
     }
 
-    /// Has `CURRENT` name LevelDB's newest manifest, where a failure of the machine has left it naming none or the former one.
-    /// - Returns: the manifest's name; nil where nothing was to be done.
-    /// - Throws: what the system says, a ``FileError`` or ``LevelDBError``, which may pass.
+    /// Lets `CURRENT` name LevelDB's newest manifest, if a failure of the machine has left it empty or naming the
+    /// former one.
+    /// - Returns: the manifest's name; nil if nothing was to be done.
+    /// - Throws: the system's error, a ``FileError`` or ``LevelDBError``, which may pass.
     static func renewCurrent(_ directory: String) throws -> String? {
         guard let (name, scan) = try ManifestScan.successor(directory: directory) else { return nil }
         if let synced = try note(in: directory).files?.manifest {
-            // One that is gone or cut off is damage.
+            // A file that is missing or too short is damage.
             let isEnough = synced.number == scan.number && synced.byteCount <= scan.log.goodBytes
             guard synced.number < scan.number || isEnough else { return nil }
         }
@@ -194,15 +195,15 @@ enum EpochInspection {
         return name
     }
 
-    /// Checks that what was synced is there, and cuts off what was being written when the machine or the process stopped.
-    /// What LevelDB finds by itself is left to it.
-    /// - Returns: what SYNCED says.
-    /// - Throws: ``FilesDamage``; what the system says, a ``FileError`` or ``LevelDBError``, which may pass.
+    /// Checks that everything synced is there, and cuts off what was being written when the machine or the process
+    /// stopped. LevelDB itself finds the rest.
+    /// - Returns: the contents of SYNCED.
+    /// - Throws: ``FilesDamage``; the system's error, a ``FileError`` or ``LevelDBError``, which may pass.
     static func prepare(_ directory: String) throws -> Note {
         let note = try note(in: directory)
         guard let manifest = try ManifestScan.scan(directory: directory) else { return note }
         try check(manifest, note)
-        // Who opened the files since without noting it may have synced more than anybody knows.
+        // A program that has opened the files since without a note may have synced more.
         let isCurrent = note.files?.manifest.number == manifest.number
         let logs = try FileSystem.list(directory).compactMap(FileNames.logNumber)
         for number in Set(logs).union(note.files?.logs.keys.map { $0 } ?? []).sorted() where manifest.needs(log: number)
@@ -223,7 +224,7 @@ enum EpochInspection {
         }
     }
 
-    /// - Parameter synced: nil where nobody knows.
+    /// - Parameter synced: nil if unknown.
     private static func checkLog(_ number: UInt64, in directory: String, synced: Int?) throws {
         let name = "\(padded(number)).log"
         let scan: LogScan
@@ -237,13 +238,13 @@ enum EpochInspection {
         guard scan.goodBytes >= synced ?? 0 else {
             throw FilesDamage(message: "\(name): \(problem) at \(scan.goodBytes), and \(synced ?? 0) bytes were synced")
         }
-        // What LevelDB passes over by itself need not be cut off.
+        // What LevelDB itself ignores need not be cut off.
         guard !scan.isCutShort else { return }
         guard synced != nil else { throw FilesDamage(message: "\(name): \(problem) at \(scan.goodBytes)") }
         try FileSystem.truncate(directory + "/" + name, to: scan.goodBytes)
     }
 
-    /// How LevelDB writes numbers of files.
+    /// LevelDB's form of file numbers.
     static func padded(_ number: UInt64) -> String {
         let digits = String(number)
         return String(repeating: "0", count: max(0, 6 - digits.count)) + digits

@@ -1,26 +1,26 @@
 import Synchronization
 
-/// The engine's time: the wall clock that never runs back, over restarts neither (``TimeKeeper``).
+/// The engine's time: the wall clock's, except that it never runs back, not even over restarts (``TimeKeeper``).
 ///
-/// While the wall clock keeps up with the monotonic clock, it is followed. When it was set back, time goes on from the
-/// highest time reached, at the rate of the monotonic clock, until somebody sets the wall clock that far forward. The
-/// larder's time is then ahead of the wall clock by ``offsetMilliseconds``, which is taken into account where instants
-/// come from outside or are told.
+/// While the wall clock keeps up with the monotonic clock, it is followed. After it was set back, time continues from
+/// the highest value, at the rate of the monotonic clock, until the wall clock is set that far forward. Meanwhile the
+/// larder's time is ahead of the wall clock by ``offsetMilliseconds``, by which instants from outside and in replies
+/// are translated.
 ///
-/// Thread-safe, and without a lock, because every event loop asks for every batch of commands: two numbers that only grow.
+/// Thread-safe without a lock, because every event loop asks for every batch of commands: two numbers that only grow.
 package final class EngineTime: Sendable {
     /// The year 5138; later times are clamped to it, so that no sum of a time and an interval overflows.
     package static let latestMilliseconds: Int64 = 100_000_000_000_000
-    /// The year 5423: where the engine's time itself ends, so that it goes on after a wall clock that shows the latest time
+    /// The year 5423: the end of the engine's time, so that it continues after a wall clock that showed the latest time
     /// was set right again.
     static let endMilliseconds = latestMilliseconds + UpdatePolicy.longestMilliseconds
 
     private let source: any TimeSource
-    /// How far the wall clock was ahead of the monotonic clock at most.
+    /// The most by which the wall clock was ahead of the monotonic clock.
     private let lead = Atomic<Int64>(.min / 2)
-    /// The wall clock's time when it was looked at and kept up; -1 where it was behind.
+    /// The wall clock at the last look if it kept up; -1 if it was behind.
     private let followed = Atomic<Int64>(-1)
-    /// The highest time that was handed out.
+    /// The highest time that was returned.
     private let highWater = Atomic<Int64>(0)
 
     package init(_ source: any TimeSource) {
@@ -31,16 +31,16 @@ package final class EngineTime: Sendable {
     /// The time for one command or call, in milliseconds since 1970.
     package func now() -> Int64 {
         let wall = wallMilliseconds
-        // Most calls come within the millisecond of another: that one has looked whether the wall clock keeps up. Where the
-        // clock was set back to this very millisecond, the next one tells.
+        // Most calls come in the same millisecond as an earlier one, which has checked whether the wall clock keeps up.
+        // If the clock was set back to this very millisecond, the next one finds it.
         if wall == highWater.load(ordering: .relaxed), wall == followed.load(ordering: .relaxed) { return wall }
         return time(wall)
     }
 
     private var wallMilliseconds: Int64 { min(max(source.wallMilliseconds(), 0), Self.latestMilliseconds) }
 
-    /// The time when the wall clock shows `wall`, which was read before the monotonic clock is: who is interrupted between
-    /// the two finds it less far ahead, and nothing comes of it.
+    /// The time when the wall clock shows `wall`, which must be read before the monotonic clock: an interruption
+    /// between the two makes it look less far ahead, which does no harm.
     private func time(_ wall: Int64) -> Int64 {
         let monotonic = min(max(source.monotonicMilliseconds(), 0), Self.latestMilliseconds)
         let lead = Self.raise(lead, to: wall - monotonic)
@@ -48,15 +48,15 @@ package final class EngineTime: Sendable {
         // millisecond is no step back.
         let projected = min(monotonic + lead, Self.endMilliseconds)
         let time = Self.raise(highWater, to: wall >= projected - 1 ? wall : projected)
-        // A clock that is behind must not pass for one that keeps up in the millisecond in which it shows that time again; nor
-        // one that shows the latest time, for that goes on.
+        // A clock that is behind must not pass for one that keeps up in the millisecond in which it shows that time
+        // again; nor one that shows the latest time, because that continues.
         followed.store(time == wall && wall < Self.latestMilliseconds ? wall : -1, ordering: .relaxed)
         return time
     }
 
     // MARK: Over restarts
 
-    /// Goes on from a time that was reached before, if that is later.
+    /// Continues from a time that was reached before, if that is later.
     func goOn(from time: Int64) {
         let monotonic = min(max(source.monotonicMilliseconds(), 0), Self.latestMilliseconds)
         let time = min(time, Self.endMilliseconds)
@@ -65,10 +65,10 @@ package final class EngineTime: Sendable {
         followed.store(-1, ordering: .relaxed)
     }
 
-    /// The highest time that was handed out.
+    /// The highest time that was returned.
     var reached: Int64 { highWater.load(ordering: .relaxed) }
 
-    /// The time, for work that nobody notices: handed out to nobody.
+    /// The time, for internal work: it does not count as returned.
     func unnoticed() -> Int64 { sample().time }
 
     /// The time and the wall clock together; how far the wall clock has been ahead of the monotonic clock at most.

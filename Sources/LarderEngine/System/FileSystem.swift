@@ -1,4 +1,4 @@
-// The few file operations the engine needs, with errors that name the operation and the path.
+// The few file operations of the engine, with errors that name the operation and the path.
 
 /// A failed call to the operating system.
 package struct FileError: Error, Sendable, CustomStringConvertible {
@@ -6,14 +6,14 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
     package let path: String
     package let number: Int32
 
-    /// Whether there is no room, or as little of it as the system gives.
+    /// Whether there is no room, or a limit of room was reached.
     package var isFullDisk: Bool { number == ENOSPC || number == EDQUOT }
 
     package var description: String { "\(operation) \(path): \(String(cString: strerror(number)))" }
 }
 
 package enum FileSystem {
-    /// As open(2), which is repeated when a signal has interrupted it.
+    /// open(2), repeated after an interruption by a signal.
     static func openFile(_ path: String, _ flags: Int32, _ mode: mode_t = 0) -> Int32 {
         while true {
             let file = open(path, flags, mode)
@@ -23,8 +23,8 @@ package enum FileSystem {
 
     package static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
-    /// Whether something is there that is no file, or a link that leads nowhere: a directory, a socket, a pipe. False where the
-    /// system does not say.
+    /// Whether there is something that is not a file, or a link that leads nowhere: a directory, a socket, a pipe.
+    /// False if the system does not tell.
     static func isNoFile(_ path: String) -> Bool {
         var status = stat()
         if stat(path, &status) == 0 { return status.st_mode & S_IFMT != S_IFREG }
@@ -36,7 +36,7 @@ package enum FileSystem {
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
-    /// Makes a directory readable by its owner only. One that is already there is fine.
+    /// Makes a directory that only its owner can read. An existing one is fine.
     package static func makeDirectory(_ path: String, mode: mode_t = 0o700) throws(FileError) {
         if mkdir(path, mode) == 0 || (errno == EEXIST && isDirectory(path)) { return }
         throw FileError(operation: "mkdir", path: path, number: errno)
@@ -49,7 +49,7 @@ package enum FileSystem {
             try makeDirectories(String(path[..<slash]), mode: mode)
         }
         try makeDirectory(path, mode: mode)
-        // Where what is above may not be read, its names are not ours to sync.
+        // If a directory above may not be read, its names are not ours to sync.
         try? syncDirectory(parent(path))
     }
 
@@ -96,7 +96,7 @@ package enum FileSystem {
     /// Reads a small file whole.
     /// - Returns: nil when it does not exist.
     package static func read(_ path: String, bytesMax: Int = 65_536) throws(FileError) -> [UInt8]? {
-        // What is no file must not keep us waiting for a writer.
+        // Something that is not a file must not make us wait for a writer.
         let file = openFile(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else {
             if errno == ENOENT { return nil }
@@ -144,14 +144,15 @@ package enum FileSystem {
     }
 
     /// Replaces a file so that a crash leaves the old content or the new, never a mixture: a new file, fsync, rename,
-    /// fsync of the directory. What throws leaves the old content.
+    /// fsync of the directory. An error leaves the old content.
     /// - Returns: nil, or why the directory could not be synced: then the new content is in place, and a failure of the
     ///   machine may bring the old one back.
     package static func replace(_ path: String, with bytes: [UInt8]) throws(FileError) -> FileError? {
         try Replacement(of: path, with: bytes).putInPlace()
     }
 
-    /// Makes a file of `bytes`, writes and syncs a little of it, and removes it again: whether the disk takes so much.
+    /// Creates a file of `bytes`, writes and syncs a little of it, and removes it again: a test of whether the disk
+    /// takes so much.
     package static func probe(directory: String, bytes: Int) throws(FileError) {
         let path = directory + "/.probe"
         let file = openFile(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
@@ -163,7 +164,7 @@ package enum FileSystem {
         #if canImport(Darwin)
             try writeAll([UInt8](repeating: 0, count: bytes), descriptor: file, path: path)
         #else
-            // Reserves the blocks without writing them; says so where they are not there.
+            // Reserves the blocks without writing them; an error if there are not enough.
             let status = posix_fallocate(file, 0, off_t(bytes))
             guard status == 0 else {
                 throw FileError(operation: "reserve \(bytes) bytes in", path: path, number: status)
@@ -187,7 +188,7 @@ package enum FileSystem {
         guard link(path, other) == 0 else { throw FileError(operation: "link", path: path, number: errno) }
     }
 
-    /// Removes a file. What is already gone is no error.
+    /// Removes a file. It is no error if there is none.
     package static func removeFile(_ path: String) throws(FileError) {
         if unlink(path) == 0 || errno == ENOENT { return }
         throw FileError(operation: "unlink", path: path, number: errno)
@@ -221,20 +222,20 @@ package enum FileSystem {
         return true
     }
 
-    /// The bytes of LevelDB's logs in a directory: what stands in them has to be written once more when it is opened.
+    /// The bytes of LevelDB's logs in a directory: opening writes them once more.
     static func size(ofLogsIn path: String) -> Int {
         let logs = ((try? list(path)) ?? []).filter { $0.hasSuffix(".log") }
         return logs.reduce(0) { $0 + size(path + "/" + $1) }
     }
 
-    /// The bytes that the file system of a directory has room for; nil where it does not say.
+    /// The free room of a directory's file system in bytes; nil if it does not tell.
     static func room(directory: String) -> Int? {
         var status = statvfs()
         guard statvfs(directory, &status) == 0 else { return nil }
         return Int(clamping: UInt64(status.f_bavail) &* UInt64(status.f_frsize))
     }
 
-    /// Gives the room of a file back, if it is there, and leaves it empty.
+    /// Frees the room of a file, if there is one, and leaves it empty.
     static func empty(_ path: String) {
         let file = openFile(path, O_WRONLY | O_TRUNC | O_CLOEXEC)
         if file >= 0 { close(file) }
@@ -259,7 +260,7 @@ package enum FileSystem {
         return String(cString: resolved)
     }
 
-    /// The bytes of all files below a directory. What vanishes meanwhile does not count.
+    /// The bytes of all files below a directory. Files that vanish meanwhile do not count.
     package static func size(_ path: String) -> Int {
         var status = stat()
         guard lstat(path, &status) == 0 else { return 0 }
@@ -268,7 +269,7 @@ package enum FileSystem {
         return names.reduce(0) { $0 + size(path + "/" + $1) }
     }
 
-    /// Removes a file or a whole directory. What is already gone is no error. Links are removed, not followed.
+    /// Removes a file or a whole directory. It is no error if there is none. Links are removed, not followed.
     package static func removeTree(_ path: String) throws(FileError) {
         var status = stat()
         guard lstat(path, &status) == 0 else {

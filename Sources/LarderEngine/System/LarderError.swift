@@ -1,14 +1,14 @@
 /// Every error that the engine and the library throw.
 ///
-/// `code` says what kind it is and is what programs compare; `message` says what was wrong and what would be right.
-/// Values are never part of a message; keys are shown cut to a readable length.
+/// Programs compare `code`, the kind of the error. `message` says what was wrong and what would be right. Values are
+/// never part of a message; keys are shown cut to a readable length.
 public struct LarderError: Error, Sendable {
     /// A kind of error. New kinds may be added without breaking sources.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
         public let description: String
         private init(_ name: String) { description = name }
 
-        /// An argument is outside what is allowed: a name, an option, a key or value too long.
+        /// An argument is outside the allowed range: a name, an option, a key or value that is too long.
         public static let invalidArgument = Code("invalidArgument")
         /// Another process holds the larder; the message names its pid and socket.
         public static let larderHeld = Code("larderHeld")
@@ -18,9 +18,9 @@ public struct LarderError: Error, Sendable {
         public static let newerFormat = Code("newerFormat")
         /// The operating system refused: no space, too many open files, no permission, a fault of the device.
         public static let io = Code("io")
-        /// An earlier write failed, and nothing is accepted until the database could be reopened.
+        /// An earlier write failed, and no write is accepted until the database is reopened.
         public static let writesSuspended = Code("writesSuspended")
-        /// The write was not committed: this one or one committed together with it failed.
+        /// The write was not committed: it, or one that was committed together with it, failed.
         public static let commitFailed = Code("commitFailed")
         /// The database was purged after this snapshot, cursor or sequence was made.
         public static let purged = Code("purged")
@@ -30,7 +30,7 @@ public struct LarderError: Error, Sendable {
         public static let invalidated = Code("invalidated")
         /// The handle was closed.
         public static let closed = Code("closed")
-        /// The larder already holds as many databases as it may.
+        /// The larder already has the most databases that it may have.
         public static let tooManyDatabases = Code("tooManyDatabases")
         /// There is no such database.
         public static let noSuchDatabase = Code("noSuchDatabase")
@@ -38,25 +38,25 @@ public struct LarderError: Error, Sendable {
         public static let forked = Code("forked")
         /// A model could not be encoded.
         public static let encoding = Code("encoding")
-        /// A stored value is not what the caller asked for.
+        /// A stored value is not of the requested type.
         public static let decoding = Code("decoding")
-        /// A filter of the caller's threw an error, which is the one beneath.
+        /// A filter of the caller threw an error: the underlying one.
         public static let filterFailed = Code("filterFailed")
-        /// An update was begun again as often as was allowed, and each time somebody else had changed the entry.
+        /// An update has used all its attempts, and each time somebody else had changed the entry.
         public static let conflict = Code("conflict")
     }
 
-    /// What kind of error it is: for programs.
+    /// The kind of the error, for programs.
     public let code: Code
-    /// What was wrong, and what would be right: for people.
+    /// What was wrong, and what would be right, for people.
     public let message: String
-    /// What was being done: "open", "get", "commit", …
+    /// The operation: "open", "get", "commit", …
     public let operation: String
-    /// The database concerned, if one was.
+    /// The database, if the error is about one.
     public let database: String?
-    /// The key concerned, printable and cut to 64 bytes, if one was.
+    /// The key, printable and cut to 64 bytes, if the error is about one.
     public let key: String?
-    /// The error beneath, if there was one.
+    /// The underlying error, if there is one.
     public let underlying: (any Error)?
 
     package init(

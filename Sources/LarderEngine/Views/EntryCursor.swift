@@ -1,6 +1,6 @@
 import LevelDB
 
-/// What an enumeration goes over, and how.
+/// Which entries an enumeration reads, and how.
 package struct EnumerationOptions: Sendable {
     /// Only keys that begin with these bytes.
     package var prefix: [UInt8]
@@ -8,9 +8,10 @@ package struct EnumerationOptions: Sendable {
     package var start: [UInt8]?
     /// From the last key to the first, in the order of their bytes.
     package var backward: Bool
-    /// Whether entries that are no longer fresh, but not yet swept, are shown.
+    /// Whether expired entries that were not swept yet are included.
     package var includeExpired: Bool
-    /// Whether blocks that are read stay in the block cache. Off, so that a scan does not push out what is hot.
+    /// Whether blocks that are read stay in the block cache. Off, so that a scan does not push out frequently used
+    /// blocks.
     package var fillCache: Bool
 
     package init(
@@ -25,19 +26,20 @@ package struct EnumerationOptions: Sendable {
     }
 }
 
-/// Goes over the entries of a database as they were when the cursor was made; what expires meanwhile is left out.
+/// Reads the entries of a database as they were when the cursor was made, without those that expire meanwhile.
 ///
-/// Two sorted sequences in one: a cursor of LevelDB, and what only memory had. Where both have a key, memory counts.
+/// It merges two sorted sequences: a cursor of LevelDB, and the entries that only memory had. If both have a key,
+/// memory counts.
 ///
-/// Pins the files it reads: close it, or let it go, soon. Single owner: used by one thread at a time, which is the proof
-/// for `@unchecked Sendable`.
+/// Pins the files that it reads: close or release it soon. Single owner: used by one thread at a time, which is the
+/// proof for `@unchecked Sendable`.
 package final class EntryCursor: @unchecked Sendable {
     /// Which of the two has the current entry.
     private enum Source {
         case below, memory
         /// Both have the key; memory counts.
         case both
-        /// There is none.
+        /// There is no current entry.
         case end
     }
 
@@ -46,7 +48,7 @@ package final class EntryCursor: @unchecked Sendable {
     private let options: EnumerationOptions
     private let held: HeldCursor
     private let run: OverlaySnapshot
-    /// The place in `run`; outside of it behind the end.
+    /// The index in `run`; out of range at the end.
     private var place = 0
     private var source = Source.end
     private var hasStarted = false
@@ -76,14 +78,14 @@ package final class EntryCursor: @unchecked Sendable {
 
     deinit { close() }
 
-    /// Lets go of the files. Idempotent; afterwards ``next()`` throws.
+    /// Releases the files. Idempotent; afterwards ``next()`` throws.
     package func close() {
         guard !isClosed else { return }
         isClosed = true
         store.release(held)
     }
 
-    /// Runs `body` on the cursor beneath while the store cannot go away.
+    /// Runs `body` on LevelDB's cursor while the store cannot be closed.
     private func access<Result>(_ body: (LevelDB.Cursor) throws(LevelDBError) -> Result) throws(LarderError) -> Result {
         if let error = store.endingError("enumerate") { throw error }
         let result: Result? = try store.access("enumerate") { (_) throws(LevelDBError) in
@@ -106,7 +108,7 @@ package final class EntryCursor: @unchecked Sendable {
 
     // MARK: Moving
 
-    /// Goes to the next entry, or to the first.
+    /// Moves to the next entry, or to the first.
     /// - Returns: false when there are no more.
     package func next() throws(LarderError) -> Bool {
         try ForkGuard.check("enumerate")
@@ -204,7 +206,7 @@ package final class EntryCursor: @unchecked Sendable {
         }
     }
 
-    /// The current entry's header, nil where it cannot be read, and the length of its payload in bytes.
+    /// The current entry's header, nil if it cannot be read, and the length of its payload in bytes.
     func shape() throws(LarderError) -> (RecordHeader?, Int) {
         try withStored { bytes in
             let header = try? RecordHeader(parsing: bytes)
@@ -229,15 +231,16 @@ extension Database {
         return view.map { EntryCursor(self, $0, options) }
     }
 
-    /// Puts what is only in memory and in the journal into LevelDB. May block; needed by nobody who reads through the engine.
+    /// Writes everything that is only in memory and in the journal to LevelDB. May block; readers through the engine do
+    /// not need it.
     package func flush() throws(LarderError) {
         guard try readableStore(appliedState, "flush") != nil else { return }
         try checkpointer.flush(self)
     }
 
-    /// How many entries there are.
-    /// - Parameter includingExpired: also those that are no longer fresh but not yet removed. Costs little where it was asked
-    ///   for since the last checkpoint; otherwise, and without this, the headers of all entries are read.
+    /// The number of entries.
+    /// - Parameter includingExpired: whether to include expired entries that were not removed yet. That costs little if
+    ///   it was asked for since the last checkpoint; otherwise, and without it, the headers of all entries are read.
     package func count(includingExpired: Bool) throws(LarderError) -> Int {
         if includingExpired { return try countStored() }
         guard let cursor = try cursor() else { return 0 }
@@ -246,7 +249,7 @@ extension Database {
         return count
     }
 
-    /// What LevelDB has, which is known until the next checkpoint, and what memory makes of it.
+    /// LevelDB's records, whose number is known until the next checkpoint, and how memory changes it.
     private func countStored() throws(LarderError) -> Int {
         var generation: UInt64 = 0
         let view = try view("count", undisturbed: true) { (store) throws(LarderError) -> HeldSnapshot in
@@ -270,8 +273,8 @@ extension Database {
 }
 
 extension EpochStore {
-    /// How many records a snapshot has, expired ones too. The answer is kept until the next write.
-    /// - Parameter generation: of writes, when the snapshot was taken.
+    /// How many records a snapshot has, including expired ones. The answer is kept until the next write.
+    /// - Parameter generation: the number of writes when the snapshot was taken.
     func countRecords(_ held: HeldSnapshot? = nil, at generation: UInt64? = nil) throws(LarderError) -> Int {
         if held?.isEmpty ?? !isMade { return 0 }
         let generation = generation ?? writeGeneration
@@ -286,7 +289,7 @@ extension EpochStore {
         }
         defer { release(counter) }
         var total = 0
-        // In slices, so that whoever wants to close or reopen the store is not kept waiting.
+        // In slices, so that closing or reopening the store does not have to wait.
         while try access("count", { (_) throws(LevelDBError) in try counter.count(4096, &total) }) {}
         guard counter.cursor != nil else {
             throw LarderError(
@@ -304,10 +307,10 @@ extension EpochStore {
 /// reading, and invalidated by that owner or with the gate held for writing.
 final class HeldCursor: StoreChild, @unchecked Sendable {
     private(set) var cursor: LevelDB.Cursor?
-    /// Whether there is nothing to go over, because the epoch had no files. Then the store need not know of it.
+    /// Whether there is nothing to read, because the epoch had no files. Then the store need not know of it.
     let isEmpty: Bool
 
-    /// - Parameter cursor: nil where there is no LevelDB yet.
+    /// - Parameter cursor: nil if there is no LevelDB yet.
     init(_ cursor: LevelDB.Cursor?) {
         self.cursor = cursor
         isEmpty = cursor == nil
@@ -318,7 +321,7 @@ final class HeldCursor: StoreChild, @unchecked Sendable {
         cursor = nil
     }
 
-    /// Goes over at most `most` entries.
+    /// Reads at most `most` entries.
     /// - Returns: whether there are more.
     func count(_ most: Int, _ total: inout Int) throws(LevelDBError) -> Bool {
         guard let cursor else { return false }

@@ -1,5 +1,5 @@
-/// Copies of the entries that LevelDB did not have at one instant, in the order of their keys: what a cursor or a snapshot
-/// puts over what LevelDB had at that instant.
+/// Copies of the entries that LevelDB did not have at one instant, in the order of their keys: a cursor or a snapshot
+/// puts them over LevelDB's content of that instant.
 ///
 /// A value without references to the tables: readers need no lock.
 struct OverlaySnapshot: Sendable {
@@ -28,7 +28,7 @@ struct OverlaySnapshot: Sendable {
         }
     }
 
-    /// Puts the copies in order. Apart, because no lock is needed for it.
+    /// Sorts the copies. Separate, because it needs no lock.
     mutating func sort() {
         bytes.withUnsafeBytes { bytes in
             items.sort { KeyOrder.compare(Self.key($0, bytes), Self.key($1, bytes)) < 0 }
@@ -37,7 +37,7 @@ struct OverlaySnapshot: Sendable {
 
     var count: Int { items.count }
 
-    /// What begins with `prefix`. Shares the bytes.
+    /// The entries that begin with `prefix`. Shares the bytes.
     func narrowed(to prefix: [UInt8]) -> OverlaySnapshot {
         guard !prefix.isEmpty else { return self }
         var narrow = self
@@ -47,7 +47,7 @@ struct OverlaySnapshot: Sendable {
         return narrow
     }
 
-    // MARK: Looking
+    // MARK: Lookup
 
     private static func key(_ item: Item, _ bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(rebasing: bytes[item.offset..<(item.offset + Int(item.keyCount))])
@@ -55,7 +55,7 @@ struct OverlaySnapshot: Sendable {
 
     func key(_ index: Int) -> Key { bytes.withUnsafeBytes { Key(Self.key(items[index], $0)) } }
 
-    /// Runs `body` on the record at `index`; on nil when the key was removed.
+    /// Runs `body` on the record at `index`, or on nil if the key was removed.
     func withRecord<Result>(_ index: Int, _ body: (UnsafeRawBufferPointer?) -> Result) -> Result {
         let item = items[index]
         guard item.recordCount > 0 else { return body(nil) }
@@ -65,7 +65,7 @@ struct OverlaySnapshot: Sendable {
         }
     }
 
-    /// The first place whose key is not before `key`; ``count`` when there is none.
+    /// The first index whose key is not before `key`; ``count`` if there is none.
     func lowerBound(_ key: UnsafeRawBufferPointer) -> Int {
         bytes.withUnsafeBytes { bytes in
             var low = 0
@@ -78,7 +78,7 @@ struct OverlaySnapshot: Sendable {
         }
     }
 
-    /// Where the key is; nil when nothing is here of it.
+    /// The index of the key; nil if it is not here.
     func find(_ key: Key) -> Int? {
         key.withBytes { wanted in
             let index = lowerBound(wanted)
@@ -86,31 +86,31 @@ struct OverlaySnapshot: Sendable {
         }
     }
 
-    /// Less than 0 when the key at `index` comes before `key`, 0 when it is the same.
+    /// Less than 0 if the key at `index` comes before `key`, 0 if it is equal.
     func compare(_ index: Int, _ key: UnsafeRawBufferPointer) -> Int {
         bytes.withUnsafeBytes { KeyOrder.compare(Self.key(items[index], $0), key) }
     }
 }
 
-/// What a database was at one instant: what LevelDB had, and what only memory had.
+/// The content of a database at one instant: LevelDB's, and that of memory alone.
 struct DatabaseView<Below: Sendable>: Sendable {
     let store: EpochStore
-    /// Taken of LevelDB at that instant.
+    /// Taken from LevelDB at that instant.
     let below: Below
     let run: OverlaySnapshot
 }
 
 extension Database {
-    /// Entries that are copied with all shards locked, at most, unless the disk takes no writes.
+    /// The most entries that are copied with all shards locked, unless the disk takes no writes.
     static let copiedMax = 4096
-    /// The same of their bytes: 16 MiB.
+    /// The most bytes that are copied so: 16 MiB.
     static let copiedBytesMax = 16 << 20
 
     /// Takes a view of everything applied before the call, and waits until that is committed. May block.
     /// - Parameters:
     ///   - prefix: of the keys that matter.
-    ///   - undisturbed: whether no checkpoint and no sweep writes to LevelDB while `look` looks.
-    ///   - look: takes of LevelDB what the view needs: called with all shards locked, so short.
+    ///   - undisturbed: whether no checkpoint and no sweep writes to LevelDB while `look` runs.
+    ///   - look: takes from LevelDB what the view needs; must be short, because all shards are locked.
     /// - Returns: nil when the database has no files.
     func view<Below: Sendable>(
         _ operation: String, prefix: [UInt8] = [], undisturbed: Bool = false,
@@ -119,7 +119,7 @@ extension Database {
         try ForkGuard.check(operation)
         while true {
             guard let store = try readableStore(appliedState, operation) else { return nil }
-            // If that fails, more has to be copied.
+            // If that fails, more must be copied.
             if dirtyCount > Self.copiedMax || dirtyByteCount > Self.copiedBytesMax { _ = try? checkpointer.flush(self) }
             let before = checkpointer.rollbackCount
             func take() throws(LarderError) -> DatabaseView<Below>? {
@@ -131,7 +131,7 @@ extension Database {
             }
             let view = undisturbed ? try store.indexLock.withLock(take) : try take()
             pipeline.drain()
-            // Opened, closed or rolled back meanwhile: once more.
+            // Opened, closed or rolled back meanwhile: try again.
             guard let view, checkpointer.rollbackCount == before else { continue }
             var run = view.run
             run.sort()

@@ -1,10 +1,10 @@
 import LevelDB
 import Threading
 
-/// A read-only view of a database as it was at one instant. It freezes data, not time: what expires meanwhile is not
-/// served from it.
+/// A read-only view of a database as it was at one instant. It freezes data, not time: it does not return entries that
+/// expire meanwhile.
 ///
-/// Pins the files it reads: close it, or let it go, soon. After a purge or a reopening of the database it answers with
+/// Pins the files that it reads: close or release it soon. After a purge or a reopening of the database it answers with
 /// an error.
 ///
 /// Thread-safe.
@@ -29,12 +29,12 @@ package final class Snapshot: Sendable {
 
     deinit { close() }
 
-    /// Lets go of the files, after the reads that are in progress. Idempotent; afterwards every read throws.
+    /// Releases the files, after the running reads. Idempotent; afterwards every read throws.
     package func close() {
         if let view { view.store.release(view.below) }
     }
 
-    /// Runs `body` on the snapshot beneath, which is nil while LevelDB had no files; nil when the database had none.
+    /// Runs `body` on LevelDB's snapshot, which is nil if LevelDB had no files; returns nil if the database had none.
     private func access<Result>(
         _ operation: String, _ body: (EpochStore, LevelDB.Snapshot?, OverlaySnapshot) throws(LarderError) -> Result
     ) throws(LarderError) -> Result? {
@@ -47,7 +47,7 @@ package final class Snapshot: Sendable {
         do throws(LarderError) {
             return try body(store, snapshot, view.run)
         } catch {
-            // Closed or reopened after the look above.
+            // Closed or reopened after the check above.
             throw held.isGone ? store.endingError(operation) ?? gone(operation) : error
         }
     }
@@ -59,7 +59,7 @@ package final class Snapshot: Sendable {
     }
 
     /// The fresh entry of a key, as it was.
-    /// - Parameter now: the time it is judged at, for calls that read several keys; the default is the engine's.
+    /// - Parameter now: the time for freshness, for calls that read several keys; the default is the engine's.
     package func get(_ key: Key, now: Int64? = nil, fillCache: Bool = true) throws(LarderError) -> Record? {
         let record = try access("get") { (store, snapshot, run) throws(LarderError) -> Record? in
             if let index = run.find(key) { return try self.record(run, index, key) }
@@ -115,7 +115,7 @@ final class HeldSnapshot: StoreChild, @unchecked Sendable {
     /// Whether there was nothing to hold, because the epoch had no files. Until it is closed.
     private var holdsNothing: Bool
 
-    /// - Parameter snapshot: nil where there is no LevelDB yet.
+    /// - Parameter snapshot: nil if there is no LevelDB yet.
     init(_ snapshot: LevelDB.Snapshot?) {
         value = snapshot
         holdsNothing = snapshot == nil
@@ -126,8 +126,8 @@ final class HeldSnapshot: StoreChild, @unchecked Sendable {
     var isGone: Bool { lock.withLock { value == nil && !holdsNothing } }
     var state: (isEmpty: Bool, snapshot: LevelDB.Snapshot?) { lock.withLock { (holdsNothing, value) } }
 
-    /// Waits for the reads that are in progress. Holds the lock meanwhile, so that whoever closes the store next finds
-    /// the snapshot released, not being released.
+    /// Waits for the running reads. Holds the lock meanwhile, so that a thread that then closes the store finds the
+    /// snapshot released.
     func invalidate() {
         lock.withLock {
             value?.close()
