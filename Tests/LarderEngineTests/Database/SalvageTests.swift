@@ -384,10 +384,8 @@ import Testing
 
     /// No read, no crash and no second damage brings anything back: bytes are flipped, cut and removed at random.
     @Test func randomDamageNeverBringsAnythingBack() throws {
-        let rounds = getenv("LARDER_DAMAGE_ROUNDS").flatMap { Int(String(cString: $0)) } ?? 12
-        let seed = getenv("LARDER_SEED").flatMap { UInt64(String(cString: $0)) } ?? UInt64.random(in: 0 ... .max)
-        print("randomDamageNeverBringsAnythingBack(): LARDER_SEED=\(seed)")
-        var random = SeededGenerator(seed: seed)
+        let rounds = TestSetting.damageRounds.number() ?? 12
+        var random = SeededGenerator(seed: testSeed())
         for round in 0..<rounds { try damageAtRandom(round, &random) }
     }
 

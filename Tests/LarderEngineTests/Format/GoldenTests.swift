@@ -84,9 +84,9 @@ import Testing
     }
 
     /// `LARDER_MAKE_GOLDEN=format-2 swift test --filter GoldenTests` writes a new directory, and never over an old one.
-    @Test(.enabled(if: getenv("LARDER_MAKE_GOLDEN") != nil))
+    @Test(.enabled(if: TestSetting.makeGolden.isSet))
     func makeGoldenFiles() throws {
-        let name = getenv("LARDER_MAKE_GOLDEN").map { String(cString: $0) } ?? ""
+        let name = TestSetting.makeGolden.text ?? ""
         let target = Self.directory + "/" + name
         try #require(!FileSystem.exists(target) && !name.isEmpty)
         let larder = try TestLarder()

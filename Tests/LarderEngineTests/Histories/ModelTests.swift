@@ -11,7 +11,7 @@ import Testing
 @Suite struct ModelTests {
     /// `LARDER_ROUNDS=100000 LARDER_SEED=… swift test --filter ModelTests` for a long night.
     @Test func randomHistoriesAgreeWithADictionary() throws {
-        let rounds = getenv("LARDER_ROUNDS").flatMap { Int(String(cString: $0)) } ?? 60
+        let rounds = TestSetting.rounds.number() ?? 60
         let base = testSeed()
         for round in 0..<rounds {
             let seed = base &+ UInt64(truncatingIfNeeded: round)

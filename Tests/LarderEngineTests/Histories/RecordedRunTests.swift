@@ -13,7 +13,7 @@ import Testing
 @Suite struct RecordedRunTests {
     /// `LARDER_ROUNDS`, a few if it is not set.
     private static func rounds(_ standard: Int) -> Int {
-        getenv("LARDER_ROUNDS").flatMap { Int(String(cString: $0)) } ?? standard
+        TestSetting.rounds.number() ?? standard
     }
 
     /// Small enough for checkpoints and new segments all the time.

@@ -30,9 +30,7 @@ final class TestLarder {
         options.durability = .os
         options.onEvent = { [events] in events.add($0) }
         // LARDER_TEST_MEMORY=0 runs everything without the memory tier, a small number with constant eviction.
-        if let bytes = getenv("LARDER_TEST_MEMORY").flatMap({ Int(String(cString: $0)) }) {
-            options.memoryBytes = bytes
-        }
+        if let bytes = TestSetting.memoryBytes.number() { options.memoryBytes = bytes }
         configure(&options)
         self.options = options
     }

@@ -1,4 +1,5 @@
 import LevelDB
+import TestSupport
 import Testing
 
 /// Random calls on the database and on a dictionary, which must agree, with snapshots, cursors, compactions and reopens
@@ -14,12 +15,12 @@ import Testing
         (Options(blockCache: BlockCache(bytes: 0), blockRestartInterval: 1), 3),
         (
             Options(paranoidChecks: true, bloomBitsPerKey: 1, writeBufferBytes: 64 << 10, maxOpenFiles: 74),
-            UInt64.random(in: 4...UInt64.max)
+            TestSetting.seed.number(UInt64.self) ?? .random(in: 4 ... .max)
         ),
     ]
 
     @Test(arguments: configurations) func theDatabaseAgreesWithADictionary(options: Options, seed: UInt64) throws {
-        var random = Random(state: seed)
+        var random = SeededGenerator(seed: seed)
         var database = try workspace.open("model", options)
         var model: [[UInt8]: [UInt8]] = [:]
         var frozen: [(Snapshot, [[UInt8]: [UInt8]])] = []
@@ -27,7 +28,7 @@ import Testing
             let place: Comment = "seed \(seed), step \(step)"
             switch random.below(100) {
             case ..<40:
-                let (key, value) = (random.key(), random.bytes(below: 200))
+                let (key, value) = (random.key(), random.bytes(count: random.below(200)))
                 try database.put(key, value)
                 model[key] = value
             case ..<50:
@@ -59,13 +60,13 @@ import Testing
     }
 
     private func writeBatch(
-        _ database: Database, _ model: inout [[UInt8]: [UInt8]], _ random: inout Random
+        _ database: Database, _ model: inout [[UInt8]: [UInt8]], _ random: inout SeededGenerator
     ) throws {
         let batch = WriteBatch()
         for _ in 0..<random.below(20) {
             let key = random.key()
             if random.below(2) == 0 {
-                let value = random.bytes(below: 500)
+                let value = random.bytes(count: random.below(500))
                 batch.put(key, value)
                 model[key] = value
             } else {
@@ -78,7 +79,7 @@ import Testing
 
     /// Walks all keys of a random prefix, both ways, and seeks once each way.
     private func compare(
-        _ database: Database, _ options: ReadOptions, _ model: [[UInt8]: [UInt8]], _ random: inout Random,
+        _ database: Database, _ options: ReadOptions, _ model: [[UInt8]: [UInt8]], _ random: inout SeededGenerator,
         _ place: Comment
     ) throws {
         let prefix = [UInt8](random.key().prefix(random.below(3)))
@@ -97,26 +98,9 @@ import Testing
     }
 }
 
-/// SplitMix64: small, and the same everywhere for the same seed.
-struct Random {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-        return mixed ^ (mixed >> 31)
-    }
-
-    mutating func below(_ limit: Int) -> Int { Int(next() % UInt64(limit)) }
-
-    mutating func bytes(below limit: Int) -> [UInt8] {
-        (0..<below(limit)).map { _ in UInt8(truncatingIfNeeded: next()) }
-    }
-
+extension SeededGenerator {
     /// Of a few hundred keys, with many common prefixes and 0xFF bytes.
-    mutating func key() -> [UInt8] {
+    fileprivate mutating func key() -> [UInt8] {
         let alphabet: [UInt8] = [0x00, 0x61, 0xfe, 0xff]
         return (0..<below(6)).map { _ in alphabet[below(alphabet.count)] }
     }

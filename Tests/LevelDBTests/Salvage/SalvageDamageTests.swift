@@ -18,17 +18,15 @@ import Testing
     }
 
     /// How many damaged states are read. LARDER_ROUNDS multiplies it.
-    static var rounds: Int { 100 * (environment("LARDER_ROUNDS") ?? 1) }
-
-    static func environment(_ name: String) -> Int? { getenv(name).flatMap { Int(String(cString: $0)) } }
+    static var rounds: Int { 100 * (TestSetting.rounds.number() ?? 1) }
 
     @Test(arguments: [
         Options(writeBufferBytes: 64 << 10),
         Options(compression: .none, bloomBitsPerKey: 10, writeBufferBytes: 64 << 10, blockBytes: 1024),
     ])
     func damageNeverGivesAnOlderValueNorLosesSilently(options: Options) throws {
-        let seed = UInt64(bitPattern: Int64(Self.environment("LARDER_SEED") ?? Int.random(in: 0...Int.max)))
-        var random = Random(state: seed)
+        let seed = testSeed()
+        var random = SeededGenerator(seed: seed)
         let history = try SalvageHistory.usual(seed: random.next(), options: options)
         let files = try history.files()
         let names = files.keys.filter { $0 != "LOCK" && $0 != "LOG" && $0 != "LOG.old" }.sorted()
@@ -61,7 +59,7 @@ import Testing
     }
 
     /// nil: the file is gone.
-    static func damage(_ bytes: [UInt8], _ kind: Kind, _ random: inout Random, other: [UInt8]) -> [UInt8]? {
+    static func damage(_ bytes: [UInt8], _ kind: Kind, _ random: inout SeededGenerator, other: [UInt8]) -> [UInt8]? {
         var damaged = bytes
         guard !bytes.isEmpty else { return damaged }
         let place = random.below(bytes.count)
@@ -82,5 +80,3 @@ import Testing
         return damaged
     }
 }
-
-extension Random: RandomNumberGenerator {}

@@ -18,13 +18,13 @@ final class SalvageHistory {
     private(set) var model: [[UInt8]: [UInt8]] = [:]
     /// All keys that were ever written.
     private(set) var everWritten: Set<[UInt8]> = []
-    private var random: Random
+    private var random: SeededGenerator
     private var stamp = 0
     let options: Options
     let keyCount: Int
 
     init(seed: UInt64, options: Options = Options(writeBufferBytes: 64 << 10), keyCount: Int = 600) throws {
-        random = Random(state: seed)
+        random = SeededGenerator(seed: seed)
         self.options = options
         self.keyCount = keyCount
         workspace = try Workspace(options)

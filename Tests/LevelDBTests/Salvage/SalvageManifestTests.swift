@@ -1,5 +1,6 @@
 import LevelDB
 import LevelDBSalvage
+import TestSupport
 import Testing
 
 #if canImport(Glibc)
@@ -18,7 +19,7 @@ import Testing
     var options = SalvageOptions()
 
     init() throws {
-        history = try SalvageHistory.usual(seed: UInt64.random(in: 0...UInt64.max))
+        history = try SalvageHistory.usual(seed: testSeed("SalvageManifestTests"))
         manifest = try history.manifest()
         pristine = try contents(of: "\(history.path)/\(manifest)")
         options.syncedLogBytes = try history.synced()

@@ -1,5 +1,6 @@
 import LevelDB
 import LevelDBSalvage
+import TestSupport
 import Testing
 
 #if canImport(Glibc)
@@ -18,7 +19,7 @@ import Testing
     ]
 
     @Test(arguments: configurations) func undamagedItGivesWhatLevelDBHas(options: Options) throws {
-        let seed = UInt64.random(in: 0...UInt64.max)
+        let seed = testSeed()
         let history = try SalvageHistory.usual(seed: seed, options: options)
         var salvage = SalvageOptions()
         salvage.syncedLogBytes = try history.synced()

@@ -43,7 +43,7 @@ enum ClientProgram {
 
     /// Where Python with the clients' packages is: `LARDER_PYTHON`, or the environment that `make test` makes.
     static func python() throws -> String {
-        if let path = getenv("LARDER_PYTHON") { return String(cString: path) }
+        if let path = TestSetting.python.text { return path }
         var place = try DaemonProcess.program()
         while let slash = place.lastIndex(of: "/") {
             place = String(place[..<slash])

@@ -5,7 +5,7 @@ import Testing
 /// docs/Architecture.md and its pictures show what is there.
 @Suite struct ArchitectureTests {
     private static let directory = PackageRoot.path + "/docs/diagrams"
-    private static let isUpdating = ProcessInfo.processInfo.environment["LARDER_UPDATE_DOCS"] != nil
+    private static let isUpdating = TestSetting.updateDocs.isSet
 
     /// Which module uses which, but for what follows from the rest, as text of Graphviz.
     private static func modules() throws -> String {

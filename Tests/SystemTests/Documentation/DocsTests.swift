@@ -23,25 +23,28 @@ import Testing
 
     @Test func protocolPageIsMadeFromTheCommandTable() throws {
         let path = "docs/Protocol.md"
-        if ProcessInfo.processInfo.environment["LARDER_UPDATE_DOCS"] != nil {
+        if TestSetting.updateDocs.isSet {
             try ProtocolPage.text.write(
                 to: URL(filePath: PackageRoot.path + "/" + path), atomically: true, encoding: .utf8)
         }
         #expect(try Self.read(path) == ProtocolPage.text, "run: make docs")
     }
 
-    /// Whoever runs the tests finds what they listen to.
+    /// Whoever runs the tests finds what they listen to, and what the package listens to when it is built; and what is in
+    /// the table is listened to.
     @Test func everyVariableOfTheTestsIsDocumented() throws {
         let page = try Self.read("docs/Testing.md")
-        var found: Set<Substring> = []
-        for file in SourceModule.paths(below: "Tests") {
-            let text = try Self.read(file)
-            for match in text.matches(of: /(?:getenv|environment|number)\("(LARDER_\w+)"\)/) {
-                found.insert(match.output.1)
-            }
+        let documented = Set(page.matches(of: /\n\| `(LARDER_\w+)` \|/).map { String($0.output.1) })
+        let package = try Self.read("Package.swift").matches(of: /environment\["(LARDER_\w+)"\]/)
+        let known = Set(TestSetting.allCases.map(\.rawValue)).union(package.map { String($0.output.1) })
+        #expect(documented == known, "\(documented.symmetricDifference(known).sorted())")
+        for match in try Self.read("Makefile").matches(of: /\b(LARDER_\w+)=/) {
+            #expect(known.contains(String(match.output.1)), "the Makefile sets \(match.output.1), which nothing reads")
         }
-        #expect(found.count >= 15)
-        for name in found.sorted() { #expect(page.contains("| `\(name)` |"), "\(name) is not in docs/Testing.md") }
+        for path in SourceModule.paths(below: "Tests") where !path.hasSuffix("/TestSetting.swift") {
+            let read = try Self.read(path).firstMatch(of: /getenv\("LARDER_|environment\["LARDER_\w+"\](?! = )/)
+            #expect(read == nil, "\(path) reads the environment past TestSetting")
+        }
     }
 
     @Test func everyCommandHasAllItsTexts() {

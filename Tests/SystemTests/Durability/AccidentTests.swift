@@ -13,7 +13,7 @@ import Testing
 /// Accidents at many points of recorded daemons. `make crash` and `make power` try many more.
 @Suite(.serialized, .enabled(if: FaultLibrary.isAvailable)) struct AccidentTests {
     /// `LARDER_ACCIDENTS`, a thousand if it is not set.
-    private static var points: Int { getenv("LARDER_ACCIDENTS").flatMap { Int(String(cString: $0)) } ?? 1000 }
+    private static var points: Int { TestSetting.accidents.number() ?? 1000 }
 
     @Test func whatWasAcknowledgedSurvivesSIGKILLAtAnyPoint() {
         var machine = Machine(.crash)

@@ -108,7 +108,7 @@ import Testing
     /// The numbers of the calls to be hit.
     private func points(_ count: UInt64, _ standard: Int) -> [UInt64] {
         let all = Array(1...max(1, count))
-        let wish = getenv("LARDER_CONTROL_POINTS").map { String(cString: $0) }
+        let wish = TestSetting.controlPoints.text
         if wish == "all" { return all }
         var random = SeededGenerator(seed: testSeed())
         return Array(all.shuffled(using: &random).prefix(wish.flatMap(Int.init) ?? standard))

@@ -110,7 +110,7 @@ import Testing
 
     /// The limit is met in the middle of a file, by a pipeline: some replies are OK, then come errors. A sanitizer does not
     /// start with it.
-    @Test(.enabled(if: !Sanitizer.isOn)) func aLimitFromTheStart() throws {
+    @Test(.enabled(if: !TestSetting.sanitized.isSet)) func aLimitFromTheStart() throws {
         var generator = SeededGenerator(seed: testSeed())
         let place = try TemporaryDirectory(inMemory: true)
         let daemon = try DaemonProcess(in: place, wrapper: ["bash", "-c", "ulimit -S -f 300; exec \"$@\"", "bash"])

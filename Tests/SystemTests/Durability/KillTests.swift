@@ -13,7 +13,7 @@ import Threading
 /// SIGKILL under load, again and again on the same larder: what was acknowledged is there, and no batch is there by half.
 @Suite struct KillTests {
     /// `LARDER_KILL_ROUNDS`, 20 if it is not set.
-    private static var rounds: Int { getenv("LARDER_KILL_ROUNDS").flatMap { Int(String(cString: $0)) } ?? 20 }
+    private static var rounds: Int { TestSetting.killRounds.number() ?? 20 }
 
     @Test(arguments: [
         [], ["--threads", "2"], ["--durability", "always"], ["--threads", "2", "--durability", "always"],

@@ -98,9 +98,9 @@ import Testing
         }
     }
 
-    /// Which of so many points are tried: all with LARDER_SALVAGE_POINTS=all.
+    /// Which of so many points are tried: all with LARDER_SALVAGE_POINTS.
     private func points(_ total: UInt64) -> [UInt64] {
-        let all = getenv("LARDER_SALVAGE_POINTS") != nil
+        let all = TestSetting.salvagePoints.isSet
         return Array(stride(from: 1, through: total, by: all ? 1 : Int(max(1, total / 12))))
     }
 

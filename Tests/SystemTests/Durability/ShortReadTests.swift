@@ -70,7 +70,7 @@ import Testing
     }
 
     /// LevelDB maps the first thousand tables into memory, and reads the others. ThreadSanitizer knows no so many locks.
-    @Test(.enabled(if: !Sanitizer.isOn)) func tablesAreReadWhole() throws {
+    @Test(.enabled(if: !TestSetting.sanitized.isSet)) func tablesAreReadWhole() throws {
         let count = 1050
         let first = try daemon()
         var client = try first.connect()

@@ -12,7 +12,7 @@ import Threading
 
 /// How much the hostile clients do: a part of it in the ordinary tests, all of it under `make hostile`.
 enum Hostility {
-    static let isFull = getenv("LARDER_HOSTILE") != nil
+    static let isFull = TestSetting.hostile.isSet
 
     static let valueBytes = isFull ? 512 << 20 : 64 << 20
     /// What building four values of `length` at once may take; see docs/Protocol.md.
@@ -42,7 +42,7 @@ enum Hostility {
     ) {
         guard let peak = daemon.peakResidentBytes else { return }
         print("hostile clients, \(what): at most \(peak >> 20) MiB in memory, allowed are \(most >> 20)")
-        if Sanitizer.isOn { return }
+        if TestSetting.sanitized.isSet { return }
         #expect(peak <= most, "\(what): \(peak) bytes in memory", sourceLocation: sourceLocation)
     }
 }

@@ -1,11 +1,5 @@
 // Random numbers that can be had again.
 
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
-
 /// SplitMix64: small, fast, and the same numbers for the same seed on every platform.
 package struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
@@ -24,6 +18,9 @@ package struct SeededGenerator: RandomNumberGenerator {
 }
 
 extension SeededGenerator {
+    /// A number from 0, less than `limit`.
+    package mutating func below(_ limit: Int) -> Int { Int.random(in: 0..<limit, using: &self) }
+
     /// Random bytes.
     package mutating func bytes(count: Int) -> [UInt8] {
         (0..<count).map { _ in UInt8(truncatingIfNeeded: next()) }
@@ -35,16 +32,10 @@ extension SeededGenerator {
     }
 }
 
-/// The seed for a random test: `LARDER_SEED` of the environment, decimal or `0x…`, else a random one. Prints it, so
-/// that a failure can be had again.
+/// The seed for a random test: `LARDER_SEED` of the environment, else a random one. Prints it, so that a failure can be
+/// had again.
 package func testSeed(_ test: String = #function) -> UInt64 {
-    let seed = environmentSeed() ?? UInt64.random(in: .min ... .max)
+    let seed = TestSetting.seed.number(UInt64.self) ?? UInt64.random(in: .min ... .max)
     print("\(test): LARDER_SEED=\(seed)")
     return seed
-}
-
-private func environmentSeed() -> UInt64? {
-    guard let value = getenv("LARDER_SEED") else { return nil }
-    let text = String(cString: value)
-    return text.hasPrefix("0x") ? UInt64(text.dropFirst(2), radix: 16) : UInt64(text)
 }
