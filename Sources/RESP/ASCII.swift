@@ -3,8 +3,6 @@
 enum ASCII {
     static let tab: UInt8 = 0x09
     static let lineFeed: UInt8 = 0x0A
-    static let verticalTab: UInt8 = 0x0B
-    static let formFeed: UInt8 = 0x0C
     static let carriageReturn: UInt8 = 0x0D
     static let space: UInt8 = 0x20
     static let doubleQuote = UInt8(ascii: "\"")

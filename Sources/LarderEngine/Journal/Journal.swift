@@ -80,12 +80,6 @@ final class Journal: @unchecked Sendable {
 
     // MARK: Counters
 
-    /// Bytes of the segment that is being written; 0 when there is none.
-    var activeByteCount: Int { lock.withLock { active?.liveBytes ?? 0 } }
-
-    /// Bytes of all segments.
-    var liveByteCount: Int { byteCounts.live }
-
     /// What a segment of one long frame counts at most in ``byteCounts``: what a group of ordinary writes takes, or more.
     private var countedBytesMax: Int { max(segmentBytes, 8 << 20) }
 

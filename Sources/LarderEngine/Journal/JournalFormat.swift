@@ -11,8 +11,6 @@ enum JournalFormat {
     static let frameMagic: UInt32 = 0xF74C_4A46
 
     static let segmentHeaderBytes = 52
-    /// The part of a segment's header that is the same in every version: magic, version, and their checksum.
-    static let preambleBytes = 16
     static let frameHeaderBytes = 40
 
     /// The longest payload of a frame: far more than the engine collects, and a bound for what a reader allocates.

@@ -114,7 +114,8 @@ import Testing
         try history.append(1, to: journal)
         let failed = history.makeGroup()
         #expect(throws: FileError.self) { try journal.append(failed) }
-        #expect(script.calls.suffix(2) == [.ftruncate(journal.liveByteCount), .write(JournalFormat.frameHeaderBytes)])
+        #expect(
+            script.calls.suffix(2) == [.ftruncate(journal.byteCounts.live), .write(JournalFormat.frameHeaderBytes)])
         #expect(journal.activeNumber == nil)
         try history.append(2, to: journal)
         #expect(journal.activeNumber == 2)

@@ -31,7 +31,7 @@ import Threading
         try journal.sync()
         #expect(journal.rotate() == nil)
         #expect(try FileSystem.list(history.path).isEmpty)
-        #expect(journal.liveByteCount == 0 && journal.activeByteCount == 0 && journal.activeNumber == nil)
+        #expect(journal.byteCounts.live == 0 && journal.activeNumber == nil)
     }
 
     @Test func bigGroupsAreReplayed() throws {
@@ -57,8 +57,7 @@ import Threading
         let sizes = try history.segments().map { try Files.read($0).count }
         #expect(sizes.count > 5)
         #expect(sizes.allSatisfy { $0 <= 600 })
-        #expect(journal.liveByteCount == sizes.reduce(0, +))
-        #expect(journal.activeByteCount == sizes.last)
+        #expect(journal.byteCounts.live == sizes.reduce(0, +))
         #expect(journal.activeNumber == UInt64(sizes.count))
         #expect(try history.prefix(try history.open()).count == 40)
     }
@@ -82,7 +81,7 @@ import Threading
         #expect(try history.segments().count == 1)
         #expect(journal.rotate() == 2)
         try journal.removeSegments(upTo: 2)
-        #expect(try history.segments().isEmpty && journal.liveByteCount == 0)
+        #expect(try history.segments().isEmpty && journal.byteCounts.live == 0)
         #expect(journal.rotate() == nil)
         try history.append(1, to: journal)
         #expect(journal.activeNumber == 3)
@@ -192,7 +191,7 @@ import Threading
             WorkThread(name: "test-\(index)") {
                 while !isDone.value {
                     if index == 0 { try? journal.sync() } else { try? journal.removeSegments(upTo: 20) }
-                    _ = journal.liveByteCount
+                    _ = journal.byteCounts.live
                 }
             }
         }
