@@ -62,7 +62,7 @@ struct DecodingCore {
 
     // MARK: Nodes
 
-    /// A node; a null where the document is closed.
+    /// A node; a null if the document is closed.
     @inline(__always) func node(_ node: Int) -> DocumentIndex.Node {
         node < index.count ? index.nodes[node] : DocumentIndex.Node()
     }
@@ -191,7 +191,7 @@ struct DecodingCore {
         return search(name, object, found, from: after)
     }
 
-    /// As ``scan(_:_:_:)``, behind the first key that was looked at.
+    /// Like ``scan(_:_:_:)``, behind the first key that was looked at.
     @inline(never) private mutating func search(
         _ name: UnsafeBufferPointer<UInt8>, _ object: Int, _ found: DocumentIndex.Node, from start: Int
     ) -> Int? {
@@ -243,7 +243,7 @@ struct DecodingCore {
         return true
     }
 
-    /// As ``names(of:)``, for a model that makes a collection of the fields.
+    /// Like ``names(of:)``, for a model that makes a collection of the fields.
     mutating func namesToCollect(of object: Int) -> [String] {
         let names = names(of: object)
         if node(object).kind == .object { index.nodes[object].isCollection = true }

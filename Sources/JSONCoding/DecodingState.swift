@@ -45,7 +45,7 @@ final class DecodingState {
     /// The value at a node.
     /// - Parameters:
     ///   - place: of the container that asks.
-    ///   - step: from there to the value; nil where the container's place is the value's.
+    ///   - step: from there to the value; nil if the container's place is the value's.
     func value<Value: Decodable>(_ node: Int, _ type: Value.Type, _ place: Place, _ step: @autoclosure () -> PathStep?)
         throws -> Value
     {

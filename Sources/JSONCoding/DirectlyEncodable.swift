@@ -3,7 +3,7 @@ protocol DirectlyEncodable {
     /// Writes a value where one is expected.
     /// - Parameters:
     ///   - value: points to an initialized `Self`.
-    ///   - step: how the value is called in the level on top; nil where it is that level's whole value.
+    ///   - step: how the value is called in the level on top; nil if it is that level's whole value.
     static func encode(_ value: UnsafeRawPointer, _ state: EncodingState, _ step: PathStep?) throws
 }
 

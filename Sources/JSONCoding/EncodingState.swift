@@ -55,7 +55,7 @@ final class EncodingState {
     }
 
     /// Writes a value at the end of the text, where a value is expected.
-    /// - Parameter step: how it is called in the level on top; nil where it is that level's whole value.
+    /// - Parameter step: how it is called in the level on top; nil if it is that level's whole value.
     func encode<Value: Encodable>(_ value: Value, _ step: @autoclosure () -> PathStep?) throws {
         let entry = types.entry(Value.self) { $0 as? any DirectlyEncodable.Type }
         switch entry.kind {
@@ -296,7 +296,7 @@ struct EncodingCore {
         text.append(UInt8(ascii: ":"))
     }
 
-    /// As ``beginField(_:_:_:)``, for names that are known to differ.
+    /// Like ``beginField(_:_:_:)``, for names that are known to differ.
     mutating func beginDistinctField(_ name: String, isFirst: Bool) {
         if !isFirst { text.append(UInt8(ascii: ",")) }
         text.append(quoting: name)

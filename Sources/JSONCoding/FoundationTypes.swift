@@ -1,5 +1,5 @@
-// The only file of this module that knows Foundation: its types that JSON has a form of its own for, and its coders, which
-// do what is too rare to be done fast.
+// The only file of this module that imports Foundation: its types with a JSON form of their own, and its coders for
+// rare cases.
 
 #if canImport(FoundationEssentials)
     internal import FoundationEssentials
@@ -55,7 +55,7 @@ extension EncodingState {
     }
 }
 
-/// What Foundation writes, where a model uses its encoder in a way that text cannot be written one piece after another.
+/// Foundation's JSON, if a model uses its encoder in a way that text cannot be written one piece after another.
 func foundationEncode<Value: Encodable>(_ value: Value, userInfo: [CodingUserInfoKey: any Sendable]) throws -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = .withoutEscapingSlashes
@@ -65,7 +65,7 @@ func foundationEncode<Value: Encodable>(_ value: Value, userInfo: [CodingUserInf
     return Array(text)
 }
 
-/// What Foundation's encoder makes.
+/// The result of Foundation's encoder.
 package enum FoundationText {
     /// - Throws: an error where a text that is JSON otherwise has a `NaN`, which Foundation writes for a `Decimal` that is no
     ///   number, and nobody reads again.
@@ -181,7 +181,7 @@ func foundationInteger<Value: FixedWidthInteger & Decodable>(_ type: Value.Type,
     try? JSONDecoder().decode(type, from: Data(text))
 }
 
-/// What Foundation reads, or how it refuses, where a text is not the UTF-8 and the JSON of RFC 8259: it decides what is
+/// Foundation's result or error for a text that is not UTF-8 or not the JSON of RFC 8259: Foundation decides what is
 /// tolerated. Only texts that nest too deeply are refused here: Foundation traps on some of them (Swift 6.3).
 func foundationDecode<Value: Decodable>(
     _ type: Value.Type, _ text: UnsafeRawBufferPointer, userInfo: [CodingUserInfoKey: any Sendable]
@@ -199,7 +199,7 @@ func foundationDecode<Value: Decodable>(
 }
 
 extension UnreadableDepth {
-    /// As ``isReached(in:)``, for a text that may be UTF-16 or UTF-32.
+    /// Like ``isReached(in:)``, for a text that may be UTF-16 or UTF-32.
     fileprivate static func isReached(inWideText data: Data) -> Bool {
         let encodings: [String.Encoding] = [
             .utf16BigEndian, .utf16LittleEndian, .utf32BigEndian, .utf32LittleEndian,

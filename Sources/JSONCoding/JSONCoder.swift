@@ -60,9 +60,9 @@ package struct JSONCoder: Sendable {
         return try decode(type, from: text, madeBytes: &madeBytes)
     }
 
-    /// As ``decode(_:from:)-(_,UnsafeRawBufferPointer)``.
+    /// Like ``decode(_:from:)-(_,UnsafeRawBufferPointer)``.
     /// - Parameter madeBytes: gets an upper bound of the memory that the value takes besides its own inline form, as far as
-    ///   it was read from the text; nil where Foundation read it.
+    ///   it was read from the text; nil if Foundation read it.
     package func decode<Value: Decodable>(
         _ type: Value.Type, from text: UnsafeRawBufferPointer, madeBytes: inout Int?
     ) throws -> Value {
@@ -79,7 +79,7 @@ package struct JSONCoder: Sendable {
         return value
     }
 
-    /// As ``decode(_:from:)-(_,UnsafeRawBufferPointer)``.
+    /// Like ``decode(_:from:)-(_,UnsafeRawBufferPointer)``.
     package func decode<Value: Decodable>(_ type: Value.Type, from text: [UInt8]) throws -> Value {
         try text.withUnsafeBytes { try decode(type, from: $0) }
     }

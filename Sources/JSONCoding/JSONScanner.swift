@@ -1,4 +1,4 @@
-/// Reads through JSON text, and judges it: what it passes is well-formed.
+/// Reads through JSON text, and judges it: what it passes is allowed-formed.
 ///
 /// Never reads beyond the end.
 struct JSONScanner {

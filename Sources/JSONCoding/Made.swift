@@ -1,13 +1,13 @@
-/// What decoding makes, in bytes of memory: an upper bound, counted while it is made, of what a model holds outside of its
+/// The memory that decoding takes, in bytes: an upper bound, counted meanwhile, of what a model holds outside of its
 /// own inline form.
 ///
-/// - Arrays and dictionaries that are read directly: their places.
-/// - Whatever a model reads from an unkeyed container: as much as the place that it has in a set that was just enlarged.
-/// - Whatever a model reads from a keyed container: the place that it has in an object, or in the payload of an indirect
-///   case. Asked for and absent, it has that place too.
+/// - Arrays and dictionaries that are read directly: their slots.
+/// - Everything that a model reads from an unkeyed container: its slot in a set that has just grown.
+/// - Everything that a model reads from a keyed container: its place in an object, or in the payload of an indirect
+///   case, even if the field is absent.
 /// - Texts and data; objects themselves.
 ///
-/// What a model's `init(from:)` makes besides what it reads, nobody can count.
+/// What a model's `init(from:)` makes in addition cannot be counted.
 enum Made {
     /// What the allocator takes for a piece of memory, and the head of an object.
     static let objectBytes = 48

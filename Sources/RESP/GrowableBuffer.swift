@@ -48,7 +48,7 @@ struct GrowableBuffer: ~Copyable {
 
     /// Makes at least `room` bytes free behind the live ones.
     ///
-    /// Memory grows by doubling. While `expected`, the number of live bytes at which a message that is under way
+    /// Memory grows by doubling. While `expected`, the number of live bytes at which a message that has begun
     /// will be complete, is not reached, it does not grow beyond what that message needs. Once a 16th of a message is
     /// there, and it is long, memory for all of it is asked for at once: to move hundreds of megabytes again and again
     /// holds up whoever waits for this thread, and pages that are not written to cost nothing.

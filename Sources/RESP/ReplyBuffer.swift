@@ -80,7 +80,7 @@ package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
         text.withUTF8 { line(UInt8(ascii: "-"), UnsafeRawBufferPointer($0)) }
     }
 
-    /// As ``error(_:)-(String)``, for texts that repeat bytes of the request which need not be UTF-8.
+    /// Like ``error(_:)-(String)``, for texts that repeat bytes of the request which need not be UTF-8.
     package mutating func error(_ text: [UInt8]) {
         text.withUnsafeBytes { line(UInt8(ascii: "-"), $0) }
     }

@@ -1,6 +1,6 @@
 // Replies: bytes in, values out. No I/O.
 //
-// - Aggregates under way are kept on a stack: nothing is parsed twice, however the stream was cut into pieces.
+// - Open aggregates are kept on a stack: nothing is parsed twice, however the stream was cut into pieces.
 // - Lengths are compared with their limits before anything is computed from them.
 // - Memory grows with the bytes that arrived, not with what a header promises.
 

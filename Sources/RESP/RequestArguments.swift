@@ -1,7 +1,7 @@
-// The arguments of a command, for those who look at several of them.
+// The arguments of a command, for callers that read several of them.
 
-/// Where the arguments of a parser's current command lie. Valid until the next mutating call of the parser, which is whom
-/// to ask for it again: ``RequestParser/currentArguments()``.
+/// The positions of the arguments of a parser's current command. Valid until the next mutating call of the parser; then
+/// ask it again: ``RequestParser/currentArguments()``.
 ///
 /// The same as ``RequestParser/argument(_:)``, at the cost of two loads.
 @usableFromInline package struct RequestArguments {

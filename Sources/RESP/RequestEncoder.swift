@@ -18,7 +18,7 @@ package enum RequestEncoder {
         }
     }
 
-    /// As ``encode(_:into:)-([[UInt8]],_)``, with arguments as UTF-8 text.
+    /// Like ``encode(_:into:)-([[UInt8]],_)``, with arguments as UTF-8 text.
     package static func encode(_ arguments: [String], into output: inout [UInt8]) {
         encode(arguments.map { Array($0.utf8) }, into: &output)
     }

@@ -76,7 +76,7 @@ package final class Condition: @unchecked Sendable {
     /// Gives `lock` up, waits for a signal, takes `lock` again. May wake without a signal: test the condition again.
     package func wait(_ lock: Lock) { pthread_cond_wait(condition, lock.mutex) }
 
-    /// As ``wait(_:)``, for at most `milliseconds`.
+    /// Like ``wait(_:)``, for at most `milliseconds`.
     /// - Returns: false when the time ran out.
     @discardableResult
     package func wait(_ lock: Lock, milliseconds: Int64) -> Bool {

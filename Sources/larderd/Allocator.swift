@@ -2,9 +2,9 @@
     import CAllocator
 #endif
 
-/// Who serves this process's memory.
+/// The allocator of this process.
 enum Allocator {
-    /// For the log: what a memory figure has to be read with.
+    /// For the log: figures of memory depend on it.
     static var name: String {
         #if LARDER_JEMALLOC
             "jemalloc " + String(cString: larder_allocator_version())

@@ -1,7 +1,7 @@
 import LarderEngine
 import LarderServer
 
-/// larderd's command line: reads it, then serves or purges.
+/// larderd's command line: parses it, then serves or purges.
 enum Daemon {
     /// - Returns: the exit code.
     static func main(_ arguments: [String]) -> Int32 {
@@ -45,16 +45,16 @@ enum Daemon {
     }
 }
 
-/// What larderd's exit codes mean; `--help` lists them.
+/// The meaning of larderd's exit codes; `--help` lists them.
 enum ExitCode {
     static let done: Int32 = 0
-    /// The larder, the socket's directory or the disk refused.
+    /// An error of the larder, the socket's directory or the disk.
     static let failed: Int32 = 1
     /// The command line is wrong.
     static let usage: Int32 = 2
     /// The larder or the socket belongs to another process.
     static let held: Int32 = 3
-    /// There is no database of the name to purge.
+    /// There is no database with that name to purge.
     static let noDatabase: Int32 = 4
 
     static func of(_ failure: Server.Failure) -> Int32 {

@@ -1,7 +1,7 @@
 import LarderEngine
 import LarderServer
 
-/// What `larderd --help` prints.
+/// The text of `larderd --help`.
 enum Help {
     static var text: String {
         """

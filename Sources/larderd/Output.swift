@@ -9,7 +9,7 @@ import Synchronization
     import Darwin
 #endif
 
-/// Standard output: what was asked for. Thread-safe.
+/// Standard output, for requested text. Thread-safe.
 enum Output {
     private static let failure = Atomic<Int32>(0)
 
@@ -22,7 +22,7 @@ enum Output {
         }
     }
 
-    /// The exit code: one of failure if what was written did not get there.
+    /// The exit code: that of a failure if the output could not be written.
     static func finish(_ code: Int32) -> Int32 {
         let number = failure.load(ordering: .relaxed)
         guard number != 0 else { return code }

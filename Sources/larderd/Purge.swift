@@ -2,7 +2,7 @@ import LarderEngine
 import LarderServer
 import RESP
 
-/// `larderd --purge`: straight to the files, or through the socket of the daemon that holds the larder.
+/// `larderd --purge`: works on the files, or through the socket of the daemon that holds the larder.
 enum Purge {
     static func run(_ target: DaemonCommandLine.PurgeTarget, _ options: DaemonCommandLine) -> Int32 {
         guard FileSystem.isDirectory(options.configuration.directory) else {
@@ -90,7 +90,7 @@ enum Purge {
         }
     }
 
-    /// Whether the daemon that answers is the one of this larder: a purge of another one could not be taken back.
+    /// Whether the daemon that answers holds this larder: the purge of another one could not be undone.
     private static func serves(_ directory: String, _ socket: String) throws(AdminClient.Failure) -> Bool {
         let reply = try AdminClient.request([["INFO", "larder"]], socketPath: socket)[0]
         let path = FileSystem.canonical(directory) ?? directory

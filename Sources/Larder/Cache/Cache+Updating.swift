@@ -112,7 +112,7 @@ extension Cache {
 }
 
 extension CacheSource {
-    /// What an update has to write that found `record` and left `model`; nil where there is nothing to do.
+    /// What an update has to write that found `record` and left `model`; nil if there is nothing to do.
     func write<Value: Encodable>(
         _ model: Value?, in record: Record?, _ key: Key, _ policy: EntryPolicy, _ durability: Durability?
     ) throws(LarderError) -> EntryWrite? {

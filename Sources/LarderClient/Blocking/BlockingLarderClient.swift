@@ -65,13 +65,13 @@ public final class BlockingLarderClient: Sendable {
         try command(bytes: words.map { Array($0.utf8) })
     }
 
-    /// As ``command(_:)-([String])``.
+    /// Like ``command(_:)-([String])``.
     @discardableResult
     public func command(_ words: String...) throws(LarderClientError) -> RESPValue {
         try command(words)
     }
 
-    /// As ``command(_:)-([String])``, for keys and values of any bytes.
+    /// Like ``command(_:)-([String])``, for keys and values of any bytes.
     @discardableResult
     public func command(bytes words: [[UInt8]]) throws(LarderClientError) -> RESPValue {
         try reply(words)

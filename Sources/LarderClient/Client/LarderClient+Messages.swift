@@ -64,7 +64,7 @@ extension LarderClient {
         return Int(clamping: try await core.own.perform(request))
     }
 
-    /// As ``publish(_:to:)-([UInt8],_)``, for text.
+    /// Like ``publish(_:to:)-([UInt8],_)``, for text.
     @discardableResult
     public func publish(_ message: String, to channel: String) async throws(LarderClientError) -> Int {
         try await publish(Array(message.utf8), to: channel)
@@ -80,7 +80,7 @@ extension LarderClient {
         return Int(clamping: try await core.own.perform(request))
     }
 
-    /// As ``publish(_:toSharded:)-([UInt8],_)``, for text.
+    /// Like ``publish(_:toSharded:)-([UInt8],_)``, for text.
     @discardableResult
     public func publish(_ message: String, toSharded channel: String) async throws(LarderClientError) -> Int {
         try await publish(Array(message.utf8), toSharded: channel)

@@ -85,13 +85,13 @@ public final class LarderClient: Sendable {
         try await command(bytes: words.map { Array($0.utf8) })
     }
 
-    /// As ``command(_:)-([String])``.
+    /// Like ``command(_:)-([String])``.
     @discardableResult
     public func command(_ words: String...) async throws(LarderClientError) -> RESPValue {
         try await command(bytes: words.map { Array($0.utf8) })
     }
 
-    /// As ``command(_:)-([String])``, for keys and values of any bytes.
+    /// Like ``command(_:)-([String])``, for keys and values of any bytes.
     @discardableResult
     public func command(bytes words: [[UInt8]]) async throws(LarderClientError) -> RESPValue {
         try await core.own.commands([words], rules: .shared)[0]
@@ -114,7 +114,7 @@ public final class LarderClient: Sendable {
         try await core.own.transaction(commands)
     }
 
-    /// As ``transaction(_:)-([[[UInt8]]])``, for commands that are text.
+    /// Like ``transaction(_:)-([[[UInt8]]])``, for commands that are text.
     public func transaction(_ commands: [[String]]) async throws(LarderClientError) -> [RESPValue] {
         try await core.own.transaction(commands.map { $0.map { Array($0.utf8) } })
     }

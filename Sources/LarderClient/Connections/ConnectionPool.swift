@@ -139,7 +139,7 @@ public final class OwnConnection: Sendable {
         try await pipeline([words.map { Array($0.utf8) }])[0]
     }
 
-    /// As ``command(_:)``, for keys and values of any bytes.
+    /// Like ``command(_:)``, for keys and values of any bytes.
     @discardableResult
     public func command(bytes words: [[UInt8]]) async throws(LarderClientError) -> RESPValue {
         try await pipeline([words])[0]

@@ -27,7 +27,7 @@ enum CommandRules {
         }
     }
 
-    /// Why a command may not be sent here; nil where it may.
+    /// Why a command may not be sent here; nil if it may.
     private func refusal(of row: CommandMetadata) -> String? {
         switch (self, row.effect) {
         case (_, .streams): "use subscribe(to:) for messages"

@@ -110,7 +110,7 @@ final class Sequences: @unchecked Sendable {
 
     // MARK: Commit units
 
-    /// Why a commit unit must not be written: its sequence would not be known afterwards. Nil if all is well. One
+    /// Why a commit unit must not be written: its sequence would not be known afterwards. Nil if all is allowed. One
     /// atomic load.
     func refusal(of sequence: UInt64) -> FileError? {
         if sequence <= unitsReserved.load(ordering: .acquiring) { return nil }

@@ -4,7 +4,7 @@
 ///   the entry's own: the deadline where the entry has its own, storedAt where the policy governs it. Bucket times are
 ///   rounded up to a power of two of milliseconds, about a 64th of the time the entry lives, so that a key written over
 ///   and over has the same index key most of the time.
-/// - What lives longer, or for ever, has none: a scan over all entries now and then finds it. The index would cost as much
+/// - What lives longer, or forever, has none: a scan over all entries now and then finds it. The index would cost as much
 ///   as the entry itself to write.
 /// - The index may hold keys whose entry was overwritten or removed; the sweep drops what turns out to be stale. Entries
 ///   get their index keys together with their records when a checkpoint writes them.

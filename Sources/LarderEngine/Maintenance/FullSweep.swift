@@ -1,6 +1,6 @@
 import LevelDB
 
-/// Goes over all entries in LevelDB, step by step, for what the expiry index does not tell: removes those that are expired,
+/// Reads all entries in LevelDB, step by step, for what the expiry index does not tell: removes those that are expired,
 /// and where it is asked to, puts governed ones into the index that were stored when their policy was not indexed.
 ///
 /// Confined to the thread that maintains the larder. A restart of the process starts it again.

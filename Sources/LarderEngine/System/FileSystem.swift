@@ -188,7 +188,7 @@ package enum FileSystem {
         guard link(path, other) == 0 else { throw FileError(operation: "link", path: path, number: errno) }
     }
 
-    /// Removes a file. It is no error if there is none.
+    /// Removes a file. It is not an error if there is none.
     package static func removeFile(_ path: String) throws(FileError) {
         if unlink(path) == 0 || errno == ENOENT { return }
         throw FileError(operation: "unlink", path: path, number: errno)
@@ -269,7 +269,7 @@ package enum FileSystem {
         return names.reduce(0) { $0 + size(path + "/" + $1) }
     }
 
-    /// Removes a file or a whole directory. It is no error if there is none. Links are removed, not followed.
+    /// Removes a file or a whole directory. It is not an error if there is none. Links are removed, not followed.
     package static func removeTree(_ path: String) throws(FileError) {
         var status = stat()
         guard lstat(path, &status) == 0 else {

@@ -35,7 +35,7 @@ extension Database {
         return body(value)
     }
 
-    /// As ``withValue(_:options:_:)-(UnsafeRawBufferPointer,_,_)``.
+    /// Like ``withValue(_:options:_:)-(UnsafeRawBufferPointer,_,_)``.
     @inlinable
     package func withValue<Result>(
         _ key: [UInt8], options: ReadOptions = ReadOptions(), _ body: (UnsafeRawBufferPointer?) -> Result

@@ -19,7 +19,7 @@ extension Database {
         }
     }
 
-    /// As ``withHandle(_:_:)``, for reads: with LevelDB's read options too, of the snapshot if there is one.
+    /// Like ``withHandle(_:_:)``, for reads: with LevelDB's read options too, of the snapshot if there is one.
     @inline(__always)
     func withHandles<Result>(
         _ options: ReadOptions, _ operation: StaticString,

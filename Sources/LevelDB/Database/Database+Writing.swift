@@ -30,7 +30,7 @@ extension Database {
         }
     }
 
-    /// Deletes a key; that it is not there is no error. For errors see ``put(_:_:options:)``.
+    /// Deletes a key; that it is not there is not an error. For errors see ``put(_:_:options:)``.
     package func delete(
         _ key: UnsafeRawBufferPointer, options: WriteOptions = WriteOptions()
     ) throws(LevelDBError) {
@@ -49,7 +49,7 @@ extension Database {
         try key.withRawBytes { (key) throws(LevelDBError) in try delete(key, options: options) }
     }
 
-    /// Applies all of `batch` or nothing; no reader sees a part of it. An empty batch is well. Throws
+    /// Applies all of `batch` or nothing; no reader sees a part of it. An empty batch is allowed. Throws
     /// `.invalidArgument` if the batch was given a record that is too large; for other errors see
     /// ``put(_:_:options:)``.
     package func write(_ batch: WriteBatch, options: WriteOptions = WriteOptions()) throws(LevelDBError) {

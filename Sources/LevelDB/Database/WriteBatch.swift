@@ -45,7 +45,7 @@ package final class WriteBatch {
         key.withUnsafeBytes { key in value.withUnsafeBytes { value in put(key, value) } }
     }
 
-    /// Adds a delete. Deleting what is not there is well. For large keys see ``put(_:_:)``.
+    /// Adds a delete. Deleting what is not there is allowed. For large keys see ``put(_:_:)``.
     package func delete(_ key: UnsafeRawBufferPointer) {
         guard admit(key.count, 0, records: 1) else { return }
         leveldb_writebatch_delete(handle, key.characters, key.count)

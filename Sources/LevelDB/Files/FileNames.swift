@@ -8,13 +8,13 @@ package enum FileNames {
         return number(name.dropLast(4))
     }
 
-    /// As ``logNumber(_:)``, for `MANIFEST-NNNNNN`.
+    /// Like ``logNumber(_:)``, for `MANIFEST-NNNNNN`.
     package static func manifestNumber(_ name: String) -> UInt64? {
         guard name.hasPrefix("MANIFEST-") else { return nil }
         return number(name.dropFirst(9))
     }
 
-    /// As ``logNumber(_:)``, for tables: `NNNNNN.ldb`, and `.sst` of old.
+    /// Like ``logNumber(_:)``, for tables: `NNNNNN.ldb`, and `.sst` of old.
     package static func tableNumber(_ name: String) -> UInt64? {
         guard name.hasSuffix(".ldb") || name.hasSuffix(".sst") else { return nil }
         return number(name.dropLast(4))

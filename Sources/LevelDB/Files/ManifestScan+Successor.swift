@@ -6,7 +6,7 @@
 extension ManifestScan {
     /// The manifest that `CURRENT` is to name and does not: the one with the highest number, if all that it names is there,
     /// and if `CURRENT` is missing, cut short, or names one with a lower number of which something is gone.
-    /// - Returns: its name and what it says; nil where nothing is to be done, or nothing proves what.
+    /// - Returns: its name and what it says; nil if nothing is to be done, or nothing proves what.
     package static func successor(
         directory: String
     ) throws(LevelDBError) -> (name: String, scan: ManifestScan)? {

@@ -45,7 +45,7 @@ package struct LevelDBError: Error, Hashable, Sendable {
     package let operation: String
     /// The directory of the database.
     package let path: String
-    /// The key that was asked for, whole; nil where no single key was meant.
+    /// The key that was asked for, whole; nil if no single key was meant.
     package let key: [UInt8]?
 
     package init(code: Code, message: String, operation: String, path: String, key: [UInt8]? = nil) {

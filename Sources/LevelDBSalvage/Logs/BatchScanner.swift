@@ -36,7 +36,7 @@ struct BatchScanner {
     var isAtEnd: Bool { scanner.isAtEnd }
     var offset: Int { scanner.offset }
 
-    /// nil where no whole entry begins; then nothing was taken.
+    /// nil if no whole entry begins; then nothing was taken.
     mutating func next() -> BatchEntry? {
         var trial = scanner
         guard let kind = trial.byte(), kind <= 1, let key = trial.prefixed() else { return nil }

@@ -9,14 +9,14 @@ struct LogRecord {
     /// Parts of `memory` in which one bit was flipped back: where they are, and where they were in the file. What
     /// they say of keys counts, their values do not.
     var mended: [(range: Range<Int>, hole: LogHole)] = []
-    /// False where the beginning is missing.
+    /// False if the beginning is missing.
     let hasHead: Bool
-    /// False where the end is missing.
+    /// False if the end is missing.
     var hasEnd = false
 
     var isWhole: Bool { hasHead && hasEnd && holes.isEmpty }
 
-    /// From the beginning up to the first missing part; empty where the beginning is missing. Where parts are
+    /// From the beginning up to the first missing part; empty if the beginning is missing. Where parts are
     /// missing, those that were mended count as missing too.
     var front: UnsafeRawBufferPointer {
         guard hasHead else { return UnsafeRawBufferPointer(rebasing: memory.bytes[..<0]) }

@@ -147,7 +147,7 @@ struct BatchPart {
         return best.flatMap { whole(from: $0) }
     }
 
-    /// Whether the key of the entry at `place` is greater; false where there is none, which proves nothing.
+    /// Whether the key of the entry at `place` is greater; false if there is none, which proves nothing.
     private func isBehind(_ lower: [UInt8], _ place: Int32, _ tail: UnsafeRawBufferPointer) -> Bool {
         var scanner = BatchScanner(tail, from: Int(place))
         guard place >= 0, let entry = scanner.next() else { return false }

@@ -3,7 +3,7 @@ enum LogTail {
     /// - Parameters:
     ///   - synced: how many bytes are known to have been synced; nil: not known.
     ///   - isNewest: whether no later log follows.
-    /// - Returns: what counts, and where the log was cut off; nil where it was not.
+    /// - Returns: what counts, and where the log was cut off; nil if it was not.
     static func cut(_ units: [LogUnit], byteCount: Int, synced: Int?, isNewest: Bool) -> (units: [LogUnit], at: Int?) {
         guard let synced else { return isNewest ? cutTorn(units, byteCount: byteCount) : (units, nil) }
         for (index, unit) in units.enumerated() {

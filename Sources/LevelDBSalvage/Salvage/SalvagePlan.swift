@@ -43,7 +43,7 @@ struct SalvagePlan {
 
     // MARK: The manifest
 
-    /// The manifest that counts; nil where none is of use.
+    /// The manifest that counts; nil if none is of use.
     private func manifest(_ report: inout SalvageReport) throws(SalvageError) -> (name: String, ManifestContents)? {
         let named = try Self.current(files, names, &report)
         if let named {
@@ -68,7 +68,7 @@ struct SalvagePlan {
         return nil
     }
 
-    /// The name in CURRENT; nil where it says none.
+    /// The name in CURRENT; nil if it says none.
     private static func current(_ files: SalvageFiles, _ names: FileNames, _ report: inout SalvageReport)
         throws(SalvageError) -> String?
     {
@@ -94,7 +94,7 @@ struct SalvagePlan {
         return nil
     }
 
-    /// nil where there is no such file.
+    /// nil if there is no such file.
     private static func read(_ name: String, _ files: SalvageFiles) throws(SalvageError) -> ManifestContents? {
         guard case .file(let byteCount) = try files.look(at: name) else { return nil }
         return try ManifestReader.read(LogPieces(files: files, name: name, byteCount: byteCount))
@@ -151,7 +151,7 @@ struct SalvagePlan {
     /// nothing that is not known otherwise: at worst it is there twice. A table that is gone was merged with others
     /// since, or is lost: what it may have had is not known, for a removal may have gone with it. So may that of a log
     /// that is gone, with the table that it was put into, unless no number since is missing.
-    /// - Returns: false where nothing was noted.
+    /// - Returns: false if nothing was noted.
     private mutating func takeNoted(
         behind damaged: (name: String, beginning: ManifestContents)?, _ report: inout SalvageReport
     ) throws(SalvageError) -> Bool {

@@ -92,7 +92,7 @@ struct BlockReader {
     }
 }
 
-/// Goes over the entries of a block. Whatever the bytes are, it stays within them.
+/// Reads the entries of a block. Whatever the bytes are, it stays within them.
 struct BlockCursor {
     private let block: Memory
     private var scanner: Scanner

@@ -2,7 +2,7 @@
 struct TableReference {
     let number: UInt64
     let name: String
-    /// nil where no manifest tells; then the range below may be unknown too.
+    /// nil if no manifest tells; then the range below may be unknown too.
     let level: Int?
     /// As the manifest says, otherwise as the file is.
     let byteCount: Int
@@ -28,7 +28,7 @@ struct TableFile {
 
     let blocks: BlockReader
     let index: Memory
-    /// The last key of the index; nil where it has no blocks.
+    /// The last key of the index; nil if it has no blocks.
     let last: [UInt8]?
     /// What is wrong, and nothing is lost by it: its filter, or one bit that could be flipped back.
     let harmless: [SalvageDamage]
@@ -126,7 +126,7 @@ struct TableFile {
         return (meta, index)
     }
 
-    /// Goes over the whole index; nil if it is none.
+    /// Reads the whole index; nil if it is none.
     /// - Parameter isGapless: whether its blocks must follow each other from the beginning of the file, as they are
     ///   written.
     private static func lastKey(of index: Memory, _ blocks: BlockReader, isGapless: Bool) throws(SalvageError) -> (

@@ -4,7 +4,7 @@ struct Gap {
     enum Hidden {
         /// What is lost has at most this sequence.
         case sequences(upTo: UInt64)
-        /// What is lost stood in this table. `level` is nil where no manifest tells.
+        /// What is lost stood in this table. `level` is nil if no manifest tells.
         case table(number: UInt64, level: Int?)
     }
 

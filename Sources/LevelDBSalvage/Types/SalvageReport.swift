@@ -47,7 +47,7 @@ package struct SalvageReport: Sendable {
     package internal(set) var damageCount = 0
     /// Of files, as far as known.
     package internal(set) var bytesLost = 0
-    /// False where nothing says for sure which files count. Then, unless ``SalvageOptions/unknownIsLost``, removed keys
+    /// False if nothing says for sure which files count. Then, unless ``SalvageOptions/unknownIsLost``, removed keys
     /// may have come back, and files may be missing without anybody knowing, so that older values are taken for the
     /// newest; ``notes`` says why.
     package internal(set) var isComplete = true

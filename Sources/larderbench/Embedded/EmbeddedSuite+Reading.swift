@@ -1,10 +1,10 @@
 /// Reading inside one process.
 ///
-/// The stores are measured side by side, a slice of the keys in one, then the same slice in the next: what else the
-/// machine does meanwhile meets all alike, and each slice is a sample of its own.
+/// The stores are measured side by side, a slice of the keys in one, then the same slice in the next: other work of the
+/// machine affects all equally, and each slice is a sample.
 ///
-/// Before that LevelDB's tables are merged, in every store that has any, by the same call: how many levels a key is looked
-/// for in would otherwise depend on where compactions happened to stand when the writing ended.
+/// Before that LevelDB's tables are merged, in every store that has any, by the same call: otherwise the number of
+/// levels in which a key is looked for would depend on the state of the compactions at the end of writing.
 extension EmbeddedSuite {
     /// A store that was written to and closed.
     struct Written {

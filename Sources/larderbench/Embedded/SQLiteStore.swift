@@ -48,7 +48,7 @@ final class SQLiteStore: EmbeddedStore {
             if status == SQLiteLibrary.row {
                 let bytes = UnsafeRawBufferPointer(
                     start: library.columnBlob(select, 0), count: Int(library.columnBytes(select, 0)))
-                // In the hands of the caller, as the other stores give it.
+                // In the hands of the caller, like in the other stores.
                 withExtendedLifetime([UInt8](bytes)) {}
             } else {
                 try check(status, SQLiteLibrary.done)

@@ -153,7 +153,7 @@ final class LoadGenerator {
         }
     }
 
-    /// Ends the run if nothing is under way and nothing more is to come.
+    /// Ends the run if nothing is running and nothing more is to come.
     func connectionRests() {
         if load.pacePerSecond != nil, Clocks.nanoseconds() < end { return }
         if connections.allSatisfy({ $0.unanswered == 0 }) { uv_stop(loop) }

@@ -1,13 +1,13 @@
-/// An option of the command line: how it is read, and what the help says of it.
+/// An option of the command line: how it is parsed, and its help.
 struct BenchOption: Sendable {
     let name: String
-    /// What the value is called in the help; nil for an option without one.
+    /// The name of the value in the help; nil for an option without one.
     let value: String?
-    /// Nil for what the program tells itself.
+    /// Nil for an option that only the program itself uses.
     let summary: String?
     let take: @Sendable (inout BenchOptions, String) throws(BenchError) -> Void
 
-    /// Adding one is a row.
+    /// To add one, add a row.
     static let all: [BenchOption] = [
         BenchOption("--quick", nil, "3 shorter rounds and fewer rows: some five minutes") { options, _ in
             options.isQuick = true

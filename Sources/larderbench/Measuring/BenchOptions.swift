@@ -1,4 +1,4 @@
-/// What stands on the command line.
+/// The parsed command line.
 struct BenchOptions {
     var isQuick = false
     var rounds: Int?

@@ -1,4 +1,4 @@
-/// What the program says while it measures: to standard error, so that standard output holds the report alone.
+/// Messages while it measures: to standard error, so that standard output has only the report.
 enum Progress {
     static func note(_ text: String) {
         let line = Array("\(text)\n".utf8)

@@ -13,7 +13,7 @@ enum Stopwatch {
         }
     }
 
-    /// As ``measure(operations:writeOut:_:)`` for what leaves no work behind: waits for nothing, and can be taken again
+    /// Like ``measure(operations:writeOut:_:)`` for what leaves no work behind: waits for nothing, and can be taken again
     /// and again for little.
     static func measureOnly(operations: Int, _ body: () throws -> Void) rethrows -> [Metric: Double] {
         try take(operations, body) {}

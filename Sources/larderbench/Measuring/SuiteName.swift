@@ -4,7 +4,7 @@ extension BenchOptions {
         case socket, steady, crosscheck, mixed, bystander, start, memory, expiry, large, embedded, models, hits,
             settings
 
-        /// Whether --quick runs it where --only does not say which.
+        /// Whether --quick runs it without --only.
         var isInQuickRuns: Bool {
             switch self {
             case .crosscheck, .expiry, .large, .settings: false

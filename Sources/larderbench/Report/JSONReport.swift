@@ -27,7 +27,7 @@ struct JSONReport: Encodable {
         let what: String
         let value: Double
         let limit: String
-        /// Nil where there is no limit.
+        /// Nil if there is no limit.
         let isMet: Bool?
     }
 

@@ -1,6 +1,6 @@
 import CLevelDB
 
-/// What was measured, on what. Printed with the figures, because without it they say nothing.
+/// The machine and the versions that were measured. Printed with the figures, because without it they say nothing.
 enum Machine {
     static func facts(_ options: BenchOptions, _ tree: TemporaryTree) -> [(String, String)] {
         [

@@ -1,4 +1,4 @@
-/// What the project aims at, line by line, over the rows that the suites measure.
+/// The project's targets, line by line, over the rows that the suites measure.
 extension Target {
     static func all(_ options: BenchOptions) -> [Target] {
         gets + sets + steady + threads + mixed + bystanders + embedded(options) + models + start + memory

@@ -15,7 +15,7 @@ struct Target {
 
     let what: String
     let numerator: Figure
-    /// Nil where the figure itself counts.
+    /// Nil if the figure itself counts.
     let denominator: Figure?
     let limit: Limit
 

@@ -1,4 +1,4 @@
-/// What is spoken over a socket.
+/// The protocol on a socket.
 enum Dialect {
     /// RESP2.
     case resp

@@ -89,9 +89,9 @@ final class RunningServer {
     /// Whether it puts work off although it rests.
     var putsOff: Bool { contender.program == .larderd }
 
-    /// Has the server do what it may have put off although it rests: larderd puts into LevelDB what is only in its journal
-    /// and in memory when there is enough of it, or after half a minute, or for a snapshot, which is what it is asked for
-    /// here. The others put nothing off.
+    /// Makes the server do the work that it may have put off although it rests. larderd writes entries from journal and
+    /// memory to LevelDB when there are enough, or after half a minute, or for a snapshot; this asks for a snapshot.
+    /// The other servers put nothing off.
     func writeOut() throws(BenchError) {
         guard putsOff else { return }
         let client = try SocketClient(path: socket)

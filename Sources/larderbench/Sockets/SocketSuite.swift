@@ -1,7 +1,7 @@
 /// SET and GET over a Unix-domain socket, Larder beside redis-server, memcached and a null server.
 ///
 /// All servers of a round run at the same time with files of their own; they are measured one after the other, load by
-/// load, so that what disturbs the machine for a while disturbs them alike.
+/// load, so that what disturbs the machine for a while disturbs them equally.
 final class SocketSuite: Suite {
     static let spaceTable = "Space with 100,000 entries of 64 B, after filling"
 

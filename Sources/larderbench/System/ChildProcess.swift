@@ -65,7 +65,7 @@ final class ChildProcess {
         return status
     }
 
-    /// Asks the process to end, and ends it if it does not within `seconds`.
+    /// Asks the process to end, and kills it if it does not within `seconds`.
     func stop(within seconds: Double = 20) {
         guard !hasEnded else { return }
         kill(pid, SIGTERM)
@@ -83,7 +83,7 @@ final class ChildProcess {
         wait()
     }
 
-    /// What it wrote.
+    /// Its output.
     var output: String { TextFile.read(outputPath) ?? "" }
 
     /// The last lines it wrote, for messages.
@@ -91,7 +91,7 @@ final class ChildProcess {
 
     func lastLines(_ text: String) -> String { text.split(separator: "\n").suffix(3).joined(separator: " | ") }
 
-    /// Memory that it holds, in MiB.
+    /// Its resident memory, in MiB.
     var residentMiB: Double? {
         guard let status = TextFile.read("/proc/\(pid)/status") else { return nil }
         for line in status.split(separator: "\n") where line.hasPrefix("VmRSS:") {

@@ -1,6 +1,6 @@
 import LarderClient
 
-/// What a verb works with.
+/// The environment of a verb.
 struct Context {
     let options: Options
     let output: Output

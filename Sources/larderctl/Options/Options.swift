@@ -1,4 +1,4 @@
-// The options of the program, and how options are read.
+// The options of the program, and how options are parsed.
 
 import LarderClient
 
@@ -13,10 +13,10 @@ import LarderClient
 /// An option, `--name` or `--name VALUE`.
 struct OptionSpec: Sendable {
     let name: String
-    /// What the value is called in the help; nil for an option without one.
+    /// The name of the value in the help; nil for an option without one.
     let value: String?
     let summary: String
-    /// Takes it into the options that every verb has; nil for an option of one verb, which reads it by itself.
+    /// Applies it to the options that every verb has; nil for an option of one verb, which parses it itself.
     var take: (@Sendable (inout Options, ParsedOption) throws -> Void)?
 }
 
@@ -24,18 +24,19 @@ struct OptionSpec: Sendable {
 struct Options {
     var socketPath: String?
     var database: String?
-    /// The daemon's; nil where it has none.
+    /// The daemon's; nil if it has none.
     var password: String?
-    /// Users whose daemons are trusted, besides root, oneself, and those to whom root has given the socket's directory.
+    /// Users whose daemons are trusted, besides root, the own user, and those to whom root has given the socket's
+    /// directory.
     var trustedUsers: Set<UInt32> = []
     var json = false
-    /// Whether keys and values go to a terminal as they are.
+    /// Whether keys and values are written to a terminal unchanged.
     var isRaw = false
     var timeoutMilliseconds = 5_000
     var showsHelp = false
     var showsVersion = false
 
-    /// Adding one is a row.
+    /// To add one, add a row.
     static let specs: [OptionSpec] = [
         OptionSpec(
             name: "--socket", value: "PATH",
@@ -86,7 +87,7 @@ struct Options {
         return (options, Array(words.dropFirst(index)))
     }
 
-    /// Takes an option that is one of ``specs``. Errors as for ``parse(_:)``.
+    /// Parses an option that is one of ``specs``. Errors as for ``parse(_:)``.
     mutating func apply(_ option: ParsedOption) throws { try option.spec?.take?(&self, option) }
 
     private static func milliseconds(_ option: ParsedOption) throws -> Int {
@@ -99,7 +100,7 @@ struct Options {
         return number
     }
 
-    /// The number of a user.
+    /// A user ID.
     private static func user(_ name: String) throws -> UInt32 {
         if let number = UInt32(name) { return number }
         guard let entry = getpwnam(name) else { throw UsageError("--trust-user \(name): there is no such user") }
@@ -116,7 +117,7 @@ struct Options {
     }
 }
 
-/// One option as it stands on the command line: `--name`, `--name VALUE` or `--name=VALUE`.
+/// One option on the command line: `--name`, `--name VALUE` or `--name=VALUE`.
 struct ParsedOption {
     let name: String
     /// Nil for `--`, which ends the options.
@@ -125,8 +126,8 @@ struct ParsedOption {
     /// How many words it takes, 1 or 2.
     let wordCount: Int
 
-    /// Reads the option at `index`, nil if that word is none. `-` alone and `-5` are words like others; `--` alone ends
-    /// the options and is given as an option of that name.
+    /// Parses the option at `index`; nil if that word is not an option. `-` alone and `-5` are ordinary words; `--`
+    /// alone ends the options and is returned as an option with that name.
     init?(_ words: [[UInt8]], at index: Int, specs: [OptionSpec], verb: String?) throws(UsageError) {
         let word = words[index]
         if word == Array("-h".utf8) {

@@ -1,11 +1,11 @@
 // "Did you mean …?"
 
-/// Finds the name that somebody who mistyped one had in mind.
+/// Finds the name that somebody who has mistyped it meant.
 enum Suggestion {
-    /// Words beyond this are not looked at: the work grows with the square of the length.
+    /// Words longer than this are not compared: the work grows with the square of the length.
     private static let lengthMax = 32
 
-    /// The nearest of `names`, upper and lower case being the same; nil when none is near.
+    /// The nearest of `names`, ignoring case; nil when none is near.
     static func nearest(to word: String, among names: [String]) -> String? {
         guard word.utf8.count <= lengthMax else { return nil }
         let typed = Array(word.lowercased().utf8)
@@ -14,12 +14,12 @@ enum Suggestion {
             let distance = Self.distance(typed, Array(name.lowercased().utf8))
             if distance < best?.distance ?? Int.max { best = (name, distance) }
         }
-        // A third of the letters wrong is still a typing error; more is another word.
+        // With a third of the letters wrong it is still a typing error; with more it is another word.
         guard let best, best.distance <= max(1, typed.count / 3) else { return nil }
         return best.name
     }
 
-    /// How many letters to insert, delete, replace or swap with the next make one word of the other.
+    /// How many letters must be inserted, deleted, replaced or swapped with the next to turn one word into the other.
     private static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
         var beforeLast: [Int] = []
         var last = Array(0...right.count)

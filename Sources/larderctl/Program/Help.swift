@@ -1,4 +1,4 @@
-// What `larderctl help` says. What it says of the daemon's commands comes from the catalog that the daemon has too.
+// The text of `larderctl help`. The daemon's commands come from the catalog that the daemon uses too.
 
 import CommandCatalog
 import LarderClient
@@ -24,7 +24,7 @@ enum Help {
         return lines.joined(separator: "\n")
     }
 
-    /// Writes the help of one verb or command, or the overview for none.
+    /// Writes the help of one verb or command, or the overview.
     static func show(_ words: [[UInt8]], _ output: Output) throws(UsageError) -> ExitCode {
         guard let first = words.first else {
             output.line(overview)
@@ -86,7 +86,7 @@ enum Help {
         return groups
     }
 
-    /// Words in lines of at most 80 characters.
+    /// Breaks words into lines of at most 80 characters.
     private static func wrapped(_ words: [String]) -> [String] {
         var lines = [" "]
         for word in words {

@@ -1,9 +1,9 @@
-// Commands of the daemon that are sent as they stand.
+// Commands of the daemon that are sent unchanged.
 
 import CommandCatalog
 import LarderClient
 
-/// Sends a command of the command table and writes its answer.
+/// Sends a command of the command table and writes its reply.
 enum Raw {
     static func run(_ command: CommandMetadata, _ words: [[UInt8]], _ context: Context) throws -> ExitCode {
         if let reason = refusal(command, words) {
@@ -15,7 +15,7 @@ enum Raw {
             reply = try client.command(bytes: words)
         } catch {
             guard error.code == .closed, case .endsDaemon = command.effect else { throw error }
-            // A daemon that shuts down as it was asked to ends the connection instead of answering.
+            // A daemon that shuts down on request closes the connection instead of replying.
             if context.options.json { context.output.json(.text("OK")) } else { context.output.line("OK") }
             return .done
         }
@@ -30,7 +30,7 @@ enum Raw {
         return reply.isNull ? .notFound : .done
     }
 
-    /// Why a command makes no sense in a program that sends one and ends; nil for all others.
+    /// Why a command makes no sense in a program that sends one and ends; nil for all other commands.
     private static func refusal(_ command: CommandMetadata, _ words: [[UInt8]]) -> String? {
         let ends = "each call of larderctl is a connection of its own, which ends with the answer"
         switch (CommandMetadata.row(of: words) ?? command).effect {
@@ -41,8 +41,8 @@ enum Raw {
         }
     }
 
-    /// Text for people and simple scripts: a line for each element, those of an inner aggregate further right. Null
-    /// is nothing at the top, and (nil) among others.
+    /// Text for people and simple scripts: a line for each element, with inner aggregates indented. Null is nothing at
+    /// the top level, and (nil) among others.
     private static func write(_ reply: RESPValue, indent: Int, to output: Output) {
         let margin = Array(repeating: UInt8(ascii: " "), count: indent)
         switch reply {
@@ -79,7 +79,7 @@ enum Raw {
         }
     }
 
-    /// A value that is not an aggregate, in one word.
+    /// A value that is not an aggregate, as one word.
     private static func word(_ reply: RESPValue) -> [UInt8] {
         switch reply {
         case .null: Array("(nil)".utf8)

@@ -1,19 +1,19 @@
 /// How the program ends. Scripts rely on these numbers: do not change them.
 enum ExitCode: Int32 {
-    /// Done; what was asked for is there.
+    /// Success; the result has been written.
     case done = 0
     /// There is no such entry.
     case notFound = 1
     /// The command line is wrong.
     case usage = 2
-    /// The daemon cannot be reached, or does not answer as one.
+    /// The daemon cannot be reached, or its replies make no sense.
     case noDaemon = 3
     /// The daemon answered with an error.
     case serverError = 4
-    /// The result could not be written, or the value not be read.
+    /// The result could not be written, or the value could not be read.
     case inputOutput = 5
 
-    /// What each number says, for the help.
+    /// The meaning of each number, for the help.
     static let explanation = """
         0  found, or done
         1  there is no such entry
@@ -24,10 +24,10 @@ enum ExitCode: Int32 {
         """
 }
 
-/// The command line is wrong: what about it, and what would be right.
+/// The command line is wrong: what is wrong, and what would be right.
 struct UsageError: Error {
     let message: String
-    /// The verb whose help would tell, if it was understood that far.
+    /// The verb whose help to read, if it was recognised.
     var verb: String?
 
     init(_ message: String, verb: String? = nil) {

@@ -1,4 +1,4 @@
-// Where values come from besides the command line.
+// Values that are not on the command line.
 
 import LarderClient
 
@@ -12,7 +12,7 @@ import LarderClient
 
 /// Reads a whole file or all of standard input.
 enum Input {
-    /// The largest value that the daemon takes.
+    /// The largest value that the daemon accepts.
     static let bytesMax = 536_870_912
 
     static func standardInput() throws(InputOutputError) -> [UInt8] {

@@ -6,8 +6,8 @@
     import Darwin
 #endif
 
-/// What the program was called with, as bytes: `CommandLine.arguments` would change those that are not UTF-8, and keys
-/// and values need not be.
+/// The command line as bytes: `CommandLine.arguments` would change those that are not UTF-8, and keys and values need
+/// not be.
 enum ProcessArguments {
     /// The words after the program's name.
     static var words: [[UInt8]] {

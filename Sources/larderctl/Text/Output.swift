@@ -17,7 +17,7 @@ final class Output {
     private var buffer: [UInt8] = []
     /// Whether a person is reading.
     let isTerminal = isatty(STDOUT_FILENO) == 1
-    /// Whether keys and values go to a terminal as they are, whatever they make it do.
+    /// Whether keys and values are written to a terminal unchanged, whatever they make it do.
     var isRaw = false
 
     private var escapes: Bool { isTerminal && !isRaw }
@@ -27,7 +27,7 @@ final class Output {
         buffer.append(contentsOf: bytes)
     }
 
-    /// A value, and where a person reads the end of a line.
+    /// A value, with the end of a line if a person reads it.
     func value(_ bytes: [UInt8]) {
         append(bytes, keepsLines: true)
         if isTerminal { buffer.append(UInt8(ascii: "\n")) }
@@ -41,7 +41,7 @@ final class Output {
         buffer.append(UInt8(ascii: "\n"))
     }
 
-    /// A line that shows one thing: on a terminal a line end in it is escaped too.
+    /// A line with one value: on a terminal a line end in it is escaped too.
     func oneLine(_ bytes: [UInt8]) {
         append(bytes, keepsLines: false)
         buffer.append(UInt8(ascii: "\n"))
@@ -57,7 +57,7 @@ final class Output {
         buffer.append(UInt8(ascii: "\n"))
     }
 
-    /// Writes a part of a document that is too long to be held whole.
+    /// Writes a part of a document that is too long to be kept in memory.
     func jsonPart(_ value: JSONText) {
         value.write(to: &buffer)
     }
