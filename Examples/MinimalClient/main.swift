@@ -5,7 +5,7 @@ struct Visit: Codable, Sendable {
     var seconds: Double
 }
 
-// Any number of tasks share this client and its connection, which is made again when it is lost.
+// Any number of tasks share this client and its connection, which is replaced when it is lost.
 let client = try await LarderClient.connect()
 let visits = client.cache("visits", of: Visit.self)
 try await visits.set(Visit(page: "index", seconds: 1.5), forKey: "ana", policy: .middle)
@@ -18,7 +18,7 @@ try await visits.batch {
 }
 print(try await visits.keys())
 
-// Reads, decides and writes as if it were alone; is run again when somebody else was quicker.
+// Reads, decides and writes as if it were alone; runs again if somebody else has changed the key.
 let stock = client.cache("stock", of: Int.self)
 try await stock.set(10, forKey: "apples")
 let left = try await stock.transaction(watching: ["apples"]) { transaction in
