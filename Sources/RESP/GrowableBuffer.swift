@@ -50,7 +50,7 @@ struct GrowableBuffer: ~Copyable {
     ///
     /// Memory grows by doubling. While `expected`, the number of live bytes at which a message that has begun
     /// will be complete, is not reached, it does not grow beyond what that message needs. Once a 16th of a message is
-    /// there, and it is long, memory for all of it is asked for at once: to move hundreds of megabytes again and again
+    /// there, and it is long, memory for all of it is asked for at once: moving hundreds of megabytes again and again
     /// holds up whoever waits for this thread, and pages that are not written to cost nothing.
     mutating func reserve(_ room: Int, expected: Int = 0) {
         if capacity - tail >= room {

@@ -29,7 +29,7 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
     }
 
     package let limits: RESPLimits
-    /// Whether it is not known yet who sends: then a request may have 10 arguments of 16,384 bytes at most, as in Redis.
+    /// Whether the client is not authenticated yet: then a request may have at most 10 arguments of 16,384 bytes, as in Redis.
     package var isUnauthenticated = false
     private var input = IncomingBytes()
     private var arguments = ArgumentTable()
@@ -107,7 +107,7 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
             start: UnsafeRawPointer(input.buffer.start), slices: arguments.start, count: arguments.count)
     }
 
-    /// Goes on to the next command.
+    /// Moves to the next command.
     ///
     /// Empty lines and arrays of no elements are skipped. After an error the parser reads nothing more, and throws the
     /// same error again.
@@ -160,7 +160,7 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         return count
     }
 
-    /// Takes bytes as read that ``usualGets(_:_:)`` told of.
+    /// Consumes bytes that ``usualGets(_:_:)`` has found.
     package mutating func skip(_ byteCount: Int) {
         precondition(phase == .start && byteCount >= 0 && byteCount <= input.available, "there is not so much to skip")
         input.noteExamined(byteCount)
@@ -170,7 +170,7 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
 
     /// `*2` CR LF `$3` CR LF, as it lies in memory.
     private static var getHead: UInt64 { UInt64(littleEndian: 0x0A0D_3324_0A0D_322A) }
-    /// `GET` CR, with the bit off that tells small letters.
+    /// `GET` CR, without the bit that distinguishes small letters.
     private static var getName: UInt32 { UInt32(littleEndian: 0x0D54_4547) }
 
     // MARK: Memory

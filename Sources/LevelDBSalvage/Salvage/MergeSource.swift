@@ -1,6 +1,6 @@
-/// What a source meets on its way.
+/// What a source reports while it is read.
 protocol SalvageSink: AnyObject {
-    /// Something of a table cannot be read. Told before any key of the range is given by the source.
+    /// A part of a table cannot be read. Reported before the source gives any key of the range.
     func lost(_ damage: SalvageDamage, _ gap: Gap?)
 }
 
@@ -12,14 +12,14 @@ protocol MergeSource: AnyObject {
     var isLoaded: Bool { get }
     var isAtEnd: Bool { get }
     var sequence: UInt64 { get }
-    /// nil: removed.
+    /// Nil: removed.
     var value: UnsafeRawBufferPointer? { get }
     var origin: Origin { get }
     /// Reads what is next if it is not loaded, otherwise goes to what follows.
     func step() throws(SalvageError)
 }
 
-/// What the logs have.
+/// The contents of the logs.
 final class LogSource: MergeSource {
     private let contents: LogContents
     private var index = 0

@@ -1,10 +1,10 @@
-/// Reads what can be read of a LevelDB directory, file by file, without opening it as a database: the newest state of
+/// Reads a LevelDB directory as far as possible, file by file, without opening it as a database: the newest state of
 /// every key, in the order of the keys, and where the newest state of keys may be lost.
 ///
 /// - Never an older value, never a removed key: a key of which something newer than what was read may be lost is not
 ///   given, and lies in ``SalvageReport/lost``. Only where ``SalvageReport/isComplete`` is false, and
 ///   ``SalvageOptions/unknownIsLost`` too, may removed keys come back.
-/// - Changes nothing. Nobody may write meanwhile: close the database before.
+/// - Changes nothing. Nobody may write meanwhile: close the database first.
 /// - Keeps the logs in memory, of each table its index while it is read, and one block of each table that overlaps
 ///   the key.
 ///
@@ -17,7 +17,7 @@ package final class SalvageReader {
     /// Of what the logs miss, by the first key; those up to `gapIndex` were met.
     private var logGaps: [Gap] = []
     private var gapIndex = 0
-    /// The key that was given last.
+    /// The last key that was given.
     private let lastKey: Memory
     private var hasKey = false
     private var best: (any MergeSource)?
@@ -45,13 +45,13 @@ package final class SalvageReader {
     /// The current key. Valid until the next call of ``next()``, as long as the reader lives.
     package var key: UnsafeRawBufferPointer { lastKey.bytes }
 
-    /// Its value; nil: it is proven to be removed, in a range in which others are lost. Valid as ``key``.
+    /// Its value; nil: it is proven to be removed, in a range where others are lost. Valid like ``key``.
     package var value: UnsafeRawBufferPointer? { best?.value }
 
     /// LevelDB's sequence of this state.
     package var sequence: UInt64 { best?.sequence ?? 0 }
 
-    /// What was found so far. Complete when ``next()`` has given false. O(number of lost ranges).
+    /// The report so far. Complete when ``next()`` has given false. O(number of lost ranges).
     package var report: SalvageReport {
         var report = sink.report
         report.lost = sink.lostRanges.ranges()

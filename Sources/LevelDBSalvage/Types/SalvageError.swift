@@ -6,7 +6,7 @@
     import Darwin
 #endif
 
-/// Why files cannot be read now. Never damage: that is reported, not thrown. After it the reader is to be given up;
+/// Why files cannot be read now. Never damage: that is reported, not thrown. After it the reader must be discarded;
 /// another one may be made later.
 package struct SalvageError: Error, Hashable, Sendable {
     package enum Code: Hashable, Sendable {
