@@ -6,7 +6,8 @@ package enum LiveServer: String, CaseIterable, CustomStringConvertible, Sendable
 
     package var description: String { rawValue }
 
-    /// Runs `body` with the path of a server's socket.
+    /// Runs `body` with the path of a server's socket. The other form is for a body that awaits something.
+    // swift-format-ignore: AmbiguousTrailingClosureOverload
     package func run(_ body: (String) throws -> Void) throws {
         let server = try start()
         try body(server.socketPath)
