@@ -1,5 +1,6 @@
 /// A server as a process that the same test runs with: redis-server, which shows that the test asks for what Redis does, and
 /// larderd, with one event loop and with several.
+// swift-format-ignore: AmbiguousTrailingClosureOverload
 package enum LiveServer: String, CaseIterable, CustomStringConvertible, Sendable {
     case redis, larderd
     case larderdOnFourThreads = "larderd --threads 4"
@@ -7,7 +8,6 @@ package enum LiveServer: String, CaseIterable, CustomStringConvertible, Sendable
     package var description: String { rawValue }
 
     /// Runs `body` with the path of a server's socket. The other form is for a body that awaits something.
-    // swift-format-ignore: AmbiguousTrailingClosureOverload
     package func run(_ body: (String) throws -> Void) throws {
         let server = try start()
         try body(server.socketPath)
