@@ -34,8 +34,8 @@ final class CheckpointPass: CheckpointWork {
         self.database = database
         self.sequence = sequence
         now = database.now()
-        database.lockAll()
-        defer { database.unlockAll() }
+        database.shards.lockAll()
+        defer { database.shards.unlockAll() }
         guard let store = database.storeOfEntries else { return nil }
         self.store = store
         removal = database.removalRulesLocked
@@ -43,8 +43,8 @@ final class CheckpointPass: CheckpointWork {
         indexing = ExpiryIndex.Rules(database.applied.rules.policy, durable: database.durable.rules.policy)
         var bytes = 0
         var count = 0
-        for index in 0..<Shard.count {
-            let table = database.shard(index).table
+        for shard in database.shards.all {
+            let table = shard.table
             table.freeze()
             bytes += table.dirtyByteCount
             count += table.dirtyCount
@@ -118,7 +118,7 @@ final class CheckpointPass: CheckpointWork {
     }
 
     private func unpin(_ pinned: SortedRun.Pinned) {
-        database.shard(pinned.shard).lock.withLock { pinned.entry.unpin() }
+        database.shards[pinned.shard].lock.withLock { pinned.entry.unpin() }
     }
 
     private func unpinAll() {

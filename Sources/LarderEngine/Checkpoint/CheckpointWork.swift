@@ -37,10 +37,7 @@ extension CheckpointWork {
 
     /// The segments stay: frozen entries are dirty like all others, and the next checkpoint starts again.
     func abandon() {
-        for index in 0..<Shard.count {
-            let shard = database.shard(index)
-            shard.lock.withLock { shard.table.thaw() }
-        }
+        for shard in database.shards.all { shard.lock.withLock { shard.table.thaw() } }
     }
 }
 
@@ -56,7 +53,7 @@ extension Database {
     func forEachSlice<Failure: Error>(
         _ body: (Shard) throws(Failure) -> Bool, afterRound: () -> Void = {}
     ) throws(Failure) {
-        var unfinished = (0..<Shard.count).map(shard)
+        var unfinished = shards.all
         while !unfinished.isEmpty {
             var next: [Shard] = []
             for shard in unfinished where try body(shard) { next.append(shard) }
@@ -68,13 +65,7 @@ extension Database {
     /// About how many bytes the entries that LevelDB does not have yet would take in the journal. Takes every shard's
     /// lock in turn.
     var journalBytesOfDirty: Int {
-        (0..<Shard.count).reduce(0) { sum, index in
-            let shard = shard(index)
-            return sum
-                + shard.lock.withLock {
-                    shard.table.dirtyByteCount - shard.table.dirtyCount * (EntryPointer.overheadBytes - 16)
-                }
-        }
+        shards.sum { $0.dirtyByteCount - $0.dirtyCount * (EntryPointer.overheadBytes - 16) }
     }
 }
 

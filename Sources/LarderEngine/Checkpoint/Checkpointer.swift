@@ -175,7 +175,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     /// for it: nobody else notices. Called with `turn` held.
     /// - Returns: nil if the disk has no room for that, or if it would not shorten the journal.
     private func rewrite(_ database: Database, _ cut: CommitJournal.Cut, because error: LarderError) -> RewritePass? {
-        let bytes = database.journalBytesOfDirty + database.withAllShards { database.unresolved.byteCount }
+        let bytes = database.journalBytesOfDirty + database.shards.withAllLocked { database.unresolved.byteCount }
         guard bytes < context.options.checkpointBytes || bytes <= trigger.byteCount / 4 * 3 else { return nil }
         guard (try? FileSystem.probe(directory: context.directory + "/JOURNAL", bytes: bytes + (1 << 20))) != nil else {
             return nil
@@ -297,8 +297,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
             do throws(LarderError) {
                 guard try database.prepareUnlessBusy() else { return false }
             } catch {
-                if database.needsMoreJournal { throw error }
-                // A salvage reports it.
+                if database.life.needsMoreJournal { throw error }
+                // What is salvaged is told of elsewhere.
                 let isSalvaged = error.code == .damaged && context.options.onDamage == .salvage
                 context.report(
                     isSalvaged ? .debug : .warning,

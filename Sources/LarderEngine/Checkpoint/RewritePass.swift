@@ -25,11 +25,11 @@ final class RewritePass: CheckpointWork {
     init(_ database: Database, upTo sequence: UInt64) {
         self.database = database
         self.sequence = sequence
-        database.lockAll()
-        defer { database.unlockAll() }
+        database.shards.lockAll()
+        defer { database.shards.unlockAll() }
         openStore = database.storeOfEntries
         epoch = database.epochOfEntries
-        for index in 0..<Shard.count { database.shard(index).table.freeze() }
+        for shard in database.shards.all { shard.table.freeze() }
         slice.reserveCapacity(Database.sliceCount)
     }
 

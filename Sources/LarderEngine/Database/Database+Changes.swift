@@ -26,7 +26,7 @@ extension Database {
 
 extension ChangeFeed {
     /// Tells how a database differs from what it was.
-    func tell(_ database: Database, was: Database.State, is new: Database.State) {
+    func tell(_ database: Database, was: DatabaseState, is new: DatabaseState) {
         guard isOn, let current else { return }
         if was.store !== new.store { current.emptied(database) }
         if was.rules != new.rules { current.policyChanged(database) }

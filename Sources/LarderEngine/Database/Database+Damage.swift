@@ -3,7 +3,7 @@ extension Database {
     /// Sets the database aside if all of it is read and damage is found. May take as long as reading all of it.
     func setAsideIfDamaged() throws(LarderError) {
         try ForkGuard.check("set aside")
-        try openLock.withLock { () throws(LarderError) in
+        try life.openLock.withLock { () throws(LarderError) in
             try setAsideAndStartEmpty(try findDamageLocked("set aside").damage)
         }
     }
@@ -11,7 +11,7 @@ extension Database {
     /// Salvages the database if all of it is read and damage is found. May take as long as reading and writing all of it.
     func salvageIfDamaged() throws(LarderError) -> SalvageSummary {
         try ForkGuard.check("salvage")
-        let (found, done) = try openLock.withLock { () throws(LarderError) in
+        let (found, done) = try life.openLock.withLock { () throws(LarderError) in
             let found = try findDamageLocked("salvage")
             return (found, found.store == nil ? try salvageUnopenedLocked(found.damage) : nil)
         }
@@ -25,7 +25,7 @@ extension Database {
     /// - Returns: the damage, and the store that has it, if the files can be opened.
     private func findDamageLocked(_ operation: String) throws(LarderError) -> (damage: LarderError, store: EpochStore?)
     {
-        if salvage.isUnderWay {
+        if life.isSalvaging {
             throw LarderError(.io, "the database is being salvaged already", operation: operation, database: name)
         }
         do throws(LarderError) {
@@ -51,19 +51,19 @@ extension Database {
     func setAsideAndStartEmpty(_ damage: LarderError) throws(LarderError) {
         let policy = policyOnDisk
         let place = try DamagedFiles.place(of: name, context: context)
-        let (store, ticket) = withAllShards { () -> (EpochStore?, CommitTicket) in
+        let (store, ticket) = shards.withAllLocked { () -> (EpochStore?, CommitTicket) in
             let store = applied.store
             clearEntries()
             applied.endFiles(leaving: .absent)
             applied.rules = FreshnessRules(policy: policy)
             let ticket = enqueueControl(
-                perform: { [self] () throws(LarderError) in
-                    try DamagedFiles.move(directory, to: place, name: name, context: context)
+                perform: { [files, context] () throws(LarderError) in
+                    try DamagedFiles.move(files.directory, to: place, name: files.name, context: context)
                 }, committed: { store?.end(.setAside) })
             return (store, ticket)
         }
         try pipeline.wait(for: ticket)
-        epochAheadOfJournal = 0
+        life.setAside()
         store?.close()
         DamagedFiles.enforceCap(context)
         context.statistics.setAside.add()
@@ -72,5 +72,5 @@ extension Database {
     }
 
     /// The policy as POINTER says, if it can be read, else the one that was last in force.
-    var policyOnDisk: UpdatePolicy { (try? readPointer())?.rules.policy ?? appliedState.rules.policy }
+    var policyOnDisk: UpdatePolicy { (try? files.readPointer())?.rules.policy ?? appliedState.rules.policy }
 }

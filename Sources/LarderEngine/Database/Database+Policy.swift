@@ -7,7 +7,7 @@ extension Database {
         try ForkGuard.check("policy")
         while true {
             if !isReady(forWriting: true), try isMade(with: policy) { return }
-            let isDone = try openLock.withLock { () throws(LarderError) -> Bool in
+            let isDone = try life.openLock.withLock { () throws(LarderError) -> Bool in
                 let state = appliedState
                 // Deleted or set aside meanwhile: another try waits for that, or says so.
                 if case .absent = state.presence { return false }
@@ -49,7 +49,7 @@ extension Database {
     /// Notes that every governed entry of `store` has its key in the expiry index, unless the policy was changed since
     /// it had been changed `policyChanges` times. Waits until that is on the disk.
     func finishIndexing(_ store: EpochStore, policyChanges: Int) throws(LarderError) {
-        try openLock.withLock { () throws(LarderError) in
+        try life.openLock.withLock { () throws(LarderError) in
             let state = appliedState
             guard state.store === store, state.policyChanges == policyChanges, state.isUnindexed else { return }
             try replacePointer("index") { $0.isUnindexed = false }

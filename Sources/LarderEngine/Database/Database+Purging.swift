@@ -19,7 +19,7 @@ extension Database {
         }
         // What is only in memory counts too.
         if counting { _ = try? checkpointer.flush(self) }
-        let old = try openLock.withLock { () throws(LarderError) -> EpochStore? in
+        let old = try life.openLock.withLock { () throws(LarderError) -> EpochStore? in
             switch appliedState.presence {
             case .absent: return nil
             case .deleted: throw deletedError("purge")
@@ -41,9 +41,9 @@ extension Database {
     /// What a purge has to wait for that finds nothing to remove; nil where it has something to do. No epoch and no file is
     /// made for it: an epoch whose files were never made is empty unless memory has something.
     var ticketIfEmpty: CommitTicket? {
-        withAllShards {
+        shards.withAllLocked {
             guard let store = applied.store, !store.isMade, applied.rules.deadBefore == 0,
-                (0..<Shard.count).allSatisfy({ shard($0).table.dirtyCount == 0 })
+                shards.all.allSatisfy({ $0.table.dirtyCount == 0 })
             else { return nil }
             return CommitTicket(sequence: applied.sequence)
         }
@@ -58,16 +58,18 @@ extension Database {
             } catch {
                 // What is damaged, or cannot be opened because the disk is full, can still be emptied, as long as POINTER can be
                 // read. A newer Larder's files cannot.
-                guard error.code == .damaged || error.code == .io && (try? readPointer()) != nil else { throw error }
+                guard error.code == .damaged || error.code == .io && (try? files.readPointer()) != nil else {
+                    throw error
+                }
             }
         }
         if ticketIfEmpty != nil { return nil }
         let state = appliedState
         let epoch = context.nextEpoch(after: state.epoch)
         let old = try switchEpoch(
-            to: emptyStore(epoch), rules: FreshnessRules(policy: state.rules.policy), .void, ending: .purged,
+            to: files.emptyStore(epoch), rules: FreshnessRules(policy: state.rules.policy), .void, ending: .purged,
             operation: "purge")
-        if old == nil { removeOtherEpochs(than: epoch) }
+        if old == nil { files.removeOtherEpochs(than: epoch) }
         return old
     }
 
@@ -89,17 +91,17 @@ extension Database {
         let start = context.time.monotonic()
         var report = PurgeReport(entries: counting ? 0 : nil)
         if counting { _ = try? checkpointer.flush(self) }
-        try openLock.withLock { () throws(LarderError) in
+        try life.openLock.withLock { () throws(LarderError) in
             switch appliedState.presence {
             case .deleted: throw deletedError("delete")
             case .shut(let error): throw error
             case .absent:
-                withAllShards { setBoth { $0.endFiles(leaving: .deleted) } }
+                shards.withAllLocked { setBoth { $0.endFiles(leaving: .deleted) } }
                 return
             case .open(let store): if counting { report.entries = (try? store.countRecords()) ?? 0 }
             case .closed, .failed: break
             }
-            report.bytes = FileSystem.size(directory)
+            report.bytes = files.byteCount
             try removeFiles()
         }
         roster.remove(self)
@@ -111,12 +113,12 @@ extension Database {
     /// all commits. If it fails everything is as it was. Called with `openLock` held.
     private func removeFiles() throws(LarderError) {
         let grave = context.directory + "/.deleted-\(name)-\(context.nextEpoch(after: 0))"
-        let (store, ticket) = withAllShards { () -> (EpochStore?, CommitTicket) in
+        let (store, ticket) = shards.withAllLocked { () -> (EpochStore?, CommitTicket) in
             let store = applied.store
             clearEntries()
             applied.endFiles(leaving: .deleted)
             let ticket = enqueueControl(
-                perform: { [self] () throws(LarderError) in try moveFiles(to: grave) },
+                perform: { [files] () throws(LarderError) in try files.move(to: grave) },
                 committed: { store?.end(.deleted) })
             return (store, ticket)
         }
@@ -127,14 +129,5 @@ extension Database {
         }
         store?.close()
         context.disposalQueue.remove(grave)
-    }
-
-    private func moveFiles(to grave: String) throws(LarderError) {
-        try wrapFileErrors("delete") { () throws(FileError) in try FileSystem.rename(directory, to: grave) }
-        do throws(FileError) {
-            try FileSystem.syncDirectory(context.directory)
-        } catch {
-            context.report(.error, "\(error); a failure of the machine now may bring database '\(name)' back")
-        }
     }
 }

@@ -13,7 +13,7 @@ extension Database {
     ///   - applying: called with all shard locks held, once the state is changed.
     ///   - committed: called when the change is durable.
     func replacePointer(
-        _ operation: String, _ change: (inout State) -> Void, applying: () -> Void = {},
+        _ operation: String, _ change: (inout DatabaseState) -> Void, applying: () -> Void = {},
         committed: @escaping () -> Void = {}
     ) throws(LarderError) {
         try pipeline.wait(for: try applyPointer(operation, change, applying: applying, committed: committed))
@@ -23,50 +23,18 @@ extension Database {
     /// decided.
     /// - Returns: what has to be waited for.
     func applyPointer(
-        _ operation: String, _ change: (inout State) -> Void, applying: () -> Void = {},
+        _ operation: String, _ change: (inout DatabaseState) -> Void, applying: () -> Void = {},
         committed: @escaping () -> Void = {}
     ) throws(LarderError) -> CommitTicket {
         var next = appliedState
         change(&next)
-        let replacement = try stage(next.pointer, operation)
-        return withAllShards {
+        let replacement = try files.stage(next.pointer, operation, store: appliedState.store)
+        return shards.withAllLocked {
             change(&applied)
             applying()
             return enqueueControl(
-                perform: { [self] () throws(LarderError) in try putInPlace(replacement) }, committed: committed)
+                perform: { [files] () throws(LarderError) in try files.putInPlace(replacement) }, committed: committed)
         }
-    }
-
-    /// Writes a new POINTER beside the old one. Called with `openLock` held.
-    private func stage(_ pointer: PointerFile, _ operation: String) throws(LarderError) -> Replacement {
-        let path = directory + "/" + PointerFile.name
-        let bytes = Array(pointer.text.utf8)
-        do throws(FileError) {
-            return try Replacement(of: path, with: bytes, keepsSpare: true)
-        } catch {
-            guard error.isFullDisk, let store = appliedState.store else { throw refused(operation, error) }
-            // The block that was kept for this is gone. LevelDB's own notes have some, and nobody needs them.
-            FileSystem.empty(store.path + "/LOG")
-            FileSystem.empty(store.path + "/LOG.old")
-        }
-        do throws(FileError) {
-            return try Replacement(of: path, with: bytes, keepsSpare: true)
-        } catch {
-            throw refused(operation, error)
-        }
-    }
-
-    private func refused(_ operation: String, _ error: FileError) -> LarderError {
-        LarderError(
-            .io, "nothing was changed: \(error.description)", operation: operation, database: name, underlying: error)
-    }
-
-    private func putInPlace(_ replacement: Replacement) throws(LarderError) {
-        let unsynced = try wrapFileErrors("write \(PointerFile.name)") { () throws(FileError) in
-            try replacement.putInPlace()
-        }
-        guard let unsynced else { return }
-        context.report(.error, "\(unsynced); a failure of the machine now may undo a change of database '\(name)'")
     }
 
     /// Queues a change of the whole database that was applied. Called with all shard locks held.
@@ -77,7 +45,7 @@ extension Database {
         let sequence = pipeline.enqueue(
             perform: perform,
             committed: { [self] sequence in
-                let was = withAllShards { () -> State in
+                let was = shards.withAllLocked { () -> DatabaseState in
                     let was = durable
                     // Once it is durable nobody has to wait for it any more.
                     if applied.sequence == sequence { applied.sequence = 0 }
@@ -149,17 +117,11 @@ extension Database {
         return old
     }
 
-    /// A store for an epoch that begins empty. Its files are made by the first checkpoint that has something for them.
-    func emptyStore(_ epoch: UInt64) -> EpochStore {
-        EpochStore(
-            unmadeAt: epochPath(epoch), epoch: epoch, databaseName: name, context: context.larder, onDamage: onDamage)
-    }
-
     /// Has POINTER say that the epoch's files are there, once they are: until then nobody would notice their loss.
     func settlePointer() throws(LarderError) {
         let state = durableState
-        guard state.isUnmade, let store = state.store, store.isMade, openLock.tryLock() else { return }
-        defer { openLock.unlock() }
+        guard state.isUnmade, let store = state.store, store.isMade, life.openLock.tryLock() else { return }
+        defer { life.openLock.unlock() }
         guard appliedState.store === store, appliedState.isUnmade else { return }
         try replacePointer("settle") { $0.isUnmade = false }
     }

@@ -6,7 +6,7 @@ extension Database {
         for (epoch, operations) in unresolved.epochs.sorted(by: { $0.key < $1.key }) where applied.counts(epoch) {
             for (key, operation) in operations {
                 let hash = key.hash
-                let shard = shard(Shard.index(hash))
+                let shard = shards[Shard.index(hash)]
                 key.withBytes { bytes in
                     guard let record = operation.record else {
                         return shard.remove(bytes, hash, sequence: operation.sequence)
@@ -22,7 +22,7 @@ extension Database {
     /// - Returns: the last commit unit of it; 0 when there was nothing.
     func rewriteUnresolved() -> UInt64 {
         var newest: UInt64 = 0
-        let kept = withAllShards { unresolved.epochs.sorted { $0.key < $1.key } }
+        let kept = shards.withAllLocked { unresolved.epochs.sorted { $0.key < $1.key } }
         for (epoch, operations) in kept {
             var rest = Array(operations)[...]
             while !rest.isEmpty {
@@ -38,7 +38,7 @@ extension Database {
     private func rewrite(_ slice: ArraySlice<(key: Key, value: UnresolvedOperations.Operation)>, _ epoch: UInt64)
         -> UInt64
     {
-        withAllShards {
+        shards.withAllLocked {
             // Resolved or purged meanwhile: then memory has it, or nobody needs it.
             guard !unresolved.isEmpty else { return 0 }
             return pipeline.enqueue(.os) { batch, unit in

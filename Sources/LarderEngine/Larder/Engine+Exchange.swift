@@ -57,8 +57,8 @@ private final class Exchange {
             try first.readCold(keys, .records, &cold[0], attempt: attempt)
             try second.readCold(keys, .records, &cold[1], attempt: attempt)
             let inOrder = first.number < second.number ? [first, second] : [second, first]
-            for database in inOrder { database.lockAll() }
-            defer { for database in inOrder.reversed() { database.unlockAll() } }
+            for database in inOrder { database.shards.lockAll() }
+            defer { for database in inOrder.reversed() { database.shards.unlockAll() } }
             if let ticket = try exchange(keys, found, &cold, attempt, now) { return ticket }
         }
     }
@@ -139,11 +139,11 @@ private final class Exchange {
 extension Database {
     /// Starts or stops to note which keys are written.
     fileprivate func noteKeys(_ isOn: Bool) {
-        withAllShards { for index in 0..<Shard.count { shard(index).notedKeys = isOn ? [] : nil } }
+        shards.withAllLocked { for shard in shards.all { shard.notedKeys = isOn ? [] : nil } }
     }
 
     /// The keys that were written since then. Called with all shard locks held.
     fileprivate var notedKeys: Set<Key> {
-        (0..<Shard.count).reduce(into: []) { $0.formUnion(shard($1).notedKeys ?? []) }
+        shards.all.reduce(into: []) { $0.formUnion($1.notedKeys ?? []) }
     }
 }

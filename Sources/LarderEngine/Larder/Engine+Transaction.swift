@@ -18,7 +18,7 @@ extension Engine {
         try ForkGuard.check("update")
         // The order of locks.
         let parts = parts.sorted { $0.database.number < $1.database.number }
-        let shards = parts.map { $0.database.shardSet($0.keys) }
+        let locked = parts.map { DatabaseShards.set(of: $0.keys) }
         let read = parts.map { Array($0.keys[..<$0.loadedCount]) }
         var cold = parts.map { ColdReads(count: $0.loadedCount, fillCache: true, bytesMax: bytesMax) }
         defer { for index in parts.indices { parts[index].database.forget(read[index], &cold[index]) } }
@@ -30,8 +30,8 @@ extension Engine {
                     try part.database.readCold(read[index], .records, &cold[index], attempt: attempt)
                 }
             }
-            for (index, part) in parts.enumerated() { part.database.lock(shards[index]) }
-            defer { for (index, part) in parts.enumerated() { part.database.unlock(shards[index]) } }
+            for (index, part) in parts.enumerated() { part.database.shards.lock(locked[index]) }
+            defer { for (index, part) in parts.enumerated() { part.database.shards.unlock(locked[index]) } }
 
             var ticket: UInt64 = 0
             var updates: [Update] = []

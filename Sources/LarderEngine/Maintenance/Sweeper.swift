@@ -101,7 +101,7 @@ struct Sweeper {
 
     /// One step of a scan of all entries, if one is due or running.
     private mutating func goOnScanning(
-        _ database: Database, _ store: EpochStore, _ state: Database.State, _ monotonic: Int64
+        _ database: Database, _ store: EpochStore, _ state: DatabaseState, _ monotonic: Int64
     ) throws(LarderError) {
         let mustIndex = state.isUnindexed && ExpiryIndex.indexes(state.rules.policy)
         if mustIndex, scan?.indexingFor != state.policyChanges {
@@ -269,7 +269,7 @@ extension Database {
 
     /// What memory has of a key whose index record may be dropped.
     func known(_ key: Key) -> Known {
-        let shard = shard(shardIndex(key))
+        let shard = shards[key]
         return shard.lock.withLock {
             guard let entry = shard.find(key) else { return .stored }
             // It is no longer certain that LevelDB has the index key.
@@ -290,7 +290,7 @@ extension Database {
     /// Forgets a key that will be deleted from LevelDB.
     /// - Returns: nil when memory has a newer state.
     func letGo(_ key: Key) -> LetGo? {
-        let shard = shard(shardIndex(key))
+        let shard = shards[key]
         return shard.lock.withLock {
             shard.noteSwept(key.hash)
             guard let entry = shard.find(key) else { return LetGo(wasFound: false) }

@@ -63,7 +63,7 @@ extension Database {
         }
         guard let store, attempt <= Self.coldAttempts else { return }
         for (position, key) in keys.enumerated() where cold.slots[position].value == nil {
-            let shard = shard(shardIndex(key))
+            let shard = shards[key]
             let isKnown = shard.lock.withLock {
                 if shard.find(key) != nil { return true }
                 let isBegun = cold.slots[position].mark != nil
@@ -158,7 +158,7 @@ extension Database {
         do throws(LarderError) {
             for (position, key) in keys.enumerated() {
                 fetchAhead(keys, position)
-                let shard = shard(shardIndex(key))
+                let shard = shards[key]
                 if let entry = shard.find(key) {
                     ticket = max(ticket, undecided(entry))
                     result.append(try inMemory(shard, entry, key))
@@ -187,7 +187,7 @@ extension Database {
     /// Tells the shards that nothing is being read any more. Called without any lock.
     func forget(_ keys: [Key], _ cold: inout ColdReads) {
         for (position, key) in keys.enumerated() where cold.slots[position].mark != nil {
-            let shard = shard(shardIndex(key))
+            let shard = shards[key]
             shard.lock.withLock { shard.endColdRead(key) }
             cold.slots[position] = ColdReads.Slot()
         }
@@ -270,15 +270,15 @@ extension Database {
         _ keys: [Key], now: Int64, bytesMax: Int, ticket: inout CommitTicket
     ) throws(LarderError) -> HeldEntries {
         try ForkGuard.check("get")
-        let shards = shardSet(keys)
+        let locked = DatabaseShards.set(of: keys)
         var cold = ColdReads(count: keys.count, fillCache: true, bytesMax: bytesMax)
         defer { forget(keys, &cold) }
         var attempt = 0
         while true {
             attempt += 1
             try readCold(keys, .records, &cold, attempt: attempt)
-            lock(shards)
-            defer { unlock(shards) }
+            shards.lock(locked)
+            defer { shards.unlock(locked) }
             let rules = applied.rules
             var sequence = applied.sequence
             let items = try collect(keys, .records, &cold, attempt: attempt, ticket: &sequence) {

@@ -17,8 +17,8 @@ extension Database {
     ) throws(LarderError) -> CommitTicket? {
         precondition(other !== self && other.pipeline === pipeline, "two databases of one larder are needed")
         try ForkGuard.check("update")
-        let shards = shardSet(keys)
-        let otherShards = other.shardSet(otherKeys)
+        let locked = DatabaseShards.set(of: keys)
+        let otherLocked = DatabaseShards.set(of: otherKeys)
         let (slots, otherSlots) = (Update.slotsOfRepeatedKeys(keys), Update.slotsOfRepeatedKeys(otherKeys))
         var cold = ColdReads(count: keys.count, fillCache: true)
         var otherCold = ColdReads(count: otherKeys.count, fillCache: true)
@@ -35,12 +35,12 @@ extension Database {
             }
             // In the order of the databases' numbers, as everybody does who locks several.
             let isFirst = number < other.number
-            if isFirst { lock(shards) }
-            other.lock(otherShards)
-            if !isFirst { lock(shards) }
+            if isFirst { shards.lock(locked) }
+            other.shards.lock(otherLocked)
+            if !isFirst { shards.lock(locked) }
             defer {
-                unlock(shards)
-                other.unlock(otherShards)
+                shards.unlock(locked)
+                other.shards.unlock(otherLocked)
             }
 
             let (state, otherState) = (applied, other.applied)
@@ -65,8 +65,9 @@ extension Database {
 
     /// Queues the operations of both as one unit and applies them. Called with the locks held of every shard they touch.
     func apply(
-        _ operations: [CommitOperation], _ state: State, and other: Database, _ otherOperations: [CommitOperation],
-        _ otherState: State
+        _ operations: [CommitOperation], _ state: DatabaseState, and other: Database,
+        _ otherOperations: [CommitOperation],
+        _ otherState: DatabaseState
     ) throws(LarderError) -> UInt64 {
         let store = operations.isEmpty ? nil : try writableStore(state, "update")
         let otherStore = otherOperations.isEmpty ? nil : try other.writableStore(otherState, "update")

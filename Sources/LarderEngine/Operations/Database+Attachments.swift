@@ -17,7 +17,7 @@ extension Database {
     ) -> Bool {
         if ForkGuard.isForked { return false }
         let hash = Key.hash(key)
-        return withShard(hash) { shard in
+        return shards.with(hash) { shard in
             shard.lock.lock()
             defer { shard.lock.unlock() }
             guard case .open = applied.presence, let entry = shard.table.find(key, hash: hash),
@@ -42,7 +42,7 @@ extension Database {
     /// - Parameter version: of the entry, as ``readInMemory(_:now:below:ticket:_:)`` gave it.
     package func attach(_ attachment: Attachment, to key: UnsafeRawBufferPointer, version: UInt64) {
         let hash = Key.hash(key)
-        let shard = shard(Shard.index(hash))
+        let shard = shards[Shard.index(hash)]
         shard.lock.withLock {
             guard let entry = shard.table.find(key, hash: hash) else { return }
             shard.attach(attachment, to: entry, version: version)
@@ -80,10 +80,10 @@ extension Database {
         _ keys: [Key], now: Int64, ticket: inout CommitTicket, _ body: (Int, EntryInMemory?) -> Void
     ) throws(LarderError) -> MemoryRead {
         try ForkGuard.check("get")
-        let shards = shardSet(keys)
+        let locked = DatabaseShards.set(of: keys)
         return withUnsafeTemporaryAllocation(of: EntryPointer?.self, capacity: keys.count) { entries in
-            lock(shards)
-            defer { unlock(shards) }
+            shards.lock(locked)
+            defer { shards.unlock(locked) }
             var sequence = applied.sequence
             guard findInMemory(keys, entries, &sequence) else { return .cold }
             ticket = max(ticket, CommitTicket(sequence: sequence))
@@ -105,7 +105,7 @@ extension Database {
         }
         for index in keys.indices {
             fetchAhead(keys, index)
-            guard let entry = withShard(keys[index].hash, { $0.find(keys[index]) }) else { return false }
+            guard let entry = shards.with(keys[index].hash, { $0.find(keys[index]) }) else { return false }
             sequence = max(sequence, undecided(entry))
             if let record = entry.record, (try? RecordHeader(parsing: record)) == nil { return false }
             entries[index] = entry
@@ -114,7 +114,7 @@ extension Database {
     }
 
     private func handOverInMemory(_ entry: EntryPointer?, _ hash: Int, _ now: Int64) -> EntryInMemory? {
-        withShard(hash) { shard in
+        shards.with(hash) { shard in
             guard let entry, let record = entry.record, let header = try? RecordHeader(parsing: record),
                 applied.rules.freshness(header, now: now) == .fresh
             else {

@@ -34,7 +34,7 @@ extension Database {
     ) throws(LarderError) -> MemoryRead {
         try ForkGuard.check("get")
         let hash = Key.hash(key)
-        return withShard(hash) { shard in
+        return shards.with(hash) { shard in
             shard.lock.withLock {
                 switch look(shard, key, hash, now, &ticket) {
                 case .unknown, .unavailable, .unreadable: return .cold
@@ -117,13 +117,13 @@ extension Database {
             for index in keys.indices {
                 let hash = Key.hash(keys[index])
                 hashes[index] = hash
-                withShard(hash) { $0.table.prefetchSlot(hash) }
+                shards.with(hash) { $0.table.prefetchSlot(hash) }
             }
             for index in keys.indices {
-                withShard(hashes[index]) { shard in shard.lock.withLock { shard.table.prefetchEntry(hashes[index]) } }
+                shards.with(hashes[index]) { shard in shard.lock.withLock { shard.table.prefetchEntry(hashes[index]) } }
             }
             for index in keys.indices {
-                let (isKnown, goesOn) = withShard(hashes[index]) { shard in
+                let (isKnown, goesOn) = shards.with(hashes[index]) { shard in
                     shard.lock.withLock { () -> (Bool, Bool) in
                         var ticket = CommitTicket.none
                         switch look(shard, keys[index], hashes[index], now, &ticket) {
@@ -153,7 +153,7 @@ extension Database {
     ) throws(LarderError) -> CommitTicket {
         try ForkGuard.check("update")
         let hash = Key.hash(key)
-        let shard = shard(Shard.index(hash))
+        let shard = shards[Shard.index(hash)]
         shard.lock.lock()
         defer { shard.lock.unlock() }
         let store = try writableStore(applied, "update")

@@ -10,9 +10,9 @@ extension Database {
     ) throws(LarderError) -> CommitTicket {
         precondition(keys.count == payloads.count, "every key has a payload")
         try ForkGuard.check("update")
-        let shards = shardSet(keys)
-        lock(shards)
-        defer { unlock(shards) }
+        let locked = DatabaseShards.set(of: keys)
+        shards.lock(locked)
+        defer { shards.unlock(locked) }
         let store = try writableStore(applied, "update")
         let header = RecordHeader(storedAt: now, rule: .governed, codec: .raw, generation: applied.generation)
         let stateSequence = applied.sequence
@@ -29,7 +29,7 @@ extension Database {
             fetchAhead(keys, index)
             let hash = keys[index].hash
             keys[index].withBytes { key in
-                withShard(hash) { shard in _ = shard.put(key, hash, header, payloads[index], sequence: sequence) }
+                shards.with(hash) { shard in _ = shard.put(key, hash, header, payloads[index], sequence: sequence) }
             }
         }
         return CommitTicket(sequence: max(sequence, stateSequence))
@@ -40,14 +40,14 @@ extension Database {
     /// - Returns: nil where only the disk can tell.
     package func countInMemory(_ keys: [Key], now: Int64, ticket: inout CommitTicket) throws(LarderError) -> Int? {
         try ForkGuard.check("get")
-        let shards = shardSet(keys)
-        lock(shards)
-        defer { unlock(shards) }
+        let locked = DatabaseShards.set(of: keys)
+        shards.lock(locked)
+        defer { shards.unlock(locked) }
         var sequence = applied.sequence
         guard let known = survey(keys, now, &sequence) else { return nil }
         ticket = max(ticket, CommitTicket(sequence: sequence))
         if let first = keys.first {
-            withShard(first.hash) { shard in
+            shards.with(first.hash) { shard in
                 shard.counters.hits += known.fresh
                 shard.counters.misses += keys.count - known.fresh
             }
@@ -61,9 +61,9 @@ extension Database {
     ///   to hear what there was. Then nothing was done.
     package func removeInMemory(_ keys: [Key], now: Int64, ticket: inout CommitTicket) throws(LarderError) -> Int? {
         try ForkGuard.check("update")
-        let shards = shardSet(keys)
-        lock(shards)
-        defer { unlock(shards) }
+        let locked = DatabaseShards.set(of: keys)
+        shards.lock(locked)
+        defer { shards.unlock(locked) }
         guard case .open = applied.presence, !context.changes.isOn else { return nil }
         var sequence = applied.sequence
         guard let known = survey(keys, now, &sequence) else { return nil }
@@ -80,7 +80,7 @@ extension Database {
             fetchAhead(keys, index)
             let hash = keys[index].hash
             keys[index].withBytes { key in
-                withShard(hash) { shard in
+                shards.with(hash) { shard in
                     // Not there any more when it is named again.
                     guard let record = shard.table.find(key, hash: hash)?.record else { return }
                     if isFresh(record, now) ?? false { removed += 1 }
@@ -89,7 +89,7 @@ extension Database {
                 }
             }
         }
-        for index in 0..<Shard.count where shards >> UInt32(index) & 1 == 1 { shard(index).makeRoom() }
+        shards.forEach(in: locked) { $0.makeRoom() }
         ticket = max(ticket, CommitTicket(sequence: unit))
         return removed
     }
@@ -107,7 +107,7 @@ extension Database {
         var (stored, fresh) = (0, 0)
         for index in keys.indices {
             fetchAhead(keys, index)
-            let isKnown = withShard(keys[index].hash) { shard in
+            let isKnown = shards.with(keys[index].hash) { shard in
                 guard let entry = shard.find(keys[index]) else { return false }
                 sequence = max(sequence, undecided(entry))
                 guard let record = entry.record else { return true }
@@ -137,11 +137,11 @@ extension Database {
     func fetchAhead(_ keys: [Key], _ position: Int) {
         if position + 16 < keys.count {
             let hash = keys[position + 16].hash
-            withShard(hash) { $0.table.prefetchSlot(hash) }
+            shards.with(hash) { $0.table.prefetchSlot(hash) }
         }
         if position + 8 < keys.count {
             let hash = keys[position + 8].hash
-            withShard(hash) { $0.table.prefetchEntry(hash) }
+            shards.with(hash) { $0.table.prefetchEntry(hash) }
         }
     }
 }

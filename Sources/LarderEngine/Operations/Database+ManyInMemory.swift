@@ -44,14 +44,14 @@ extension Database {
     ) throws(LarderError) -> MemoryRead {
         try ForkGuard.check("get")
         return withUnsafeTemporaryAllocation(of: Found.self, capacity: count) { found in
-            var shards: UInt32 = 0
+            var locked: UInt32 = 0
             for index in 0..<count {
                 let hash = Key.hash(key(index))
-                shards |= 1 << UInt32(Shard.index(hash))
+                locked |= DatabaseShards.bit(hash)
                 found.initializeElement(at: index, to: Found(hash: hash))
             }
-            lock(shards)
-            defer { unlock(shards) }
+            shards.lock(locked)
+            defer { shards.unlock(locked) }
             var sequence = applied.sequence
             guard find(key, now, found, &sequence, below: bytesMax) else { return .cold }
             ticket = max(ticket, CommitTicket(sequence: sequence))
@@ -85,13 +85,13 @@ extension Database {
         var room = bytesMax
         for index in found.indices {
             let hash = found[index].hash
-            guard let entry = shard(Shard.index(hash)).table.find(key(index), hash: hash) else { return false }
+            guard let entry = shards[Shard.index(hash)].table.find(key(index), hash: hash) else { return false }
             sequence = max(sequence, undecided(entry))
             guard let record = entry.record else { continue }
             guard let header = try? RecordHeader(parsing: record) else { return false }
             let freshness = applied.rules.freshness(header, now: now)
             guard freshness == .fresh else {
-                if freshness == .expired { shard(Shard.index(hash)).foundExpired(entry) }
+                if freshness == .expired { shards[Shard.index(hash)].foundExpired(entry) }
                 continue
             }
             room -= record.count
@@ -105,7 +105,7 @@ extension Database {
     private func handOver(
         _ found: Found, _ index: Int, _ body: (Int, (header: RecordHeader, payload: UnsafeRawBufferPointer)?) -> Void
     ) {
-        let shard = shard(Shard.index(found.hash))
+        let shard = shards[Shard.index(found.hash)]
         guard let entry = found.entry, let header = found.header, let record = entry.record else {
             shard.counters.misses += 1
             return body(index, nil)

@@ -37,7 +37,7 @@ extension Database {
     ) throws(LarderError) -> Bool {
         let hash = Key.hash(key)
         // Where much is in memory the place to look at seldom is in the processor's caches: it comes while the clock is read.
-        withShard(hash) { $0.table.prefetchSlot(hash) }
+        shards.with(hash) { $0.table.prefetchSlot(hash) }
         let now = now ?? self.now()
         return try read(key, hash, now, fillCache: fillCache, ticket: &ticket, holding: holding) { header, record in
             body(header, UnsafeRawBufferPointer(rebasing: record[header.byteCount...]))
@@ -54,7 +54,7 @@ extension Database {
             switch beginRead(key, hash, now, fillCache: fillCache, &ticket, body) {
             case .known(let isFresh): return isFresh
             case .pinned(let entry, let header, let record):
-                defer { withShard(hash) { shard in shard.lock.withLock { entry.unpin() } } }
+                defer { shards.with(hash) { shard in shard.lock.withLock { entry.unpin() } } }
                 body(header, record)
                 return true
             case .unreadable(let defect): throw Self.defect(defect, database: name, key: Key(key))
@@ -97,7 +97,7 @@ extension Database {
         _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, fillCache: Bool, _ ticket: inout CommitTicket,
         _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) -> Begun {
-        withShard(hash) { shard in
+        shards.with(hash) { shard in
             shard.lock.lock()
             defer { shard.lock.unlock() }
             switch look(shard, key, hash, now, &ticket) {
@@ -142,7 +142,7 @@ extension Database {
                 throw Self.defect(error, database: name, key: Key(key))
             }
         } catch {
-            withShard(hash) { shard in
+            shards.with(hash) { shard in
                 shard.lock.withLock {
                     if let place = cold.place { shard.endRead(place) } else { shard.counters.hits -= 1 }
                 }
@@ -153,7 +153,7 @@ extension Database {
         let freshness = header.map { cold.rules.freshness($0, now: now) }
         let isFresh = freshness == .fresh
         if let place = cold.place {
-            withShard(hash) { shard in
+            shards.with(hash) { shard in
                 shard.lock.lock()
                 defer { shard.lock.unlock() }
                 shard.endRead(place, key, hash, keeping: stored)
@@ -164,7 +164,7 @@ extension Database {
                 }
             }
         } else if !isFresh {
-            withShard(hash) { shard in
+            shards.with(hash) { shard in
                 shard.lock.withLock {
                     shard.counters.hits -= 1
                     shard.counters.misses += 1
@@ -183,7 +183,7 @@ extension Database {
     }
 
     /// The store to read; nil when there are no files.
-    func readableStore(_ state: State, _ operation: String) throws(LarderError) -> EpochStore? {
+    func readableStore(_ state: DatabaseState, _ operation: String) throws(LarderError) -> EpochStore? {
         switch state.presence {
         case .open(let store): return store
         case .absent: return nil

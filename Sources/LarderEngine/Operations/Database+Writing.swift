@@ -63,7 +63,7 @@ extension Database {
     ) throws(LarderError) -> CommitTicket? {
         try ForkGuard.check("update")
         let keys = request.keys
-        let shards = shardSet(keys)
+        let locked = DatabaseShards.set(of: keys)
         let slots = request.loading == .none ? nil : Update.slotsOfRepeatedKeys(keys)
         var cold = ColdReads(count: request.loading == .none ? 0 : keys.count, fillCache: request.fillCache)
         defer { if request.loading != .none { forget(keys, &cold) } }
@@ -73,8 +73,8 @@ extension Database {
             if request.loading != .none, !request.onlyInMemory {
                 try readCold(keys, request.loading, &cold, attempt: attempt)
             }
-            lock(shards)
-            defer { unlock(shards) }
+            shards.lock(locked)
+            defer { shards.unlock(locked) }
 
             let state = applied
             if request.needsFiles, isWithoutFiles(state) { return nil }
@@ -99,39 +99,16 @@ extension Database {
         }
     }
 
-    private func isWithoutFiles(_ state: State) -> Bool {
+    private func isWithoutFiles(_ state: DatabaseState) -> Bool {
         switch state.presence {
         case .absent, .closed, .failed: true
         case .open, .deleted, .shut: false
         }
     }
 
-    /// The shards of `keys`, one bit for each. A set of bits, because a command of one key should not allocate for it.
-    func shardSet(_ keys: [Key]) -> UInt32 {
-        // The database's state is read with at least one lock held.
-        if keys.isEmpty { return 1 }
-        return keys.reduce(0) { $0 | 1 << UInt32(shardIndex($1)) }
-    }
-
-    /// Takes the locks in the order of the shards' indices.
-    func lock(_ shards: UInt32) {
-        var rest = shards
-        while rest != 0 {
-            shard(rest.trailingZeroBitCount).lock.lock()
-            rest &= rest - 1
-        }
-    }
-
-    func unlock(_ shards: UInt32) {
-        var rest = shards
-        while rest != 0 {
-            shard(rest.trailingZeroBitCount).lock.unlock()
-            rest &= rest - 1
-        }
-    }
-
     /// Queues operations and applies them. Called with the locks held of every shard they touch.
-    private func apply(_ operations: [CommitOperation], _ state: State, _ durability: Durability?) throws(LarderError)
+    private func apply(_ operations: [CommitOperation], _ state: DatabaseState, _ durability: Durability?)
+        throws(LarderError)
         -> UInt64
     {
         let store = try writableStore(state, "update")
@@ -164,7 +141,7 @@ extension Database {
     func note(_ operations: [CommitOperation], _ sequence: UInt64) {
         for operation in operations {
             let hash = operation.key.hash
-            let shard = shard(Shard.index(hash))
+            let shard = shards[Shard.index(hash)]
             operation.key.withBytes { key in
                 switch operation {
                 case .put(_, let record, let note):
@@ -178,7 +155,7 @@ extension Database {
     }
 
     /// The store that takes writes now.
-    func writableStore(_ state: State, _ operation: String) throws(LarderError) -> EpochStore {
+    func writableStore(_ state: DatabaseState, _ operation: String) throws(LarderError) -> EpochStore {
         switch state.presence {
         case .open(let store):
             if let error = store.suspension(operation) ?? pipeline.refusal(operation) { throw error }

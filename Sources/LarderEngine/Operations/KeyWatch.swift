@@ -19,7 +19,7 @@ package final class KeyWatch: Sendable {
         self.database = database
         self.key = key
         self.wasFresh = wasFresh
-        let shard = database.shard(database.shardIndex(key))
+        let shard = database.shards[key]
         _ = shard.beginColdRead(key)
         mark = shard.markOfWatch(key)
         policyChanges = database.applied.policyChanges
@@ -28,7 +28,7 @@ package final class KeyWatch: Sendable {
     /// Whether nothing happened to the key. Called with the lock held of the key's shard.
     /// - Parameter isFresh: whether there is a fresh entry now.
     func holds(isFresh: Bool) -> Bool {
-        let now = database.shard(database.shardIndex(key)).markOfWatch(key)
+        let now = database.shards[key].markOfWatch(key)
         guard now.changes == mark.changes, database.applied.policyChanges == policyChanges else { return false }
         // A purge is nothing to a key that has no entry.
         return wasFresh ? isFresh && now == mark : now == mark || !isFresh
@@ -36,7 +36,7 @@ package final class KeyWatch: Sendable {
 
     /// Ends the watch.
     package func end() {
-        let shard = database.shard(database.shardIndex(key))
+        let shard = database.shards[key]
         shard.lock.withLock { shard.endColdRead(key) }
     }
 }

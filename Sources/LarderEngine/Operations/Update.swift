@@ -28,7 +28,7 @@ package struct Update {
     /// - Parameter slots: from ``slotsOfRepeatedKeys(_:)``.
     /// - Throws: where the command needs a whole record that cannot be read.
     init(
-        _ keys: [Key], slots: [Int]?, _ now: Int64, _ state: Database.State, _ loading: Loading,
+        _ keys: [Key], slots: [Int]?, _ now: Int64, _ state: DatabaseState, _ loading: Loading,
         _ values: [ColdReads.Value]
     ) throws(LarderError) {
         self.keys = keys

@@ -166,7 +166,7 @@ private final class ReplayPortion {
     ) {
         items.append(
             Item(
-                shard: database.withShard(hash) { Unmanaged.passUnretained($0) }, hash: hash, sequence: sequence,
+                shard: database.shards.with(hash) { Unmanaged.passUnretained($0) }, hash: hash, sequence: sequence,
                 offset: bytes.count, keyCount: Int32(key.count), recordCount: record.map { Int32($0.count) } ?? -1))
         bytes.append(contentsOf: key)
         if let record { bytes.append(contentsOf: record) }

@@ -20,8 +20,8 @@ final class JournalRecovery: CommitOwner {
     func rollBack(_ failing: () -> UInt64) {
         // The table stays locked, so that no database joins whose writes would be failed and not rolled back.
         table.withAll { all in
-            for database in all { database.lockAll() }
-            defer { for database in all.reversed() { database.unlockAll() } }
+            for database in all { database.shards.lockAll() }
+            defer { for database in all.reversed() { database.shards.unlockAll() } }
             rollBack(all, failed: failing())
         }
     }
@@ -31,13 +31,13 @@ final class JournalRecovery: CommitOwner {
     func recover() throws(LarderError) -> UInt64 {
         // Nobody else has them yet; the locks keep one thread's eviction off the other's shards.
         let databases = table.all
-        for database in databases { database.lockAll() }
+        for database in databases { database.shards.lockAll() }
         let applier = JournalApplier(usesThreads: true, noteEpoch: context.noteEpoch, find: table.find)
         let report: JournalReport
         do {
             defer {
                 applier.finish()
-                for database in databases.reversed() { database.unlockAll() }
+                for database in databases.reversed() { database.shards.unlockAll() }
             }
             report = try journal.replay(applier.add)
         }
@@ -91,7 +91,7 @@ final class JournalRecovery: CommitOwner {
             do throws(LarderError) {
                 try database.prepare(forWriting: false)
             } catch {
-                if database.needsMoreJournal { throw error }
+                if database.life.needsMoreJournal { throw error }
                 context.report(
                     .error,
                     "database '\(database.name)' cannot be opened, so that nobody knows whether it needs the part of the "

@@ -12,9 +12,7 @@ import LevelDB
 ///
 /// A crash leaves either the damaged or the new epoch current. A failure is rolled back, and can be tried again.
 extension Database {
-    static let salvagePrefix = ".salvage-"
-
-    /// The files to salvage.
+    /// What is to be salvaged.
     private struct Patient {
         let epoch: UInt64
         /// Open, or impossible to open.
@@ -38,18 +36,18 @@ extension Database {
     func salvage(
         _ store: EpochStore, _ damage: LarderError, shouldStop: @escaping () -> Bool = { false }
     ) throws(LarderError) -> SalvageSummary? {
-        let patient: Patient? = openLock.withLock {
+        let patient: Patient? = life.openLock.withLock {
             let state = appliedState
-            guard state.store === store, !salvage.isUnderWay else { return nil }
-            salvage.isUnderWay = true
+            guard state.store === store, !life.isSalvaging else { return nil }
+            life.isSalvaging = true
             return Patient(epoch: store.epoch, store: store, pointer: state.pointer, damage: damage)
         }
         guard let patient else { return nil }
-        defer { openLock.withLock { salvage.isUnderWay = false } }
+        defer { life.openLock.withLock { life.isSalvaging = false } }
         checkpointer.holdingTurn { store.indexLock.withLock { store.setFrozen(true) } }
         do throws(LarderError) {
             let salvaged = try build(patient, shouldStop)
-            return try openLock.withLock { () throws(LarderError) in try replace(patient, by: salvaged) }
+            return try life.openLock.withLock { () throws(LarderError) in try replace(patient, by: salvaged) }
         } catch {
             // A store that was closed is opened again, as after a failed write.
             if store.isClosed { store.suspend(error) }
@@ -74,65 +72,56 @@ extension Database {
         _ damage: LarderError, shouldStop: @escaping () -> Bool
     ) throws(LarderError) -> SalvageSummary? {
         if isSalvagedAtOnce {
-            return try openLock.withLock { () throws(LarderError) in
-                guard case .failed = appliedState.presence, !salvage.isUnderWay else { return nil }
+            return try life.openLock.withLock { () throws(LarderError) in
+                guard case .failed = appliedState.presence, !life.isSalvaging else { return nil }
                 return try salvageUnopenedLocked(damage)
             }
         }
-        let patient = try openLock.withLock { () throws(LarderError) -> Patient? in
-            guard case .failed = appliedState.presence, !salvage.isUnderWay else { return nil }
+        let patient = try life.openLock.withLock { () throws(LarderError) -> Patient? in
+            guard case .failed = appliedState.presence, !life.isSalvaging else { return nil }
             let patient = try unopenedPatient(damage)
-            salvage.isUnderWay = true
+            life.isSalvaging = true
             return patient
         }
         guard let patient else { return nil }
-        defer { openLock.withLock { salvage.isUnderWay = false } }
+        defer { life.openLock.withLock { life.isSalvaging = false } }
         let salvaged = try build(patient, shouldStop)
-        return try openLock.withLock { () throws(LarderError) in try replace(patient, by: salvaged) }
+        return try life.openLock.withLock { () throws(LarderError) in try replace(patient, by: salvaged) }
     }
 
     /// The largest size in bytes that is salvaged at once, while all users of the database wait: 64 MiB.
     private static let salvagedAtOnceMax = 64 << 20
-    var isSalvagedAtOnce: Bool { FileSystem.size(directory) <= Self.salvagedAtOnceMax }
+    var isSalvagedAtOnce: Bool { files.byteCount <= Self.salvagedAtOnceMax }
 
     private func unopenedPatient(_ damage: LarderError) throws(LarderError) -> Patient {
         try pipeline.rollBackWhatFailed("salvage")
         do throws(LarderError) {
-            let pointer = try readPointer()
+            let pointer = try files.readPointer()
             return Patient(epoch: pointer.epoch, store: nil, pointer: pointer, damage: damage)
         } catch {
             guard error.code == .damaged else { throw error }
-            // If the journal has operations of a newer epoch, the newest files are those of a purged one.
-            let known = withAllShards { unresolved.epochs.keys.max() ?? 0 }
-            return Patient(epoch: max(newestEpoch, known), store: nil, pointer: nil, damage: damage)
+            // What the journal has of a newer one tells that the newest files are those of a purged one.
+            let known = shards.withAllLocked { unresolved.epochs.keys.max() ?? 0 }
+            return Patient(epoch: max(files.newestEpoch, known), store: nil, pointer: nil, damage: damage)
         }
-    }
-
-    /// The newest epoch that has files; 0 if there is none.
-    private var newestEpoch: UInt64 {
-        let names = (try? FileSystem.list(directory)) ?? []
-        return names.compactMap { UInt64($0) }.filter { $0 <= Sequences.epochMax }.max() ?? 0
     }
 
     // MARK: The new epoch
 
     private func build(_ patient: Patient, _ shouldStop: @escaping () -> Bool) throws(LarderError) -> Salvaged {
-        // Remains of an earlier attempt may take the room that this one needs.
-        for entry in (try? FileSystem.list(directory)) ?? [] where entry.hasPrefix(Self.salvagePrefix) {
-            context.disposalQueue.remove(directory + "/" + entry)
-        }
+        files.removeUnfinishedSalvages()
         let epoch = context.nextEpoch(after: patient.epoch)
-        let parent = directory + "/" + Self.salvagePrefix + "\(epoch)"
-        let path = epochPath(patient.epoch)
-        var evidence = try DamagedFiles.keep(path, pointer: directory + "/" + PointerFile.name, name, context)
+        let parent = files.directory + "/" + DatabaseFiles.salvagePrefix + "\(epoch)"
+        let path = files.epochPath(patient.epoch)
+        var evidence = try DamagedFiles.keep(path, pointer: files.pointerPath, name, context)
         do throws(LarderError) {
             // Without links LevelDB must not change the files that are read.
             if evidence.linked == nil { patient.store?.closeFrozen() }
-            try wrapFileErrors("salvage") { () throws(FileError) in try FileSystem.makeDirectory(parent) }
+            try files.wrapErrors("salvage") { () throws(FileError) in try FileSystem.makeDirectory(parent) }
             let (copied, frozen) = try copy(patient, from: evidence.linked ?? path, into: parent, epoch, shouldStop)
-            try wrapFileErrors("salvage") { () throws(FileError) in
-                try FileSystem.rename("\(parent)/\(epoch)", to: epochPath(epoch))
-                try FileSystem.syncDirectory(directory)
+            try files.wrapErrors("salvage") { () throws(FileError) in
+                try FileSystem.rename("\(parent)/\(epoch)", to: files.epochPath(epoch))
+                try FileSystem.syncDirectory(files.directory)
             }
             context.disposalQueue.remove(parent)
             try evidence.settle(context)
@@ -142,12 +131,12 @@ extension Database {
                     "\(PointerFile.name) is lost, and the policy with it: entries that followed it count as expired")
             }
             return Salvaged(
-                store: try openFiles(ofEpoch: epoch), journalNeeded: max(copied.journalNeeded, frozen),
+                store: try files.open(epoch: epoch), journalNeeded: max(copied.journalNeeded, frozen),
                 summary: summary,
                 evidence: evidence)
         } catch {
             context.disposalQueue.remove(parent)
-            context.disposalQueue.remove(epochPath(epoch))
+            context.disposalQueue.remove(files.epochPath(epoch))
             evidence.discard(context)
             throw error
         }
@@ -157,15 +146,15 @@ extension Database {
         _ patient: Patient, from source: String, into parent: String, _ epoch: UInt64,
         _ shouldStop: @escaping () -> Bool
     ) throws(LarderError) -> (EpochSalvage, UInt64) {
-        let store = try makeEpoch(epoch, in: parent)
+        let store = try files.makeEpoch(epoch, in: parent)
         defer { store.close() }
         let state = appliedState
         var salvage = EpochSalvage(
             source: source,
             indexing: ExpiryIndex.Rules(state.rules.policy, durable: durableState.rules.policy), shouldStop: shouldStop)
-        if patient.epoch == epochAheadOfJournal {
-            // Readable, but never a real state, and nobody knows for which keys: its records may be newer than the
-            // journal's end, and also older, if the journal had an entry once more.
+        if patient.epoch == life.epochAheadOfJournal {
+            // Readable, but no state that ever was, and nobody knows of which keys: what it has may be newer than the journal's
+            // end, and older too, where the journal had an entry written once more.
             salvage.leaveOut("its LevelDB is ahead of what is left of the journal: only what the journal has goes on")
         } else if FileSystem.exists(source) {
             try salvage.copy(into: store, of: self)
@@ -219,16 +208,16 @@ extension Database {
             ?? PointerFile(
                 epoch: patient.epoch,
                 rules: FreshnessRules(policy: context.options.defaultPolicy, deadBefore: max(0, now() - 1)))
-        if let written = patient.pointer, (try? readPointer()) != written { throw gone() }
-        // If nothing is known of an epoch, nothing may be taken from it.
+        if let written = patient.pointer, (try? files.readPointer()) != written { throw gone() }
+        // Where nothing is known of an epoch, nothing is to be taken over either.
         if pointer.journalFrom == 0 { pointer.journalFrom = fresh.epoch }
         pointer.epoch = fresh.epoch
         pointer.isUnmade = false
-        let unsynced = try wrapFileErrors("salvage") { () throws(FileError) in
-            try FileSystem.replace(directory + "/" + PointerFile.name, with: Array(pointer.text.utf8))
+        let unsynced = try files.wrapErrors("salvage") { () throws(FileError) in
+            try files.replacePointer(by: pointer)
         }
         if let unsynced { context.report(.error, "\(unsynced); a failure of the machine may undo the salvage") }
-        withAllShards {
+        shards.withAllLocked {
             forgetStored()
             setBoth {
                 $0.adopt(pointer)
@@ -240,9 +229,9 @@ extension Database {
 
     /// What memory knows of the damaged LevelDB is not true of the new one. Called with all shard locks held.
     private func forgetStored() {
-        for index in 0..<Shard.count {
-            shard(index).forgetStored()
-            shard(index).table.forgetIndexed()
+        for shard in shards.all {
+            shard.forgetStored()
+            shard.table.forgetIndexed()
         }
     }
 
@@ -253,8 +242,7 @@ extension Database {
     /// The new epoch is current: releases the old one, and reports the result.
     private func finish(_ patient: Patient, _ salvaged: Salvaged) -> SalvageSummary {
         var summary = salvaged.summary
-        (epochAheadOfJournal, hasCheckedJournal) = (0, true)
-        let old = epochPath(patient.epoch)
+        let old = files.epochPath(patient.epoch)
         if salvaged.evidence.linked != nil {
             if let store = patient.store { context.disposalQueue.add(store) } else { context.disposalQueue.remove(old) }
             summary.place = salvaged.evidence.place
@@ -267,7 +255,7 @@ extension Database {
                 context.disposalQueue.remove(old)
             }
         }
-        salvage.last = summary
+        life.salvaged(summary)
         context.statistics.salvages.add()
         context.statistics.salvagedPieces.add(summary.pieces)
         context.statistics.salvagedRanges.add(summary.lostCount)

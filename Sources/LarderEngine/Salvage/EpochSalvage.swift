@@ -99,9 +99,8 @@ struct EpochSalvage {
     private func copyFromMemory(
         _ lost: [LevelDBSalvage.KeyRange], into store: EpochStore, of database: Database
     ) throws(LarderError) {
-        for index in 0..<Shard.count {
+        for shard in database.shards.all {
             let batch = LevelDB.WriteBatch()
-            let shard = database.shard(index)
             shard.lock.withLock {
                 shard.table.forEachClean { entry in
                     guard let record = entry.record else { return }

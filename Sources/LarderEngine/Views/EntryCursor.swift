@@ -269,7 +269,7 @@ extension Database {
     }
 
     /// The bytes of the database's files.
-    package func byteCountOnDisk() -> Int { FileSystem.size(directory) }
+    package func byteCountOnDisk() -> Int { files.byteCount }
 }
 
 extension EpochStore {

@@ -15,8 +15,8 @@ struct OverlaySnapshot: Sendable {
 
     /// Copies the dirty entries of a database whose keys begin with `prefix`. Called with all its shard locks held.
     init(_ database: Database, prefix: [UInt8]) {
-        for index in 0..<Shard.count {
-            database.shard(index).table.forEachDirty { entry in
+        for shard in database.shards.all {
+            shard.table.forEachDirty { entry in
                 let key = entry.key
                 guard key.starts(with: prefix) else { return }
                 let record = entry.record
@@ -123,7 +123,7 @@ extension Database {
             if dirtyCount > Self.copiedMax || dirtyByteCount > Self.copiedBytesMax { _ = try? checkpointer.flush(self) }
             let before = checkpointer.rollbackCount
             func take() throws(LarderError) -> DatabaseView<Below>? {
-                try withAllShards { () throws(LarderError) in
+                try shards.withAllLocked { () throws(LarderError) in
                     guard applied.store === store else { return nil }
                     return DatabaseView(
                         store: store, below: try look(store), run: OverlaySnapshot(self, prefix: prefix))

@@ -258,7 +258,7 @@ import Threading
         #expect(try database.value("a") == "1")
         try larder.maintain()
         try database.put("b", "2")
-        #expect(try FileSystem.list(database.directory).filter { UInt64($0) != nil }.count == 1)
+        #expect(try FileSystem.list(database.files.directory).filter { UInt64($0) != nil }.count == 1)
         larder.close()
         #expect(try larder.database().contents() == ["a": "1", "b": "2"])
     }

@@ -227,8 +227,9 @@ import Threading
         let database = try larder.database(policy: .high)
         try database.put("a", "1")
         let state = database.appliedState
-        try database.openLock.withLock {
-            let heir = try database.makeEpoch(database.context.nextEpoch(after: state.epoch), in: database.directory)
+        try database.life.openLock.withLock {
+            let heir = try database.files.makeEpoch(
+                database.context.nextEpoch(after: state.epoch), in: database.files.directory)
             let old = try database.switchEpoch(
                 to: heir, rules: state.rules, .heir(journalFrom: state.journalFrom), ending: .setAside,
                 operation: "test")

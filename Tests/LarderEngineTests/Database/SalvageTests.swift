@@ -86,9 +86,9 @@ import Testing
         try FileSystem.removeFile(crashCopy.path + "/books/" + PointerFile.name)
         let salvaged = try crashCopy.database()
         #expect(try salvaged.contents() == ["a": "new"])
-        #expect(try #require(salvaged.salvage.last).description.contains("POINTER is lost, and the policy with it"))
-        crashCopy.close()
-        #expect(try crashCopy.database().contents() == ["a": "new"])
+        #expect(try #require(salvaged.lastSalvage).description.contains("POINTER is lost, and the policy with it"))
+        survivor.close()
+        #expect(try survivor.database().contents() == ["a": "new"])
     }
 
     @Test func whatOnlyTheJournalHasIsThereAfterAKill() throws {

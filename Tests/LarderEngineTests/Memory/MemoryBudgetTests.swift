@@ -34,7 +34,7 @@ import Testing
         for index in 0..<5000 { try Self.put(second, "\(index)", [UInt8](repeating: 2, count: 500)) }
         engine.maintain()
         #expect(engine.memory.usedBytes <= 1 << 20)
-        let bytes = (0..<Shard.count).reduce(0) { $0 + second.shard($1).table.byteCount }
+        let bytes = (0..<Shard.count).reduce(0) { $0 + second.shards[$1].table.byteCount }
         #expect(bytes > 400_000, "the second database has \(bytes)")
         _ = try second.purge()
         _ = try first.purge()

@@ -85,7 +85,7 @@ import Threading
                 } == .closed)
         }
         #expect(try read(database, "k") == "value")
-        let shard = database.shard(database.shardIndex(Key("k")))
+        let shard = database.shards[Key("k")]
         #expect(shard.lock.withLock { shard.find(Key("k")) != nil })
     }
 

@@ -49,7 +49,7 @@ import Testing
         try server.engine.save()
         let database = try server.engine.database("0")
         for index in 0..<Shard.count {
-            let shard = database.shard(index)
+            let shard = database.shards[index]
             shard.lock.withLock { shard.forgetStored() }
         }
         server.time.advance(milliseconds: 5_000)

@@ -1,0 +1,64 @@
+/// The shards of a database: its entries in memory, and the locks that guard them and the database's state. Who changes the
+/// state holds all of the locks, who reads it at least one. Several are taken in the order of their indices.
+struct DatabaseShards: ~Copyable {
+    let all: [Shard]
+    private let unmanaged: UnsafeMutablePointer<Unmanaged<Shard>>
+
+    init(budget: MemoryBudget) {
+        all = (0..<Shard.count).map { _ in Shard(budget: budget) }
+        unmanaged = .allocate(capacity: Shard.count)
+        for index in 0..<Shard.count { (unmanaged + index).initialize(to: Unmanaged.passUnretained(all[index])) }
+    }
+
+    deinit { unmanaged.deallocate() }
+
+    subscript(index: Int) -> Shard { all[index] }
+    subscript(key: Key) -> Shard { all[Shard.index(key.hash)] }
+
+    /// Runs `body` on the shard of a hash, without counting references: the shards live as long as this.
+    @inline(__always)
+    func with<Result>(_ hash: Int, _ body: (Shard) -> Result) -> Result {
+        unmanaged[Shard.index(hash)]._withUnsafeGuaranteedRef(body)
+    }
+
+    // MARK: Locks
+
+    func lockAll() { for shard in all { shard.lock.lock() } }
+    func unlockAll() { for shard in all.reversed() { shard.lock.unlock() } }
+
+    /// Runs `body` with all locks held.
+    func withAllLocked<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
+        lockAll()
+        defer { unlockAll() }
+        return try body()
+    }
+
+    /// Runs `body` with the lock held of one shard, whichever: enough to read the state.
+    func withOneLocked<Result>(_ body: () -> Result) -> Result { all[0].lock.withLock(body) }
+
+    /// The shards of `keys`, one bit for each. A set of bits, because a command of one key should not allocate for it.
+    static func set(of keys: [Key]) -> UInt32 {
+        // The database's state is read with at least one lock held.
+        if keys.isEmpty { return 1 }
+        return keys.reduce(0) { $0 | bit($1.hash) }
+    }
+
+    static func bit(_ hash: Int) -> UInt32 { 1 << UInt32(Shard.index(hash)) }
+
+    func lock(_ set: UInt32) { forEach(in: set) { $0.lock.lock() } }
+    func unlock(_ set: UInt32) { forEach(in: set) { $0.lock.unlock() } }
+
+    @inline(__always)
+    func forEach(in set: UInt32, _ body: (Shard) -> Void) {
+        var rest = set
+        while rest != 0 {
+            body(all[rest.trailingZeroBitCount])
+            rest &= rest - 1
+        }
+    }
+
+    /// Takes every shard's lock in turn.
+    func sum(_ count: (EntryTable) -> Int) -> Int {
+        all.reduce(0) { sum, shard in sum + shard.lock.withLock { count(shard.table) } }
+    }
+}
