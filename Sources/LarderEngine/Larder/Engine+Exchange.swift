@@ -113,10 +113,9 @@ private final class Exchange {
             if let theirs { update.place(position, theirs) } else { update.remove(position) }
             if let mine { other.place(position, mine) } else { other.remove(position) }
         }
-        guard !update.operations.isEmpty else { return CommitTicket(sequence: ticket) }
-        let sequence = try first.apply(
-            update.operations, first.applied, and: second, other.operations, second.applied)
-        return CommitTicket(sequence: max(ticket, sequence))
+        let parts = [first, second].map { TransactionPart(database: $0, keys: [], loadedCount: 0, watches: []) }
+        let sequence = try TransactionUpdate(parts, [update, other]).apply()
+        return CommitTicket(sequence: max(ticket, sequence ?? 0))
     }
 
     private func loaded(

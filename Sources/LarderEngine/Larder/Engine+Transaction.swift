@@ -2,17 +2,15 @@ extension Engine {
     /// Runs commands on keys of several databases: everything they read and write happens at one instant, and what they
     /// write is one commit unit.
     ///
-    /// Does for several databases what ``Database/update(_:loading:now:durability:fillCache:_:)`` does for one.
+    /// As ``Database/perform(_:_:_:now:fillCache:_:)`` does it for one database.
     /// - Parameters:
     ///   - parts: one for each database. Those that are written must be ready for writing.
     ///   - now: the time of all commands.
-    ///   - bytesMax: the longest total of the records that are read from the disk.
-    ///   - mayBlock: whether the disk may be read.
-    ///   - body: called at most once, with the locks held. Must not block, must not call the engine. Returns whether to
-    ///     apply its changes; an error undoes everything.
+    ///   - bytesMax: how long the records together may be that are read from the disk.
+    ///   - body: called at most once, with the locks held. Must not block, must not call the engine. Says whether what it
     ///     did is to be applied; what it throws undoes everything.
     package func transact(
-        _ parts: [TransactionPart], now: Int64, bytesMax: Int, mayBlock: Bool,
+        _ parts: [TransactionPart], now: Int64, bytesMax: Int, _ access: Access,
         _ body: (inout TransactionUpdate) throws(LarderError) -> Bool
     ) throws(LarderError) -> TransactionEnd {
         try ForkGuard.check("update")
@@ -25,7 +23,7 @@ extension Engine {
         var attempt = 0
         while true {
             attempt += 1
-            if mayBlock {
+            if access == .mayBlock {
                 for (index, part) in parts.enumerated() {
                     try part.database.readCold(read[index], .records, &cold[index], attempt: attempt)
                 }
@@ -46,27 +44,47 @@ extension Engine {
                 updates.append(try Update(part.keys, slots: nil, now, state, .records, found + unread))
             }
             guard updates.count == parts.count else {
-                if mayBlock { continue }
+                if access == .mayBlock { continue }
                 return .cold
             }
             var update = TransactionUpdate(parts, updates)
             guard try body(&update) else { return .dropped }
-            if let sequence = try apply(update) { ticket = max(ticket, sequence) }
+            if let sequence = try update.apply() { ticket = max(ticket, sequence) }
             return .applied(CommitTicket(sequence: ticket))
         }
     }
 
-    /// Queues the changes of a transaction as one unit, and applies them. Called with the locks held.
-    /// - Returns: nil when it changed nothing.
-    private func apply(_ update: TransactionUpdate) throws(LarderError) -> UInt64? {
+    /// As ``transact(_:now:bytesMax:_:_:)``, for one command on keys of two databases.
+    /// - Returns: what the answer has to wait for; nil when the disk would have to be asked and may not be.
+    package func transact(
+        _ first: TransactionPart, and second: TransactionPart, now: Int64, _ access: Access,
+        _ body: (inout Update, inout Update) throws(LarderError) -> Void
+    ) throws(LarderError) -> CommitTicket? {
+        let end = try transact([first, second], now: now, bytesMax: .max, access) { (update) throws(LarderError) in
+            let own = update.parts[0].database === first.database ? 0 : 1
+            try update.update(
+                part: own, positions: Array(first.keys.indices), and: 1 - own, Array(second.keys.indices), body)
+            return true
+        }
+        guard case .applied(let ticket) = end else { return nil }
+        return ticket
+    }
+}
+
+extension TransactionUpdate {
+    /// Queues what was done as one unit, and applies it. Called with the locks held.
+    /// - Returns: nil when nothing was changed.
+    func apply() throws(LarderError) -> UInt64? {
         var changes: [(database: Database, store: EpochStore, operations: [CommitOperation])] = []
-        // Everything that may be refused comes before any change.
-        for (part, operations) in zip(update.parts, update.operations) where !operations.isEmpty {
+        // Everything that may be refused comes before anything is done.
+        for (part, operations) in zip(parts, operations) where !operations.isEmpty {
             let store = try part.database.writableStore(part.database.applied, "update")
             changes.append((part.database, store, operations))
         }
-        guard !changes.isEmpty else { return nil }
-        let sequence = pipeline.enqueue(options.durability) { batch, sequence in
+        guard let context = changes.first?.database.context, let pipeline = changes.first?.database.pipeline else {
+            return nil
+        }
+        let sequence = pipeline.enqueue(context.options.durability) { batch, sequence in
             let list = context.changes.isOn ? batch.changes : nil
             let noted = list?.count ?? 0
             for change in changes { change.database.write(change.operations, into: batch, change.store, sequence) }

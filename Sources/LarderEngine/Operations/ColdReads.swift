@@ -1,5 +1,13 @@
+/// What an operation may do to see entries.
+package enum Access: Sendable {
+    /// Look into memory, as event loops do. Where that does not know, nothing is done.
+    case memoryOnly
+    /// Read from the disk, and open files.
+    case mayBlock
+}
+
 /// How much of the entries a command needs to see.
-enum Loading {
+package enum Loading: Sendable {
     /// Nothing: it writes blindly.
     case none
     /// Their headers. Their payloads, which may be large, are not kept.
@@ -53,6 +61,29 @@ extension Database {
     /// So often a command's keys are read without the locks. Then they are so hot that what changed meanwhile is read
     /// under the locks.
     static let coldAttempts = 2
+
+    /// Has `body` see the entries of keys at one instant: reads what is cold without a lock, takes the locks of the keys' shards,
+    /// and calls `body`; once more, as long as that finds too much of what was read out of date. Whatever needs entries of one
+    /// database does it here.
+    /// - Parameter body: gets what was read, and which attempt it is. Returns nil for another one.
+    /// - Returns: nil where the disk has to be asked and may not be.
+    func withLoaded<Result>(
+        _ keys: [Key], _ loading: Loading, _ access: Access, fillCache: Bool, bytesMax: Int = .max,
+        _ body: (inout ColdReads, Int) throws(LarderError) -> Result?
+    ) throws(LarderError) -> Result? {
+        let locked = DatabaseShards.set(of: keys)
+        var cold = ColdReads(count: loading == .none ? 0 : keys.count, fillCache: fillCache, bytesMax: bytesMax)
+        defer { if loading != .none { forget(keys, &cold) } }
+        var attempt = 0
+        while true {
+            attempt += 1
+            if loading != .none, access == .mayBlock { try readCold(keys, loading, &cold, attempt: attempt) }
+            shards.lock(locked)
+            defer { shards.unlock(locked) }
+            if let result = try body(&cold, attempt) { return result }
+            if access == .memoryOnly { return nil }
+        }
+    }
 
     /// Reads what is not known in memory and not read yet. Called without any lock.
     func readCold(_ keys: [Key], _ loading: Loading, _ cold: inout ColdReads, attempt: Int) throws(LarderError) {
@@ -270,15 +301,8 @@ extension Database {
         _ keys: [Key], now: Int64, bytesMax: Int, ticket: inout CommitTicket
     ) throws(LarderError) -> HeldEntries {
         try ForkGuard.check("get")
-        let locked = DatabaseShards.set(of: keys)
-        var cold = ColdReads(count: keys.count, fillCache: true, bytesMax: bytesMax)
-        defer { forget(keys, &cold) }
-        var attempt = 0
-        while true {
-            attempt += 1
-            try readCold(keys, .records, &cold, attempt: attempt)
-            shards.lock(locked)
-            defer { shards.unlock(locked) }
+        let held = try withLoaded(keys, .records, .mayBlock, fillCache: true, bytesMax: bytesMax) {
+            (cold, attempt) throws(LarderError) -> HeldEntries? in
             let rules = applied.rules
             var sequence = applied.sequence
             let items = try collect(keys, .records, &cold, attempt: attempt, ticket: &sequence) {
@@ -292,10 +316,12 @@ extension Database {
             } abandon: { items in
                 for item in items { item.unpin() }
             }
-            guard let items else { continue }
+            guard let items else { return nil }
             ticket = max(ticket, CommitTicket(sequence: sequence))
             return HeldEntries(items, rules)
         }
+        guard let held else { preconditionFailure("what may ask the disk gave up") }
+        return held
     }
 
     /// Holds an entry in memory. Called with the lock of its shard held.

@@ -1,35 +1,17 @@
-/// What event loops call for commands that are more than one read or one blind write: they run if no disk is needed, and
-/// otherwise say so without having done anything, so that the command goes to a thread that may block.
+/// A fresh entry in memory, one of several. Valid while the locks are held.
+package struct EntryInMemory {
+    package let header: RecordHeader
+    package let payload: UnsafeRawBufferPointer
+    /// What is kept beside it. Whoever makes use of that says so by ``Attachment/touch()``.
+    package let attachment: Attachment?
+    /// By which something can be attached to it.
+    package let version: UInt64
+}
+
+/// Reads of several keys at one instant that are answered if no disk is needed, and otherwise say so without having done
+/// anything, so that they go to a thread that may block.
 extension Database {
-    /// As ``perform(_:loading:now:durability:fillCache:_:)`` if everything the command needs to see is in memory.
-    /// - Returns: nil when a key must be read from the disk or files must be opened first; then nothing was done.
-    package func performInMemory(
-        _ keys: [Key], loading: Bool, now: Int64, durability: Durability? = nil,
-        _ body: (inout Update) throws(LarderError) -> Void
-    ) throws(LarderError) -> CommitTicket? {
-        var request = Request(
-            keys: keys, loading: loading ? .records : .none, now: now, durability: durability, needsFiles: false)
-        request.onlyInMemory = true
-        return try run(request, body)
-    }
-
-    /// As ``perform(_:loading:now:durability:fillCache:_:)`` for a body that looks at headers and never at payloads: no
-    /// payload need be kept in memory while the others are read, however many and large the entries are. May block.
-    package func performOnHeaders(
-        _ keys: [Key], now: Int64, durability: Durability? = nil, _ body: (inout Update) throws(LarderError) -> Void
-    ) throws(LarderError) -> CommitTicket {
-        var isReadable = true
-        let request = Request(keys: keys, loading: .headers, now: now, durability: durability, needsFiles: false)
-        let ticket = try run(request) { (update) throws(LarderError) in
-            isReadable = update.unreadable.isEmpty
-            if isReadable { try body(&update) }
-        }
-        if isReadable, let ticket { return ticket }
-        // Says what cannot be read, as a load of records does.
-        return try perform(keys, loading: true, now: now, durability: durability, body)
-    }
-
-    /// Reads several keys at one instant if that can be done without the disk.
+    /// Reads several keys.
     /// - Parameters:
     ///   - count: how many keys there are, at least one.
     ///   - key: the bytes of each, valid during the call; asked for more than once.
@@ -38,25 +20,32 @@ extension Database {
     ///   - body: called once for each key in their order, with its fresh entry or nil, unless the result is cold. Locks
     ///     are held meanwhile: copy what is needed, call nothing of the engine.
     /// - Returns: `.cold`, and then `body` was not called, or `.hit`.
-    package func readInMemory(
+    package func readManyInMemory(
         count: Int, key: (Int) -> UnsafeRawBufferPointer, now: Int64, below bytesMax: Int, ticket: inout CommitTicket,
-        _ body: (Int, (header: RecordHeader, payload: UnsafeRawBufferPointer)?) -> Void
+        _ body: (Int, EntryInMemory?) -> Void
     ) throws(LarderError) -> MemoryRead {
         try ForkGuard.check("get")
-        return withUnsafeTemporaryAllocation(of: Found.self, capacity: count) { found in
-            var locked: UInt32 = 0
-            for index in 0..<count {
-                let hash = Key.hash(key(index))
-                locked |= DatabaseShards.bit(hash)
-                found.initializeElement(at: index, to: Found(hash: hash))
-            }
-            shards.lock(locked)
-            defer { shards.unlock(locked) }
-            var sequence = applied.sequence
-            guard find(key, now, found, &sequence, below: bytesMax) else { return .cold }
-            ticket = max(ticket, CommitTicket(sequence: sequence))
-            for index in 0..<count { handOver(found[index], index, body) }
-            return .hit
+        return readTogether(count, now, below: bytesMax, &ticket) {
+            Key.hash(key($0))
+        } find: { shard, index, hash in
+            shard.table.find(key(index), hash: hash)
+        } handOver: {
+            body($0, $1)
+        }
+    }
+
+    /// As ``readManyInMemory(count:key:now:below:ticket:_:)``, for as many bytes as there are.
+    package func readManyInMemory(
+        _ keys: [Key], now: Int64, ticket: inout CommitTicket, _ body: (Int, EntryInMemory?) -> Void
+    ) throws(LarderError) -> MemoryRead {
+        try ForkGuard.check("get")
+        return readTogether(keys.count, now, below: .max, &ticket) {
+            keys[$0].hash
+        } find: { shard, index, _ in
+            fetchAhead(keys, index)
+            return shard.find(keys[index])
+        } handOver: {
+            body($0, $1)
         }
     }
 
@@ -70,48 +59,72 @@ extension Database {
         init(hash: Int) { self.hash = hash }
     }
 
-    /// Finds every key, with the locks held of all their shards.
-    /// - Returns: false when only the disk can tell of one, they are too long, or one cannot be read, which the slow way
-    ///   complains of.
-    private func find(
-        _ key: (Int) -> UnsafeRawBufferPointer, _ now: Int64, _ found: UnsafeMutableBufferPointer<Found>,
-        _ sequence: inout UInt64, below bytesMax: Int
-    ) -> Bool {
-        switch applied.presence {
-        case .absent: return true
-        case .open: break
-        case .closed, .failed, .deleted, .shut: return false
-        }
-        var room = bytesMax
-        for index in found.indices {
-            let hash = found[index].hash
-            guard let entry = shards[Shard.index(hash)].table.find(key(index), hash: hash) else { return false }
-            sequence = max(sequence, undecided(entry))
-            guard let record = entry.record else { continue }
-            guard let header = try? RecordHeader(parsing: record) else { return false }
-            let freshness = applied.rules.freshness(header, now: now)
-            guard freshness == .fresh else {
-                if freshness == .expired { shards[Shard.index(hash)].foundExpired(entry) }
-                continue
+    @inline(__always)
+    private func readTogether(
+        _ count: Int, _ now: Int64, below bytesMax: Int, _ ticket: inout CommitTicket, hash: (Int) -> Int,
+        find: (Shard, Int, Int) -> EntryPointer?, handOver: (Int, EntryInMemory?) -> Void
+    ) -> MemoryRead {
+        withUnsafeTemporaryAllocation(of: Found.self, capacity: count) { found in
+            var locked: UInt32 = count == 0 ? 1 : 0
+            for index in 0..<count {
+                let hash = hash(index)
+                locked |= DatabaseShards.bit(hash)
+                found.initializeElement(at: index, to: Found(hash: hash))
             }
-            room -= record.count
-            if room < 0 { return false }
-            found[index].entry = entry
-            found[index].header = header
+            shards.lock(locked)
+            defer { shards.unlock(locked) }
+            var sequence = applied.sequence
+            switch applied.presence {
+            case .absent: break
+            case .open:
+                var room = bytesMax
+                for index in 0..<count {
+                    let isKnown = shards.with(found[index].hash) { shard in
+                        guard let entry = find(shard, index, found[index].hash) else { return false }
+                        return take(entry, now, &found[index], shard, &sequence, &room)
+                    }
+                    if !isKnown { return .cold }
+                }
+            case .closed, .failed, .deleted, .shut: return .cold
+            }
+            ticket = max(ticket, CommitTicket(sequence: sequence))
+            for index in 0..<count { handOver(index, entry(found[index])) }
+            return .hit
         }
+    }
+
+    /// Takes what was found of a key, with the locks held of all shards.
+    /// - Returns: false where the entries are too long together, or this one cannot be read, which the slow way complains of.
+    private func take(
+        _ entry: EntryPointer, _ now: Int64, _ found: inout Found, _ shard: Shard, _ sequence: inout UInt64,
+        _ room: inout Int
+    ) -> Bool {
+        sequence = max(sequence, undecided(entry))
+        guard let record = entry.record else { return true }
+        guard let header = try? RecordHeader(parsing: record) else { return false }
+        let freshness = applied.rules.freshness(header, now: now)
+        guard freshness == .fresh else {
+            if freshness == .expired { shard.foundExpired(entry) }
+            return true
+        }
+        room -= record.count
+        if room < 0 { return false }
+        found.entry = entry
+        found.header = header
         return true
     }
 
-    private func handOver(
-        _ found: Found, _ index: Int, _ body: (Int, (header: RecordHeader, payload: UnsafeRawBufferPointer)?) -> Void
-    ) {
-        let shard = shards[Shard.index(found.hash)]
-        guard let entry = found.entry, let header = found.header, let record = entry.record else {
-            shard.counters.misses += 1
-            return body(index, nil)
+    private func entry(_ found: Found) -> EntryInMemory? {
+        shards.with(found.hash) { shard in
+            guard let entry = found.entry, let header = found.header, let record = entry.record else {
+                shard.counters.misses += 1
+                return nil
+            }
+            shard.table.touch(entry)
+            shard.counters.hits += 1
+            return EntryInMemory(
+                header: header, payload: UnsafeRawBufferPointer(rebasing: record[header.byteCount...]),
+                attachment: entry.head.pointee.attachment?.takeUnretainedValue(), version: entry.head.pointee.version)
         }
-        shard.table.touch(entry)
-        shard.counters.hits += 1
-        body(index, (header, UnsafeRawBufferPointer(rebasing: record.dropFirst(header.byteCount))))
     }
 }

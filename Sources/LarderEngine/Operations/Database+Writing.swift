@@ -19,41 +19,49 @@ extension Database {
         _ body: (inout Update) throws(LarderError) -> Result
     ) throws(LarderError) -> (Result, CommitTicket) {
         var result: Result?
-        let ticket = try perform(
-            keys, loading: loading, now: now, durability: durability, fillCache: fillCache
-        ) { (update) throws(LarderError) in
-            result = try body(&update)
-        }
-        guard let result else { preconditionFailure("the body of an update was not called") }
+        let request = Request(
+            keys: keys, loading: loading ? .records : .none, access: .mayBlock, now: now, durability: durability,
+            fillCache: fillCache)
+        let ticket = try run(request) { (update) throws(LarderError) in result = try body(&update) }
+        guard let result, let ticket else { preconditionFailure("the body of an update was not called") }
         return (result, ticket)
     }
 
-    /// As ``update(_:loading:now:durability:fillCache:_:)``, for a body that returns nothing. What runs for every command
-    /// of a daemon calls this: generic code of another module has its types made anew each time.
+    /// As ``update(_:loading:now:durability:fillCache:_:)``, for a body that returns nothing, and for event loops too. What runs
+    /// for every command of a daemon calls this: generic code of another module has its types made anew each time.
+    /// - Parameters:
+    ///   - loading: what `body` looks at. Of headers no payload need be kept in memory while the others are read, however many
+    ///     and large the entries are.
+    ///   - access: whether the disk may be asked, and files be opened.
+    /// - Returns: what the answer has to wait for; nil where the disk would have had to be asked and may not: then nothing was
+    ///   done.
     package func perform(
-        _ keys: [Key], loading: Bool, now: Int64, durability: Durability? = nil, fillCache: Bool = true,
+        _ keys: [Key], _ loading: Loading, _ access: Access, now: Int64, fillCache: Bool = true,
         _ body: (inout Update) throws(LarderError) -> Void
-    ) throws(LarderError) -> CommitTicket {
-        var request = Request(
-            keys: keys, loading: loading ? .records : .none, now: now, durability: durability, needsFiles: false)
-        request.fillCache = fillCache
-        guard let ticket = try run(request, body) else {
-            preconditionFailure("a command that needs no files was refused for the lack of them")
+    ) throws(LarderError) -> CommitTicket? {
+        var request = Request(keys: keys, loading: loading, access: access, now: now, fillCache: fillCache)
+        guard loading == .headers else { return try run(request, body) }
+        var isReadable = true
+        let ticket = try run(request) { (update) throws(LarderError) in
+            isReadable = update.unreadable.isEmpty
+            if isReadable { try body(&update) }
         }
-        return ticket
+        if isReadable { return ticket }
+        // Says what cannot be read, as a load of records does.
+        request.loading = .records
+        return try run(request, body)
     }
 
     /// One command, as the engine runs it.
     struct Request {
         let keys: [Key]
-        let loading: Loading
+        var loading: Loading
+        let access: Access
         let now: Int64
-        let durability: Durability?
-        /// Whether the body must not run while the database's files are not open.
-        let needsFiles: Bool
+        var durability: Durability?
         var fillCache = true
-        /// Whether nothing is to be done when the disk would have to be asked.
-        var onlyInMemory = false
+        /// Whether the body must not run while the database's files are not open.
+        var needsFiles = false
     }
 
     /// - Returns: nil when the files that the request needs are not open, or the disk that it must not ask is needed; then
@@ -62,41 +70,27 @@ extension Database {
         _ request: Request, _ body: (inout Update) throws(LarderError) -> Void
     ) throws(LarderError) -> CommitTicket? {
         try ForkGuard.check("update")
-        let keys = request.keys
-        let locked = DatabaseShards.set(of: keys)
-        let slots = request.loading == .none ? nil : Update.slotsOfRepeatedKeys(keys)
-        var cold = ColdReads(count: request.loading == .none ? 0 : keys.count, fillCache: request.fillCache)
-        defer { if request.loading != .none { forget(keys, &cold) } }
-        var attempt = 0
-        while true {
-            attempt += 1
-            if request.loading != .none, !request.onlyInMemory {
-                try readCold(keys, request.loading, &cold, attempt: attempt)
-            }
-            shards.lock(locked)
-            defer { shards.unlock(locked) }
-
+        let (keys, loading) = (request.keys, request.loading)
+        let slots = loading == .none ? nil : Update.slotsOfRepeatedKeys(keys)
+        let ticket = try withLoaded(keys, loading, request.access, fillCache: request.fillCache) {
+            (cold, attempt) throws(LarderError) -> CommitTicket?? in
             let state = applied
-            if request.needsFiles, isWithoutFiles(state) { return nil }
+            if request.needsFiles, isWithoutFiles(state) { return .some(nil) }
             var ticket = state.sequence
             var loaded: [ColdReads.Value] = []
-            if request.loading != .none {
-                guard
-                    let found = try gather(
-                        keys, request.loading, &cold, attempt: attempt, now: request.now, ticket: &ticket)
-                else {
-                    if request.onlyInMemory { return nil }
-                    continue
-                }
+            if loading != .none {
+                let found = try gather(keys, loading, &cold, attempt: attempt, now: request.now, ticket: &ticket)
+                guard let found else { return nil }
                 loaded = found
             }
-            var update = try Update(request.keys, slots: slots, request.now, state, request.loading, loaded)
+            var update = try Update(keys, slots: slots, request.now, state, loading, loaded)
             try body(&update)
             if !update.operations.isEmpty {
                 ticket = max(ticket, try apply(update.operations, state, request.durability))
             }
             return CommitTicket(sequence: ticket)
         }
+        return ticket ?? nil
     }
 
     private func isWithoutFiles(_ state: DatabaseState) -> Bool {
@@ -188,7 +182,7 @@ extension Database {
                 if !checkpointer.assist() { break }
             }
             let request = Request(
-                keys: keys, loading: loading, now: now(), durability: durability, needsFiles: true)
+                keys: keys, loading: loading, access: .mayBlock, now: now(), durability: durability, needsFiles: true)
             // The files may be gone again, when the database is being set aside: then another try waits for that.
             var result: Result?
             let ticket = try run(request) { (update) throws(LarderError) in result = try body(&update) }

@@ -43,11 +43,9 @@ package final class KeyWatch: Sendable {
 
 extension Database {
     /// Begins to watch keys, all at one instant.
-    /// - Parameter mayBlock: whether the disk may be asked.
     /// - Returns: one watch for each key, each to be ended; nil when the disk would have to be asked and may not.
-    package func watch(_ keys: [Key], now: Int64, mayBlock: Bool) throws(LarderError) -> [KeyWatch]? {
-        var request = Request(keys: keys, loading: .headers, now: now, durability: nil, needsFiles: false)
-        request.onlyInMemory = !mayBlock
+    package func watch(_ keys: [Key], now: Int64, _ access: Access) throws(LarderError) -> [KeyWatch]? {
+        let request = Request(keys: keys, loading: .headers, access: access, now: now)
         var watches: [KeyWatch] = []
         let ticket = try run(request) { (update) throws(LarderError) in
             watches = keys.indices.map { KeyWatch(self, keys[$0], wasFresh: update.current($0) != nil) }

@@ -17,7 +17,7 @@ package struct TransactionPart {
 
 /// The entries of a transaction, in all databases it touches, at one instant.
 ///
-/// Valid only inside the closure of ``Engine/transact(_:now:bytesMax:mayBlock:_:)``.
+/// Valid only inside the closure of ``Engine/transact(_:now:bytesMax:_:_:)``.
 package struct TransactionUpdate {
     package let parts: [TransactionPart]
     private var updates: [Update]

@@ -142,20 +142,15 @@ extension Session {
         guard seesCurrent else { return false }
         let count = arguments.count - 1
         for index in 1...count where arguments[index].count > Key.bytesMax { return false }
-        let replies = replyMemory
         let start = replyQueue.position
         var ticket = CommitTicket.none
-        // A long value is copied on a thread where nobody waits for it.
-        let bytesMax = min(Limits.loopBytesMax, server.limits.replyBytesMax)
         let found = fastDatabase._withUnsafeGuaranteedRef { database -> Found in
             do throws(LarderError) {
-                let read = try database.readInMemory(
-                    count: count, key: { arguments[$0 + 1] }, now: now, below: bytesMax, ticket: &ticket,
-                    { index, entry in
-                        if index == 0 { replies.pointee.array(count: count) }
-                        if let entry { replies.pointee.bulk(entry.payload) } else { replies.pointee.null() }
+                return Found(
+                    try replyWithValuesInMemory(database, count, now, &ticket) {
+                        arguments[$0 + 1]
+                    } seen: { _, _ in
                     })
-                return Found(read)
             } catch {
                 return .unknown
             }

@@ -116,7 +116,8 @@ extension Session {
     ) throws(LarderError) -> Attempt {
         var attempt = Attempt()
         attempt.end = try server.engine.transact(
-            plan.engineParts, now: now, bytesMax: server.limits.replyBytesMax, mayBlock: mayBlock
+            plan.engineParts, now: now, bytesMax: server.limits.replyBytesMax,
+            mayBlock ? .mayBlock : .memoryOnly
         ) { (update) throws(LarderError) in
             guard execution.isBegun || update.watchesHold else {
                 attempt.isRefused = true

@@ -274,23 +274,18 @@ struct Call {
         }
     }
 
-    /// Like ``replyWithValues(_:)``, on an event loop: long values are left to a thread where nobody waits for them.
+    /// As ``replyWithValues(_:)`` on an event loop.
     private mutating func replyWithValuesInMemory(_ keys: [Key]) throws(CommandError) {
-        let replies = session.replyMemory
         let call = self
         var headers: [(Int, RecordHeader)] = []
         let tracksReads = session.tracksReads
         var found = MemoryRead.cold
         do throws(LarderError) {
-            found = try database.readInMemory(
-                count: keys.count, key: { call.bytes($0 + 1) }, now: now,
-                below: min(Limits.loopBytesMax, server.limits.replyBytesMax), ticket: &ticket,
-                { index, entry in
-                    if index == 0 { replies.pointee.array(count: keys.count) }
-                    guard let entry else { return replies.pointee.null() }
-                    replies.pointee.bulk(entry.payload)
-                    if tracksReads { headers.append((index, entry.header)) }
-                })
+            found = try session.replyWithValuesInMemory(database, keys.count, now, &ticket) {
+                call.bytes($0 + 1)
+            } seen: {
+                if tracksReads { headers.append(($0, $1)) }
+            }
         } catch {
             throw CommandError(error)
         }
@@ -424,7 +419,9 @@ struct Call {
         var result: Result?
         let ticket: CommitTicket?
         do throws(LarderError) {
-            ticket = try perform(keys, loading: loading, headersOnly: headersOnly, fillCache: fillCache) {
+            ticket = try database.perform(
+                keys, !loading ? .none : headersOnly ? .headers : .records, access, now: now, fillCache: fillCache
+            ) {
                 (update) throws(LarderError) in
                 prepare(&update, hasLoaded: loading)
                 result = try body(&update)
@@ -530,7 +527,11 @@ struct Call {
         var result: Result?
         let ticket: CommitTicket?
         do throws(LarderError) {
-            ticket = try database.perform(keys, and: other, otherKeys, now: now, onlyInMemory: !mayBlock) {
+            ticket = try server.engine.transact(
+                TransactionPart(database: database, keys: keys, loadedCount: keys.count, watches: []),
+                and: TransactionPart(database: other, keys: otherKeys, loadedCount: otherKeys.count, watches: []),
+                now: now, access
+            ) {
                 (update, otherUpdate) throws(LarderError) in
                 prepare(&update, hasLoaded: true)
                 prepare(&otherUpdate, hasLoaded: true)
@@ -542,13 +543,5 @@ struct Call {
         return try committed(result, ticket)
     }
 
-    /// - Returns: nil if it would have to block, and may not.
-    private func perform(
-        _ keys: [Key], loading: Bool, headersOnly: Bool, fillCache: Bool,
-        _ body: (inout Update) throws(LarderError) -> Void
-    ) throws(LarderError) -> CommitTicket? {
-        guard mayBlock else { return try database.performInMemory(keys, loading: loading, now: now, body) }
-        if headersOnly { return try database.performOnHeaders(keys, now: now, body) }
-        return try database.perform(keys, loading: loading, now: now, fillCache: fillCache, body)
-    }
+    private var access: Access { mayBlock ? .mayBlock : .memoryOnly }
 }

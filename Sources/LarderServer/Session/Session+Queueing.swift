@@ -35,7 +35,7 @@ extension Session {
         var fresh: [Key] = []
         var seen = Set(transactions.watches.filter { $0.database === self.database }.map(\.key))
         for key in keys where seen.insert(key).inserted { fresh.append(key) }
-        guard let begun = try database.watch(fresh, now: now, mayBlock: mayBlock) else { return false }
+        guard let begun = try database.watch(fresh, now: now, mayBlock ? .mayBlock : .memoryOnly) else { return false }
         transactions.watches += begun
         return true
     }

@@ -288,8 +288,7 @@ import Threading
             if isExchanged {
                 try larder.engine().exchange(source, target, entriesMax: 10, bytesMax: 1000)
             } else {
-                let key = Key("k")
-                _ = try source.perform([key], and: target, [key], now: source.now(), onlyInMemory: false) {
+                _ = try larder.engine().change("k", in: source, and: target) {
                     guard let record = $0.current(0) else { return }
                     $0.remove(0)
                     $1.place(0, record)

@@ -190,7 +190,7 @@ import Threading
         let threads = (0..<2).map { index in
             WorkThread(name: "test-\(index)") {
                 while !isDone.value {
-                    if index == 0 { try? journal.sync() } else { try? journal.removeSegments(upTo: 20) }
+                    if index == 0 { try? journal.sync() } else { _ = try? journal.removeSegments(upTo: 20) }
                     _ = journal.byteCounts.live
                 }
             }

@@ -68,7 +68,7 @@ import Threading
                 let parts = [first, second].map {
                     TransactionPart(database: $0, keys: [Key("x")], loadedCount: 1, watches: [])
                 }
-                _ = try? engine.transact(parts, now: first.now(), bytesMax: .max, mayBlock: true) { update in
+                _ = try? engine.transact(parts, now: first.now(), bytesMax: .max, .mayBlock) { update in
                     let texts = [0, 1].map { update.current(part: $0, position: 0)?.text }
                     if Set(texts) != ["1", "2"] { mixed.wrappingAdd(1, ordering: .relaxed) }
                     return false

@@ -7,9 +7,10 @@ import Threading
 /// Commands on keys of two databases: one instant, one commit unit.
 @Suite struct AcrossDatabasesTests {
     /// Moves a key, as the command does.
-    private func move(_ key: String, from source: Database, to target: Database) throws(LarderError) -> CommitTicket {
-        let key = Key(key)
-        let ticket = try source.perform([key], and: target, [key], now: source.now(), onlyInMemory: false) {
+    private func move(
+        _ key: String, from source: Database, to target: Database, in engine: Engine
+    ) throws -> CommitTicket {
+        let ticket = try engine.change(key, in: source, and: target) {
             guard let record = $0.current(0), $1.current(0) == nil else { return }
             $0.remove(0)
             $1.place(0, record)
@@ -23,7 +24,7 @@ import Threading
         let databases = [try larder.database("a"), try larder.database("b")]
         let (source, target) = isFirst ? (databases[0], databases[1]) : (databases[1], databases[0])
         try source.put("k", "v")
-        try larder.engine().pipeline.wait(for: try move("k", from: source, to: target))
+        try larder.engine().pipeline.wait(for: try move("k", from: source, to: target, in: larder.engine()))
         #expect(try source.value("k") == nil)
         #expect(try target.value("k") == "v")
         larder.close()
@@ -39,9 +40,9 @@ import Threading
         try target.put("taken", "t")
         try source.put("taken", "s")
         for database in [source, target] { _ = try database.checkpointer.flush(database) }
-        #expect(try source.perform([Key("k")], and: target, [Key("k")], now: 0, onlyInMemory: true) { _, _ in } == nil)
-        _ = try move("k", from: source, to: target)
-        _ = try move("taken", from: source, to: target)
+        #expect(try larder.engine().change("k", in: source, and: target, .memoryOnly) { _, _ in } == nil)
+        _ = try move("k", from: source, to: target, in: larder.engine())
+        _ = try move("taken", from: source, to: target, in: larder.engine())
         #expect(try source.value("k") == nil)
         #expect(try target.value("k") == "v")
         #expect(try source.value("taken") == "s")
@@ -54,8 +55,8 @@ import Threading
         let larder = try TestLarder { $0.beforeCommit = fault.hook }
         let (source, target) = (try larder.database("a"), try larder.database("b"))
         try source.put("k", "v")
-        fault.isOn.value = true
-        let ticket = try move("k", from: source, to: target)
+        fault.isOn.with { $0 = true }
+        let ticket = try move("k", from: source, to: target, in: larder.engine())
         #expect(errorCode { try larder.engine().pipeline.wait(for: ticket) } == .commitFailed)
         fault.isOn.value = false
         #expect(try source.value("k") == "v")
@@ -66,11 +67,12 @@ import Threading
     @Test func oppositeMovesAreIsolated() throws {
         let larder = try TestLarder()
         let (left, right) = (try larder.database("left"), try larder.database("right"))
+        let engine = try larder.engine()
         for index in 0..<8 { try left.put("k\(index)", "v") }
         let movers = (0..<2).map { mover in
             WorkThread(name: "mover") {
                 let (source, target) = mover == 0 ? (left, right) : (right, left)
-                for round in 0..<500 { _ = try? self.move("k\(round % 8)", from: source, to: target) }
+                for round in 0..<500 { _ = try? self.move("k\(round % 8)", from: source, to: target, in: engine) }
             }
         }
         for mover in movers { mover.join() }

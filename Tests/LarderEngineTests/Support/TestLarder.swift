@@ -75,6 +75,19 @@ extension Recorder<EngineEvent> {
     func contains(_ text: String) -> Bool { all.contains { $0.message.contains(text) } }
 }
 
+extension Engine {
+    /// Runs a change of the same key in two databases.
+    func change(
+        _ key: String, in source: Database, and target: Database, _ access: Access = .mayBlock,
+        _ body: (inout Update, inout Update) throws(LarderError) -> Void
+    ) throws(LarderError) -> CommitTicket? {
+        let parts = [source, target].map {
+            TransactionPart(database: $0, keys: [Key(key)], loadedCount: 1, watches: [])
+        }
+        return try transact(parts[0], and: parts[1], now: source.now(), access, body)
+    }
+}
+
 extension Database {
     @discardableResult
     func put(
