@@ -4,9 +4,9 @@ import Threading
 /// The larder's journal in use: appends what is committed, at the level asked for, syncs it, and removes what checkpoints
 /// have made superfluous. It owns the journal, and knows whether a failed commit is still to be rolled back.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the journal's segments, `rollbacks` and `lastSequence` are read and
+/// Thread-safe. The proof for `@unchecked Sendable`: the journal's segments, `rollbacks` and `keptSequence` are read and
 /// changed with `lock` held, except for the fsync and the removal of segments, which the journal allows beside everything
-/// else. Lock order: shard locks, `removal`, `lock`.
+/// else. Lock order: shard locks, the journal's `removing`, `lock`, the journal's `lock`.
 final class CommitJournal: @unchecked Sendable {
     /// Where a checkpoint begins.
     struct Cut {
@@ -20,13 +20,13 @@ final class CommitJournal: @unchecked Sendable {
     private let context: LarderContext
     let trigger: CheckpointTrigger
     private let segments: Journal
+    /// Held while a group is appended, with its fsync where it asks for one. The journal has a lock of its own for its list of
+    /// segments, which the thread that syncs, those that stage and the counters take meanwhile.
     private let lock = Lock()
-    /// Held while segments are removed, which takes some fsyncs, so that they do not go while entries are rolled back from
-    /// them. Writers need not wait for it.
-    private let removal = Lock()
     /// Goes up when a failed commit was rolled back: what a checkpoint has seen before may be gone.
     private var rollbacks: UInt64 = 0
-    private var lastSequence: UInt64 = 0
+    /// What was refused up to it counts all the same, although the journal does not have it; 0 where nothing does.
+    private var keptSequence: UInt64 = 0
     /// Whether a failed commit could not be rolled back yet: memory has what was refused, and may lack what was not.
     private let owes = Atomic<Bool>(false)
     private let unsynced = Atomic<Bool>(false)
@@ -65,7 +65,6 @@ final class CommitJournal: @unchecked Sendable {
                         throw error
                     }
                 }
-                lastSequence = batch.lastSequence
             }
         } catch {
             // A segment that was given up is to be followed by a checkpoint, which makes it superfluous.
@@ -139,7 +138,9 @@ final class CommitJournal: @unchecked Sendable {
         do throws(FileError) {
             syncing.store(true, ordering: .relaxed)
             defer { syncing.store(false, ordering: .relaxed) }
-            try lock.withLock { () throws(FileError) in try segments.copyUnsynced() }
+            try segments.withoutRemovals { () throws(FileError) in
+                try lock.withLock { () throws(FileError) in try segments.copyUnsyncedHeld() }
+            }
         } catch {
             throw LarderError(.io, error.description, operation: "copy", underlying: error)
         }
@@ -167,7 +168,7 @@ final class CommitJournal: @unchecked Sendable {
         lock.withLock {
             if !isRewrite { trigger.begin() }
             guard let segment = segments.rotate() else { return nil }
-            return Cut(segment: segment, sequence: lastSequence, rollbacks: rollbacks)
+            return Cut(segment: segment, sequence: lastAppendedLocked, rollbacks: rollbacks)
         }
     }
 
@@ -178,19 +179,16 @@ final class CommitJournal: @unchecked Sendable {
     /// - Returns: false when a failed commit was rolled back meanwhile: then nothing was removed.
     func finish(_ cut: Cut) throws(LarderError) -> Bool {
         do throws(FileError) {
-            return try removal.withLock { () throws(FileError) in
-                guard isCurrent(cut) else { return false }
-                defer { countBytes() }
-                try segments.removeSegments(upTo: cut.segment)
-                return true
-            }
+            defer { countBytes() }
+            return try segments.removeSegments(upTo: cut.segment) { isCurrent(cut) }
         } catch {
             throw LarderError(.io, error.description, operation: "checkpoint", underlying: error)
         }
     }
 
     /// The last commit unit that the journal got.
-    var lastAppended: UInt64 { lock.withLock { lastSequence } }
+    var lastAppended: UInt64 { lock.withLock { lastAppendedLocked } }
+    private var lastAppendedLocked: UInt64 { max(segments.lastAppended, keptSequence) }
 
     // MARK: A failed commit
 
@@ -213,7 +211,7 @@ final class CommitJournal: @unchecked Sendable {
     /// Rolls back, which changes what is in memory: no commit, and no end of a checkpoint, comes in between.
     /// - Parameter body: may call ``replayLocked(_:)``, ``noteRolledBack()``, ``noteOwed()`` and ``noteKept(_:)``.
     func rollBack(_ body: () -> Void) {
-        removal.withLock {
+        segments.withoutRemovals {
             lock.withLock {
                 rollbacks += 1
                 body()
@@ -229,25 +227,20 @@ final class CommitJournal: @unchecked Sendable {
     func noteOwed() -> Bool { owes.exchange(true, ordering: .acquiringAndReleasing) }
 
     /// What was refused counts, up to this sequence. Within ``rollBack(_:)``.
-    func noteKept(_ last: UInt64) { lastSequence = max(lastSequence, last) }
+    func noteKept(_ last: UInt64) { keptSequence = last }
 
     // MARK: Reading
 
     /// Reads what the journal has, before anything is appended.
-    func replay(_ visit: JournalVisit) throws(LarderError) -> JournalReport {
-        try lock.withLock { () throws(LarderError) in try segments.replay(visit) }
-    }
+    func replay(_ visit: JournalVisit) throws(LarderError) -> JournalReport { try segments.replay(visit) }
 
     /// As ``replay(_:)``, within ``rollBack(_:)``.
-    func replayLocked(_ visit: JournalVisit) throws(LarderError) -> JournalReport { try segments.replay(visit) }
+    func replayLocked(_ visit: JournalVisit) throws(LarderError) -> JournalReport { try segments.replayHeld(visit) }
 
     /// Goes on behind what was found.
-    /// - Parameters:
-    ///   - base: commit units up to it were elsewhere before the first segment.
-    ///   - last: the last commit unit that was found.
-    func begin(behind base: UInt64, last: UInt64) {
+    /// - Parameter base: commit units up to it were elsewhere before the first segment.
+    func begin(behind base: UInt64) {
         segments.begin(behind: base)
-        lock.withLock { lastSequence = last }
         countBytes()
     }
 

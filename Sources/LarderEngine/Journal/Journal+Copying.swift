@@ -14,10 +14,13 @@ extension Journal {
     /// of its own does. Belongs to the thread that appends; may take long.
     /// - Throws: when a copy cannot be made, or the system has lost what stood there. Everything is as it was.
     func copyUnsynced() throws(FileError) {
-        try removing.withLock { () throws(FileError) in
-            let concerned = lock.withLock { segments.filter { $0.syncFailure != nil && $0 !== active } }
-            for segment in concerned { try copy(segment) }
-        }
+        try withoutRemovals { () throws(FileError) in try copyUnsyncedHeld() }
+    }
+
+    /// As ``copyUnsynced()``, within ``withoutRemovals(_:)``.
+    func copyUnsyncedHeld() throws(FileError) {
+        let concerned = lock.withLock { segments.filter { $0.syncFailure != nil && $0 !== active } }
+        for segment in concerned { try copy(segment) }
     }
 
     /// Called with `removing` held.

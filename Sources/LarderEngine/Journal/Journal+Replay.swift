@@ -8,16 +8,18 @@ extension Journal {
     ///   first segments, which is damage too. Without it that goes unnoticed.
     /// - Throws: `newerFormat` before anything is visited; `io` possibly in the midst of it.
     func replay(known: UInt64 = .max, _ visit: JournalVisit) throws(LarderError) -> JournalReport {
-        let pass: JournalReplay
+        try withoutRemovals { () throws(LarderError) in try replayHeld(known: known, visit) }
+    }
+
+    /// As ``replay(known:_:)``, within ``withoutRemovals(_:)``.
+    func replayHeld(known: UInt64 = .max, _ visit: JournalVisit) throws(LarderError) -> JournalReport {
+        var pass: JournalReplay
         do throws(FileError) {
-            pass = try removing.withLock { () throws(FileError) in
-                var pass = try JournalReplay(
-                    lock.withLock { segments }, known: known, readAheadBytes: readAheadBytes, files)
-                if pass.newerVersion == nil {
-                    try pass.run(visit)
-                    adopt(pass)
-                }
-                return pass
+            pass = try JournalReplay(
+                lock.withLock { segments }, known: known, readAheadBytes: readAheadBytes, files)
+            if pass.newerVersion == nil {
+                try pass.run(visit)
+                adopt(pass)
             }
         } catch {
             throw LarderError(.io, error.description, operation: "read the journal", underlying: error)

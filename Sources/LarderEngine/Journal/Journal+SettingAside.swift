@@ -8,7 +8,7 @@ extension Journal {
     func setAside(_ report: JournalReport, to place: String) throws(FileError) {
         guard let damage = report.damage, lock.withLock({ self.damage == damage }) else { return }
         try FileSystem.makeDirectories(place)
-        try removing.withLock { () throws(FileError) in
+        try withoutRemovals { () throws(FileError) in
             let isWholeUnusable = damage.offset <= JournalFormat.segmentHeaderBytes
             let concerned = lock.withLock {
                 active = nil

@@ -24,7 +24,7 @@ final class Journal: @unchecked Sendable {
     let readAheadBytes: Int
 
     // Lock order: `removing` or `syncing`, then `lock`.
-    /// Held while segments are removed or read, so that none vanishes under a reader.
+    /// Held while segments are removed, which takes some fsyncs, or read, so that none vanishes under a reader.
     let removing = Lock()
     /// Held while files are synced. The system tells of a lost page once: two syncs of one file at the same time could
     /// hear of it both or only one.
@@ -79,6 +79,9 @@ final class Journal: @unchecked Sendable {
     }
 
     // MARK: Counters
+
+    /// The last commit unit that the journal got, or that was elsewhere before its first segment.
+    var lastAppended: UInt64 { lock.withLock { lastSequence } }
 
     /// What a segment of one long frame counts at most in ``byteCounts``: what a group of ordinary writes takes, or more.
     private var countedBytesMax: Int { max(segmentBytes, 8 << 20) }
@@ -291,16 +294,25 @@ final class Journal: @unchecked Sendable {
 
     // MARK: Removing
 
+    /// Runs `body` while segments are neither removed nor read by others.
+    func withoutRemovals<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
+        try removing.withLock(body)
+    }
+
     /// Removes complete segments up to `number`: what stands in them is durable elsewhere.
     ///
     /// The oldest first, and the directory synced after each: a failure of the machine never brings an older one back
     /// beside a missing newer one. Stops at the first failure; what is left is removed by a later call.
-    func removeSegments(upTo number: UInt64) throws(FileError) {
-        try removing.withLock { () throws(FileError) in
+    /// - Parameter condition: asked once nobody reads segments, and none is begun to be read while they are removed.
+    /// - Returns: false where the condition does not hold: then nothing was removed.
+    @discardableResult
+    func removeSegments(upTo number: UInt64, if condition: () -> Bool = { true }) throws(FileError) -> Bool {
+        try withoutRemovals { () throws(FileError) in
+            guard condition() else { return false }
             try syncRemoval()
             while true {
                 let oldest = lock.withLock { segments.first.flatMap { $0 === active ? nil : $0 } }
-                guard let oldest, oldest.number <= number else { return }
+                guard let oldest, oldest.number <= number else { return true }
                 try nameOldest(above: oldest.number)
                 try files.unlink(oldest.path)
                 lock.withLock {

@@ -67,7 +67,7 @@ final class JournalRecovery: CommitOwner {
                 .info, "replayed \(report.operations) operations, \(report.bytes) bytes of the journal")
             journal.trigger.request()
         }
-        journal.begin(behind: context.sequences.base, last: report.lastSequence)
+        journal.begin(behind: context.sequences.base)
         if report.operations > 0 { syncFound() }
         return context.sequences.base
     }
