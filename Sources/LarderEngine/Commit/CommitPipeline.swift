@@ -18,7 +18,7 @@ protocol CommitOwner: AnyObject, Sendable {
     /// Tells what was noted of units that are committed. By whichever thread committed; must not block.
     func committed(_ notes: any CommitNotes)
 
-    /// Takes what is applied back to what is durable.
+    /// Rolls what is applied back to what is durable.
     /// - Parameter failing: to be called once, while nobody can apply anything: notes which units fail, and says which is the
     ///   last.
     func rollBack(_ failing: () -> UInt64)
@@ -238,7 +238,7 @@ package final class CommitPipeline: @unchecked Sendable {
         lock.withLock { observers.removeAll { $0 === observer } }
     }
 
-    /// Tries again to take a failed commit back, where that could not be done yet. May block; must not be called with a shard
+    /// Tries again to roll a failed commit back, where that could not be done yet. May block; must not be called with a shard
     /// lock held.
     /// - Throws: when it still cannot be done.
     func rollBackWhatFailed(_ operation: String) throws(LarderError) {
@@ -311,7 +311,7 @@ package final class CommitPipeline: @unchecked Sendable {
         for observer in observers { observer.commitsDecided(upTo: sequence, failure: failure) }
     }
 
-    /// Fails what is left of a group and everything queued behind it, and takes what is applied back to what is durable.
+    /// Fails what is left of a group and everything queued behind it, and rolls what is applied back to what is durable.
     private func fail(_ cause: LarderError) {
         let error = LarderError(
             .commitFailed, "the write was not committed: \(cause.message)", operation: "commit",

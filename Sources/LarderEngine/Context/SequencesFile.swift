@@ -22,38 +22,20 @@ package struct SequencesFile: Hashable, Sendable {
         self.epochs = epochs
     }
 
+    private static let kind = "larder-sequences"
+
     package var text: String {
-        let body = """
-            larder-sequences \(Self.formatVersion)
-            commit-units \(commitUnits)
-            epochs \(epochs)
-
-            """
-        return body + CRC32C.line(of: body)
+        ChecksummedText.text(
+            Self.kind, version: Self.formatVersion, ["commit-units": commitUnits, "epochs": epochs])
     }
 
-    package enum Defect: Error, Equatable {
-        case newerFormat(Int)
-        case malformed(String)
-    }
+    package typealias Defect = ChecksummedText.Defect
 
     package init(parsing bytes: [UInt8]) throws(Defect) {
-        guard let text = String(validating: bytes, as: UTF8.self) else { throw .malformed("it is not text") }
-        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-        let fields = lines.map { $0.split(separator: " ", maxSplits: 1) }
-        guard let first = fields.first, first.count == 2, first[0] == "larder-sequences", let version = Int(first[1])
-        else { throw .malformed("the first line is not 'larder-sequences' and a version") }
-        guard version >= 1 else { throw .malformed("there is no version \(version)") }
-        // A newer layout may have other lines: nothing else is read from it.
-        guard version <= Self.formatVersion else { throw .newerFormat(version) }
-        guard lines.count == 5, lines[4].isEmpty else { throw .malformed("it has not four lines") }
-        let body = lines[0..<3].map { $0 + "\n" }.joined()
-        guard lines[3] + "\n" == CRC32C.line(of: body) else {
-            throw .malformed("the checksum does not match")
+        let text = try ChecksummedText(parsing: bytes, kind: Self.kind, names: [["commit-units", "epochs"]])
+        guard let units = UInt64(text.values[0]), let epochs = UInt64(text.values[1]) else {
+            throw .malformed("'commit-units' or 'epochs' is out of its range")
         }
-        guard fields[1].count == 2, fields[1][0] == "commit-units", let units = UInt64(fields[1][1]),
-            fields[2].count == 2, fields[2][0] == "epochs", let epochs = UInt64(fields[2][1])
-        else { throw .malformed("'commit-units' or 'epochs' is missing or out of its range") }
         self.init(commitUnits: units, epochs: epochs)
     }
 }

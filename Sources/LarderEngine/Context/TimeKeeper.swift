@@ -112,10 +112,10 @@ final class TimeKeeper: @unchecked Sendable {
                 + "is lost")
     }
 
-    /// Continues from a stamp in the journal, if there was a mark: time may have been handed out after the last mark.
-    /// Without a mark such a stamp may come from an older version, with a clock that was ahead.
-    func goOn(fromStamp stamp: Int64) {
-        if lock.withLock({ hadMark && stamp > time.reached }) { time.goOn(from: stamp) }
+    /// Goes on from when something was stored that is found, if there was a mark: what was handed out after the last one.
+    /// Without a mark such an instant may be an older version's, of a clock that was ahead.
+    func goOn(fromStoredAt storedAt: Int64) {
+        if lock.withLock({ hadMark && storedAt > time.reached }) { time.goOn(from: storedAt) }
     }
 
     // MARK: Marks

@@ -112,13 +112,13 @@ extension Database {
     /// Moves the files out of the way, durably, and leaves them to be removed: a rename, which needs no room, in the order of
     /// all commits. If it fails everything is as it was. Called with `openLock` held.
     private func removeFiles() throws(LarderError) {
-        let grave = context.directory + "/.deleted-\(name)-\(context.nextEpoch(after: 0))"
+        let place = context.directory + "/.deleted-\(name)-\(context.nextEpoch(after: 0))"
         let (store, ticket) = shards.withAllLocked { () -> (EpochStore?, CommitTicket) in
             let store = applied.store
             clearEntries()
             applied.endFiles(leaving: .deleted)
             let ticket = enqueueControl(
-                perform: { [files] () throws(LarderError) in try files.move(to: grave) },
+                perform: { [files] () throws(LarderError) in try files.move(to: place) },
                 committed: { store?.end(.deleted) })
             return (store, ticket)
         }
@@ -128,6 +128,6 @@ extension Database {
             throw (error.underlying as? LarderError) ?? error
         }
         store?.close()
-        context.disposalQueue.remove(grave)
+        context.disposalQueue.remove(place)
     }
 }

@@ -38,61 +38,41 @@ package struct PointerFile: Hashable, Sendable {
         self.isUnmade = isUnmade
     }
 
+    private static let kind = "larder-database"
+    private static let names = ["epoch", "policy", "dead-before", "generation", "unindexed"]
+
     package var text: String {
+        let unindexed = isUnindexed ? 1 : 0
         // What version 1 can say is said so that an older Larder can read it.
-        let isPlain = journalFrom == epoch && !isUnmade
-        var body = """
-            larder-database \(isPlain ? 1 : 2)
-            epoch \(epoch)
-            policy \(rules.policy)
-            dead-before \(rules.deadBefore)
-            generation \(generation)
-            unindexed \(isUnindexed ? 1 : 0)
-
-            """
-        if !isPlain { body += "journal-from \(journalFrom)\nunmade \(isUnmade ? 1 : 0)\n" }
-        return body + CRC32C.line(of: body)
+        if journalFrom == epoch, !isUnmade {
+            return ChecksummedText.text(
+                Self.kind, version: 1,
+                [
+                    "epoch": epoch, "policy": rules.policy, "dead-before": rules.deadBefore, "generation": generation,
+                    "unindexed": unindexed,
+                ])
+        }
+        return ChecksummedText.text(
+            Self.kind, version: 2,
+            [
+                "epoch": epoch, "policy": rules.policy, "dead-before": rules.deadBefore, "generation": generation,
+                "unindexed": unindexed, "journal-from": journalFrom, "unmade": isUnmade ? 1 : 0,
+            ])
     }
 
-    package enum Defect: Error, Equatable {
-        case newerFormat(Int)
-        case malformed(String)
-    }
+    package typealias Defect = ChecksummedText.Defect
 
     package init(parsing bytes: [UInt8]) throws(Defect) {
-        guard let text = String(validating: bytes, as: UTF8.self) else { throw .malformed("it is not text") }
-        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-        let fields = lines.map { $0.split(separator: " ", maxSplits: 1) }
-        guard let first = fields.first, first.count == 2, first[0] == "larder-database", let version = Int(first[1])
-        else { throw .malformed("the first line is not 'larder-database' and a version") }
-        guard version >= 1 else { throw .malformed("there is no version \(version)") }
-        // A newer layout may have other lines: nothing else of it is read.
-        guard version <= Self.formatVersion else { throw .newerFormat(version) }
-        let count = version == 1 ? 6 : 8
-        guard lines.count == count + 2, lines[count + 1].isEmpty else {
-            throw .malformed("it has not \(version == 1 ? "seven" : "nine") lines")
-        }
-        let body = lines[0..<count].map { $0 + "\n" }.joined()
-        guard lines[count] + "\n" == CRC32C.line(of: body) else {
-            throw .malformed("the checksum does not match")
-        }
-        func value(_ index: Int, _ name: String) throws(Defect) -> Substring {
-            guard fields[index].count == 2, fields[index][0] == name else { throw .malformed("'\(name)' is missing") }
-            return fields[index][1]
-        }
-        guard let epoch = UInt64(try value(1, "epoch")), let policy = UpdatePolicy(String(try value(2, "policy"))),
-            let deadBefore = Int64(try value(3, "dead-before")), let generation = UInt32(try value(4, "generation")),
-            let unindexed = ["0": false, "1": true][try value(5, "unindexed")]
+        let text = try ChecksummedText(
+            parsing: bytes, kind: Self.kind, names: [Self.names, Self.names + ["journal-from", "unmade"]])
+        let values = text.values
+        let flags: [Substring: Bool] = ["0": false, "1": true]
+        guard let epoch = UInt64(values[0]), let policy = UpdatePolicy(String(values[1])),
+            let deadBefore = Int64(values[2]), let generation = UInt32(values[3]), let unindexed = flags[values[4]],
+            let journalFrom = text.version == 1 ? epoch : UInt64(values[5]),
+            let isUnmade = text.version == 1 ? false : flags[values[6]],
+            epoch <= Sequences.epochMax, journalFrom <= epoch
         else { throw .malformed("a value is out of its range") }
-        var journalFrom = epoch
-        var isUnmade = false
-        if version > 1 {
-            guard let from = UInt64(try value(6, "journal-from")),
-                let unmade = ["0": false, "1": true][try value(7, "unmade")]
-            else { throw .malformed("a value is out of its range") }
-            (journalFrom, isUnmade) = (from, unmade)
-        }
-        guard epoch <= Sequences.epochMax, journalFrom <= epoch else { throw .malformed("a value is out of its range") }
         let latest = EngineTime.latestMilliseconds
         self.init(
             epoch: epoch, rules: FreshnessRules(policy: policy, deadBefore: min(max(deadBefore, 0), latest)),

@@ -82,14 +82,10 @@ final class JournalBatch: @unchecked Sendable {
         guard key.count <= JournalFormat.keyBytesMax, payload.count <= JournalFormat.recordBytesMax - headerCount else {
             return fail(EMSGSIZE)
         }
-        let count = headerCount + payload.count
-        guard note(sequence), let place = reserve(9 + key.count + count) else { return }
-        place.storeBytes(of: JournalFormat.Kind.put, as: UInt8.self)
-        place.storeBytes(of: UInt32(truncatingIfNeeded: key.count).bigEndian, toByteOffset: 1, as: UInt32.self)
-        place.storeBytes(of: UInt32(truncatingIfNeeded: count).bigEndian, toByteOffset: 5, as: UInt32.self)
-        copy(key, to: place + 9)
-        header.write(to: place + 9 + key.count)
-        copy(payload, to: place + 9 + key.count + headerCount)
+        guard note(sequence), let place = begin(key, header, headerCount, payload.count, room: payload.count) else {
+            return
+        }
+        copy(payload, to: place)
     }
 
     /// As ``put(key:header:payload:sequence:)``, for a payload that is in its file already. It has to be the first operation,
@@ -99,14 +95,25 @@ final class JournalBatch: @unchecked Sendable {
         guard key.count <= JournalFormat.keyBytesMax, staged.byteCount <= JournalFormat.recordBytesMax - headerCount,
             payloadByteCount + 9 + key.count + headerCount == staged.bytesBefore
         else { return fail(EINVAL) }
-        let count = headerCount + staged.byteCount
-        guard note(sequence), let place = reserve(9 + key.count + headerCount) else { return }
+        guard note(sequence), begin(key, header, headerCount, staged.byteCount, room: 0) != nil else { return }
+        self.staged = staged
+    }
+
+    /// Writes all of an operation but its payload.
+    /// - Parameter room: how much of the payload comes here.
+    /// - Returns: where it comes; nil where there is no room.
+    @inline(__always)
+    private func begin(
+        _ key: UnsafeRawBufferPointer, _ header: RecordHeader, _ headerCount: Int, _ payloadCount: Int, room: Int
+    ) -> UnsafeMutableRawPointer? {
+        let count = headerCount + payloadCount
+        guard let place = reserve(9 + key.count + headerCount + room) else { return nil }
         place.storeBytes(of: JournalFormat.Kind.put, as: UInt8.self)
         place.storeBytes(of: UInt32(truncatingIfNeeded: key.count).bigEndian, toByteOffset: 1, as: UInt32.self)
         place.storeBytes(of: UInt32(truncatingIfNeeded: count).bigEndian, toByteOffset: 5, as: UInt32.self)
         copy(key, to: place + 9)
         header.write(to: place + 9 + key.count)
-        self.staged = staged
+        return place + 9 + key.count + headerCount
     }
 
     /// What stands in a frame's payload before the payload of its first record.

@@ -292,7 +292,7 @@ extension Database {
     func letGo(_ key: Key) -> LetGo? {
         let shard = shards[key]
         return shard.lock.withLock {
-            shard.noteSwept(key.hash)
+            shard.reads.swept(key.hash)
             guard let entry = shard.find(key) else { return LetGo(wasFound: false) }
             guard !entry.isDirty else { return nil }
             let wasFound = entry.head.pointee.isFoundExpired

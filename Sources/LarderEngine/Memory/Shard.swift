@@ -8,15 +8,10 @@ package final class Shard: @unchecked Sendable {
     /// What memory knows of the keys. If it knows nothing of a key, LevelDB must be read.
     let table: EntryTable
     private let budget: MemoryBudget
-    /// Increases with every change of all keys at once: a purge, a failed commit.
-    private(set) var wholeChanges: UInt64 = 0
-    /// The watched keys, and the keys that commands with many keys are reading from LevelDB without the lock.
-    private var coldReads: [Key: ColdRead] = [:]
-    /// The keys that were written since an enumeration of all keys asked for them; nil while none does.
+    /// The keys that were written since somebody who goes over all keys wants to know; nil while nobody does.
     var notedKeys: Set<Key>?
-    /// The keys that are being read one by one from LevelDB without the lock.
-    @exclusivity(unchecked) private var reads = InFlightReads()
-    /// The size of the table that the budget knows, see ``EntryTable/budgetedByteCount``.
+    @exclusivity(unchecked) var reads = InFlightReads()
+    /// Bytes of the table that the budget knows of, see ``EntryTable/budgetedByteCount``.
     @exclusivity(unchecked) private var publishedBytes = 0
     @exclusivity(unchecked) private var publishedDirtyBytes = 0
     @exclusivity(unchecked) private var publishedAttachedBytes = 0
@@ -49,20 +44,6 @@ package final class Shard: @unchecked Sendable {
         formerCounters.add(taken)
         counters = Counters()
         return taken
-    }
-
-    private struct ColdRead {
-        var readers = 0
-        /// Increases when the key is written.
-        var changes: UInt64 = 0
-        /// How many of these changes nobody can see.
-        var unseenChanges: UInt64 = 0
-    }
-
-    /// Tells a reader that has read LevelDB without the lock whether the key has changed meanwhile.
-    struct Mark: Equatable {
-        let changes: UInt64
-        let wholeChanges: UInt64
     }
 
     init(budget: MemoryBudget) {
@@ -137,15 +118,13 @@ package final class Shard: @unchecked Sendable {
     }
 
     private func tellReaders(_ key: UnsafeRawBufferPointer, _ hash: Int) {
-        reads.changed(hash)
-        if !coldReads.isEmpty { coldReads[Key(key)]?.changes += 1 }
+        reads.changed(key, hash)
         if notedKeys != nil { notedKeys?.insert(Key(key)) }
     }
 
     /// Forgets everything, and tells running reads that everything has changed.
     func clear() {
         table.removeAll()
-        wholeChanges += 1
         reads.changedAll()
         publish()
     }
@@ -153,7 +132,6 @@ package final class Shard: @unchecked Sendable {
     /// Forgets what is known of LevelDB's content, and tells running reads that it may have changed.
     func forgetStored() {
         table.forgetClean()
-        wholeChanges += 1
         reads.changedAll()
         publish()
     }
@@ -246,35 +224,6 @@ package final class Shard: @unchecked Sendable {
 
     /// Ends a read that failed.
     func endRead(_ number: Int) { _ = reads.end(number) }
-
-    /// A key will be deleted from LevelDB because its entry has expired: what is being read of it is not kept.
-    func noteSwept(_ hash: Int) { reads.changed(hash) }
-
-    /// Notes that a key is watched or will be read from LevelDB without the lock. Needs an ``endColdRead(_:)``.
-    func beginColdRead(_ key: Key) -> Mark {
-        coldReads[key, default: ColdRead()].readers += 1
-        return mark(key)
-    }
-
-    /// For a key with a cold read begun.
-    func mark(_ key: Key) -> Mark {
-        Mark(changes: coldReads[key]?.changes ?? 0, wholeChanges: wholeChanges)
-    }
-
-    /// Like ``mark(_:)``, but a change that nobody can see does not count.
-    func markOfWatch(_ key: Key) -> Mark {
-        let read = coldReads[key] ?? ColdRead()
-        return Mark(changes: read.changes - read.unseenChanges, wholeChanges: wholeChanges)
-    }
-
-    /// The key was just written, in a way that nobody can see.
-    func noteUnseen(_ key: Key) { coldReads[key]?.unseenChanges += 1 }
-
-    func endColdRead(_ key: Key) {
-        guard var read = coldReads[key] else { return }
-        read.readers -= 1
-        coldReads[key] = read.readers > 0 ? read : nil
-    }
 
     /// How many shards a database has. A power of two, 32 at most: sets of them are the bits of a UInt32.
     static let count = 16

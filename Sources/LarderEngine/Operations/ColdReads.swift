@@ -20,7 +20,7 @@ struct ColdReads {
     /// One key of the command.
     fileprivate struct Slot {
         /// Set while the shard knows that the key is being read.
-        var mark: Shard.Mark?
+        var mark: InFlightReads.Mark?
         var value: Value?
     }
 
@@ -98,7 +98,7 @@ extension Database {
             let isKnown = shard.lock.withLock {
                 if shard.find(key) != nil { return true }
                 let isBegun = cold.slots[position].mark != nil
-                cold.slots[position].mark = isBegun ? shard.mark(key) : shard.beginColdRead(key)
+                cold.slots[position].mark = isBegun ? shard.reads.mark(key) : shard.reads.begin(key)
                 return false
             }
             if isKnown { continue }
@@ -194,7 +194,7 @@ extension Database {
                     ticket = max(ticket, undecided(entry))
                     result.append(try inMemory(shard, entry, key))
                 } else if let value = cold.slots[position].value, isCurrent,
-                    cold.slots[position].mark == shard.mark(key)
+                    cold.slots[position].mark == shard.reads.mark(key)
                 {
                     result.append(elsewhere(value))
                 } else if let store, attempt >= Self.coldAttempts {
@@ -219,7 +219,7 @@ extension Database {
     func forget(_ keys: [Key], _ cold: inout ColdReads) {
         for (position, key) in keys.enumerated() where cold.slots[position].mark != nil {
             let shard = shards[key]
-            shard.lock.withLock { shard.endColdRead(key) }
+            shard.lock.withLock { shard.reads.end(key) }
             cold.slots[position] = ColdReads.Slot()
         }
     }

@@ -140,7 +140,7 @@ extension Database {
                 switch operation {
                 case .put(_, let record, let note):
                     record.stored.withUnsafeBytes { shard.put(key, hash, stored: $0, sequence: sequence) }
-                    if note.isUnseen { shard.noteUnseen(operation.key) }
+                    if note.isUnseen { shard.reads.noteUnseen(operation.key) }
                 case .putLarge(let value, let header, _): shard.put(value.take(header), sequence: sequence)
                 case .remove: shard.remove(key, hash, sequence: sequence)
                 }

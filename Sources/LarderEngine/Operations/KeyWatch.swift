@@ -10,7 +10,7 @@
 package final class KeyWatch: Sendable {
     package let database: Database
     package let key: Key
-    private let mark: Shard.Mark
+    private let mark: InFlightReads.Mark
     private let wasFresh: Bool
     private let policyChanges: Int
 
@@ -20,15 +20,15 @@ package final class KeyWatch: Sendable {
         self.key = key
         self.wasFresh = wasFresh
         let shard = database.shards[key]
-        _ = shard.beginColdRead(key)
-        mark = shard.markOfWatch(key)
+        _ = shard.reads.begin(key)
+        mark = shard.reads.markOfWatch(key)
         policyChanges = database.applied.policyChanges
     }
 
     /// Whether nothing happened to the key. Called with the lock held of the key's shard.
     /// - Parameter isFresh: whether there is a fresh entry now.
     func holds(isFresh: Bool) -> Bool {
-        let now = database.shards[key].markOfWatch(key)
+        let now = database.shards[key].reads.markOfWatch(key)
         guard now.changes == mark.changes, database.applied.policyChanges == policyChanges else { return false }
         // A purge is nothing to a key that has no entry.
         return wasFresh ? isFresh && now == mark : now == mark || !isFresh
@@ -37,7 +37,7 @@ package final class KeyWatch: Sendable {
     /// Ends the watch.
     package func end() {
         let shard = database.shards[key]
-        shard.lock.withLock { shard.endColdRead(key) }
+        shard.lock.withLock { shard.reads.end(key) }
     }
 }
 

@@ -48,7 +48,7 @@ final class JournalRecovery: CommitOwner {
                 "the journal has operations of database '\(name)', which is not there any more"
                     + (isForeign ? ", but something else is; they are passed over" : ""))
         }
-        context.timeKeeper.goOn(fromStamp: applier.latestStored)
+        context.timeKeeper.goOn(fromStoredAt: applier.latestStored)
         context.sequences.wasCut = report.damage != nil || report.cut != nil
         // An empty journal does not tell how far an earlier process came.
         context.sequences.begin(behind: report.lastSequence, now: context.time.now())

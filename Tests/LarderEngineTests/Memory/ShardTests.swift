@@ -46,7 +46,7 @@ import Testing
             end(second, old)
             #expect(stored() == nil)
             // Nor when everything changed, or LevelDB's record was swept.
-            for change in [shard.clear, shard.forgetStored, { shard.noteSwept(key.hash) }] {
+            for change in [shard.clear, shard.forgetStored, { shard.reads.swept(key.hash) }] {
                 let third = shard.beginRead(key.hash)
                 change()
                 end(third, old)
@@ -71,14 +71,14 @@ import Testing
         let second = reads.begin(7)
         let other = reads.begin(8)
         #expect(Set([first, second, other]).count == 3)
-        reads.changed(7)
+        reads.swept(7)
         #expect(!isKept(first))
         // The place is used again, and what happened before does not count against who came later.
         let third = reads.begin(7)
         #expect(isKept(third))
         #expect(!isKept(second))
         #expect(isKept(other))
-        reads.changed(7)
+        reads.swept(7)
         let fourth = reads.begin(7)
         reads.changedAll()
         #expect(!isKept(fourth))

@@ -1,0 +1,43 @@
+/// What stands in a small text file of a larder: one `name value` a line, the first line its kind and version, the last one the
+/// checksum of all before it.
+package struct ChecksummedText {
+    package enum Defect: Error, Equatable {
+        case newerFormat(Int)
+        case malformed(String)
+    }
+
+    let version: Int
+    /// In the order of the version's names.
+    let values: [Substring]
+
+    static func text(_ kind: String, version: Int, _ fields: KeyValuePairs<String, any CustomStringConvertible>)
+        -> String
+    {
+        let body = fields.reduce(into: "\(kind) \(version)\n") { $0 += "\($1.key) \($1.value)\n" }
+        return body + CRC32C.line(of: body)
+    }
+
+    /// - Parameter names: of the values, for version 1 and those after it.
+    init(parsing bytes: [UInt8], kind: String, names: [[String]]) throws(Defect) {
+        guard let text = String(validating: bytes, as: UTF8.self) else { throw .malformed("it is not text") }
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        let fields = lines.map { $0.split(separator: " ", maxSplits: 1) }
+        guard let first = fields.first, first.count == 2, first[0] == kind, let version = Int(first[1])
+        else { throw .malformed("the first line is not '\(kind)' and a version") }
+        guard version >= 1 else { throw .malformed("there is no version \(version)") }
+        // A newer layout may have other lines: nothing else of it is read.
+        guard version <= names.count else { throw .newerFormat(version) }
+        let names = names[version - 1]
+        let last = names.count + 1
+        guard lines.count == last + 2, lines[last + 1].isEmpty else { throw .malformed("it has not \(last + 1) lines") }
+        let body = lines[..<last].map { $0 + "\n" }.joined()
+        guard lines[last] + "\n" == CRC32C.line(of: body) else { throw .malformed("the checksum does not match") }
+        var values: [Substring] = []
+        for (field, name) in zip(fields.dropFirst(), names) {
+            guard field.count == 2, field[0] == name else { throw .malformed("'\(name)' is missing") }
+            values.append(field[1])
+        }
+        self.version = version
+        self.values = values
+    }
+}
