@@ -298,7 +298,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
                 guard try database.prepareUnlessBusy() else { return false }
             } catch {
                 if database.life.needsMoreJournal { throw error }
-                // What is salvaged is told of elsewhere.
+                // A salvage reports it.
                 let isSalvaged = error.code == .damaged && context.options.onDamage == .salvage
                 context.report(
                     isSalvaged ? .debug : .warning,

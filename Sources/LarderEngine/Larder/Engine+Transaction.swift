@@ -2,13 +2,13 @@ extension Engine {
     /// Runs commands on keys of several databases: everything they read and write happens at one instant, and what they
     /// write is one commit unit.
     ///
-    /// As ``Database/perform(_:_:_:now:fillCache:_:)`` does it for one database.
+    /// Does for several databases what ``Database/perform(_:_:_:now:fillCache:_:)`` does for one.
     /// - Parameters:
     ///   - parts: one for each database. Those that are written must be ready for writing.
     ///   - now: the time of all commands.
-    ///   - bytesMax: how long the records together may be that are read from the disk.
-    ///   - body: called at most once, with the locks held. Must not block, must not call the engine. Says whether what it
-    ///     did is to be applied; what it throws undoes everything.
+    ///   - bytesMax: the longest total of the records that are read from the disk.
+    ///   - body: called at most once, with the locks held. Must not block, must not call the engine. Returns whether to
+    ///     apply its changes; an error undoes everything.
     package func transact(
         _ parts: [TransactionPart], now: Int64, bytesMax: Int, _ access: Access,
         _ body: (inout TransactionUpdate) throws(LarderError) -> Bool

@@ -1,9 +1,9 @@
-/// The reads of LevelDB that are under way without the lock of the shard that this belongs to, and the keys that are watched:
-/// whether anything happened to them meanwhile. A value; the shard's lock guards it.
+/// The placeholders of reads of LevelDB in a shard, while they do not hold its lock, and of watches: they tell whether anything
+/// happened to a key meanwhile. A value; the shard's lock guards it.
 ///
-/// There are placeholders of two kinds. Who reads one key leaves the key's hash: there are as many at once as threads that
-/// read, a list that is gone through, and nothing to allocate. Who reads many, or watches, leaves the key itself, because a list
-/// of a million would be gone through with every write.
+/// There are two kinds. A read of one key leaves the key's hash: there are as many of these as reading threads, a short list, and
+/// nothing to allocate. A command with many keys, or a watch, leaves the key itself, because each write would go through a list
+/// of a million.
 struct InFlightReads {
     private struct Place {
         var hash = 0
@@ -13,13 +13,13 @@ struct InFlightReads {
 
     private struct KeyPlace {
         var readers = 0
-        /// Goes up when the key is written.
+        /// Increases when the key is written.
         var changes: UInt64 = 0
         /// How many of these changes nobody can see.
         var unseenChanges: UInt64 = 0
     }
 
-    /// By which who left a key can tell that nothing happened to it since.
+    /// Tells who left a key whether anything has happened to it since.
     struct Mark: Equatable {
         let changes: UInt64
         let wholeChanges: UInt64
@@ -28,7 +28,7 @@ struct InFlightReads {
     private var places: ContiguousArray<Place> = []
     private var count = 0
     private var keys: [Key: KeyPlace] = [:]
-    /// Goes up with every change of all keys at once: a purge, a failed commit.
+    /// Increases with every change of all keys at once: a purge, a failed commit.
     private var wholeChanges: UInt64 = 0
 
     // MARK: One key
@@ -65,7 +65,7 @@ struct InFlightReads {
     /// For a key with a placeholder.
     func mark(_ key: Key) -> Mark { Mark(changes: keys[key]?.changes ?? 0, wholeChanges: wholeChanges) }
 
-    /// As ``mark(_:)``, where a change that nobody can see is none.
+    /// Like ``mark(_:)``, but a change that nobody can see does not count.
     func markOfWatch(_ key: Key) -> Mark {
         let place = keys[key] ?? KeyPlace()
         return Mark(changes: place.changes - place.unseenChanges, wholeChanges: wholeChanges)
@@ -79,17 +79,17 @@ struct InFlightReads {
 
     // MARK: What happens to keys
 
-    /// A key was written or removed. Another key of the same hash counts as changed too for who reads one.
+    /// A key was written or removed. To a read of one key, another key with the same hash has changed too, which does no harm.
     mutating func changed(_ key: UnsafeRawBufferPointer, _ hash: Int) {
         changed(hash)
         if !keys.isEmpty { keys[Key(key)]?.changes += 1 }
     }
 
-    /// A key was written just now, in a way that nobody can see.
+    /// The key was just written, in a way that nobody can see.
     mutating func noteUnseen(_ key: Key) { keys[key]?.unseenChanges += 1 }
 
-    /// The key of a hash is about to be deleted from LevelDB because its entry expired: what is being read of it is not kept.
-    /// Who watches sees nothing of that.
+    /// A key will be deleted from LevelDB because its entry has expired: what is being read of it is not kept. Watches do not
+    /// notice.
     mutating func swept(_ hash: Int) { changed(hash) }
 
     private mutating func changed(_ hash: Int) {

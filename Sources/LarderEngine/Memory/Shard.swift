@@ -8,10 +8,10 @@ package final class Shard: @unchecked Sendable {
     /// What memory knows of the keys. If it knows nothing of a key, LevelDB must be read.
     let table: EntryTable
     private let budget: MemoryBudget
-    /// The keys that were written since somebody who goes over all keys wants to know; nil while nobody does.
+    /// The keys that were written since an enumeration of all keys asked for them; nil while none does.
     var notedKeys: Set<Key>?
     @exclusivity(unchecked) var reads = InFlightReads()
-    /// Bytes of the table that the budget knows of, see ``EntryTable/budgetedByteCount``.
+    /// The size of the table that the budget knows, see ``EntryTable/budgetedByteCount``.
     @exclusivity(unchecked) private var publishedBytes = 0
     @exclusivity(unchecked) private var publishedDirtyBytes = 0
     @exclusivity(unchecked) private var publishedAttachedBytes = 0

@@ -12,7 +12,7 @@ import LevelDB
 ///
 /// A crash leaves either the damaged or the new epoch current. A failure is rolled back, and can be tried again.
 extension Database {
-    /// What is to be salvaged.
+    /// The files to salvage.
     private struct Patient {
         let epoch: UInt64
         /// Open, or impossible to open.

@@ -274,7 +274,7 @@ struct Call {
         }
     }
 
-    /// As ``replyWithValues(_:)`` on an event loop.
+    /// Like ``replyWithValues(_:)``, on an event loop: long values are left to a thread where nobody waits for them.
     private mutating func replyWithValuesInMemory(_ keys: [Key]) throws(CommandError) {
         let call = self
         var headers: [(Int, RecordHeader)] = []

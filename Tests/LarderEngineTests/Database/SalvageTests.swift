@@ -87,8 +87,8 @@ import Testing
         let salvaged = try crashCopy.database()
         #expect(try salvaged.contents() == ["a": "new"])
         #expect(try #require(salvaged.lastSalvage).description.contains("POINTER is lost, and the policy with it"))
-        survivor.close()
-        #expect(try survivor.database().contents() == ["a": "new"])
+        crashCopy.close()
+        #expect(try crashCopy.database().contents() == ["a": "new"])
     }
 
     @Test func whatOnlyTheJournalHasIsThereAfterAKill() throws {

@@ -55,7 +55,7 @@ import Threading
         let larder = try TestLarder { $0.beforeCommit = fault.hook }
         let (source, target) = (try larder.database("a"), try larder.database("b"))
         try source.put("k", "v")
-        fault.isOn.with { $0 = true }
+        fault.isOn.value = true
         let ticket = try move("k", from: source, to: target, in: larder.engine())
         #expect(errorCode { try larder.engine().pipeline.wait(for: ticket) } == .commitFailed)
         fault.isOn.value = false
