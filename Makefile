@@ -190,8 +190,10 @@ fuzz: deps
 	@name=Salvage; mkdir -p .build/fuzz/$$name.corpus && \
 	  clang -c -O2 -ISources/CCRC32C/include Sources/CCRC32C/crc32c.c -o .build/fuzz/crc32c.o && \
 	  echo 'module CCRC32C { header "$(CURDIR)/Sources/CCRC32C/include/ccrc32c.h" }' >.build/fuzz/module.modulemap && \
-	  $(FUZZ_BUILD) -I.build/fuzz -ISources/CSnappy $$(find Sources/LevelDBSalvage -name "*.swift") Tests/Fuzz/SalvageFuzz.swift \
-	    .build/fuzz/crc32c.o -o .build/fuzz/$$name && \
+	  swiftc -O -parse-as-library -swift-version 6 -package-name larder -module-name Platform -wmo -c \
+	    -emit-module-path .build/fuzz/Platform.swiftmodule $$(find Sources/Platform -name '*.swift') -o .build/fuzz/platform.o && \
+	  $(FUZZ_BUILD) -I.build/fuzz -ISources/CSnappy $$(find Sources/LevelDBSalvage -name '*.swift') Tests/Fuzz/SalvageFuzz.swift \
+	    .build/fuzz/crc32c.o .build/fuzz/platform.o -o .build/fuzz/$$name && \
 	  n=0; for file in $$(find Tests/LarderEngineTests/Golden -name '*.ldb' -o -name '00*.log' -o -name 'MANIFEST-*'); do \
 	    case $$file in *.log) kinds='0 20 60';; *.ldb) kinds='2';; *) kinds='1 21';; esac; \
 	    for kind in $$kinds; do n=$$((n + 1)); \

@@ -55,23 +55,24 @@ let package = Package(
         .target(name: "CLevelDBFiles", dependencies: ["CLevelDB"], cxxSettings: homebrewCXX),
         .target(name: "CCRC32C"),
         .target(name: "CPrefetch"),
-        .target(name: "LarderVocabulary", swiftSettings: settings),
-        .target(name: "Threading", swiftSettings: settings),
+        // Everything of the operating system, once.
+        .target(name: "Platform", swiftSettings: settings),
+        .target(name: "LarderVocabulary", dependencies: ["Platform"], swiftSettings: settings),
         .target(
-            name: "LevelDB", dependencies: ["CCRC32C", "CLevelDB", "CLevelDBFiles", "Threading"],
+            name: "LevelDB", dependencies: ["CCRC32C", "CLevelDB", "CLevelDBFiles", "Platform"],
             swiftSettings: settings, linkerSettings: homebrewLink),
         .target(
-            name: "LevelDBSalvage", dependencies: ["CCRC32C", "CSnappy"],
+            name: "LevelDBSalvage", dependencies: ["CCRC32C", "CSnappy", "Platform"],
             swiftSettings: settings, linkerSettings: homebrewLink),
         .target(
             name: "LarderEngine",
-            dependencies: ["CCRC32C", "CPrefetch", "LevelDB", "LevelDBSalvage", "LarderVocabulary", "Threading"],
+            dependencies: ["CCRC32C", "CPrefetch", "LevelDB", "LevelDBSalvage", "LarderVocabulary", "Platform"],
             swiftSettings: settings),
         .target(name: "JSONCoding", swiftSettings: settings),
         .target(
-            name: "ModelCoding", dependencies: ["JSONCoding", "LarderVocabulary", "Threading"], swiftSettings: settings),
+            name: "ModelCoding", dependencies: ["JSONCoding", "LarderVocabulary", "Platform"], swiftSettings: settings),
         .target(
-            name: "Larder", dependencies: ["ModelCoding", "LarderEngine", "Threading"],
+            name: "Larder", dependencies: ["ModelCoding", "LarderEngine", "Platform"],
             // What is called from an actor stays on it: a hot read costs no change of threads.
             swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
         .target(name: "RESP", swiftSettings: settings),
@@ -79,76 +80,78 @@ let package = Package(
         .target(name: "CommandCatalog", dependencies: ["LarderVocabulary", "RESP"], swiftSettings: settings),
         .target(
             name: "LarderServer",
-            dependencies: ["CommandCatalog", "LarderEngine", "RESP", "Threading", "CUV", "CXXHash"],
+            dependencies: ["CommandCatalog", "LarderEngine", "RESP", "Platform", "CUV", "CXXHash"],
             swiftSettings: settings, linkerSettings: homebrewLink),
         .target(
             name: "LarderClient",
-            dependencies: ["CommandCatalog", "ModelCoding", "RESP", "LarderVocabulary", "Threading"],
+            dependencies: ["CommandCatalog", "ModelCoding", "RESP", "LarderVocabulary", "Platform"],
             // What is called from an actor stays on it: a read of the near cache costs no change of threads.
             swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
         .executableTarget(
             name: "larderd",
-            dependencies: ["LarderServer", "LarderEngine", "RESP"] + (usesJemalloc ? ["CAllocator"] : []),
+            dependencies: ["LarderServer", "LarderEngine", "Platform", "RESP"] + (usesJemalloc ? ["CAllocator"] : []),
             swiftSettings: settings + (usesJemalloc ? [.define("LARDER_JEMALLOC")] : [])),
         // Makes docs/Protocol.md: for the tests, not for the daemon.
         .target(
             name: "ProtocolReference", dependencies: ["CommandCatalog", "LarderEngine", "LarderServer"],
             swiftSettings: settings),
         .executableTarget(
-            name: "larderctl", dependencies: ["CommandCatalog", "LarderClient", "RESP"], swiftSettings: settings),
+            name: "larderctl", dependencies: ["CommandCatalog", "LarderClient", "Platform", "RESP"],
+            swiftSettings: settings),
         .executableTarget(
             name: "larderbench",
-            dependencies: ["CLevelDB", "CUV", "Larder", "LarderEngine", "LevelDB", "RESP", "Threading"],
+            dependencies: ["CLevelDB", "CUV", "Larder", "LarderEngine", "LevelDB", "RESP", "Platform"],
             swiftSettings: settings, linkerSettings: homebrewLink),
 
         // preload.c is compiled by the tests that preload it.
         .target(
             name: "CFaultLibrary", path: "Tests/FaultLibrary", exclude: ["preload.c"], publicHeadersPath: "include"),
         .target(
-            name: "TestSupport", dependencies: ["CFaultLibrary", "RESP", "Threading"], path: "Tests/TestSupport",
+            name: "TestSupport", dependencies: ["CFaultLibrary", "Platform", "RESP"], path: "Tests/TestSupport",
             swiftSettings: settings),
         // Makes accidents of recorded runs of larderd, and judges what an engine makes of them.
         .target(
-            name: "CrashMachine", dependencies: ["LarderEngine", "TestSupport", "Threading"],
+            name: "CrashMachine", dependencies: ["LarderEngine", "TestSupport", "Platform"],
             path: "Tests/CrashMachine",
             swiftSettings: settings),
         .executableTarget(
-            name: "larderaccidents", dependencies: ["CrashMachine", "larderd", "TestSupport"],
+            name: "larderaccidents", dependencies: ["CrashMachine", "larderd", "Platform", "TestSupport"],
             path: "Tests/larderaccidents", swiftSettings: settings),
         .testTarget(
-            name: "LevelDBTests", dependencies: ["CCRC32C", "LevelDB", "LevelDBSalvage", "Threading", "TestSupport"],
+            name: "LevelDBTests", dependencies: ["CCRC32C", "LevelDB", "LevelDBSalvage", "Platform", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
-            name: "LarderEngineTests", dependencies: ["CCRC32C", "LarderEngine", "LevelDB", "TestSupport"],
+            name: "LarderEngineTests", dependencies: ["CCRC32C", "LarderEngine", "LevelDB", "Platform", "TestSupport"],
             exclude: ["Golden"], swiftSettings: settings),
         .testTarget(
-            name: "LarderTests", dependencies: ["Larder", "LarderEngine", "TestSupport", "Threading"],
+            name: "LarderTests", dependencies: ["Larder", "LarderEngine", "TestSupport", "Platform"],
             swiftSettings: settings),
         .testTarget(name: "JSONCodingTests", dependencies: ["JSONCoding", "TestSupport"], swiftSettings: settings),
         .testTarget(name: "RESPTests", dependencies: ["RESP", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "LarderServerTests",
             dependencies: [
-                "CommandCatalog", "LarderServer", "LarderEngine", "ProtocolReference", "RESP", "TestSupport",
+                "CommandCatalog", "LarderServer", "LarderEngine", "Platform", "ProtocolReference", "RESP",
+                "TestSupport",
             ],
             swiftSettings: settings),
         .testTarget(
             name: "LarderClientTests",
             dependencies: [
-                "Larder", "LarderClient", "LarderEngine", "larderctl", "larderd", "RESP", "TestSupport", "Threading",
+                "Larder", "LarderClient", "LarderEngine", "larderctl", "larderd", "RESP", "TestSupport", "Platform",
             ],
             swiftSettings: settings),
         .testTarget(
             name: "LarderctlTests", dependencies: ["larderctl", "larderd", "TestSupport"], swiftSettings: settings),
         .testTarget(
-            name: "LarderBenchTests", dependencies: ["larderbench", "larderd", "TestSupport", "Threading"],
+            name: "LarderBenchTests", dependencies: ["larderbench", "larderd", "TestSupport", "Platform"],
             swiftSettings: settings),
         .testTarget(
             name: "SystemTests",
             dependencies: [
                 "CommandCatalog", "CrashMachine", "Larder", "LarderClient", "LarderServer", "LarderVocabulary",
                 "larderd",
-                "larderctl", "ProtocolReference", "RESP", "TestSupport",
+                "larderctl", "Platform", "ProtocolReference", "RESP", "TestSupport",
             ],
             exclude: ["Clients/Programs"], swiftSettings: settings),
     ],

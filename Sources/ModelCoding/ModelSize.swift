@@ -1,4 +1,4 @@
-import Threading
+import Platform
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials

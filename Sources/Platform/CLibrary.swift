@@ -1,8 +1,59 @@
-// The C library, under one import for every system that Larder runs on.
-#if canImport(Glibc)
-    @_exported import Glibc
-#elseif canImport(Musl)
-    @_exported import Musl
+// The C library under one import for every system that Larder runs on, and the few of its names that differ among them.
+
+// MARK: Calls whose names a type's own methods hide
+
+@inlinable @inline(__always) package func systemRead(
+    _ descriptor: Int32, _ start: UnsafeMutableRawPointer?, _ count: Int
+) -> Int { read(descriptor, start, count) }
+
+@inlinable @inline(__always) package func systemWrite(_ descriptor: Int32, _ start: UnsafeRawPointer?, _ count: Int)
+    -> Int
+{ write(descriptor, start, count) }
+
+@inlinable @inline(__always) package func systemSend(
+    _ descriptor: Int32, _ start: UnsafeRawPointer?, _ count: Int, _ flags: Int32
+) -> Int { send(descriptor, start, count, flags) }
+
+@inlinable @inline(__always) @discardableResult package func systemClose(_ descriptor: Int32) -> Int32 {
+    close(descriptor)
+}
+
+@inlinable @inline(__always) package func systemFree(_ memory: UnsafeMutableRawPointer?) { free(memory) }
+
+func systemRename(_ path: String, _ other: String) -> Int32 { rename(path, other) }
+
+func systemConnect(_ descriptor: Int32, _ address: UnsafePointer<sockaddr>, _ length: socklen_t) -> Int32 {
+    connect(descriptor, address, length)
+}
+
+package func systemListen(_ descriptor: Int32, _ backlog: Int32) -> Int32 { listen(descriptor, backlog) }
+
+func systemBind(_ descriptor: Int32, _ address: UnsafePointer<sockaddr>, _ length: socklen_t) -> Int32 {
+    bind(descriptor, address, length)
+}
+
+// MARK: Constants
+
+#if canImport(Darwin)
+    /// A flag of send(2): no SIGPIPE. There it is an option of the socket, which ``UnixSocket/make()`` sets.
+    package let noSignal: Int32 = 0
 #else
-    @_exported import Darwin
+    /// A flag of send(2): no SIGPIPE.
+    package let noSignal = Int32(MSG_NOSIGNAL)
+#endif
+
+#if canImport(Glibc)
+    let streamSocket = Int32(SOCK_STREAM.rawValue)
+    typealias ResourceNumber = __rlimit_resource_t
+    let openFilesNumber = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    let fileSizeNumber = __rlimit_resource_t(RLIMIT_FSIZE.rawValue)
+    /// What getrusage(2) takes for this process.
+    package let ownUsage = __rusage_who_t(RUSAGE_SELF.rawValue)
+#else
+    let streamSocket = Int32(SOCK_STREAM)
+    typealias ResourceNumber = Int32
+    let openFilesNumber = RLIMIT_NOFILE
+    let fileSizeNumber = RLIMIT_FSIZE
+    /// What getrusage(2) takes for this process.
+    package let ownUsage = RUSAGE_SELF
 #endif

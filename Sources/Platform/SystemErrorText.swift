@@ -1,14 +1,6 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
-
 /// The system's text for an error number.
 package enum SystemErrorText {
-    package static func of(_ number: CInt) -> String {
+    package static func of(_ number: Int32) -> String {
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
             guard let start = buffer.baseAddress, strerror_r(number, start, buffer.count) == 0 else {
                 return "error \(number)"

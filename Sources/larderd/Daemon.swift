@@ -1,5 +1,6 @@
 import LarderEngine
 import LarderServer
+import Platform
 
 /// larderd's command line: parses it, then serves or purges.
 enum Daemon {

@@ -1,13 +1,6 @@
 import LarderEngine
+import Platform
 import Synchronization
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// Standard output, for requested text. Thread-safe.
 enum Output {
@@ -26,7 +19,7 @@ enum Output {
     static func finish(_ code: Int32) -> Int32 {
         let number = failure.load(ordering: .relaxed)
         guard number != 0 else { return code }
-        Daemon.complain("standard output takes nothing: \(String(cString: strerror(number)))")
+        Daemon.complain("standard output takes nothing: \(SystemErrorText.of(number))")
         return code == ExitCode.done ? ExitCode.failed : code
     }
 }

@@ -1,5 +1,6 @@
 import LarderEngine
 import LarderServer
+import Platform
 import RESP
 
 /// `larderd --purge`: works on the files, or through the socket of the daemon that holds the larder.

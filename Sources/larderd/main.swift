@@ -1,4 +1,5 @@
 import LarderEngine
 import LarderServer
+import Platform
 
 exit(Daemon.main(Array(CommandLine.arguments.dropFirst())))

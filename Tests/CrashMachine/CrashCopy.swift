@@ -1,13 +1,6 @@
 import LarderEngine
+import Platform
 import TestSupport
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// What went wrong in a run, or was found after it.
 package struct Finding: Error, CustomStringConvertible {

@@ -1,13 +1,6 @@
 import LarderEngine
+import Platform
 import TestSupport
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// Drives daemons, one after the other, on one larder, by a script from a seed, and writes down what was asked and answered
 /// beside the trace of what they did to the files.

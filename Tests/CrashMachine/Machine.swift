@@ -1,13 +1,6 @@
 import LarderEngine
+import Platform
 import TestSupport
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// Records runs of daemons, rebuilds what accidents at many points of them leave, and judges what an engine makes of that.
 package struct Machine {

@@ -1,12 +1,5 @@
+import Platform
 import TestSupport
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 extension FaultControl.Rule: CustomStringConvertible {
     /// A fault as disks, limits and memory have them: some calls, of some files, once, at a rate or until it is lifted.

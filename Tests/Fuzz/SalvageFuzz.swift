@@ -5,12 +5,7 @@
 // Whatever it is, nothing may be read beyond its end, nothing may trap, and keys come in order.
 
 import CCRC32C
-
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
+import Platform
 
 /// A directory in memory if there is one, made once.
 private let directory: String = {

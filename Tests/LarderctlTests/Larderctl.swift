@@ -1,12 +1,5 @@
+import Platform
 import TestSupport
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// The program larderctl, run as a process.
 struct Larderctl {

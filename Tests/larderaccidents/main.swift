@@ -1,13 +1,6 @@
 import CrashMachine
+import Platform
 import TestSupport
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 // `make crash` and `make power`: larderaccidents crash|power POINTS. LARDER_SEED, LARDER_POINT and LARDER_VERBOSE repeat one,
 // LARDER_MODEL names one model of power cuts.

@@ -1,4 +1,5 @@
 import LarderEngine
+import Platform
 
 extension Cache {
     // MARK: This database

@@ -1,13 +1,5 @@
 import LarderEngine
-import Threading
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+import Platform
 
 // Larders that leave nothing behind. LevelDB needs files, and its C interface offers no other place for them. So they
 // are in a file system in memory, in a directory that is removed with the larder.

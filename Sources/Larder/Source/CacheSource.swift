@@ -1,6 +1,6 @@
 import LarderEngine
+import Platform
 import Synchronization
-import Threading
 
 /// The source from which a ``Cache`` or a ``CacheSnapshot`` reads. Opaque: it exists so that ``CacheReading`` can hold
 /// every reading call once. A type that wraps a cache can pass on the cache's source.

@@ -5,15 +5,8 @@
 // - Replies are read while a long request is still being sent, so two full socket buffers cannot block each other.
 // - After any failure the connection is unusable, because its replies would be out of step with the requests.
 
+import Platform
 import RESP
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// One connected Unix stream socket. Single owner: one thread at a time.
 final class BlockingConnection {
@@ -80,7 +73,7 @@ final class BlockingConnection {
 
     /// Waits for bytes and gives them to the parser.
     private func receive() throws(WireFailure) {
-        let start = StreamSocket.monotonicMilliseconds()
+        let start = MonotonicClock.milliseconds()
         while true {
             let space = parser.writableSpace(atLeast: Self.readBytes)
             switch try socket.receive(into: space) {
@@ -110,11 +103,11 @@ final class BlockingConnection {
     /// Waits until one of `events` occurs, and returns those that did. The end or an error of the connection counts as
     /// something to read, because reading tells which.
     private func wait(for events: CInt, since start: Int64? = nil) throws(WireFailure) -> CInt {
-        let start = start ?? StreamSocket.monotonicMilliseconds()
+        let start = start ?? MonotonicClock.milliseconds()
         while true {
             var limit: CInt = -1
             if timeoutMilliseconds > 0 {
-                let left = Int64(timeoutMilliseconds) - (StreamSocket.monotonicMilliseconds() - start)
+                let left = Int64(timeoutMilliseconds) - (MonotonicClock.milliseconds() - start)
                 guard left > 0 else { throw WireFailure(.timeout) }
                 limit = CInt(clamping: left)
             }

@@ -2,8 +2,8 @@
 // of the last one.
 
 import CommandCatalog
+import Platform
 import RESP
-import Threading
 
 /// A connection that repairs itself. Carries out one request or pipeline at a time.
 ///

@@ -1,5 +1,5 @@
+import Platform
 import RESP
-import Threading
 
 @_exported import enum RESP.RESPValue
 
@@ -147,5 +147,5 @@ extension LarderClient {
     public static var defaultSocketPath: String { DefaultSocket.path }
 
     /// The longest path that a socket can have on this system, in bytes: 107 on Linux, 103 on macOS.
-    public static var socketPathBytesMax: Int { StreamSocket.pathBytesMax }
+    public static var socketPathBytesMax: Int { UnixSocket.pathBytesMax }
 }

@@ -1,4 +1,4 @@
-import Threading
+import Platform
 
 /// A counting semaphore for tasks: a limited number may hold it at the same time; the others wait in order, for a
 /// limited time.

@@ -1,8 +1,8 @@
 // Shared by a client, its caches and its subscriptions.
 
+import Platform
 import RESP
 import Synchronization
-import Threading
 
 /// The databases in use and the subscriptions. Closes everything when its last reference is released.
 ///

@@ -1,8 +1,8 @@
 // Connections that one caller has alone for a while.
 
+import Platform
 import RESP
 import Synchronization
-import Threading
 
 /// Lends connections, a limited number at a time; further callers wait in order.
 ///

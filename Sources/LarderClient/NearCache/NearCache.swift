@@ -12,7 +12,7 @@
 //   is a change. Entries can become readable without a change if they are from a clock that was ahead; therefore
 //   absence is kept for a minute at most.
 
-import Threading
+import Platform
 
 /// Thread-safe. The proof for `@unchecked Sendable`: every mutable property is touched only with `lock` held.
 final class NearCache: @unchecked Sendable {
@@ -39,7 +39,7 @@ final class NearCache: @unchecked Sendable {
     /// How long the absence of an entry is believed, in milliseconds.
     private static let absenceAgeMax: Int64 = 60_000
     /// Monotonic milliseconds; tests set another source before anybody uses the cache.
-    var clock: @Sendable () -> Int64 = { StreamSocket.monotonicMilliseconds() }
+    var clock: @Sendable () -> Int64 = { MonotonicClock.milliseconds() }
 
     init(_ options: NearCacheOptions) {
         table = NearTable(entriesMax: options.entriesMax, bytesMax: options.bytesMax)

@@ -1,12 +1,6 @@
 // The table of the near cache: which entries it has, and which leave when it is full.
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+import Platform
 
 /// A decoded model, in memory that several tasks may read: models are Sendable.
 final class NearBox<Value: Sendable>: Sendable {

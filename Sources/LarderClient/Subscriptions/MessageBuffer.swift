@@ -1,4 +1,4 @@
-import Threading
+import Platform
 
 /// Messages between the loop's thread and the tasks that take them.
 ///

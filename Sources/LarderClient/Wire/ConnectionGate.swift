@@ -1,5 +1,5 @@
+import Platform
 import Synchronization
-import Threading
 
 /// A connection that can be made to wait.
 protocol GatedConnection: AnyObject, Sendable {

@@ -1,14 +1,7 @@
 // A link's work on the loop's thread: connecting, receiving, giving up, starting again.
 
+import Platform
 import RESP
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// Finished exchanges, collected with the lock held and resumed without it.
 struct Resolved {
@@ -112,7 +105,7 @@ extension Link {
         var isHeld = false
         var wasLost = false
         if mayRead { failure = receive(socket) }
-        let now = StreamSocket.monotonicMilliseconds()
+        let now = MonotonicClock.milliseconds()
         var replies: [RESPValue] = []
         var protocolFailure: WireFailure?
         do throws(ProtocolError) {

@@ -10,8 +10,8 @@
 //   and drops them: the connection stays in step.
 // - Continuations are resumed, and `events` called, without the lock held.
 
+import Platform
 import RESP
-import Threading
 
 /// Events of a link for its owner. Called on the loop's thread, in the order of arrival: a message that was pushed
 /// before a reply is delivered before anybody gets that reply. Must not block.
@@ -230,7 +230,7 @@ final class Link: GatedConnection, @unchecked Sendable {
     private func submit(
         _ exchange: Exchange, patience: Int?, _ continuation: UnsafeContinuation<Exchange.Outcome, Never>?
     ) {
-        let now = StreamSocket.monotonicMilliseconds()
+        let now = MonotonicClock.milliseconds()
         lock.lock()
         exchange.continuation = continuation
         if settings.timeoutMilliseconds > 0 { exchange.deadline = now + Int64(settings.timeoutMilliseconds) }

@@ -1,12 +1,6 @@
 // Which process may answer at a socket's path: checked before a byte is sent, above all before a password is.
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+import Platform
 
 /// Which daemons are trusted.
 ///

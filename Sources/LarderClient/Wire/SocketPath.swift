@@ -1,3 +1,5 @@
+import Platform
+
 /// The path of a daemon's socket.
 enum SocketPath {
     /// The path to use, if it and the time limit are possible.
@@ -8,9 +10,9 @@ enum SocketPath {
         }
         guard !path.isEmpty else { throw refuse("a socket's path cannot be empty") }
         guard !path.utf8.contains(0) else { throw refuse("a socket's path cannot have a zero byte in it") }
-        guard path.utf8.count <= StreamSocket.pathBytesMax else {
+        guard path.utf8.count <= UnixSocket.pathBytesMax else {
             throw refuse(
-                "the socket's path has \(path.utf8.count) bytes, and at most \(StreamSocket.pathBytesMax) are possible: "
+                "the socket's path has \(path.utf8.count) bytes, and at most \(UnixSocket.pathBytesMax) are possible: "
                     + path)
         }
         guard (0...ClientOptions.timeoutMillisecondsMax).contains(timeoutMilliseconds) else {

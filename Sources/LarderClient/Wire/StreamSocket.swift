@@ -1,12 +1,6 @@
 // A connected Unix stream socket and its system calls. Knows nothing of requests and replies.
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+import Platform
 
 /// Why a connection could not be made or has failed.
 struct WireFailure: Error {
@@ -78,32 +72,11 @@ struct WireFailure: Error {
     }
 }
 
-#if canImport(Glibc)
-    private let systemConnect = Glibc.connect
-    private let systemClose = Glibc.close
-    private let dontWait = CInt(MSG_DONTWAIT)
-    private let noSignal = CInt(MSG_NOSIGNAL)
-#elseif canImport(Musl)
-    private let systemConnect = Musl.connect
-    private let systemClose = Musl.close
-    private let dontWait = CInt(MSG_DONTWAIT)
-    private let noSignal = CInt(MSG_NOSIGNAL)
-#else
-    private let systemConnect = Darwin.connect
-    private let systemClose = Darwin.close
-    private let dontWait = CInt(MSG_DONTWAIT)
-    // SO_NOSIGPIPE is set when the socket is made.
-    private let noSignal: CInt = 0
-#endif
-
 /// One connected Unix stream socket, closed when its last reference is released. Never raises SIGPIPE.
 ///
 /// Thread-safe like the system's calls: one thread may send while another receives. Nobody uses a closed descriptor,
 /// because every user holds the object.
 final class StreamSocket: Sendable {
-    /// The most bytes of a socket's path: the address holds these and a zero.
-    static let pathBytesMax = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
-
     enum Received {
         case bytes(Int)
         /// Nothing to read now; on a blocking socket, nothing came within its time limit.
@@ -120,16 +93,17 @@ final class StreamSocket: Sendable {
     init(blocking path: String, timeoutMilliseconds: Int, trust: PeerTrust) throws(WireFailure) {
         descriptor = try Self.makeSocket()
         // The limit for sending also limits connect() while the daemon's backlog is full.
-        try Self.limit(descriptor, SO_SNDTIMEO, timeoutMilliseconds)
-        try Self.limit(descriptor, SO_RCVTIMEO, timeoutMilliseconds)
-        let start = Self.monotonicMilliseconds()
+        guard UnixSocket.limit(descriptor, milliseconds: timeoutMilliseconds) else {
+            throw WireFailure(.system("setsockopt", errno))
+        }
+        let start = MonotonicClock.milliseconds()
         while true {
-            switch Self.connect(descriptor, path) {
+            switch UnixSocket.connect(descriptor, to: path) {
             case 0, EISCONN:
                 try trust.check(descriptor, path)
                 return
             case EINTR:
-                guard timeoutMilliseconds == 0 || Self.monotonicMilliseconds() - start < Int64(timeoutMilliseconds)
+                guard timeoutMilliseconds == 0 || MonotonicClock.milliseconds() - start < Int64(timeoutMilliseconds)
                 else { throw WireFailure(.timeout) }
             case EAGAIN: throw WireFailure(.timeout)
             case let code: throw Self.connectFailure(code, path)
@@ -147,7 +121,7 @@ final class StreamSocket: Sendable {
             throw WireFailure(.system("fcntl", errno))
         }
         while true {
-            switch Self.connect(descriptor, path) {
+            switch UnixSocket.connect(descriptor, to: path) {
             case 0, EISCONN:
                 try trust.check(descriptor, path)
                 return
@@ -157,7 +131,7 @@ final class StreamSocket: Sendable {
         }
     }
 
-    deinit { _ = systemClose(descriptor) }
+    deinit { systemClose(descriptor) }
 
     /// Ends the connection in both directions, without closing the descriptor that another thread may be using.
     func shutDown() { _ = shutdown(descriptor, CInt(SHUT_RDWR)) }
@@ -167,7 +141,7 @@ final class StreamSocket: Sendable {
         while true {
             let (count, code) = bytes.withUnsafeBytes { bytes in
                 let rest = UnsafeRawBufferPointer(rebasing: bytes[start...])
-                let count = send(descriptor, rest.baseAddress, rest.count, noSignal | dontWait)
+                let count = send(descriptor, rest.baseAddress, rest.count, noSignal | CInt(MSG_DONTWAIT))
                 return (count, errno)
             }
             if count >= 0 { return count }
@@ -193,48 +167,12 @@ final class StreamSocket: Sendable {
         }
     }
 
-    static func monotonicMilliseconds() -> Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
-    }
-
     // MARK: System calls
 
     private static func makeSocket() throws(WireFailure) -> CInt {
-        #if os(Linux)
-            let kind = CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue)
-            let descriptor = socket(AF_UNIX, kind, 0)
-            guard descriptor >= 0 else { throw WireFailure(.system("socket", errno)) }
-        #else
-            let descriptor = socket(AF_UNIX, SOCK_STREAM, 0)
-            guard descriptor >= 0 else { throw WireFailure(.system("socket", errno)) }
-            _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
-            var on: CInt = 1
-            setsockopt(descriptor, SOL_SOCKET, SO_NOSIGPIPE, &on, socklen_t(MemoryLayout<CInt>.size))
-        #endif
+        let descriptor = UnixSocket.make()
+        guard descriptor >= 0 else { throw WireFailure(.system("socket", errno)) }
         return descriptor
-    }
-
-    private static func limit(_ descriptor: CInt, _ option: CInt, _ milliseconds: Int) throws(WireFailure) {
-        var time = timeval()
-        time.tv_sec = .init(clamping: milliseconds / 1000)
-        time.tv_usec = .init(clamping: milliseconds % 1000 * 1000)
-        guard setsockopt(descriptor, SOL_SOCKET, option, &time, socklen_t(MemoryLayout<timeval>.size)) == 0 else {
-            throw WireFailure(.system("setsockopt", errno))
-        }
-    }
-
-    /// Calls connect() once. Returns 0, or the error's number.
-    private static func connect(_ descriptor: CInt, _ path: String) -> CInt {
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix(Self.pathBytesMax)) }
-        let status = withUnsafeBytes(of: &address) { bytes in
-            systemConnect(
-                descriptor, bytes.baseAddress?.assumingMemoryBound(to: sockaddr.self), socklen_t(bytes.count))
-        }
-        return status == 0 ? 0 : errno
     }
 
     private static func connectFailure(_ code: CInt, _ path: String) -> WireFailure {

@@ -1,15 +1,7 @@
 // The one thread that reads from all connections of the process's asynchronous clients.
 
+import Platform
 import Synchronization
-import Threading
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// Waits until something happens on one of its links, and lets them act on it.
 /// One thread for the whole process, started with the first client and kept: it sleeps while nothing happens, and never
@@ -54,7 +46,7 @@ final class WireLoop: @unchecked Sendable {
         var entries: [pollfd] = []
         while true {
             let links = lock.withLock { self.links }
-            let now = StreamSocket.monotonicMilliseconds()
+            let now = MonotonicClock.milliseconds()
             var due = Int64.max
             var waiting: [(link: Link, socket: StreamSocket)] = []
             entries.removeAll(keepingCapacity: true)

@@ -1,4 +1,4 @@
-import Threading
+import Platform
 
 /// Writes to LevelDB what is only in the journal and in memory, so that the journal's oldest segments can be removed.
 ///

@@ -1,5 +1,5 @@
+import Platform
 import Synchronization
-import Threading
 
 /// Says when LevelDB should get what the journal has, and when writers have to wait for that, or hear that it fails. It owns
 /// the counts that this follows from, and the wish for a checkpoint.

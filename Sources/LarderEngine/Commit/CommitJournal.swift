@@ -1,5 +1,5 @@
+import Platform
 import Synchronization
-import Threading
 
 /// The larder's journal in use: appends what is committed, at the level asked for, syncs it, and removes what checkpoints
 /// have made superfluous. It owns the journal, and knows whether a failed commit is still to be rolled back.

@@ -1,5 +1,5 @@
+import Platform
 import Synchronization
-import Threading
 
 /// Told when commits are decided. Called by whichever thread committed; must be short and must not block.
 package protocol CommitObserver: AnyObject, Sendable {

@@ -1,4 +1,4 @@
-import Threading
+import Platform
 
 /// A thread that runs the same work again and again, with a pause between, until it is stopped.
 ///

@@ -1,3 +1,4 @@
+import Platform
 import Synchronization
 
 /// Knows whether this process was forked after a larder was opened. The child has none of the engine's threads, and

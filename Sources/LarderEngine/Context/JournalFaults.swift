@@ -1,5 +1,7 @@
 // System calls that change the journal's files; a test can let each of them fail.
 
+import Platform
+
 /// A call before it is made.
 enum JournalCall: Hashable, Sendable {
     case create

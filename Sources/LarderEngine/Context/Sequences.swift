@@ -1,5 +1,5 @@
+import Platform
 import Synchronization
-import Threading
 
 /// The numbers that a larder never gives out twice: the sequences of its commit units, and the numbers of epochs and of
 /// files that are named like them. They do not come from the clock, which may be set back.

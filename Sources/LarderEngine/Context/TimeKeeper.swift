@@ -1,4 +1,4 @@
-import Threading
+import Platform
 
 /// Keeps the engine's time over restarts: marks in the file `TIME` note how far it has come.
 ///

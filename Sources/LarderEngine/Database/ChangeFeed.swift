@@ -1,5 +1,5 @@
+import Platform
 import Synchronization
-import Threading
 
 /// Tells an observer what is committed, while there is one that wants to know.
 ///

@@ -1,4 +1,4 @@
-import Threading
+import Platform
 
 /// Damage that was met, waiting for who salvages. Does not name the database by a reference: a store may not keep it, and a
 /// weak one would make every count of references to the database slow.

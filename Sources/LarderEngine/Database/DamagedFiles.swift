@@ -1,4 +1,5 @@
 import LevelDB
+import Platform
 
 /// What was damaged and is kept as evidence, below `DAMAGED/` in the larder: directories named by a number, which only rises,
 /// and the database.

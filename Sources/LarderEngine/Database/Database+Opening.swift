@@ -1,4 +1,5 @@
 import LevelDB
+import Platform
 
 /// Opening, creating and closing: what brings a database's files in and out of use.
 extension Database {

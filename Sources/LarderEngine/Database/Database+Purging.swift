@@ -1,4 +1,5 @@
 import LevelDB
+import Platform
 
 extension Database {
     // MARK: All entries

@@ -1,3 +1,5 @@
+import Platform
+
 /// Changes of a whole database, in the order of all other commits: docs/internals/Databases.md has the table of states, and of what a
 /// failure or a crash leaves at each step.
 ///

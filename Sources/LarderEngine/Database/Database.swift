@@ -1,5 +1,5 @@
+import Platform
 import Synchronization
-import Threading
 
 /// A named database of a larder: entries under keys, one policy.
 ///

@@ -1,4 +1,5 @@
 import LevelDB
+import Platform
 
 /// What stands where a database's files would be. Somebody may have given a directory of their own as a larder: what is
 /// not ours is not listed, not damaged, and never touched.

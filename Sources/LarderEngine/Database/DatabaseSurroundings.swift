@@ -1,4 +1,4 @@
-import Threading
+import Platform
 
 // What a database needs of the larder above it.
 

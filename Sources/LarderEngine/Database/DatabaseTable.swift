@@ -1,4 +1,4 @@
-import Threading
+import Platform
 
 /// The databases of a larder by name.
 ///

@@ -1,5 +1,5 @@
+import Platform
 import Synchronization
-import Threading
 
 /// What all databases of one larder share. Thread-safe.
 final class EngineContext: Sendable {

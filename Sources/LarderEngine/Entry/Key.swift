@@ -1,3 +1,5 @@
+import Platform
+
 /// The first byte of every LevelDB key. **On disk: do not change these values.**
 package enum KeyKind {
     /// Metadata of the database: 0x00, then a name.

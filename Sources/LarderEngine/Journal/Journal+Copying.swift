@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+import Platform
 
 extension Journal {
     /// Makes segments anew that could not be synced: copies of what the system has of them, synced, take their places. So that

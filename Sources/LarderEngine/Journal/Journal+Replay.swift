@@ -1,3 +1,5 @@
+import Platform
+
 extension Journal {
     /// Visits every commit group that counts, in order.
     ///

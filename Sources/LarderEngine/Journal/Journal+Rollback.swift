@@ -1,3 +1,5 @@
+import Platform
+
 extension Journal {
     /// Rolls the last appended group back, which could not be synced: it counts no more.
     ///

@@ -1,3 +1,5 @@
+import Platform
+
 extension Journal {
     /// Moves out what cannot be used after damage, and leaves exactly what the report counted: the later segments are
     /// moved, the damaged one is copied and cut, or moved if nothing of it counts. Then the journal appends again.
@@ -50,7 +52,7 @@ extension Journal {
             throw FileError(operation: "open", path: from, number: ENOENT)
         }
         let file = try files.create(to)
-        defer { closeFile(file) }
+        defer { systemClose(file) }
         var offset = 0
         while offset < reader.fileBytes {
             let length = min(max(readAheadBytes, 4096), reader.fileBytes - offset)
@@ -61,6 +63,3 @@ extension Journal {
         try files.sync(file, path: to)
     }
 }
-
-/// The system's `close`, where a method has the same name.
-private func closeFile(_ file: Int32) { close(file) }

@@ -1,3 +1,5 @@
+import Platform
+
 extension Journal {
     /// How much is written before the disk is waited for: with more unwritten pages the system has everybody wait who writes.
     private static let aheadSyncBytes = 32 << 20
@@ -37,7 +39,7 @@ extension Journal {
             return StagedFrame(
                 path: path, file: file, byteCount: payload.count, checksum: checksum, bytesBefore: bytesBefore)
         } catch {
-            closeFile(file)
+            systemClose(file)
             try? files.unlink(path)
             throw error
         }
@@ -62,6 +64,3 @@ extension Journal {
         }
     }
 }
-
-/// As close(2), whose name the journal has for something else.
-private func closeFile(_ file: Int32) { close(file) }

@@ -1,4 +1,4 @@
-import Threading
+import Platform
 
 /// The journal of a larder: what was committed, in order, in files that are only ever appended to.
 ///

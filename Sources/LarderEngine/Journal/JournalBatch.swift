@@ -1,3 +1,5 @@
+import Platform
+
 /// The operations of one commit group, as the bytes of one frame of the journal.
 ///
 /// Raw memory, because this is on the path of every write: an array's checks and its move at every growth cost more

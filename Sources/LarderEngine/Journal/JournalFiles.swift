@@ -1,3 +1,5 @@
+import Platform
+
 /// The calls themselves. EINTR is retried here.
 ///
 /// Thread-safe: nothing but constants.

@@ -1,3 +1,5 @@
+import Platform
+
 /// Reads one segment's file, and judges every byte of it before anything is believed.
 ///
 /// With pread into a buffer and not through a mapping: a file that shrinks under a mapping kills the process. The

@@ -1,3 +1,5 @@
+import Platform
+
 /// Called with the payload of a commit group whose operations add up, and the group's last sequence. The bytes are valid
 /// during the call only.
 typealias JournalVisit = (UnsafeRawBufferPointer, UInt64) -> Void

@@ -1,3 +1,5 @@
+import Platform
+
 /// One file of the journal, as the process that holds the larder knows it.
 ///
 /// Guarded by the journal's lock, except for what is constant. The file stays open as long as there are references, so

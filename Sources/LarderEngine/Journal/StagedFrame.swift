@@ -1,3 +1,5 @@
+import Platform
+
 /// The payload of one long record, written into a file of the journal before its commit: so that those who commit meanwhile
 /// do not wait until the disk has taken it.
 ///

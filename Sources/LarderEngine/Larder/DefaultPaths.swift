@@ -1,3 +1,5 @@
+import Platform
+
 /// The default directories of larders.
 package enum DefaultPaths {
     private static func environment(_ name: String) -> String? {

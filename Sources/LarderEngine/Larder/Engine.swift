@@ -1,4 +1,4 @@
-import Threading
+import Platform
 
 /// A larder that this process holds: a directory of named databases.
 ///

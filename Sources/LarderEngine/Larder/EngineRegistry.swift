@@ -1,4 +1,4 @@
-import Threading
+import Platform
 
 /// The open larders of this process, so that opening one twice gives the same engine.
 ///

@@ -1,3 +1,5 @@
+import Platform
+
 /// The lock on `<larder>/LOCK` that makes one process the holder of a larder. Its text is the holder's pid and socket.
 ///
 /// flock(2), not fcntl(2): the latter is dropped as soon as any descriptor of the file is closed in the process.

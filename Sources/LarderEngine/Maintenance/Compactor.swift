@@ -1,5 +1,5 @@
 import LevelDB
-import Threading
+import Platform
 
 /// Has LevelDB merge the tables of stores from which much was deleted, so that the disk gets the space back. It has its
 /// own thread, because that takes long, and works part by part, so that closing or reopening a store has to wait for

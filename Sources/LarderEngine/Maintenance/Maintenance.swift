@@ -1,4 +1,4 @@
-import Threading
+import Platform
 
 /// The background work of a larder, on threads of its own. One syncs, and must not wait for anything else: every-second
 /// durability is a promise. The second does what may take long: retries after failed writes, setting damage aside,

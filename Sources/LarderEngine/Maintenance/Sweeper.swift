@@ -1,4 +1,5 @@
 import LevelDB
+import Platform
 
 /// Deletes expired entries of one database from LevelDB, step by step, along the expiry index; and now and then, by a
 /// scan of all entries, those that are not in the index.

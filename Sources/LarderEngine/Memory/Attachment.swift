@@ -1,3 +1,4 @@
+import Platform
 import Synchronization
 
 /// An object that a user of the engine keeps beside an entry in memory: something that was costly to make of its value.

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+import Platform
 
 /// The fixed part of an entry in memory. The bytes of its key and of its record follow it in the same allocation.
 struct EntryHead {
@@ -136,15 +130,7 @@ struct EntryPointer: Equatable {
         if head.pointee.pins == 0, head.pointee.isOrphan { Self.free(head) }
     }
 
-    private static func free(_ memory: UnsafeMutableRawPointer) {
-        #if canImport(Glibc)
-            Glibc.free(memory)
-        #elseif canImport(Musl)
-            Musl.free(memory)
-        #else
-            Darwin.free(memory)
-        #endif
-    }
+    private static func free(_ memory: UnsafeMutableRawPointer) { systemFree(memory) }
 
     /// Behind the head: the key.
     private var bytes: UnsafeMutableRawPointer { UnsafeMutableRawPointer(head + 1) }

@@ -1,4 +1,5 @@
 import CPrefetch
+import Platform
 import Synchronization
 
 /// The entries of one shard in memory: those that LevelDB does not have yet, and as many others as there is room for.

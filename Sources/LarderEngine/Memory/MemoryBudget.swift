@@ -1,5 +1,5 @@
+import Platform
 import Synchronization
-import Threading
 
 /// The limit for the bytes of a larder's entries in memory, and the shards that hold them. Dirty entries count too,
 /// except for those of 1 MiB and more, and cannot be evicted.

@@ -1,4 +1,4 @@
-import Threading
+import Platform
 
 /// A part of a database's keys, with the lock that orders all operations on them.
 ///

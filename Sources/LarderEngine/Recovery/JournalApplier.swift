@@ -1,4 +1,4 @@
-import Threading
+import Platform
 
 /// Brings what a journal has into the databases' entries in memory, on threads of its own where there is much: one for the
 /// even shards, one for the odd ones, while the caller goes on reading.

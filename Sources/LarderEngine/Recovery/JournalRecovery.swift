@@ -1,3 +1,5 @@
+import Platform
+
 /// Brings what the journal has into memory: at the start, where what is wrong with it is dealt with, and where a commit has
 /// failed. It owns nothing but that knowledge, and stands between the commits and the databases they are made in.
 ///

@@ -1,4 +1,5 @@
 import LevelDB
+import Platform
 
 /// Salvage: what can be read of a damaged database, with everything that the journal and memory have of it, continues
 /// in a new epoch.

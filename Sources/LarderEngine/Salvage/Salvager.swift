@@ -1,5 +1,5 @@
+import Platform
 import Synchronization
-import Threading
 
 /// Salvages damaged databases, one after the other, on a thread of its own, because it may take as long as reading and
 /// writing all of one. See ``Database/salvage(_:_:shouldStop:)``.

@@ -1,4 +1,4 @@
-import Threading
+import Platform
 
 /// Purged, deleted or replaced stores and files that wait to be closed and removed by a thread that may block.
 ///

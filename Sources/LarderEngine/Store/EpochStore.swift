@@ -1,6 +1,6 @@
 import LevelDB
+import Platform
 import Synchronization
-import Threading
 
 /// Something that a snapshot or a cursor holds of LevelDB. The store knows it until it is released, because LevelDB can
 /// be neither closed nor reopened before that.

@@ -1,5 +1,6 @@
 import LevelDB
 import LevelDBSalvage
+import Platform
 
 /// The small file `<epoch>/SYNCED`: how much of LevelDB's log and manifest is known to be on the disk, and which tables
 /// counted.

@@ -1,3 +1,5 @@
+import Platform
+
 /// Every error that the engine and the library throw.
 ///
 /// Programs compare `code`, the kind of the error. `message` says what was wrong and what would be right. Values are

@@ -1,4 +1,4 @@
-import Threading
+import Platform
 
 /// A clock that moves only when told to, for tests.
 ///

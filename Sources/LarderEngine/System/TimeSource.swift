@@ -1,3 +1,5 @@
+import Platform
+
 /// Where the engine takes its time from. Injected, so that tests move time by hand.
 public protocol TimeSource: Sendable {
     /// Milliseconds since 1970 by the wall clock, which may be set back or forward.

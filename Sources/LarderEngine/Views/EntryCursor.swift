@@ -1,4 +1,5 @@
 import LevelDB
+import Platform
 
 /// Which entries an enumeration reads, and how.
 package struct EnumerationOptions: Sendable {

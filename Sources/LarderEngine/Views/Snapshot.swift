@@ -1,5 +1,5 @@
 import LevelDB
-import Threading
+import Platform
 
 /// A read-only view of a database as it was at one instant. It freezes data, not time: it does not return entries that
 /// expire meanwhile.

@@ -1,4 +1,5 @@
 import LarderEngine
+import Platform
 import RESP
 
 /// One request to a running daemon, for larderd's own `--purge`.
@@ -12,14 +13,13 @@ package enum AdminClient {
         -> [RESPValue]
     {
         let descriptor: Int32
-        do throws(UnixSocket.Failure) {
-            descriptor = try UnixSocket.connect(socketPath)
+        do throws(FileError) {
+            descriptor = try UnixSocket.connected(to: socketPath)
         } catch {
-            throw Failure(description: "cannot connect to \(socketPath): \(String(cString: strerror(error.number)))")
+            throw Failure(description: "cannot connect to \(socketPath): \(SystemErrorText.of(error.number))")
         }
         defer { close(descriptor) }
-        var limit = timeval(tv_sec: seconds, tv_usec: 0)
-        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        UnixSocket.limit(descriptor, milliseconds: seconds * 1000)
         var bytes: [UInt8] = []
         for command in commands { RequestEncoder.encode(command, into: &bytes) }
         do throws(FileError) {

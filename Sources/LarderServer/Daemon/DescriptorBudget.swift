@@ -1,4 +1,5 @@
 import LarderEngine
+import Platform
 
 /// Divides the descriptors that the process may open between clients and the larder. If clients could take the last
 /// one, commits and checkpoints would fail.

@@ -1,3 +1,5 @@
+import Platform
+
 /// Settings of the daemon's process.
 package enum ProcessSettings {
     /// Writing to a closed connection, or beyond the limit of a file's size, must be an error, not the end of the
@@ -26,19 +28,13 @@ package enum ProcessSettings {
     /// Raises the limit of open descriptors as far as the process may.
     /// - Returns: the new limit.
     static func raiseDescriptorLimit() -> Int {
-        #if canImport(Darwin) || canImport(Musl)
-            let resource = RLIMIT_NOFILE
-        #else
-            let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
-        #endif
-        var limit = rlimit()
-        guard getrlimit(resource, &limit) == 0 else { return descriptorsMost }
+        guard var limit = ResourceLimit.openFiles.read() else { return descriptorsMost }
         // Some systems refuse their own value for unlimited.
         let most = min(limit.rlim_max, rlim_t(descriptorsMost))
         if limit.rlim_cur < most {
             var raised = limit
             raised.rlim_cur = most
-            if setrlimit(resource, &raised) == 0 { limit = raised }
+            if ResourceLimit.openFiles.set(raised) { limit = raised }
         }
         return Int(clamping: limit.rlim_cur)
     }

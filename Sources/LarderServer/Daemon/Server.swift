@@ -1,6 +1,6 @@
 import CUV
 import LarderEngine
-import Threading
+import Platform
 
 /// The daemon as a library: serves a larder over a Unix-domain socket until it is told to stop.
 package enum Server {

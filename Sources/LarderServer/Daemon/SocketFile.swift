@@ -1,4 +1,5 @@
 import LarderEngine
+import Platform
 
 /// The daemon's listening socket in the file system.
 ///
@@ -13,9 +14,6 @@ final class SocketFile {
     /// Held from before the probe until the end, so that of two daemons that start at once only one finds the path
     /// free.
     private let lockDescriptor: Int32
-
-    /// The longest path, in bytes: what `sun_path` holds, without the closing NUL.
-    static let pathBytesMax = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
     struct Failure: Error, CustomStringConvertible {
         enum Kind {
@@ -36,11 +34,11 @@ final class SocketFile {
         guard !path.isEmpty, !path.utf8.contains(0) else {
             throw Failure(kind: .badPath, description: "the socket's path must not be empty")
         }
-        guard path.utf8.count <= Self.pathBytesMax else {
+        guard path.utf8.count <= UnixSocket.pathBytesMax else {
             throw Failure(
                 kind: .badPath,
                 description: "the socket's path is \(path.utf8.count) bytes long, the system allows "
-                    + "\(Self.pathBytesMax): choose a shorter one with --socket")
+                    + "\(UnixSocket.pathBytesMax): choose a shorter one with --socket")
         }
         do throws(FileError) {
             try FileSystem.makeDirectories(FileSystem.parent(path), mode: 0o700)
@@ -119,7 +117,7 @@ final class SocketFile {
                 kind: .system,
                 description: "\(path) exists and is not a socket: it is left alone, choose another --socket")
         }
-        if let answer = try? UnixSocket.connect(path) {
+        if let answer = try? UnixSocket.connected(to: path) {
             close(answer)
             throw Failure(
                 kind: .taken,
@@ -144,17 +142,10 @@ final class SocketFile {
                 throw error
             }
         #endif
-        let status = UnixSocket.withAddress(path) { address, length in
-            #if canImport(Darwin)
-                Darwin.bind(descriptor, address, length)
-            #else
-                Glibc.bind(descriptor, address, length)
-            #endif
-        }
-        guard status == 0 else {
-            let error = failure("cannot bind", path)
+        let number = UnixSocket.bind(descriptor, to: path)
+        guard number == 0 else {
             close(descriptor)
-            throw error
+            throw failure("cannot bind", path, number)
         }
         guard listen(descriptor, 1024) == 0 else {
             let error = failure("cannot listen on", path)
@@ -165,58 +156,7 @@ final class SocketFile {
         return descriptor
     }
 
-    private static func failure(_ what: String, _ path: String) -> Failure {
-        Failure(kind: .system, description: "\(what) \(path): \(String(cString: strerror(errno)))")
-    }
-}
-
-/// Stream sockets in the file system.
-enum UnixSocket {
-    struct Failure: Error { let number: Int32 }
-
-    /// A new socket, closed on exec; negative on failure.
-    static func make() -> Int32 {
-        #if canImport(Glibc)
-            let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
-        #else
-            let descriptor = socket(AF_UNIX, SOCK_STREAM, 0)
-        #endif
-        if descriptor >= 0 { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
-        return descriptor
-    }
-
-    /// Runs `body` with the socket address of a path that fits.
-    static func withAddress<Result>(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { field in
-            // The path has at most one byte less than the field, which is zero: the closing NUL stays.
-            field.copyBytes(from: path.utf8.prefix(field.count - 1))
-        }
-        return withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
-        }
-    }
-
-    /// Connects to a path.
-    static func connect(_ path: String) throws(Failure) -> Int32 {
-        guard path.utf8.count <= SocketFile.pathBytesMax else { throw Failure(number: ENAMETOOLONG) }
-        let descriptor = make()
-        guard descriptor >= 0 else { throw Failure(number: errno) }
-        let status = withAddress(path) { address, length in
-            #if canImport(Darwin)
-                Darwin.connect(descriptor, address, length)
-            #else
-                Glibc.connect(descriptor, address, length)
-            #endif
-        }
-        guard status == 0 else {
-            let number = errno
-            close(descriptor)
-            throw Failure(number: number)
-        }
-        return descriptor
+    private static func failure(_ what: String, _ path: String, _ number: Int32 = errno) -> Failure {
+        Failure(kind: .system, description: "\(what) \(path): \(SystemErrorText.of(number))")
     }
 }

@@ -1,5 +1,6 @@
 import CommandCatalog
 import LarderEngine
+import Platform
 import RESP
 
 /// A session that finds commands and runs them.
@@ -120,7 +121,7 @@ extension Session {
             if modes.tracking != nil { willRead(spec, count: parser.argumentCount) { parser.argument($0) } }
             defer { if !call.isCold { endCaching(spec) } }
             record.lastCommand.store(spec.number, ordering: .relaxed)
-            begin = nanoseconds()
+            begin = MonotonicClock.nanoseconds()
             switch try command.run(&call) {
             case .done: break
             case .close: isClosing = true
@@ -132,7 +133,7 @@ extension Session {
             }
             // Shown after the command has run, as in Redis; EXEC after the commands that it runs.
             if transactions.execution == nil, !server.monitors.isEmpty { show(spec, call) }
-            note(spec, call, nanoseconds: nanoseconds() - begin, failed: false)
+            note(spec, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: false)
         } catch {
             if call.isCold {
                 // Nothing was done: it starts again on a thread that may block.
@@ -147,7 +148,7 @@ extension Session {
             if hasStarted, let found {
                 fail(error)
                 if !server.monitors.isEmpty { show(found, call) }
-                note(found, call, nanoseconds: nanoseconds() - begin, failed: true)
+                note(found, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: true)
             } else {
                 reject(found, error)
             }

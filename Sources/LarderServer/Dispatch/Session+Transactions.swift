@@ -1,5 +1,6 @@
 import CommandCatalog
 import LarderEngine
+import Platform
 import RESP
 
 /// A session that runs the commands of a transaction.
@@ -144,7 +145,7 @@ extension Session {
             let start = replyQueue.position
             var call = Call(self, server, now: now, mayBlock: false, command: command, run: run)
             willRead(command.row, count: command.count) { command[$0] }
-            let begin = nanoseconds()
+            let begin = MonotonicClock.nanoseconds()
             do throws(CommandError) {
                 switch try CommandTable.spec(command.row).run(&call) {
                 case .done: break
@@ -153,12 +154,12 @@ extension Session {
                     attempt.work = work
                     return
                 }
-                note(command.row, call, nanoseconds: nanoseconds() - begin, failed: false)
+                note(command.row, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: false)
             } catch {
                 if !run.missing.isEmpty || run.needsLongThread { return }
                 replies.error(error.bytes)
                 server.errors.count(error.bytes)
-                note(command.row, call, nanoseconds: nanoseconds() - begin, failed: true)
+                note(command.row, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: true)
             }
             if !server.monitors.isEmpty { show(command.row, call) }
             attempt.regions.append(start..<(replyQueue.position))

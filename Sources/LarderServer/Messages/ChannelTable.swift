@@ -1,4 +1,4 @@
-import Threading
+import Platform
 
 /// Which connections of the server listen to which channels.
 ///

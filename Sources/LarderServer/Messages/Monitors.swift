@@ -1,7 +1,7 @@
 import LarderEngine
+import Platform
 import RESP
 import Synchronization
-import Threading
 
 /// The connections of MONITOR, which see every command.
 ///

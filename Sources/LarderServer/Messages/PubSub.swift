@@ -1,5 +1,5 @@
+import Platform
 import Synchronization
-import Threading
 
 /// A message with its destination: a channel or a sharded channel.
 struct Publication: Sendable {

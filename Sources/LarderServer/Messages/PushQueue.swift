@@ -1,5 +1,5 @@
+import Platform
 import Synchronization
-import Threading
 
 /// Messages on their way to the connections of one event loop.
 ///

@@ -1,5 +1,6 @@
 import CUV
 import LarderEngine
+import Platform
 import RESP
 
 /// The socket of one connection: reads into the session, writes what the session has to send.
@@ -108,7 +109,7 @@ final class Connection {
         lastProgress = eventLoop.time
         let status = uv_pipe_open(pipe, descriptor)
         guard status == 0 else {
-            closeDescriptor(descriptor)
+            systemClose(descriptor)
             return close("uv_pipe_open: \(errorText(status))")
         }
         self.descriptor = descriptor
@@ -405,11 +406,7 @@ final class Connection {
     }
 
     // The process ignores SIGPIPE; if the system offers it, the signal is not even raised.
-    #if canImport(Darwin)
-        private static let sendFlags = Int32(MSG_DONTWAIT)
-    #else
-        private static let sendFlags = Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL)
-    #endif
+    private static let sendFlags = Int32(MSG_DONTWAIT) | noSignal
 
     private func didSend(_ count: Int) {
         session.replyQueue.didSend(count)

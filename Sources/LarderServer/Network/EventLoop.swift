@@ -1,8 +1,8 @@
 import CUV
 import LarderEngine
+import Platform
 import RESP
 import Synchronization
-import Threading
 
 /// One libuv loop with its connections, on one thread.
 ///
@@ -156,7 +156,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     /// Frees what an unread message carries.
     private func drop(_ message: Message) {
         guard case .accept(let descriptor) = message else { return }
-        closeDescriptor(descriptor)
+        systemClose(descriptor)
         server.clients.add(-1)
     }
 

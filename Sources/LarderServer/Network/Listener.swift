@@ -1,4 +1,5 @@
 import CUV
+import Platform
 
 /// Accepts connections on the first loop and hands them to all loops in turn.
 ///
@@ -69,19 +70,13 @@ final class Listener {
         logSeldom(
             "a connection was refused: \(server.settings.clientsMax.read()) are open, the most allowed (--max-clients)")
         let text = Array("-ERR max number of clients reached\r\n".utf8)
-        _ = text.withUnsafeBytes { send(client, $0.baseAddress, $0.count, Int32(MSG_DONTWAIT) | Self.noSignal) }
-        closeDescriptor(client)
+        _ = text.withUnsafeBytes { send(client, $0.baseAddress, $0.count, Int32(MSG_DONTWAIT) | noSignal) }
+        systemClose(client)
     }
-
-    #if canImport(Darwin)
-        private static let noSignal: Int32 = 0
-    #else
-        private static let noSignal = Int32(MSG_NOSIGNAL)
-    #endif
 
     /// Without descriptors or memory the socket stays readable, so continued polling would only waste the processor.
     private func pause() {
-        logSeldom("cannot accept connections: \(String(cString: strerror(errno))); trying again")
+        logSeldom("cannot accept connections: \(SystemErrorText.of(errno)); trying again")
         uv_poll_stop(poll)
         resumeAt = server.engine.monotonic() + Self.pauseMilliseconds
     }

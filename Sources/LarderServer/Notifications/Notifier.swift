@@ -1,7 +1,7 @@
 import CommandCatalog
 import LarderEngine
+import Platform
 import Synchronization
-import Threading
 
 /// Reports to clients what happened to entries: keyspace notifications, and invalidations for clients that track what
 /// they have read.

@@ -1,6 +1,6 @@
 import LarderEngine
+import Platform
 import Synchronization
-import Threading
 
 /// A connection that wants a report when something that it has read changes.
 ///

@@ -1,4 +1,5 @@
 import LarderEngine
+import Platform
 
 /// One of larderd's options: how it is parsed, its help, and its names in CONFIG.
 package struct DaemonOption: Sendable {

@@ -1,4 +1,5 @@
 import LarderEngine
+import Platform
 
 /// The configuration with which a server starts.
 package struct ServerConfiguration: Sendable {

@@ -1,4 +1,5 @@
 import CommandCatalog
+import Platform
 import RESP
 
 /// Counts of commands on the fast path, which are not reported one by one.
@@ -64,7 +65,7 @@ final class CommandAccounting {
     /// - Returns: when this run of the session began, if it is timed; else 0.
     func beginSample() -> Int64 {
         fastPath.pointee.runs &+= 1
-        return fastPath.pointee.runs % Self.runsPerSample == 1 ? nanoseconds() : 0
+        return fastPath.pointee.runs % Self.runsPerSample == 1 ? MonotonicClock.nanoseconds() : 0
     }
 
     /// Counts the commands of a run of the session.
@@ -78,7 +79,7 @@ final class CommandAccounting {
         if doneCount > 0 {
             // If other commands ran too, the time includes theirs.
             if sample != 0, doneCount == count {
-                fastPath.pointee.nanosecondsEach = max(0, nanoseconds() - sample) / Int64(doneCount)
+                fastPath.pointee.nanosecondsEach = max(0, MonotonicClock.nanoseconds() - sample) / Int64(doneCount)
             }
             note(Self.numbers.get, done.get)
             note(Self.numbers.set, done.set)

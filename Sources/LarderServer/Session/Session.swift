@@ -1,5 +1,6 @@
 import CommandCatalog
 import LarderEngine
+import Platform
 import RESP
 
 /// One connection's state, without its socket: bytes come in, commands run, reply bytes go out.
@@ -187,7 +188,7 @@ package final class Session: @unchecked Sendable {
         /// Runs work on the calling thread.
         init(_ work: DeferredWork, version: RESPVersion) {
             var buffer = ReplyBuffer(version: version)
-            let begin = LarderServer.nanoseconds()
+            let begin = MonotonicClock.nanoseconds()
             do throws(CommandError) {
                 then = try work(&buffer)
                 failure = nil
@@ -197,7 +198,7 @@ package final class Session: @unchecked Sendable {
                 then = nil
                 failure = error
             }
-            nanoseconds = LarderServer.nanoseconds() - begin
+            nanoseconds = MonotonicClock.nanoseconds() - begin
             reply = buffer.take()
         }
     }

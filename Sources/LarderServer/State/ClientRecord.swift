@@ -1,8 +1,8 @@
 import CommandCatalog
 import LarderEngine
+import Platform
 import RESP
 import Synchronization
-import Threading
 
 /// What the server knows of a connection, on any thread: for CLIENT LIST, INFO, KILL.
 ///
@@ -68,7 +68,7 @@ final class ClientRecord: @unchecked Sendable {
     /// Callable from any thread: if the descriptor was closed meanwhile, and belongs to another connection now, this
     /// one is gone in any case.
     var isGone: Bool {
-        let isHungUp = hasHungUp(descriptor)
+        let isHungUp = UnixSocket.hasHungUp(descriptor)
         return isClosed.load(ordering: .acquiring) || isHungUp
     }
 

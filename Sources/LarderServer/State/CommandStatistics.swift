@@ -1,6 +1,6 @@
 import CommandCatalog
+import Platform
 import Synchronization
-import Threading
 
 /// How often commands ran, how long they took and how they ended. Each loop has its own counters, so that loops do not
 /// contend for them; they are summed on request.

@@ -1,6 +1,6 @@
 import LarderEngine
+import Platform
 import Synchronization
-import Threading
 
 /// How many entries databases have, for INFO. A separate thread counts them, one database at a time, because INFO must
 /// neither read millions of entries each time nor wait for that.
@@ -55,12 +55,12 @@ final class EntryCounts: @unchecked Sendable {
     ///   - asked: nanoseconds of the monotonic clock; a count that began later is an answer too.
     /// - Returns: in the order of `databases`; nil for one that was not counted yet.
     func counts(of databases: [Database], asked: Int64) -> [Count?] {
-        let end = nanoseconds() + Self.patienceMilliseconds * 1_000_000
+        let end = MonotonicClock.nanoseconds() + Self.patienceMilliseconds * 1_000_000
         return lock.withLock {
             for database in databases where !isCurrent(database.name, asked) { begin(database) }
             for database in databases {
                 while !isCurrent(database.name, asked) {
-                    let left = (end - nanoseconds()) / 1_000_000
+                    let left = (end - MonotonicClock.nanoseconds()) / 1_000_000
                     guard left > 0, changed.wait(lock, milliseconds: left) else { break }
                     // A count that was running had begun too early.
                     if !isCounting.contains(database.name), !isCurrent(database.name, asked) { begin(database) }
@@ -84,9 +84,9 @@ final class EntryCounts: @unchecked Sendable {
         let pool = pool ?? WorkerPool(name: "larder-count", threads: 1)
         self.pool = pool
         pool.submit { [self] in
-            let begun = nanoseconds()
+            let begun = MonotonicClock.nanoseconds()
             let count = count(database)
-            let cost = nanoseconds() - begun
+            let cost = MonotonicClock.nanoseconds() - begun
             lock.withLock {
                 known[database.name] = Known(count: count, begun: begun, cost: cost)
                 isCounting.remove(database.name)

@@ -1,4 +1,4 @@
-import Threading
+import Platform
 
 /// The cursors of SCAN: numbers that stand for the last key seen. They work on every connection and pin nothing. The
 /// oldest are forgotten if there are too many.

@@ -1,6 +1,6 @@
 import LarderEngine
+import Platform
 import Synchronization
-import Threading
 
 /// The state that all connections of a server share. Thread-safe.
 package final class ServerState: Sendable {

@@ -1,7 +1,7 @@
 import LarderEngine
+import Platform
 import RESP
 import Synchronization
-import Threading
 
 /// The settings that CONFIG SET can change while the daemon runs and that no other object owns.
 ///

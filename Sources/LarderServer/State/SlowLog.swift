@@ -1,5 +1,5 @@
+import Platform
 import Synchronization
-import Threading
 
 /// The last slow commands, for SLOWLOG.
 ///

@@ -1,3 +1,5 @@
+import Platform
+
 /// The allocator of this process: jemalloc if larderd is linked with it, else the C library's.
 ///
 /// Its functions are looked up by name, because no Swift module declares them, and not every process has them.

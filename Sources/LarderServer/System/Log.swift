@@ -1,4 +1,4 @@
-import Threading
+import Platform
 
 /// The daemon's log: one line per event on standard error, `time level message`.
 ///
@@ -32,7 +32,7 @@ package final class Log: Sendable {
         // A line is one event, whatever characters a path or a client's name contains.
         let clean = message.unicodeScalars.map { $0.value < 0x20 ? " " : String($0) }.joined()
         let line = Array("\(Self.timestamp()) \(level) \(clean)\n".utf8)
-        _ = line.withUnsafeBytes { posixWrite(descriptor, $0.baseAddress, $0.count) }
+        _ = line.withUnsafeBytes { systemWrite(descriptor, $0.baseAddress, $0.count) }
     }
 
     /// UTC in the form of RFC 3339, with milliseconds.

@@ -1,5 +1,5 @@
 import CommandCatalog
-import Threading
+import Platform
 
 /// The server's pools of threads for what may block. No pool waits for another.
 struct WorkerPools: Sendable {

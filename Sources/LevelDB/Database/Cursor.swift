@@ -1,12 +1,5 @@
 import CLevelDB
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+import Platform
 
 /// Moves over entries in the order of their keys, forward and backward, over one unchanging state of the database.
 /// Keeps its database alive, and keeps it from being closed.

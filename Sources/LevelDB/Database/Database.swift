@@ -1,14 +1,6 @@
 import CLevelDB
+import Platform
 import Synchronization
-import Threading
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// An open LevelDB database: keys and values of bytes, keys in bytewise order.
 ///

@@ -1,5 +1,5 @@
 import CLevelDB
-import Threading
+import Platform
 
 /// The database as it was at one instant. Given to reads in ``ReadOptions/snapshot``. Keeps its database alive, and
 /// keeps it from being closed.

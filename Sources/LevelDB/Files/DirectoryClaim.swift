@@ -1,12 +1,4 @@
-import Threading
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+import Platform
 
 /// The right of one handle of this process to work in a directory, taken before LevelDB is called and given back after
 /// it has closed.

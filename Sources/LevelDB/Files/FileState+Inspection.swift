@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+import Platform
 
 // LOCK must never be opened here: LevelDB's lock is an fcntl lock, and closing any descriptor of that file would drop
 // the lock of a database that this process has open.

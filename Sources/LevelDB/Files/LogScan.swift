@@ -1,12 +1,5 @@
 import CCRC32C
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+import Platform
 
 /// How far one of LevelDB's log files (`NNNNNN.log`, and `MANIFEST-NNNNNN`, which has the same layout) can be read.
 ///

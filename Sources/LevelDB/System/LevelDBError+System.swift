@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+import Platform
 
 extension LevelDBError {
     /// A system call of ours that has just failed, as `errno` says: `.notFound` for ENOENT, else `.ioError`.
@@ -12,7 +6,7 @@ extension LevelDBError {
         let number = errno
         self.init(
             code: number == ENOENT ? .notFound : .ioError,
-            message: "\(systemCall): \(String(cString: strerror(number)))",
+            message: "\(systemCall): \(SystemErrorText.of(number))",
             operation: operation, path: path)
     }
 }

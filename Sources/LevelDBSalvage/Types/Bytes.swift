@@ -1,12 +1,5 @@
 import CCRC32C
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+import Platform
 
 /// Memory of its own, freed with it. Its size comes from files, so that there not being enough is an error and no trap.
 final class Memory {

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+import Platform
 
 /// Why files cannot be read now. Never damage: that is reported, not thrown. After it the reader must be discarded;
 /// another one may be made later.
@@ -34,7 +28,7 @@ package struct SalvageError: Error, Hashable, Sendable {
 
     /// A system call that has just failed, as `errno` says.
     init(systemCall: String, path: String, errno number: Int32) {
-        self.init(.system, errno: number, path: path, message: "\(systemCall): \(String(cString: strerror(number)))")
+        self.init(.system, errno: number, path: path, message: "\(systemCall): \(SystemErrorText.of(number))")
     }
 }
 

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+import Platform
 
 /// The files of a directory, opened for each piece that is read of them: so that there is no limit to how many tables
 /// are read at once. LOCK is never opened: closing it would drop the lock of a database that this process has open.

@@ -1,6 +1,10 @@
-/// Nanoseconds of the monotonic clock.
-func nanoseconds() -> Int64 {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+/// The system's monotonic clock, counted from some fixed instant.
+package enum MonotonicClock {
+    @inlinable package static func nanoseconds() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    }
+
+    @inlinable package static func milliseconds() -> Int64 { nanoseconds() / 1_000_000 }
 }

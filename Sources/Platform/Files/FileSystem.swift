@@ -1,20 +1,25 @@
-// The few file operations of the engine, with errors that name the operation and the path.
-
 /// A failed call to the operating system.
 package struct FileError: Error, Sendable, CustomStringConvertible {
     package let operation: String
     package let path: String
     package let number: Int32
 
+    package init(operation: String, path: String, number: Int32) {
+        self.operation = operation
+        self.path = path
+        self.number = number
+    }
+
     /// Whether there is no room, or a limit of room was reached.
     package var isFullDisk: Bool { number == ENOSPC || number == EDQUOT }
 
-    package var description: String { "\(operation) \(path): \(String(cString: strerror(number)))" }
+    package var description: String { "\(operation) \(path): \(SystemErrorText.of(number))" }
 }
 
+/// Operations on files, with errors that name the operation and the path.
 package enum FileSystem {
     /// open(2), repeated after an interruption by a signal.
-    static func openFile(_ path: String, _ flags: Int32, _ mode: mode_t = 0) -> Int32 {
+    package static func openFile(_ path: String, _ flags: Int32, _ mode: mode_t = 0) -> Int32 {
         while true {
             let file = open(path, flags, mode)
             if file >= 0 || errno != EINTR { return file }
@@ -25,7 +30,7 @@ package enum FileSystem {
 
     /// Whether there is something that is not a file, or a link that leads nowhere: a directory, a socket, a pipe.
     /// False if the system does not tell.
-    static func isNoFile(_ path: String) -> Bool {
+    package static func isNoFile(_ path: String) -> Bool {
         var status = stat()
         if stat(path, &status) == 0 { return status.st_mode & S_IFMT != S_IFREG }
         return errno == ELOOP || (errno == ENOENT && lstat(path, &status) == 0)
@@ -75,14 +80,7 @@ package enum FileSystem {
     }
 
     package static func rename(_ from: String, to: String) throws(FileError) {
-        #if canImport(Darwin)
-            let status = Darwin.rename(from, to)
-        #elseif canImport(Musl)
-            let status = Musl.rename(from, to)
-        #else
-            let status = Glibc.rename(from, to)
-        #endif
-        guard status == 0 else { throw FileError(operation: "rename", path: from, number: errno) }
+        guard systemRename(from, to) == 0 else { throw FileError(operation: "rename", path: from, number: errno) }
     }
 
     /// Makes the names in a directory durable.
@@ -106,17 +104,11 @@ package enum FileSystem {
         return try read(descriptor: file, path: path, bytesMax: bytesMax)
     }
 
-    static func read(descriptor file: Int32, path: String, bytesMax: Int) throws(FileError) -> [UInt8] {
+    package static func read(descriptor file: Int32, path: String, bytesMax: Int) throws(FileError) -> [UInt8] {
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 4096)
         while bytes.count < bytesMax {
-            #if canImport(Darwin)
-                let count = Darwin.read(file, &chunk, chunk.count)
-            #elseif canImport(Musl)
-                let count = Musl.read(file, &chunk, chunk.count)
-            #else
-                let count = Glibc.read(file, &chunk, chunk.count)
-            #endif
+            let count = systemRead(file, &chunk, chunk.count)
             if count == 0 { break }
             if count < 0 {
                 if errno == EINTR { continue }
@@ -223,20 +215,20 @@ package enum FileSystem {
     }
 
     /// The bytes of LevelDB's logs in a directory: opening writes them once more.
-    static func size(ofLogsIn path: String) -> Int {
+    package static func size(ofLogsIn path: String) -> Int {
         let logs = ((try? list(path)) ?? []).filter { $0.hasSuffix(".log") }
         return logs.reduce(0) { $0 + size(path + "/" + $1) }
     }
 
     /// The free room of a directory's file system in bytes; nil if it does not tell.
-    static func room(directory: String) -> Int? {
+    package static func room(directory: String) -> Int? {
         var status = statvfs()
         guard statvfs(directory, &status) == 0 else { return nil }
         return Int(clamping: UInt64(status.f_bavail) &* UInt64(status.f_frsize))
     }
 
     /// Frees the room of a file, if there is one, and leaves it empty.
-    static func empty(_ path: String) {
+    package static func empty(_ path: String) {
         let file = openFile(path, O_WRONLY | O_TRUNC | O_CLOEXEC)
         if file >= 0 { close(file) }
     }

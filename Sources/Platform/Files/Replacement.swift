@@ -6,7 +6,7 @@
 /// full does not keep anybody from replacing the file.
 ///
 /// For one thread at a time, and one replacement of a file at a time.
-final class Replacement {
+package final class Replacement {
     private let path: String
     /// Opened before anything is changed, so that running out of descriptors cannot leave it half done.
     private let directory: Int32
@@ -16,7 +16,7 @@ final class Replacement {
     private static let spareBytes = 4096
 
     /// Writes the new content. What throws leaves the old content in place.
-    init(of path: String, with bytes: [UInt8], keepsSpare: Bool = false) throws(FileError) {
+    package init(of path: String, with bytes: [UInt8], keepsSpare: Bool = false) throws(FileError) {
         self.path = path
         self.keepsSpare = keepsSpare
         let parent = FileSystem.parent(path)
@@ -37,7 +37,7 @@ final class Replacement {
     /// Puts the new content in the place of the old one. What throws leaves the old content.
     /// - Returns: nil, or why the directory could not be synced: then the new content is in place, and a failure of the
     ///   machine may bring the old one back.
-    func putInPlace() throws(FileError) -> FileError? {
+    package func putInPlace() throws(FileError) -> FileError? {
         try FileSystem.rename(Self.spare(of: path), to: path)
         // Once more, because a signal or a full queue may be all that was wrong.
         for _ in 0..<2 where fsync(directory) == 0 {
@@ -48,7 +48,7 @@ final class Replacement {
     }
 
     /// Sees to it that there is room for the next replacement of a file, if the disk has any.
-    static func keepSpare(for path: String) {
+    package static func keepSpare(for path: String) {
         let file = FileSystem.openFile(spare(of: path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { return }
         defer { close(file) }
@@ -60,7 +60,7 @@ final class Replacement {
     }
 
     /// What the name of the new content ends with until it is in place, and that of the spare.
-    static let suffix = ".new"
+    package static let suffix = ".new"
 
     private static func spare(of path: String) -> String { path + suffix }
 

@@ -1,11 +1,3 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
-
 /// Many readers or one writer. A waiting writer goes before new readers, so a stream of readers cannot starve it; for
 /// the same reason a reader must not take the lock for reading again.
 ///

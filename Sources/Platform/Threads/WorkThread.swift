@@ -1,11 +1,3 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
-
 /// A named thread of the operating system that runs one closure and ends. For work that may block, which must never
 /// run on Swift's cooperative pool.
 ///

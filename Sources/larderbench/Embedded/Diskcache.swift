@@ -1,3 +1,5 @@
+import Platform
+
 /// diskcache, a cache for Python over SQLite, measured by a Python of its own.
 enum Diskcache {
     static let name = "diskcache (Python)"
@@ -42,7 +44,8 @@ enum Diskcache {
             options.python, "-c",
             "import diskcache, platform; print(diskcache.__version__, 'on Python', platform.python_version())",
         ]
-        guard let process = try? ChildProcess(words, outputPath: tree.path + "/version"), process.wait() == 0 else {
+        guard let process = try? ChildProcess(words, outputPath: tree.path + "/version"), process.wait() == .exited(0)
+        else {
             return "not found (\(options.python) has none; make installs it)"
         }
         return process.output.split(separator: "\n").first.map(String.init) ?? "unknown"
@@ -60,10 +63,10 @@ enum Diskcache {
             try Interruption.check()
             Clocks.sleep(0.01)
         }
-        let status = process.wait()
+        let end = process.wait()
         let output = process.output
         unlink(process.outputPath)
-        guard status == 0 else { throw BenchError("Python failed: \(process.lastLines(output))") }
+        guard end == .exited(0) else { throw BenchError("Python failed: \(process.lastWordsOf(output))") }
         return parse(output)
     }
 

@@ -1,3 +1,5 @@
+import Platform
+
 /// The functions of SQLite that are measured with, looked up when the program runs, so that the package builds without
 /// SQLite's header and the benchmark runs without SQLite.
 ///

@@ -1,4 +1,5 @@
 import CUV
+import Platform
 
 /// One connection of the load generator: what was asked when, and the bytes on their way out and in.
 ///
@@ -25,7 +26,7 @@ final class LoadConnection {
 
     init(_ generator: LoadGenerator, socket path: String) throws(BenchError) {
         self.generator = generator
-        descriptor = try UnixSocket.connected(to: path)
+        descriptor = try BenchError.mapping { () throws(FileError) in try UnixSocket.connected(to: path) }
         let load = generator.load
         let most = load.pacePerSecond == nil ? load.pipeline : Self.unansweredMax
         sentAt = .allocate(capacity: 1 << (Int.bitWidth - (most - 1).leadingZeroBitCount))

@@ -1,4 +1,4 @@
-import Threading
+import Platform
 
 /// A load on a thread of its own, beside whatever else is measured.
 ///

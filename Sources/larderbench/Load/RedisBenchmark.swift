@@ -1,3 +1,5 @@
+import Platform
+
 /// redis-benchmark as the load, to check this program's own: what it is told, and what it prints.
 struct RedisBenchmark {
     struct Figures {
@@ -28,11 +30,11 @@ struct RedisBenchmark {
             }
             Clocks.sleep(0.01)
         }
-        let status = process.wait()
+        let end = process.wait()
         let output = process.output
         unlink(process.outputPath)
-        guard status == 0, !output.contains("Error from server"), let report = parse(output, command(load)) else {
-            throw BenchError("redis-benchmark failed (status \(status)): \(output.suffix(300))")
+        guard end == .exited(0), !output.contains("Error from server"), let report = parse(output, command(load)) else {
+            throw BenchError("redis-benchmark failed (\(end.map { "\($0)" } ?? "no status")): \(output.suffix(300))")
         }
         return report
     }

@@ -1,3 +1,5 @@
+import Platform
+
 /// Finds the end of each reply to a GET or a SET in what a server sent, and what kind of reply it is. Builds nothing:
 /// a load generator must cost less than the server that it loads.
 struct ReplyScanner {

@@ -1,3 +1,5 @@
+import Platform
+
 /// Messages while it measures: to standard error, so that standard output has only the report.
 enum Progress {
     static func note(_ text: String) {

@@ -1,1 +1,3 @@
+import Platform
+
 exit(Bench.main(Array(CommandLine.arguments.dropFirst())))

@@ -1,4 +1,5 @@
 import CLevelDB
+import Platform
 
 /// The machine and the versions that were measured. Printed with the figures, because without it they say nothing.
 enum Machine {
@@ -99,7 +100,8 @@ enum Machine {
     }
 
     private static func firstLine(_ words: [String], _ tree: TemporaryTree) -> String {
-        guard let process = try? ChildProcess(words, outputPath: tree.path + "/version"), process.wait() == 0 else {
+        guard let process = try? ChildProcess(words, outputPath: tree.path + "/version"), process.wait() == .exited(0)
+        else {
             return "not found (\(words[0]))"
         }
         return process.output.split(separator: "\n").first.map(String.init) ?? "unknown"

@@ -1,3 +1,5 @@
+import Platform
+
 /// A server that is measured: which program, with which settings.
 struct Contender {
     enum Program { case larderd, redis, memcached, null }

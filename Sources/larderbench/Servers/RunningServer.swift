@@ -1,3 +1,4 @@
+import Platform
 import RESP
 
 /// A server of a ``Contender``, up and answering, on a socket of its own. Stopped when it is let go.

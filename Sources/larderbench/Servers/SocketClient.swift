@@ -1,3 +1,4 @@
+import Platform
 import RESP
 
 /// One blocking connection to a server, for filling it and asking it. Not what is measured with.
@@ -6,7 +7,7 @@ final class SocketClient {
     private var parser = ReplyParser()
 
     init(path: String) throws(BenchError) {
-        descriptor = try UnixSocket.connected(to: path)
+        descriptor = try BenchError.mapping { () throws(FileError) in try UnixSocket.connected(to: path) }
     }
 
     deinit { close(descriptor) }

@@ -1,8 +1,10 @@
+import Platform
+
 /// A program that runs beside this one. Its output goes into a file.
 final class ChildProcess {
     let pid: pid_t
     let outputPath: String
-    private var exitStatus: Int32?
+    private var end: ProcessEnd?
 
     /// Starts a program.
     /// - Parameter words: its path, or its name if it is to be found in PATH, and its arguments.
@@ -12,26 +14,21 @@ final class ChildProcess {
     init(_ words: [String], outputPath: String) throws(BenchError) {
         self.outputPath = outputPath
         let words = Self.canEndWithParent ? [Self.setpriv, "--pdeathsig", "KILL"] + words : words
-        var actions = posix_spawn_file_actions_t.empty
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
-        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, outputPath, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
-        posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO)
-        var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
-        defer { for argument in arguments { free(argument) } }
-        // A process begins with the signals blocked that its starter blocks, and could not be asked to end.
-        var attributes = posix_spawnattr_t.empty
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        var mask = sigset_t()
-        sigemptyset(&mask)
-        posix_spawnattr_setsigmask(&attributes, &mask)
-        posix_spawnattr_setflags(&attributes, Int16(truncatingIfNeeded: POSIX_SPAWN_SETSIGMASK))
-        var child = pid_t()
-        let status = posix_spawnp(&child, words[0], &actions, &attributes, &arguments, environ)
-        guard status == 0 else { throw BenchError("cannot start \(words[0]): \(String(cString: strerror(status)))") }
-        pid = child
+        pid = try BenchError.mapping { () throws(FileError) in
+            let input = try Self.open("/dev/null", O_RDONLY)
+            defer { close(input) }
+            let output = try Self.open(outputPath, O_WRONLY | O_CREAT | O_TRUNC)
+            defer { close(output) }
+            var start = ProcessStart(words)
+            start.descriptors = [input, output, output]
+            return try start.start()
+        }
+    }
+
+    private static func open(_ path: String, _ flags: Int32) throws(FileError) -> Int32 {
+        let file = FileSystem.openFile(path, flags | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw FileError(operation: "open", path: path, number: errno) }
+        return file
     }
 
     private static let setpriv = "/usr/bin/setpriv"
@@ -45,24 +42,15 @@ final class ChildProcess {
 
     /// Whether the process has ended.
     var hasEnded: Bool {
-        if exitStatus != nil { return true }
-        var status: Int32 = 0
-        guard waitpid(pid, &status, WNOHANG) == pid else { return false }
-        exitStatus = status
-        return true
+        if end == nil { end = ProcessEnd.poll(pid) }
+        return end != nil
     }
 
     /// Waits for the end.
-    /// - Returns: the status as `waitpid` gives it, 0 for an exit with code 0.
     @discardableResult
-    func wait() -> Int32 {
-        if let exitStatus { return exitStatus }
-        var status: Int32 = 0
-        while waitpid(pid, &status, 0) < 0 {
-            guard errno == EINTR else { return -1 }
-        }
-        exitStatus = status
-        return status
+    func wait() -> ProcessEnd? {
+        if end == nil { end = try? ProcessEnd.wait(for: pid) }
+        return end
     }
 
     /// Asks the process to end, and kills it if it does not within `seconds`.
@@ -99,27 +87,5 @@ final class ChildProcess {
             return number.flatMap { Double($0) }.map { $0 / 1024 }
         }
         return nil
-    }
-}
-
-// What the `init` functions of both take: a struct on Linux, a pointer on macOS.
-
-extension posix_spawn_file_actions_t {
-    fileprivate static var empty: Self {
-        #if canImport(Darwin)
-            nil
-        #else
-            posix_spawn_file_actions_t()
-        #endif
-    }
-}
-
-extension posix_spawnattr_t {
-    fileprivate static var empty: Self {
-        #if canImport(Darwin)
-            nil
-        #else
-            posix_spawnattr_t()
-        #endif
     }
 }

@@ -1,10 +1,10 @@
+import Platform
+
 /// Time that passed, and time that processors spent.
 enum Clocks {
     /// Seconds from some fixed instant.
     static func monotonic() -> Double {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return seconds(time)
+        Double(MonotonicClock.nanoseconds()) / 1e9
     }
 
     /// Seconds since 1970.
@@ -16,9 +16,7 @@ enum Clocks {
 
     /// Nanoseconds from some fixed instant.
     static func nanoseconds() -> UInt64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+        UInt64(MonotonicClock.nanoseconds())
     }
 
     /// Processor seconds of the calling thread, user and system.
@@ -31,11 +29,7 @@ enum Clocks {
     /// Processor seconds of all threads of this process, those that ended included, user and system.
     static func ownProcessor() -> Double {
         var usage = rusage()
-        #if canImport(Glibc)
-            getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
-        #else
-            getrusage(RUSAGE_SELF, &usage)
-        #endif
+        getrusage(ownUsage, &usage)
         return seconds(usage.ru_utime) + seconds(usage.ru_stime)
     }
 

@@ -1,3 +1,4 @@
+import Platform
 import Synchronization
 
 /// Whether SIGINT or SIGTERM asked for an end. Asked between measurements, so that servers are stopped and the

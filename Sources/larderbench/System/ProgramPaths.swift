@@ -1,3 +1,5 @@
+import Platform
+
 /// Where programs are.
 enum ProgramPaths {
     /// The path of a program in the directory of this one.

@@ -1,3 +1,5 @@
+import Platform
+
 /// A directory for databases and sockets, removed at the end.
 final class TemporaryTree {
     let path: String
@@ -19,15 +21,7 @@ final class TemporaryTree {
         return directory
     }
 
-    static func remove(_ path: String) {
-        for name in names(in: path) {
-            let child = path + "/" + name
-            var status = stat()
-            guard lstat(child, &status) == 0 else { continue }
-            if status.st_mode & S_IFMT == S_IFDIR { remove(child) } else { unlink(child) }
-        }
-        rmdir(path)
-    }
+    static func remove(_ path: String) { try? FileSystem.removeTree(path) }
 
     /// Bytes that the files below a directory take on the disk.
     static func diskBytes(_ path: String) -> Int {
@@ -40,16 +34,5 @@ final class TemporaryTree {
     }
 
     /// The names of what is in a directory.
-    static func names(in path: String) -> [String] {
-        guard let stream = opendir(path) else { return [] }
-        defer { closedir(stream) }
-        var names: [String] = []
-        while let entry = readdir(stream) {
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if name != ".", name != ".." { names.append(name) }
-        }
-        return names
-    }
+    static func names(in path: String) -> [String] { (try? FileSystem.list(path)) ?? [] }
 }

@@ -1,3 +1,5 @@
+import Platform
+
 /// Small files as text.
 enum TextFile {
     /// All of a file as text; nil if it cannot be read.

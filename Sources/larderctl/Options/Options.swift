@@ -1,14 +1,7 @@
 // The options of the program, and how options are parsed.
 
 import LarderClient
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+import Platform
 
 /// An option, `--name` or `--name VALUE`.
 struct OptionSpec: Sendable {

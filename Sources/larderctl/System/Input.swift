@@ -1,14 +1,7 @@
 // Values that are not on the command line.
 
 import LarderClient
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+import Platform
 
 /// Reads a whole file or all of standard input.
 enum Input {

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+import Platform
 
 /// The command line as bytes: `CommandLine.arguments` would change those that are not UTF-8, and keys and values need
 /// not be.

@@ -1,14 +1,7 @@
 // What goes to standard output and standard error.
 
 import LarderClient
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+import Platform
 
 /// Standard output, written in large pieces. Single owner.
 final class Output {

@@ -1,17 +1,9 @@
+import Platform
 import RESP
 import TestSupport
 import Testing
-import Threading
 
 @testable import LarderClient
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// No daemon, a daemon that goes away, one that is silent; and the state that a new connection is given.
 @Suite struct ConnectionLossTests {

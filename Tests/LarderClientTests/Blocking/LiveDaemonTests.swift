@@ -1,15 +1,8 @@
 import Larder
 import LarderClient
+import Platform
 import TestSupport
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 private struct Book: Codable, Equatable {
     var name: String

@@ -1,15 +1,8 @@
+import Platform
 import TestSupport
 import Testing
 
 @testable import LarderClient
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// Who is talked to at a socket's path. A stranger who was first at the default path in /tmp used to be given the password.
 @Suite struct PeerTrustTests {

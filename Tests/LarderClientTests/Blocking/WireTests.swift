@@ -1,17 +1,9 @@
+import Platform
 import RESP
 import TestSupport
 import Testing
-import Threading
 
 @testable import LarderClient
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// What goes over the socket, and what comes back: raw commands, pipelines, failures of the connection.
 @Suite struct WireTests {

@@ -1,7 +1,7 @@
+import Platform
 import Synchronization
 import TestSupport
 import Testing
-import Threading
 
 @testable import LarderClient
 

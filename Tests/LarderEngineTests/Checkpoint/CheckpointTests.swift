@@ -1,14 +1,8 @@
+import Platform
 import TestSupport
 import Testing
-import Threading
 
 @testable import LarderEngine
-
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
 
 /// What a checkpoint must not lose: it removes the journal, which until then is the only place of what was acknowledged.
 @Suite struct CheckpointTests {

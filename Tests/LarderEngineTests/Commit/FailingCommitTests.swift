@@ -1,14 +1,8 @@
+import Platform
 import TestSupport
 import Testing
-import Threading
 
 @testable import LarderEngine
-
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
 
 /// What happens when a commit does not reach the disk.
 @Suite struct FailingCommitTests {

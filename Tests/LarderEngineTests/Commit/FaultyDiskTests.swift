@@ -1,13 +1,8 @@
+import Platform
 import TestSupport
 import Testing
 
 @testable import LarderEngine
-
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
 
 /// A disk that fails, and is mended. The faults are real ones, in processes and file systems of their own.
 @Suite struct FaultyDiskTests {
@@ -88,15 +83,7 @@ import Testing
 
     /// - Parameter bytes: nil: as much as the system allows.
     private static func limitFileSize(to bytes: rlim_t?) throws {
-        #if canImport(Glibc)
-            let resource = __rlimit_resource_t(RLIMIT_FSIZE.rawValue)
-        #else
-            let resource = RLIMIT_FSIZE
-        #endif
-        var limit = rlimit()
-        getrlimit(resource, &limit)
-        limit.rlim_cur = bytes ?? limit.rlim_max
-        guard setrlimit(resource, &limit) == 0 else { _exit(9) }
+        guard ResourceLimit.fileSize.set(current: bytes) else { _exit(9) }
     }
 
     @Test func tooManyOpenFilesIsNotDamage() async throws {
@@ -112,7 +99,7 @@ import Testing
             var limit = rlimit()
             limit.rlim_cur = 64
             limit.rlim_max = 4096
-            setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+            ResourceLimit.openFiles.set(limit)
             while true {
                 let file = open("/dev/null", O_RDONLY)
                 if file < 0 { break }
@@ -147,7 +134,7 @@ import Testing
             for spare in 0..<12 {
                 let database = try larder.database()
                 limit.rlim_cur = 256
-                setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+                ResourceLimit.openFiles.set(limit)
                 var files: [Int32] = []
                 while true {
                     let file = open("/dev/null", O_RDONLY)

@@ -1,15 +1,9 @@
+import Platform
 import Synchronization
 import TestSupport
 import Testing
-import Threading
 
 @testable import LarderEngine
-
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
 
 /// Changes of a whole database: all of it or nothing, whatever fails, and nobody else notices.
 @Suite struct ControlTests {

@@ -1,4 +1,5 @@
 import LevelDB
+import Platform
 import TestSupport
 import Testing
 

@@ -1,14 +1,9 @@
 import LevelDB
+import Platform
 import TestSupport
 import Testing
 
 @testable import LarderEngine
-
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
 
 /// Databases that earlier versions wrote stay readable. A directory in `Golden` is never made anew: a change of the
 /// format gets a new one, and this file a new test.

@@ -1,12 +1,7 @@
+import Platform
 import TestSupport
 
 @testable import LarderEngine
-
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
 
 extension TestLarder {
     /// A larder with the files as they stand: what the next process finds when this one gets SIGKILL now.

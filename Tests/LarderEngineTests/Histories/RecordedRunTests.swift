@@ -1,13 +1,8 @@
+import Platform
 import TestSupport
 import Testing
 
 @testable import LarderEngine
-
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
 
 /// Recorded runs of whole engines: crashes at many places, journals that are cut or damaged, disks that fail.
 @Suite struct RecordedRunTests {

@@ -1,13 +1,8 @@
+import Platform
 import TestSupport
 import Testing
 
 @testable import LarderEngine
-
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
 
 /// A rewrite removes segments of the journal too, and gives LevelDB nothing: the younger segments must have it all.
 @Suite struct RewriteTests {

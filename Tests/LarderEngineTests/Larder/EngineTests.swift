@@ -1,6 +1,6 @@
+import Platform
 import TestSupport
 import Testing
-import Threading
 
 @testable import LarderEngine
 

@@ -1,13 +1,8 @@
+import Platform
 import TestSupport
 import Testing
 
 @testable import LarderEngine
-
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
 
 /// One process holds a larder; others are told who. The processes end with _exit, so that nobody looks for leaks in the
 /// middle of their work.

@@ -1,14 +1,8 @@
+import Platform
 import TestSupport
 import Testing
-import Threading
 
 @testable import LarderEngine
-
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
 
 extension Database {
     /// Looks a key up without the disk.

@@ -1,12 +1,7 @@
+import Platform
 import TestSupport
 
 @testable import LarderEngine
-
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
 
 // What tests do to files behind the engine's back.
 

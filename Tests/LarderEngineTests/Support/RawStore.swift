@@ -1,4 +1,5 @@
 import LevelDB
+import Platform
 
 @testable import LarderEngine
 

@@ -1,5 +1,6 @@
 import CommandCatalog
 import LarderEngine
+import Platform
 import TestSupport
 import Testing
 

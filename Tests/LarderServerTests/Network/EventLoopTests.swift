@@ -1,17 +1,9 @@
 import LarderEngine
+import Platform
 import TestSupport
 import Testing
-import Threading
 
 @testable import LarderServer
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// Sockets and event loops, in the test's own process, so that sanitizers see them.
 @Suite(.serialized) struct EventLoopTests {

@@ -1,7 +1,7 @@
 import LarderEngine
+import Platform
 import TestSupport
 import Testing
-import Threading
 
 @testable import LarderServer
 

@@ -1,3 +1,4 @@
+import Platform
 import RESP
 import Synchronization
 import TestSupport

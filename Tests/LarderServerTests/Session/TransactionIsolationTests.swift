@@ -1,8 +1,8 @@
 import LarderEngine
+import Platform
 import RESP
 import TestSupport
 import Testing
-import Threading
 
 @testable import LarderServer
 

@@ -1,16 +1,8 @@
 import LarderEngine
+import Platform
 import TestSupport
-import Threading
 
 @testable import LarderServer
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// A server with its event loops and its socket, on a thread of the test's process.
 ///

@@ -1,7 +1,7 @@
 import LarderEngine
+import Platform
 import RESP
 import TestSupport
-import Threading
 
 @testable import LarderServer
 

@@ -2,7 +2,6 @@ import Foundation
 import Larder
 import TestSupport
 import Testing
-import Threading
 
 @Suite struct BatchTests {
     let work: Workspace

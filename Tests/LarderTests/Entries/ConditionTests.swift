@@ -1,9 +1,9 @@
 import Foundation
 import Larder
+import Platform
 import Synchronization
 import TestSupport
 import Testing
-import Threading
 
 /// Changes that depend on what is stored.
 @Suite struct ConditionTests {

@@ -1,8 +1,8 @@
 import Foundation
+import Platform
 import Synchronization
 import TestSupport
 import Testing
-import Threading
 
 @testable import Larder
 

@@ -1,8 +1,8 @@
 import Foundation
 import Larder
+import Platform
 import TestSupport
 import Testing
-import Threading
 
 @Suite struct ConcurrencyTests {
     let work: Workspace

@@ -1,15 +1,8 @@
 import LevelDB
+import Platform
 import Synchronization
 import TestSupport
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// What holds however many threads use one database:
 /// - a call that runs while another thread closes either does its work or throws `.closed`;

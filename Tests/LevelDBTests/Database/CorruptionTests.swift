@@ -1,13 +1,6 @@
 import LevelDB
+import Platform
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 @Suite struct CorruptionTests {
     let workspace: Workspace

@@ -1,14 +1,7 @@
+import Platform
 import Testing
 
 @testable import LevelDB
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 @Suite struct ErrorTests {
     /// Trap 3: there is no code, only text.
@@ -73,12 +66,8 @@ import Testing
             signal(SIGXFSZ, SIG_IGN)
             let workspace = try Workspace()
             try workspace.database.put(bytes("before"), bytes("1"))
-            var limit = rlimit()
-            let resource = fileSizeLimit
-            guard getrlimit(resource, &limit) == 0 else { exit(1) }
-            let unlimited = limit.rlim_cur
-            limit.rlim_cur = 300_000
-            guard setrlimit(resource, &limit) == 0 else { exit(2) }
+            guard let unlimited = ResourceLimit.fileSize.read() else { exit(1) }
+            guard ResourceLimit.fileSize.set(current: 300_000) else { exit(2) }
             let value = [UInt8](repeating: 1, count: 10_000)
             let error = failure { () throws(LevelDBError) in
                 for number in 0..<100 { try workspace.database.put(key(number), value) }
@@ -90,8 +79,7 @@ import Testing
             batch.put(bytes("batch"), value)
             let second = failure { () throws(LevelDBError) in try workspace.database.write(batch) }
             guard let second, second.code == .ioError, second.operation == "write", second.key == nil else { exit(4) }
-            limit.rlim_cur = unlimited
-            guard setrlimit(resource, &limit) == 0 else { exit(5) }
+            guard ResourceLimit.fileSize.set(unlimited) else { exit(5) }
             try workspace.database.put(bytes("after"), bytes("1"))
             guard try workspace.database.get(bytes("after")) == bytes("1") else { exit(6) }
             // What was there before is there after opening again.
@@ -105,9 +93,3 @@ import Testing
         }
     }
 }
-
-#if canImport(Glibc)
-    private let fileSizeLimit = __rlimit_resource_t(RLIMIT_FSIZE.rawValue)
-#else
-    private let fileSizeLimit = RLIMIT_FSIZE
-#endif

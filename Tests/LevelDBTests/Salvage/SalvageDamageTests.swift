@@ -1,15 +1,8 @@
 import LevelDB
 import LevelDBSalvage
+import Platform
 import TestSupport
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// Random damage of whatever file. What is given must be right, and what is lost must be named.
 @Suite struct SalvageDamageTests {

@@ -1,15 +1,8 @@
 import LevelDB
 import LevelDBSalvage
+import Platform
 import TestSupport
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// A database with a history, closed, and what it has to have: every value was written once only, so that an older
 /// one is recognized.

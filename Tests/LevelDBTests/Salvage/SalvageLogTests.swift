@@ -1,14 +1,7 @@
 import LevelDB
 import LevelDBSalvage
+import Platform
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// Damage in the log. A thousand keys "old" in a table; in the log one batch of several hundred KiB that writes them
 /// all as "new", and a few small ones before and behind.

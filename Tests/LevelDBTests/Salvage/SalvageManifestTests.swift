@@ -1,15 +1,8 @@
 import LevelDB
 import LevelDBSalvage
+import Platform
 import TestSupport
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// Damage of what says which files count, directories that are no databases, and what is no damage.
 @Suite struct SalvageManifestTests {
@@ -109,15 +102,7 @@ import Testing
             let history = try SalvageHistory.usual(seed: 7)
             let reader = try SalvageReader(path: history.path)
             try #require(try reader.next())
-            var limit = rlimit(rlim_cur: 0, rlim_max: 0)
-            #if canImport(Glibc)
-                let kind = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
-            #else
-                let kind = RLIMIT_NOFILE
-            #endif
-            getrlimit(kind, &limit)
-            limit.rlim_cur = 3
-            setrlimit(kind, &limit)
+            ResourceLimit.openFiles.set(current: 3)
             var found: SalvageError?
             do throws(SalvageError) {
                 while try reader.next() {}

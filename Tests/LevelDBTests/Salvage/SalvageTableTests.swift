@@ -1,15 +1,8 @@
 import CCRC32C
 import LevelDB
 import LevelDBSalvage
+import Platform
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// Damage in tables. Two hundred keys three deep: "old" in a deep table, "new" in one of level 0, and a few "newest"
 /// in the log.

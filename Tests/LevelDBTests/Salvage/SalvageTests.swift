@@ -1,15 +1,8 @@
 import LevelDB
 import LevelDBSalvage
+import Platform
 import TestSupport
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 @Suite struct SalvageTests {
     static let configurations: [Options] = [

@@ -1,15 +1,7 @@
 import LevelDB
+import Platform
 import TestSupport
 import Testing
-import Threading
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// A directory for one test and one open database in it. A suite keeps it as a property, so that the files stay until
 /// the test is over.

@@ -1,14 +1,7 @@
 import LarderServer
+import Platform
 import TestSupport
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// The scripts in `Clients/Programs`, each a program in the language of the client that it uses. A script checks what it gets and
 /// prints `all is well` as its last line; the tests only start it.

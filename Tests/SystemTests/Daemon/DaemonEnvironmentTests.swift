@@ -1,13 +1,6 @@
+import Platform
 import TestSupport
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// The daemon where its process is not as one expects it to be.
 @Suite(.serialized) struct DaemonEnvironmentTests {

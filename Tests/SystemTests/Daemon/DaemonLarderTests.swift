@@ -1,13 +1,6 @@
+import Platform
 import TestSupport
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// One holder per larder, and purging from the command line.
 @Suite struct DaemonLarderTests {
@@ -41,7 +34,7 @@ import Testing
         let daemon = try DaemonProcess(in: place)
         try fill(daemon)
         if !running { #expect(try daemon.stop() == .exited(0)) }
-        func purge(_ arguments: String...) throws -> (ChildProcess.End, [String], String) {
+        func purge(_ arguments: String...) throws -> (ProcessEnd, [String], String) {
             let (end, output, errors) = try DaemonProcess.run(arguments + ["--dir", daemon.larder])
             // Bytes and milliseconds differ from run to run.
             let lines = output.split(separator: "\n").map { line in
@@ -136,11 +129,11 @@ import Testing
 }
 
 private func == (
-    left: (ChildProcess.End, [String], String), right: (ChildProcess.End, [String], String)
+    left: (ProcessEnd, [String], String), right: (ProcessEnd, [String], String)
 ) -> Bool {
     left.0 == right.0 && left.1 == right.1 && left.2 == right.2
 }
 
-private func == (left: (ChildProcess.End, String, String), right: (ChildProcess.End, String, String)) -> Bool {
+private func == (left: (ProcessEnd, String, String), right: (ProcessEnd, String, String)) -> Bool {
     left.0 == right.0 && left.1 == right.1 && left.2 == right.2
 }

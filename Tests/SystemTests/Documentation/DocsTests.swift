@@ -1,4 +1,5 @@
 import CommandCatalog
+import Platform
 import ProtocolReference
 import TestSupport
 import Testing

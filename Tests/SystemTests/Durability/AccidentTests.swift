@@ -1,14 +1,7 @@
 import CrashMachine
+import Platform
 import TestSupport
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// Accidents at many points of recorded daemons. `make crash` and `make power` try many more.
 @Suite(.serialized, .enabled(if: FaultLibrary.isAvailable)) struct AccidentTests {

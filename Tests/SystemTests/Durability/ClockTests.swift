@@ -1,13 +1,6 @@
+import Platform
 import TestSupport
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// A daemon whose wall clock is set back and forward, over restarts and while it runs: the system calls are its own, only
 /// what the clock says is made up.

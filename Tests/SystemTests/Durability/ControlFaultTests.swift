@@ -1,13 +1,6 @@
+import Platform
 import TestSupport
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// Each control operation under the real daemon, with each of the calls that it makes on the larder's files failing in turn,
 /// once or from there on, or being the last before SIGKILL: what is there afterwards is what was there before, or what the

@@ -1,14 +1,7 @@
 import LarderEngine
+import Platform
 import TestSupport
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// Damaged databases never stop the daemon, and are never emptied in silence.
 @Suite struct DamageTests {

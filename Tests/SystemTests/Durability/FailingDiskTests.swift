@@ -1,13 +1,6 @@
+import Platform
 import TestSupport
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// A disk that takes no more, as the daemon's clients see it: writes get errors, reads go on, and when the fault is lifted
 /// writes are taken again. What was acknowledged is there after a SIGKILL.

@@ -1,13 +1,6 @@
+import Platform
 import TestSupport
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// What the preloaded library does to a daemon: each of its powers.
 @Suite(.enabled(if: FaultLibrary.isAvailable)) final class FaultLibraryTests {

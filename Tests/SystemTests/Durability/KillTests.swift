@@ -1,14 +1,6 @@
+import Platform
 import TestSupport
 import Testing
-import Threading
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// SIGKILL under load, again and again on the same larder: what was acknowledged is there, and no batch is there by half.
 @Suite struct KillTests {

@@ -1,14 +1,7 @@
 import CrashMachine
+import Platform
 import TestSupport
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// What may be left of small programs whose right outcomes are known, by each model of an accident.
 @Suite(.enabled(if: FaultLibrary.isAvailable)) struct RecordedDiskTests {

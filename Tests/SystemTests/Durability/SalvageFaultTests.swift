@@ -1,14 +1,7 @@
 import LarderEngine
+import Platform
 import TestSupport
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// A salvage that is killed, or refused by the system, at any of its calls on files loses nothing: the next try has all.
 @Suite(.enabled(if: FaultLibrary.isAvailable)) final class SalvageFaultTests {

@@ -1,7 +1,7 @@
 import LarderServer
+import Platform
 import TestSupport
 import Testing
-import Threading
 
 /// Clients that do not read, that are too many, or that vanish in the middle of something.
 @Suite(.serialized) struct HostileConnectionTests {

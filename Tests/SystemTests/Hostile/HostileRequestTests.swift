@@ -1,7 +1,7 @@
 import LarderServer
+import Platform
 import TestSupport
 import Testing
-import Threading
 
 /// Requests that are slow, incomplete, or as large as they may be. Meanwhile others are served, and the daemon's memory
 /// stays within what docs/Protocol.md says.

@@ -1,14 +1,6 @@
+import Platform
 import TestSupport
 import Testing
-import Threading
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// How much the hostile clients do: a part of it in the ordinary tests, all of it under `make hostile`.
 enum Hostility {
@@ -25,13 +17,7 @@ enum Hostility {
     /// or where the system does not let this process open so many beside what else it has open. The daemon is a process
     /// of its own, with as many descriptors.
     static var connections: Int {
-        var limit = rlimit()
-        #if canImport(Glibc)
-            let status = getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-        #else
-            let status = getrlimit(RLIMIT_NOFILE, &limit)
-        #endif
-        let allowed = status == 0 ? Int(clamping: limit.rlim_cur) : 256
+        let allowed = ResourceLimit.openFiles.read().map { Int(clamping: $0.rlim_cur) } ?? 256
         return isFull ? min(9_998, max(50, allowed - 1_000)) : min(1_000, max(50, allowed / 2 - 1_000))
     }
 

@@ -1,12 +1,5 @@
 import CFaultLibrary
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+import Platform
 
 /// Calls of the C library on files, as a ``FaultControl/Rule`` picks them.
 package struct FileCalls: OptionSet, Hashable, Sendable {

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+import Platform
 
 /// The library that is preloaded into a program under test (`Tests/FaultLibrary/preload.c`), compiled at its first use.
 ///

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+import Platform
 
 /// A directory of its own for one test, under the system's directory for temporary files. It goes with everything in
 /// it when the last reference goes: keep one as long as the files are needed, and close first what makes files in it.

@@ -1,24 +1,10 @@
-import Threading
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+import Platform
 
 /// A program that a test started, with what it writes.
 ///
 /// It is killed when the last reference goes. Thread-safe. The proof for `@unchecked Sendable`: the state is read and
 /// written with the lock held.
 package final class ChildProcess: @unchecked Sendable {
-    /// How a process ended.
-    package enum End: Equatable, Sendable {
-        case exited(Int32)
-        case killed(signal: Int32)
-    }
-
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
         package init(description: String) { self.description = description }
@@ -28,7 +14,7 @@ package final class ChildProcess: @unchecked Sendable {
     private let lock = Lock()
     private let changed = Condition()
     private var streams = [Stream(), Stream()]
-    private var end: End?
+    private var end: ProcessEnd?
     private var threads: [WorkThread] = []
 
     private struct Stream {
@@ -66,8 +52,14 @@ package final class ChildProcess: @unchecked Sendable {
         let output = try Pipe()
         let errors = try Pipe()
         let feed = try Pipe()
-        pid = try Self.spawn(
-            command, environment ?? Self.ownEnvironment, [feed.readEnd, output.writeEnd, errors.writeEnd], outputPath)
+        var start = ProcessStart(words: command, environment: environment)
+        start.descriptors = [feed.readEnd, output.writeEnd, errors.writeEnd]
+        let file = outputPath.map { open($0, O_WRONLY | O_NOCTTY | O_CLOEXEC) }
+        defer { if let file { close(file) } }
+        if let file { start.descriptors[1] = file }
+        // Connections and pipes of other tests must not stay open because a program here has them too.
+        start.closesBelow = Self.descriptorsMax
+        do { pid = try start.start() } catch { throw Failure(description: "cannot \(error)") }
         feed.closeReadEnd()
         output.closeWriteEnd()
         errors.closeWriteEnd()
@@ -83,7 +75,7 @@ package final class ChildProcess: @unchecked Sendable {
     package static func run(
         _ program: String, _ arguments: [String] = [], input: [UInt8] = [], environment: [String]? = nil,
         directory: String? = nil
-    ) throws -> (end: End, output: String, errors: String) {
+    ) throws -> (end: ProcessEnd, output: String, errors: String) {
         let child = try ChildProcess(
             program, arguments, input: input, environment: environment, directory: directory)
         let end = try child.waitForExit()
@@ -122,7 +114,7 @@ package final class ChildProcess: @unchecked Sendable {
 
     /// Waits until it has ended and all it wrote is read.
     @discardableResult
-    package func waitForExit() throws -> End {
+    package func waitForExit() throws -> ProcessEnd {
         try lock.withLock { () throws(Failure) in
             while true {
                 if let end, streams.allSatisfy({ !$0.isOpen }) { return end }
@@ -144,11 +136,9 @@ package final class ChildProcess: @unchecked Sendable {
     }
 
     private func waitForEnd() {
-        var status: Int32 = 0
-        while waitpid(pid, &status, 0) < 0, errno == EINTR {}
-        let signal = status & 0x7F
+        let end = (try? ProcessEnd.wait(for: pid)) ?? .exited(-1)
         lock.withLock {
-            end = signal == 0 ? .exited((status >> 8) & 0xFF) : .killed(signal: signal)
+            self.end = end
             changed.broadcast()
         }
     }
@@ -169,70 +159,8 @@ package final class ChildProcess: @unchecked Sendable {
     // MARK: Starting it
 
     /// More than the tests have open, and fewer than the system allows.
-    private static let descriptorsMax: Int32 = {
-        var limit = rlimit()
-        #if canImport(Glibc)
-            let status = getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-        #else
-            let status = getrlimit(RLIMIT_NOFILE, &limit)
-        #endif
-        return status == 0 ? Int32(min(limit.rlim_cur, 4096)) : 256
-    }()
-
-    private static var ownEnvironment: [String] {
-        var list: [String] = []
-        var entry = environ
-        while let text = entry.pointee {
-            list.append(String(cString: text))
-            entry += 1
-        }
-        return list
-    }
-
-    private static func spawn(
-        _ command: [[UInt8]], _ environment: [String], _ ends: [Int32], _ outputPath: String?
-    ) throws -> pid_t {
-        #if canImport(Darwin)
-            var actions: posix_spawn_file_actions_t?
-        #else
-            var actions = posix_spawn_file_actions_t()
-        #endif
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        for (number, end) in ends.enumerated() { posix_spawn_file_actions_adddup2(&actions, end, Int32(number)) }
-        if let outputPath {
-            posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, outputPath, O_WRONLY | O_NOCTTY, 0)
-        }
-        // Connections and pipes of other tests must not stay open because a program here has them too. Closing what is
-        // not open is no error.
-        for file in 3..<Self.descriptorsMax { posix_spawn_file_actions_addclose(&actions, file) }
-        #if canImport(Darwin)
-            var attributes: posix_spawnattr_t?
-        #else
-            var attributes = posix_spawnattr_t()
-        #endif
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        // The threads on which tests run block signals, and a new process inherits that.
-        var none = sigset_t()
-        sigemptyset(&none)
-        posix_spawnattr_setsigmask(&attributes, &none)
-        var standard = sigset_t()
-        sigemptyset(&standard)
-        sigaddset(&standard, SIGPIPE)
-        posix_spawnattr_setsigdefault(&attributes, &standard)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
-        var words = command.map { strdup($0.map { CChar(bitPattern: $0) } + [0]) } + [nil]
-        var variables = environment.map { strdup($0) } + [nil]
-        defer { for word in words + variables { free(word) } }
-        var pid: pid_t = 0
-        let status = words[0].map { posix_spawnp(&pid, $0, &actions, &attributes, &words, &variables) } ?? ENOENT
-        guard status == 0 else {
-            let program = String(decoding: command.first ?? [], as: UTF8.self)
-            throw Failure(description: "cannot start \(program): \(String(cString: strerror(status)))")
-        }
-        return pid
-    }
+    private static let descriptorsMax = Int32(
+        min(ResourceLimit.openFiles.read()?.rlim_cur ?? 256, 4096))
 }
 
 /// One pipe. Each end is closed once.
@@ -284,7 +212,9 @@ private final class Pipe: @unchecked Sendable {
         signal(SIGPIPE, SIG_IGN)
         var done = 0
         while done < bytes.count {
-            let count = bytes.withUnsafeBytes { systemWrite(writeEnd, $0.baseAddress! + done, bytes.count - done) }
+            let count = bytes.withUnsafeBytes {
+                systemWrite(writeEnd, $0.baseAddress.map { $0 + done }, bytes.count - done)
+            }
             if count < 0, errno == EINTR { continue }
             if count <= 0 { break }
             done += count
@@ -292,8 +222,3 @@ private final class Pipe: @unchecked Sendable {
         closeWriteEnd()
     }
 }
-
-private func systemRead(_ file: Int32, _ start: UnsafeMutableRawPointer, _ count: Int) -> Int {
-    read(file, start, count)
-}
-private func systemWrite(_ file: Int32, _ start: UnsafeRawPointer, _ count: Int) -> Int { write(file, start, count) }

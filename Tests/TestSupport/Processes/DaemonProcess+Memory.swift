@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+import Platform
 
 extension DaemonProcess {
     /// What the daemon has in memory now, in bytes; nil where the system has no /proc to tell it.

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+import Platform
 
 /// A `larderd` as a process of its own, on a larder and a socket of its own. It is killed when the last reference goes.
 package final class DaemonProcess {
@@ -41,7 +35,7 @@ package final class DaemonProcess {
 
     /// SIGTERM, and waits for the end.
     @discardableResult
-    package func stop() throws -> ChildProcess.End {
+    package func stop() throws -> ProcessEnd {
         process.send(signal: SIGTERM)
         return try process.waitForExit()
     }
@@ -74,7 +68,7 @@ package final class DaemonProcess {
 
     /// Runs larderd to its end, for what does not serve.
     package static func run(_ arguments: [String], environment: [String]? = nil, directory: String? = nil) throws -> (
-        end: ChildProcess.End, output: String, errors: String
+        end: ProcessEnd, output: String, errors: String
     ) {
         try ChildProcess.run(try program(), arguments, environment: environment, directory: directory)
     }

@@ -1,5 +1,7 @@
 // Random numbers that can be had again.
 
+import Platform
+
 /// SplitMix64: small, fast, and the same numbers for the same seed on every platform.
 package struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64

@@ -1,5 +1,5 @@
+import Platform
 import RESP
-import Threading
 
 /// As much of a daemon as the client's calls need: entries in memory that never expire, and canned answers for what
 /// only a larder knows. In RESP3.

@@ -1,13 +1,5 @@
+import Platform
 import RESP
-import Threading
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// A server in this process that answers what a test tells it to. Listens in a directory of its own.
 ///
@@ -203,17 +195,3 @@ package final class FakeServer: Sendable {
         return descriptor
     }
 }
-
-#if canImport(Glibc)
-    private let systemListen = Glibc.listen
-    private let systemSend = Glibc.send
-    private let noSignal = CInt(MSG_NOSIGNAL)
-#elseif canImport(Musl)
-    private let systemListen = Musl.listen
-    private let systemSend = Musl.send
-    private let noSignal = CInt(MSG_NOSIGNAL)
-#else
-    private let systemListen = Darwin.listen
-    private let systemSend = Darwin.send
-    private let noSignal: CInt = 0
-#endif

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+import Platform
 
 /// A client of a Unix-domain socket that shows replies as the bytes they are. Blocks.
 ///
@@ -25,23 +19,12 @@ package final class SocketClient {
     private static let patienceSeconds = 60
 
     package init(_ path: String) throws {
-        #if canImport(Darwin)
-            descriptor = socket(AF_UNIX, SOCK_STREAM, 0)
-        #else
-            descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        #endif
-        guard descriptor >= 0 else { throw Self.failure("socket", path) }
-        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
-        var limit = timeval(tv_sec: Self.patienceSeconds, tv_usec: 0)
-        for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
-            setsockopt(descriptor, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
+        do throws(FileError) {
+            descriptor = try UnixSocket.connected(to: path)
+        } catch {
+            throw Failure(description: error.description)
         }
-        guard Self.connect(descriptor, path) == 0 else {
-            let error = Self.failure("connect", path)
-            _ = closeFile(descriptor)
-            isClosed = true
-            throw error
-        }
+        UnixSocket.limit(descriptor, milliseconds: Self.patienceSeconds * 1000)
     }
 
     deinit { close() }
@@ -50,21 +33,10 @@ package final class SocketClient {
         Failure(description: "\(what) \(path): \(String(cString: strerror(errno)))")
     }
 
-    private static func connect(_ descriptor: Int32, _ path: String) -> Int32 {
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix($0.count - 1)) }
-        return withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                systemConnect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
-        }
-    }
-
     package func close() {
         guard !isClosed else { return }
         isClosed = true
-        _ = closeFile(descriptor)
+        systemClose(descriptor)
     }
 
     // MARK: Sending
@@ -73,8 +45,8 @@ package final class SocketClient {
     package func send(_ bytes: [UInt8]) throws {
         var done = 0
         while done < bytes.count {
-            let count = bytes.withUnsafeBytes { buffer in
-                systemSend(descriptor, UnsafeRawBufferPointer(rebasing: buffer[done...]), wait: true)
+            let count = bytes.withUnsafeBytes {
+                systemSend(descriptor, $0.baseAddress.map { $0 + done }, bytes.count - done, noSignal)
             }
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { throw Self.failure("send", "") }
@@ -85,7 +57,9 @@ package final class SocketClient {
     /// Sends what the socket takes now.
     /// - Returns: how many bytes that was.
     package func sendWithoutWaiting(_ bytes: ArraySlice<UInt8>) -> Int {
-        max(0, bytes.withUnsafeBytes { systemSend(descriptor, $0, wait: false) })
+        max(
+            0,
+            bytes.withUnsafeBytes { systemSend(descriptor, $0.baseAddress, $0.count, noSignal | Int32(MSG_DONTWAIT)) })
     }
 
     package func send(_ words: [String]) throws { try send(encodeRequest(words)) }
@@ -146,19 +120,4 @@ package final class SocketClient {
     package func call(_ line: String) throws -> String {
         String(decoding: try call(line.split(separator: " ").map(String.init)), as: UTF8.self)
     }
-}
-
-private func systemConnect(_ descriptor: Int32, _ address: UnsafePointer<sockaddr>, _ length: socklen_t) -> Int32 {
-    connect(descriptor, address, length)
-}
-
-private func closeFile(_ descriptor: Int32) -> Int32 { close(descriptor) }
-
-private func systemSend(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, wait: Bool) -> Int {
-    #if canImport(Darwin)
-        let flags = wait ? 0 : Int32(MSG_DONTWAIT)
-    #else
-        let flags = Int32(MSG_NOSIGNAL) | (wait ? 0 : Int32(MSG_DONTWAIT))
-    #endif
-    return send(descriptor, bytes.baseAddress, bytes.count, flags)
 }

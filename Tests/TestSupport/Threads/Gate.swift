@@ -1,4 +1,4 @@
-import Threading
+import Platform
 
 /// A place where a thread can be made to wait.
 ///

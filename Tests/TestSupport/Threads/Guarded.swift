@@ -1,4 +1,4 @@
-import Threading
+import Platform
 
 /// A value that several threads of a test share. In place of `Mutex`, which makes ThreadSanitizer report races that are none.
 ///

@@ -1,4 +1,4 @@
-import Threading
+import Platform
 
 /// Runs `body` on `count` threads at once, and waits for all.
 package func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {

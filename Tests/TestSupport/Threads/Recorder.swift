@@ -1,4 +1,4 @@
-import Threading
+import Platform
 
 /// Collects what came from any thread, in the order in which it came.
 ///

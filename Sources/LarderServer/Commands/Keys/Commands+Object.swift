@@ -1,5 +1,6 @@
 import CommandCatalog
 import LarderEngine
+import Platform
 import RESP
 
 /// Redis' commands about the memory of entries, as far as they make sense here.

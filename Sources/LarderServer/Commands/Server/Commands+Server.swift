@@ -1,5 +1,6 @@
 import CommandCatalog
 import LarderEngine
+import Platform
 import RESP
 
 extension CommandTable {
@@ -38,7 +39,7 @@ enum ServerCommands {
         var sections: [String] = []
         for index in 1..<max(1, call.count) { sections.append(call.text(index).lowercased()) }
         let server = call.server
-        let asked = nanoseconds()
+        let asked = MonotonicClock.nanoseconds()
         return .deferred { [sections] (reply) throws(CommandError) in
             reply.verbatim(ServerInfo(server, asked: asked).text(sections))
             return nil

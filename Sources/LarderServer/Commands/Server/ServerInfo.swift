@@ -1,4 +1,5 @@
 import LarderEngine
+import Platform
 
 /// The text of INFO: the sections and fields that Redis' tools expect, and ours in the section `larder`.
 ///

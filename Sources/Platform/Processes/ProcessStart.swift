@@ -1,0 +1,130 @@
+/// How another program is started: with posix_spawn(3), all signals let through, and no descriptor that is not named here
+/// unless it may be inherited.
+package struct ProcessStart {
+    /// The program, by its path or by a name that is looked for in PATH, and its arguments.
+    package var words: [[UInt8]]
+    /// Its environment, as `NAME=value`; nil for this process' own.
+    package var environment: [String]?
+    /// What becomes its descriptors 0, 1, 2 and so on.
+    package var descriptors: [Int32] = []
+    /// Closes all descriptors from the last of ``descriptors`` up to here; 0 closes none.
+    package var closesBelow: Int32 = 0
+
+    package init(_ words: [String], environment: [String]? = nil) {
+        self.init(words: words.map { Array($0.utf8) }, environment: environment)
+    }
+
+    package init(words: [[UInt8]], environment: [String]? = nil) {
+        self.words = words
+        self.environment = environment
+    }
+
+    /// Starts it.
+    /// - Throws: the system's error, with the program as its path.
+    package func start() throws(FileError) -> pid_t {
+        var actions = FileActions.empty
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        for (number, descriptor) in descriptors.enumerated() {
+            posix_spawn_file_actions_adddup2(&actions, descriptor, Int32(number))
+        }
+        // Closing what is not open is no error.
+        for number in Int32(descriptors.count)..<max(closesBelow, Int32(descriptors.count)) {
+            posix_spawn_file_actions_addclose(&actions, number)
+        }
+        var attributes = Attributes.empty
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        Self.letSignalsThrough(&attributes)
+        var process = pid_t()
+        let status = Self.withCStrings(words) { words in
+            guard let program = words[0] else { return ENOENT }
+            guard let environment else {
+                return posix_spawnp(&process, program, &actions, &attributes, words, environ)
+            }
+            return Self.withCStrings(environment.map { Array($0.utf8) }) { environment in
+                posix_spawnp(&process, program, &actions, &attributes, words, environment)
+            }
+        }
+        guard status == 0 else {
+            throw FileError(
+                operation: "start", path: String(decoding: words.first ?? [], as: UTF8.self), number: status)
+        }
+        return process
+    }
+
+    /// A process begins with the signals blocked that the thread blocks which starts it, and ignores what its parent
+    /// ignores.
+    private static func letSignalsThrough(_ attributes: inout Attributes) {
+        var none = sigset_t()
+        sigemptyset(&none)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        var standard = sigset_t()
+        sigemptyset(&standard)
+        sigaddset(&standard, SIGPIPE)
+        posix_spawnattr_setsigdefault(&attributes, &standard)
+        posix_spawnattr_setflags(
+            &attributes, Int16(truncatingIfNeeded: POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+    }
+
+    /// The strings as C has them, with a null behind the last; valid inside `body`.
+    private static func withCStrings<Result>(
+        _ strings: [[UInt8]], _ body: ([UnsafeMutablePointer<CChar>?]) -> Result
+    ) -> Result {
+        let copies = strings.map { bytes in
+            let copy = UnsafeMutablePointer<CChar>.allocate(capacity: bytes.count + 1)
+            for (index, byte) in bytes.enumerated() { copy[index] = CChar(bitPattern: byte) }
+            copy[bytes.count] = 0
+            return copy
+        }
+        defer { for copy in copies { copy.deallocate() } }
+        return body(copies + [nil])
+    }
+}
+
+/// How a process ended.
+package enum ProcessEnd: Equatable, Sendable {
+    case exited(Int32)
+    case killed(signal: Int32)
+
+    private init(status: Int32) {
+        let signal = status & 0x7F
+        self = signal == 0 ? .exited((status >> 8) & 0xFF) : .killed(signal: signal)
+    }
+
+    /// Waits for the end of a child of this process.
+    package static func wait(for process: pid_t) throws(FileError) -> ProcessEnd {
+        var status: Int32 = 0
+        while waitpid(process, &status, 0) < 0 {
+            guard errno == EINTR else { throw FileError(operation: "wait for", path: "\(process)", number: errno) }
+        }
+        return ProcessEnd(status: status)
+    }
+
+    /// How a child of this process has ended; nil while it runs. To be asked no more once it has told.
+    package static func poll(_ process: pid_t) -> ProcessEnd? {
+        var status: Int32 = 0
+        guard waitpid(process, &status, WNOHANG) == process else { return nil }
+        return ProcessEnd(status: status)
+    }
+
+    /// As a shell has it: the exit code, or 128 and the number of the signal.
+    package var shellStatus: Int32 {
+        switch self {
+        case .exited(let code): code
+        case .killed(let signal): 128 + signal
+        }
+    }
+}
+
+// A struct on Linux, a pointer on macOS.
+#if canImport(Darwin)
+    private typealias FileActions = posix_spawn_file_actions_t?
+    private typealias Attributes = posix_spawnattr_t?
+    extension Optional { fileprivate static var empty: Self { nil } }
+#else
+    private typealias FileActions = posix_spawn_file_actions_t
+    private typealias Attributes = posix_spawnattr_t
+    extension posix_spawn_file_actions_t { fileprivate static var empty: Self { Self() } }
+    extension posix_spawnattr_t { fileprivate static var empty: Self { Self() } }
+#endif
