@@ -1,3 +1,5 @@
+import Platform
+
 /// The parsed command line.
 struct BenchOptions {
     var isQuick = false
