@@ -21,7 +21,7 @@ final class BlockingConnection {
     /// Bytes received since the parser's buffer was last given back.
     private var receivedBytes = 0
 
-    /// Connects to the socket at `path`, which must not be longer than ``StreamSocket/pathBytesMax``.
+    /// Connects to the socket at `path`, which must not be longer than `UnixSocket.pathBytesMax`.
     /// - Parameter timeoutMilliseconds: the longest wait while nothing moves in either direction; 0 for no limit.
     init(path: String, timeoutMilliseconds: Int, trust: PeerTrust = PeerTrust()) throws(WireFailure) {
         self.timeoutMilliseconds = timeoutMilliseconds
