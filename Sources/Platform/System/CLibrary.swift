@@ -1,5 +1,13 @@
 // The C library under one import for every system that Larder runs on, and the few of its names that differ among them.
 
+#if canImport(Glibc)
+    @_exported import Glibc
+#elseif canImport(Musl)
+    @_exported import Musl
+#else
+    @_exported import Darwin
+#endif
+
 // MARK: Calls whose names a type's own methods hide
 
 @inlinable @inline(__always) package func systemRead(

@@ -178,18 +178,8 @@ package final class FakeServer: Sendable {
     }
 
     private static func listen(at path: String) throws -> CInt {
-        #if os(Linux)
-            let descriptor = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
-        #else
-            let descriptor = socket(AF_UNIX, SOCK_STREAM, 0)
-        #endif
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix($0.count - 1)) }
-        let status = withUnsafeBytes(of: &address) { bytes in
-            bind(descriptor, bytes.baseAddress?.assumingMemoryBound(to: sockaddr.self), socklen_t(bytes.count))
-        }
-        guard status == 0, systemListen(descriptor, 16) == 0 else {
+        let descriptor = UnixSocket.make()
+        guard descriptor >= 0, UnixSocket.bind(descriptor, to: path) == 0, systemListen(descriptor, 16) == 0 else {
             throw SocketClient.failure("listen", path)
         }
         return descriptor
