@@ -66,7 +66,7 @@ enum Diskcache {
         let end = process.wait()
         let output = process.output
         unlink(process.outputPath)
-        guard end == .exited(0) else { throw BenchError("Python failed: \(process.lastWordsOf(output))") }
+        guard end == .exited(0) else { throw BenchError("Python failed: \(process.lastLines(output))") }
         return parse(output)
     }
 

@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import Platform
 import TestSupport
 import Testing
 
