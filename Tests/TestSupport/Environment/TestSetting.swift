@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+import Platform
 
 /// What the environment tells the tests: all that they read of it. docs/Testing.md says what each is for.
 package enum TestSetting: String, CaseIterable, Sendable {
