@@ -1,4 +1,5 @@
 import LevelDB
+import Platform
 
 /// A database's directory: POINTER, which names the current epoch, and a directory for each epoch. It makes, reads, replaces
 /// and removes these files, and knows nothing of entries in memory, nor of which state is in force.

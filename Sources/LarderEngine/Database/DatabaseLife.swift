@@ -1,5 +1,5 @@
 import LevelDB
-import Threading
+import Platform
 
 /// One thing at a time is done with a database's files: they are opened, created, exchanged, purged, salvaged, deleted or
 /// closed. This owns the lock that is held meanwhile, and what is remembered from one such step to the next.
