@@ -1,10 +1,10 @@
-/// Which commit units failed, for those who ask after the fact. A value; its owner guards it.
+/// The commit units that failed, for later questions. A value; its owner guards it.
 struct CommitFailures {
-    /// How many failures are remembered. Each is a range of sequences that failed together.
+    /// The number of failures to remember. Each is a range of sequences that failed together.
     static let rangesMax = 256
 
     private var ranges: [(range: ClosedRange<UInt64>, error: LarderError)] = []
-    /// What was decided up to here may have failed in a range that is no longer remembered.
+    /// Units up to here may have failed in a range that was dropped.
     private var forgottenUpTo: UInt64 = 0
 
     mutating func add(_ range: ClosedRange<UInt64>, _ error: LarderError) {
@@ -13,8 +13,8 @@ struct CommitFailures {
         forgottenUpTo = ranges.removeFirst().range.upperBound
     }
 
-    /// The error of a decided unit; nil if it was committed. Who asks so late that its range may be forgotten gets an
-    /// error too: better a committed write that is not acknowledged than a lost one that is.
+    /// The error of a decided unit; nil if it was committed. A unit whose range may have been dropped gets an error
+    /// too: an unacknowledged write may be committed, but no acknowledged one may be lost.
     func error(of sequence: UInt64) -> LarderError? {
         if let match = ranges.last(where: { $0.range.contains(sequence) }) { return match.error }
         guard sequence <= forgottenUpTo else { return nil }

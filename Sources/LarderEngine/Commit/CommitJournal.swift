@@ -1,16 +1,16 @@
 import Platform
 import Synchronization
 
-/// The larder's journal in use: appends what is committed, at the level asked for, syncs it, and removes what checkpoints
-/// have made superfluous. It owns the journal, and knows whether a failed commit is still to be rolled back.
+/// The larder's journal in use: appends commits at the requested durability, syncs them, and removes what checkpoints
+/// have made obsolete. It owns the journal, and knows whether a failed commit still has to be rolled back.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the journal's segments, `rollbacks` and `keptSequence` are read and
-/// changed with `lock` held, except for the fsync and the removal of segments, which the journal allows beside everything
-/// else. Lock order: shard locks, the journal's `removing`, `lock`, the journal's `lock`.
+/// Thread-safe. The proof for `@unchecked Sendable`: the journal's segments, `rollbacks` and `keptSequence` are read
+/// and changed with `lock` held. The exceptions are the fsync and the removal of segments, which the journal allows
+/// beside everything else. Lock order: shard locks, the journal's `removing`, `lock`, the journal's `lock`.
 final class CommitJournal: @unchecked Sendable {
-    /// Where a checkpoint begins.
+    /// The start of a checkpoint.
     struct Cut {
-        /// The last segment that the checkpoint makes superfluous.
+        /// The last segment that the checkpoint makes obsolete.
         let segment: UInt64
         /// The last commit unit in it.
         let sequence: UInt64
@@ -20,14 +20,14 @@ final class CommitJournal: @unchecked Sendable {
     private let context: LarderContext
     let trigger: CheckpointTrigger
     private let segments: Journal
-    /// Held while a group is appended, with its fsync where it asks for one. The journal has a lock of its own for its list of
-    /// segments, which the thread that syncs, those that stage and the counters take meanwhile.
+    /// Held while a group is appended, and synced if it asks for that. The journal's own lock guards its list of
+    /// segments; the syncing thread, stagers and the counters take that one.
     private let lock = Lock()
-    /// Goes up when a failed commit was rolled back: what a checkpoint has seen before may be gone.
+    /// The number of rollbacks of failed commits. After one, entries that a checkpoint has seen may be gone.
     private var rollbacks: UInt64 = 0
-    /// What was refused up to it counts all the same, although the journal does not have it; 0 where nothing does.
+    /// Refused units up to it count all the same, although the journal does not have them; 0 if there are none.
     private var keptSequence: UInt64 = 0
-    /// Whether a failed commit could not be rolled back yet: memory has what was refused, and may lack what was not.
+    /// Whether a failed commit could not be rolled back yet: memory has refused entries, and may lack others.
     private let owes = Atomic<Bool>(false)
     private let unsynced = Atomic<Bool>(false)
     private let syncing = Atomic<Bool>(false)
@@ -46,10 +46,10 @@ final class CommitJournal: @unchecked Sendable {
 
     // MARK: Writing
 
-    /// Appends what was applied, at the level asked for. By one thread at a time.
+    /// Appends a batch at the requested durability. Called by one thread at a time.
     func append(_ batch: JournalBatch, _ level: Durability) throws(LarderError) {
         try context.options.beforeCommit?()
-        // Why a write that is refused may count all the same.
+        // The reason why a refused write may count all the same.
         var doubt = ""
         do throws(FileError) {
             try lock.withLock { () throws(FileError) in
@@ -58,7 +58,7 @@ final class CommitJournal: @unchecked Sendable {
                 try segments.append(batch)
                 if level == .always {
                     do throws(FileError) {
-                        // Of all segments: what is acknowledged is worth nothing behind one that the machine may lose.
+                        // Syncs all segments: an acknowledged write is worthless behind one that the machine may lose.
                         try segments.sync()
                     } catch {
                         doubt = Self.doubt(segments.rollBackLast(batch))
@@ -67,7 +67,7 @@ final class CommitJournal: @unchecked Sendable {
                 }
             }
         } catch {
-            // A segment that was given up is to be followed by a checkpoint, which makes it superfluous.
+            // A checkpoint makes a segment obsolete that was given up.
             trigger.request()
             throw LarderError(.io, error.description + doubt, operation: "commit", underlying: error)
         }
@@ -112,14 +112,14 @@ final class CommitJournal: @unchecked Sendable {
     var isBusy: Bool { syncing.load(ordering: .relaxed) }
     private func countBytes() { trigger.note(segments.byteCounts) }
 
-    /// fsyncs what was appended since the last time, if any of it asked for that. May take long.
+    /// Syncs what was appended since the last time, if any of it asked for that. May take long.
     func syncIfNeeded() throws(LarderError) {
         guard unsynced.exchange(false, ordering: .relaxed) else { return }
         try sync()
     }
 
-    /// fsyncs what was appended.
-    /// - Parameter cut: what stands before it need not be synced.
+    /// Syncs the journal.
+    /// - Parameter cut: segments before it need not be synced.
     func sync(behind cut: Cut? = nil) throws(LarderError) {
         syncing.store(true, ordering: .relaxed)
         defer { syncing.store(false, ordering: .relaxed) }
@@ -127,13 +127,13 @@ final class CommitJournal: @unchecked Sendable {
             try segments.sync(above: cut?.segment ?? 0)
             context.statistics.syncs.add()
         } catch {
-            // The system may have dropped what it could not write: LevelDB gets it from memory instead.
+            // The system may have dropped pages that it could not write. LevelDB gets the entries from memory instead.
             trigger.request()
             throw LarderError(.io, error.description, operation: "fsync", underlying: error)
         }
     }
 
-    /// As ``sync(behind:)``, where that has failed: what could not be synced is copied, and the copies are synced.
+    /// Recovers from a failed ``sync(behind:)``: copies the unsynced segments and syncs the copies.
     func syncCopies() throws(LarderError) {
         do throws(FileError) {
             syncing.store(true, ordering: .relaxed)
@@ -147,7 +147,7 @@ final class CommitJournal: @unchecked Sendable {
         try sync()
     }
 
-    /// Has the disk know the names in a directory, of which the journal is to be independent.
+    /// Syncs the names in a directory that the journal must not depend on.
     func syncDirectory(_ path: String) throws(LarderError) {
         do throws(FileError) {
             try segments.files.syncDirectory(path)
@@ -158,11 +158,11 @@ final class CommitJournal: @unchecked Sendable {
 
     // MARK: Checkpoints
 
-    /// How many failed commits were rolled back. With a shard lock held it stands still.
+    /// The number of failed commits that were rolled back. It does not change while a shard lock is held.
     var rollbackCount: UInt64 { lock.withLock { rollbacks } }
 
-    /// Begins a checkpoint: what is appended from now on goes to a new segment.
-    /// - Parameter isRewrite: a checkpoint that was asked for is still to come.
+    /// Begins a checkpoint: later appends go to a new segment.
+    /// - Parameter isRewrite: whether a requested checkpoint is still to come.
     /// - Returns: nil when the journal is empty.
     func cut(isRewrite: Bool) -> Cut? {
         lock.withLock {
@@ -172,10 +172,11 @@ final class CommitJournal: @unchecked Sendable {
         }
     }
 
-    /// Whether no failed commit was rolled back since. Then what was seen of entries since is committed, if it is decided.
+    /// Whether no failed commit was rolled back since. If so, entries seen since the cut are committed once they are
+    /// decided.
     func isCurrent(_ cut: Cut) -> Bool { rollbackCount == cut.rollbacks }
 
-    /// Removes what a checkpoint made superfluous.
+    /// Removes the segments that a checkpoint made obsolete.
     /// - Returns: false when a failed commit was rolled back meanwhile: then nothing was removed.
     func finish(_ cut: Cut) throws(LarderError) -> Bool {
         do throws(FileError) {
@@ -186,7 +187,7 @@ final class CommitJournal: @unchecked Sendable {
         }
     }
 
-    /// The last commit unit that the journal got.
+    /// The last commit unit appended to the journal.
     var lastAppended: UInt64 { lock.withLock { lastAppendedLocked } }
     private var lastAppendedLocked: UInt64 { max(segments.lastAppended, keptSequence) }
 
@@ -194,21 +195,21 @@ final class CommitJournal: @unchecked Sendable {
 
     /// Whether a failed commit could not be rolled back yet, because the journal could not be read. One atomic load.
     ///
-    /// Meanwhile nothing is committed, because everything behind it would be dropped when it is rolled back, and nothing is
-    /// put into LevelDB, because memory is not what was acknowledged.
+    /// Until then nothing is committed, because the rollback would drop it. Nothing is put into LevelDB, because memory
+    /// differs from what was acknowledged.
     var owesRollback: Bool { owes.load(ordering: .acquiring) }
 
     /// - Throws: while a failed commit could not be rolled back.
     func requireRolledBack(_ operation: String) throws(LarderError) {
         guard owesRollback else { return }
-        // The next attempt is the checkpointer's, in its next round.
+        // The checkpointer tries again in its next round.
         trigger.want()
         throw LarderError(
             .io, "the journal could not be read after an earlier commit failed, and that is tried again",
             operation: operation)
     }
 
-    /// Rolls back, which changes what is in memory: no commit, and no end of a checkpoint, comes in between.
+    /// Rolls back the entries in memory. No commit and no end of a checkpoint comes in between.
     /// - Parameter body: may call ``replayLocked(_:)``, ``noteRolledBack()``, ``noteOwed()`` and ``noteKept(_:)``.
     func rollBack(_ body: () -> Void) {
         segments.withoutRemovals {
@@ -219,35 +220,35 @@ final class CommitJournal: @unchecked Sendable {
         }
     }
 
-    /// What was refused is gone from memory, or counts.
+    /// The refused entries are gone from memory, or count.
     func noteRolledBack() { owes.store(false, ordering: .releasing) }
 
-    /// What was refused is still in memory.
-    /// - Returns: whether it was already.
+    /// The refused entries are still in memory.
+    /// - Returns: whether that was already so.
     func noteOwed() -> Bool { owes.exchange(true, ordering: .acquiringAndReleasing) }
 
-    /// What was refused counts, up to this sequence. Within ``rollBack(_:)``.
+    /// The refused entries count, up to this sequence. Called within ``rollBack(_:)``.
     func noteKept(_ last: UInt64) { keptSequence = last }
 
     // MARK: Reading
 
-    /// Reads what the journal has, before anything is appended.
+    /// Reads the journal, before anything is appended.
     func replay(_ visit: JournalVisit) throws(LarderError) -> JournalReport { try segments.replay(visit) }
 
-    /// As ``replay(_:)``, within ``rollBack(_:)``.
+    /// ``replay(_:)`` within ``rollBack(_:)``.
     func replayLocked(_ visit: JournalVisit) throws(LarderError) -> JournalReport { try segments.replayHeld(visit) }
 
-    /// Goes on behind what was found.
-    /// - Parameter base: commit units up to it were elsewhere before the first segment.
+    /// Continues behind the segments found.
+    /// - Parameter base: commit units up to it are durable elsewhere, before the first segment.
     func begin(behind base: UInt64) {
         segments.begin(behind: base)
         countBytes()
     }
 
-    /// Has what was found synced in the next round of the background.
+    /// Requests a sync of the segments found, in the next background round.
     func wantSync() { unsynced.store(true, ordering: .relaxed) }
 
-    /// Moves what is damaged to a place of its own. See ``Journal/setAside(_:to:)``.
+    /// Moves damaged segments away. See ``Journal/setAside(_:to:)``.
     func setAside(_ report: JournalReport, to place: String) throws(FileError) {
         try segments.setAside(report, to: place)
     }

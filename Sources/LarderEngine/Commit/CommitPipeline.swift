@@ -1,11 +1,11 @@
 import Platform
 import Synchronization
 
-/// Told when commits are decided. Called by whichever thread committed; must be short and must not block.
+/// An observer of decided commits. Called on the committing thread; must be short and must not block.
 package protocol CommitObserver: AnyObject, Sendable {
     /// Every sequence up to `sequence` that was not decided before is now committed (`failure` is nil) or failed.
     func commitsDecided(upTo sequence: UInt64, failure: LarderError?)
-    /// There may be room again for writers that waited because of ``CommitPipeline/isCongested``, or they would be refused now.
+    /// Writers that waited because of ``CommitPipeline/isCongested`` may have room again, or would now be refused.
     func congestionMayBeOver()
 }
 
@@ -13,25 +13,25 @@ extension CommitObserver {
     package func congestionMayBeOver() {}
 }
 
-/// What a pipeline commits for: where its units are applied.
+/// The owner of the state to which a pipeline's units are applied.
 protocol CommitOwner: AnyObject, Sendable {
-    /// Tells what was noted of units that are committed. By whichever thread committed; must not block.
+    /// Passes on the notes of committed units. Called on the committing thread; must not block.
     func committed(_ notes: any CommitNotes)
 
-    /// Rolls what is applied back to what is durable.
-    /// - Parameter failing: to be called once, while nobody can apply anything: notes which units fail, and says which is the
-    ///   last.
+    /// Rolls the applied state back to the durable one.
+    /// - Parameter failing: called once, while nobody can apply anything. It notes which units fail, and returns the
+    ///   last one.
     func rollBack(_ failing: () -> UInt64)
 }
 
 /// Takes applied units in order and makes them durable in groups.
 ///
 /// - Units are queued under the shard locks of what they change, so the order of sequences is the order of application.
-/// - One thread at a time leads: it takes all that is queued and commits it, all writes that came together as one frame of
-///   the journal. A caller that waits becomes the leader when there is none; for callers that do not wait, ``wake()``
-///   starts the pipeline's own thread, and ``commitNow()`` commits on the caller's if that is quick.
-/// - When a commit fails, what was durable already stays so; the rest fails, and every unit that is queued with it, and
-///   what is applied goes back to what is durable.
+/// - One thread at a time leads: it takes everything in the queue and commits it, all writes together as one frame of
+///   the journal. A waiting caller becomes the leader when there is none. For callers that do not wait, ``wake()``
+///   starts the pipeline's own thread, and ``commitNow()`` commits on the caller's thread if that is quick.
+/// - When a commit fails, earlier commits stay durable. The rest of the group and every queued unit fail, and the
+///   applied state goes back to the durable one.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: all state below "guarded" is read and written with `lock` held.
 /// Lock order: the table of databases, shard locks (databases by number, shards by index), `lock`.
@@ -40,7 +40,7 @@ package final class CommitPipeline: @unchecked Sendable {
     private let journal: CommitJournal
     private let owner: any CommitOwner
     private let decided = Atomic<UInt64>(0)
-    /// The highest sequence that ever failed: who waited for a later one need not look for its failure.
+    /// The highest sequence that ever failed. Waiters for a later one need not look for a failure.
     private let lastFailed = Atomic<UInt64>(0)
     private let pendingBytes = Atomic<Int>(0)
 
@@ -54,7 +54,7 @@ package final class CommitPipeline: @unchecked Sendable {
     private var waiting = 0
     private var isStopping = false
     private var hasIdleThread = false
-    /// Whether the pipeline's own thread is to commit what is queued.
+    /// Whether the pipeline's own thread is to commit the queue.
     private var isWoken = false
     private var failures = CommitFailures()
     private var observers: [any CommitObserver] = []
@@ -66,16 +66,16 @@ package final class CommitPipeline: @unchecked Sendable {
         self.owner = owner
     }
 
-    /// Goes on behind what the journal has. Before anything is queued.
+    /// Continues behind the journal's last sequence. Called before anything is queued.
     func begin(behind sequence: UInt64) {
         lock.withLock { lastSequence = max(lastSequence, sequence) }
         decided.store(sequence, ordering: .releasing)
     }
 
-    /// Goes on behind a sequence that this process did not know of. May block.
+    /// Continues behind a sequence that this process did not know. May block.
     func goOn(behind sequence: UInt64) {
         context.sequences.goOn(behind: sequence)
-        // As a unit that does nothing, so that whoever waits for all that is applied has something that is decided.
+        // As an empty unit, so that waiters for everything applied have a decided unit.
         lock.withLock {
             guard sequence > lastSequence, sequence < Sequences.end - Sequences.unitsStep else { return }
             lastSequence = sequence
@@ -86,10 +86,9 @@ package final class CommitPipeline: @unchecked Sendable {
 
     // MARK: Queueing
 
-    /// Queues the writes of a unit. Called with the shard locks held of everything the unit changes, before they are
-    /// applied.
+    /// Queues the writes of a unit. Called before they are applied, with the locks of all its shards held.
     /// - Parameters:
-    ///   - alone: whether the unit shares its frame with no others.
+    ///   - alone: whether the unit has a frame of its own.
     ///   - write: puts the operations into the batch. Must not block.
     /// - Returns: the unit's sequence.
     func enqueue(_ durability: Durability, alone: Bool = false, _ write: (JournalBatch, UInt64) -> Void) -> UInt64 {
@@ -106,7 +105,7 @@ package final class CommitPipeline: @unchecked Sendable {
         return sequence
     }
 
-    /// Writes the payload of a long record to the disk ahead of its commit, beside everything else. May take long.
+    /// Writes the payload of a long record to the disk before its commit, beside everything else. May take long.
     func stage(_ payload: UnsafeRawBufferPointer, bytesBefore: Int, isSynced: Bool) throws(LarderError)
         -> StagedFrame
     {
@@ -131,26 +130,26 @@ package final class CommitPipeline: @unchecked Sendable {
     /// The last unit that is committed or failed.
     var lastDecided: UInt64 { decided.load(ordering: .acquiring) }
 
-    /// Whether so much waits to be committed, or to be written to LevelDB, that writers should wait too.
+    /// Whether so much waits for a commit, or for LevelDB, that writers should wait too.
     package var isCongested: Bool {
         pendingBytes.load(ordering: .relaxed) > context.options.pendingBytesMax
             || journal.trigger.isFull && journal.trigger.refusal("write") == nil
     }
 
-    /// The error that writes are refused with, instead of waiting for room that nobody makes; nil while all is well.
+    /// The error that refuses writes while checkpoints fail and the journal is full; nil otherwise.
     func refusal(_ operation: String) -> LarderError? { journal.trigger.refusal(operation) }
 
-    /// Bytes that wait to be committed.
+    /// Bytes that wait for a commit.
     package var pendingByteCount: Int { pendingBytes.load(ordering: .relaxed) }
 
     // MARK: Waiting
 
-    /// Whether what the ticket stands for is decided. One atomic load.
+    /// Whether the ticket's units are decided. One atomic load.
     package func isDecided(_ ticket: CommitTicket) -> Bool {
         ticket.sequence <= decided.load(ordering: .acquiring)
     }
 
-    /// Waits until what the ticket stands for is committed, committing it on this thread if nobody else does.
+    /// Waits until the ticket's units are committed. Commits them on this thread if no other does.
     /// - Throws: the error of the commit if it failed.
     package func wait(for ticket: CommitTicket) throws(LarderError) {
         try ForkGuard.check("commit")
@@ -158,13 +157,13 @@ package final class CommitPipeline: @unchecked Sendable {
         if let failure = failure(of: ticket) { throw failure }
     }
 
-    /// Whether nothing was committed since a commit failed.
+    /// Whether the last commit failed.
     package var hasJustFailed: Bool {
         let failed = lastFailed.load(ordering: .relaxed)
         return failed > 0 && decided.load(ordering: .acquiring) <= failed
     }
 
-    /// The error of the commit that a decided ticket stands for, if it failed. One atomic load while none failed.
+    /// The error of a decided ticket's commit, if it failed. One atomic load while none has failed.
     package func failure(of ticket: CommitTicket) -> LarderError? {
         // `decided` was read with acquiring order after `lastFailed` was written.
         guard ticket.sequence > 0, ticket.sequence <= lastFailed.load(ordering: .relaxed) else { return nil }
@@ -190,11 +189,11 @@ package final class CommitPipeline: @unchecked Sendable {
     /// - Throws: the error of the unit applied last, if that one failed.
     package func settle() throws(LarderError) { try wait(for: everythingApplied) }
 
-    /// Waits until everything applied before the call is decided: committed, or failed and rolled back. For those who
-    /// then look at what is durable, and whom the failure of others does not concern.
+    /// Waits until everything applied before the call is decided: committed, or failed and rolled back. For callers
+    /// that then read the durable state; failures of other units do not concern them.
     func drain() { awaitDecision(everythingApplied) }
 
-    /// Makes sure that what is queued gets committed soon, without waiting for it.
+    /// Makes sure that the queue is committed soon, without waiting for it.
     package func wake() {
         lock.withLock {
             if !queue.isEmpty, !isLed { wakeThread() }
@@ -208,7 +207,7 @@ package final class CommitPipeline: @unchecked Sendable {
         work.signal()
     }
 
-    /// Commits what is queued on this thread, if that is quick and nobody else does it: one write to a file. Otherwise as
+    /// Commits the queue on this thread if that takes one write to a file and nobody else does it. Otherwise calls
     /// ``wake()``. For event loops, at the end of a turn.
     package func commitNow() {
         lock.lock()
@@ -224,12 +223,12 @@ package final class CommitPipeline: @unchecked Sendable {
         lock.unlock()
     }
 
-    /// Tells observers that a checkpoint came to an end.
+    /// Tells observers that a checkpoint ended.
     func tellOfCheckpoint() {
         for observer in lock.withLock({ observers }) { observer.congestionMayBeOver() }
     }
 
-    /// How many threads wait for a decision. For tests.
+    /// The number of threads that wait for a decision. For tests.
     var waiterCount: Int { lock.withLock { waiting } }
 
     package func add(observer: any CommitObserver) { lock.withLock { observers.append(observer) } }
@@ -238,12 +237,12 @@ package final class CommitPipeline: @unchecked Sendable {
         lock.withLock { observers.removeAll { $0 === observer } }
     }
 
-    /// Tries again to roll a failed commit back, where that could not be done yet. May block; must not be called with a shard
-    /// lock held.
-    /// - Throws: when it still cannot be done.
+    /// Tries again to roll back a failed commit that could not be rolled back yet. May block; must not be called with a
+    /// shard lock held.
+    /// - Throws: when it still cannot be rolled back.
     func rollBackWhatFailed(_ operation: String) throws(LarderError) {
         guard journal.owesRollback else { return }
-        // As a unit that fails as long as it is owed, and has it tried again by that.
+        // An empty unit fails while the rollback is owed, and its failure tries the rollback again.
         lock.withLock {
             lastSequence += 1
             queue.add(control: .control(sequence: lastSequence, perform: {}, committed: { _ in }))
@@ -254,8 +253,8 @@ package final class CommitPipeline: @unchecked Sendable {
 
     // MARK: Leading
 
-    /// Commits what is queued until `sequence` is decided and then leaves the rest to others. Called and left with `lock`
-    /// held.
+    /// Commits the queue until `sequence` is decided, and leaves the rest to others. Called with `lock` held, and
+    /// returns with it held.
     private func lead(until sequence: UInt64) {
         isLed = true
         while !queue.isEmpty, sequence > decided.load(ordering: .relaxed) {
@@ -311,12 +310,12 @@ package final class CommitPipeline: @unchecked Sendable {
         for observer in observers { observer.commitsDecided(upTo: sequence, failure: failure) }
     }
 
-    /// Fails what is left of a group and everything queued behind it, and rolls what is applied back to what is durable.
+    /// Fails the rest of a group and everything queued behind it, and rolls the applied state back to the durable one.
     private func fail(_ cause: LarderError) {
         let error = LarderError(
             .commitFailed, "the write was not committed: \(cause.message)", operation: "commit",
             database: cause.database, underlying: cause)
-        // What is refused as long as an earlier failure is not rolled back was said when that came.
+        // An owed rollback was reported when its commit failed; refusals because of it are not reported again.
         let isNews = !journal.owesRollback
         if isNews { context.statistics.commitFailures.add() }
         var failed: ClosedRange<UInt64> = 0...0
@@ -337,7 +336,7 @@ package final class CommitPipeline: @unchecked Sendable {
 
     // MARK: The pipeline's own thread
 
-    /// Starts the thread that commits for callers who do not wait.
+    /// Starts the thread that commits for callers that do not wait.
     func start() {
         lock.withLock {
             hasIdleThread = true
@@ -359,7 +358,7 @@ package final class CommitPipeline: @unchecked Sendable {
         lock.unlock()
     }
 
-    /// Commits what is queued and ends the thread.
+    /// Commits the queue and ends the thread.
     func stop() {
         try? settle()
         let thread = lock.withLock {

@@ -1,10 +1,10 @@
-/// What is applied and waits to be committed, in order.
+/// Applied units that wait for their commit, in order.
 ///
 /// A value that is never copied; the pipeline's lock guards it.
 struct CommitQueue {
-    /// What one turn of the leader commits.
+    /// The work of one turn of the leader.
     enum Item {
-        /// Changes of entries of as many commit units as came together. They become one frame of the journal.
+        /// Changes of entries, of as many commit units as arrived together. They become one frame of the journal.
         case writes(JournalBatch, units: Int, Durability)
         /// A change of a whole database: `perform` makes it durable, `committed` runs afterwards.
         case control(sequence: UInt64, perform: () throws(LarderError) -> Void, committed: (UInt64) -> Void)
@@ -18,20 +18,20 @@ struct CommitQueue {
     }
 
     private var items: [Item] = []
-    /// The batch that takes what is written next; nil when there is none.
+    /// The batch for the next writes; nil when there is none.
     private var open: JournalBatch?
     private var openUnits = 0
-    /// The strictest that a unit of the open batch asks for.
+    /// The strictest durability of the open batch's units.
     private var openLevel = Durability.os
     /// Batches to use again, at most ``sparesMax``.
     private var spares: [JournalBatch] = []
 
     private static let sparesMax = 3
-    /// A batch that has grown so large is closed: its frame is written in one go.
+    /// A batch of this size is closed: its frame is written in one go.
     private static let batchBytesMax = 4 << 20
 
     var isEmpty: Bool { items.isEmpty && open == nil }
-    /// Whether something waits that takes long: an fsync, or a change of a whole database.
+    /// Whether slow work waits: an fsync, or a change of a whole database.
     var hasSlowWork: Bool { !items.isEmpty || openLevel == .always }
 
     /// The batch for the writes of one more commit unit.
@@ -45,13 +45,13 @@ struct CommitQueue {
         return batch
     }
 
-    /// The batch for the writes of a commit unit that share it with no others. ``end()`` comes after them.
+    /// A batch for one commit unit alone. Call ``end()`` after its writes.
     mutating func batchAlone(_ level: Durability) -> JournalBatch {
         close()
         return batch(level)
     }
 
-    /// Nothing more is put into the batch.
+    /// Closes the batch.
     mutating func end() { close() }
 
     mutating func add(control item: Item) {

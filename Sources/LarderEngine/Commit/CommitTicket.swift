@@ -1,8 +1,8 @@
-/// What an answer has to wait for: everything it wrote or read that is not yet committed.
+/// The commits that an answer has to wait for: everything it wrote or read that is not yet committed.
 package struct CommitTicket: Hashable, Comparable, Sendable {
     package let sequence: UInt64
 
-    /// - Parameter sequence: that of a ticket, which was carried as a number.
+    /// - Parameter sequence: of a ticket that was passed as a number.
     package init(sequence: UInt64) { self.sequence = sequence }
 
     /// Nothing to wait for.

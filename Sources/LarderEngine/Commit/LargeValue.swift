@@ -1,11 +1,11 @@
-/// A long value on its way under a key: its bytes are in the journal's directory and in the memory of an entry before any
-/// lock is taken, so that to commit it holds up nobody.
+/// A long value before its commit. Its bytes are in the journal's directory and in the memory of an entry before any
+/// lock is taken, so its commit delays nobody.
 ///
-/// For one update. What is not committed leaves nothing behind. The proof for `@unchecked Sendable`: it belongs to the thread
-/// that stores it, until the entry is taken.
+/// For one update. An uncommitted value leaves nothing behind. The proof for `@unchecked Sendable`: it belongs to the
+/// thread that stores it, until the entry is taken.
 package final class LargeValue: @unchecked Sendable {
     let key: Key
-    /// The length of the record's header, which stands before the value.
+    /// The length of the record's header, which precedes the value.
     let headerCount: Int
     let staged: StagedFrame
     private var entry: EntryPointer?
@@ -17,7 +17,7 @@ package final class LargeValue: @unchecked Sendable {
         let count = headerCount + payload.count
         let entry = key.withBytes { EntryPointer.make($0, hash: key.hash, recordCount: count) }
         if let start = payload.baseAddress {
-            // `reserve` checks that header and payload have room.
+            // `reserve` ensures room for header and payload.
             (entry.reserve(count) + headerCount).copyMemory(from: start, byteCount: payload.count)
         }
         self.entry = entry
@@ -25,7 +25,7 @@ package final class LargeValue: @unchecked Sendable {
 
     deinit { entry?.free() }
 
-    /// The entry, complete but for its version. Once.
+    /// The entry, complete except for its version. Call it once.
     func take(_ header: RecordHeader) -> EntryPointer {
         guard let entry, header.byteCount == headerCount else {
             preconditionFailure("a long value is stored once, with the header it was made for")

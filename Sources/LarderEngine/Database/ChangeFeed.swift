@@ -1,9 +1,10 @@
 import Platform
 import Synchronization
 
-/// Tells an observer what is committed, while there is one that wants to know.
+/// Tells an observer about commits while that observer wants to know.
 ///
-/// While it is off a write costs one relaxed load more. What is applied after it was turned on is told; of what is under
+/// While it is off, a write costs one relaxed load more. It reports everything applied after it was turned on, and some
+/// of what was already under way.
 /// way meanwhile, a part.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the observer is read and written with the lock held.
@@ -25,6 +26,6 @@ package final class ChangeFeed: @unchecked Sendable {
         if !changes.isEmpty { current?.changed(changes) }
     }
 
-    /// The observer, if it is to be told.
+    /// The observer if the feed is on.
     var current: (any ChangeObserver)? { isOn ? lock.withLock { observer } : nil }
 }

@@ -24,12 +24,12 @@ package enum CommitOperation: Sendable {
     }
 }
 
-/// What is noted of an operation for those who listen to changes.
+/// What listeners to changes need to know about an operation.
 package struct ChangeNote: Sendable {
     var origin = WriteOrigin()
     var former = EntryChange.Former.unknown
-    /// Where in a transaction of several databases the operation stands.
+    /// The operation's place in a transaction of several databases.
     var step = 0
-    /// Whether who reads the entry can see no difference: those who watch it or listen to changes are not told.
+    /// Whether readers of the entry see no difference. If so, watchers and listeners are not told.
     var isUnseen = false
 }

@@ -1,15 +1,15 @@
 import Platform
 
-/// Damage that was met, waiting for who salvages. Does not name the database by a reference: a store may not keep it, and a
-/// weak one would make every count of references to the database slow.
+/// Damage that waits for its salvage. It holds no reference to the database: a store may not keep one, and a weak one
+/// would make every reference count of the database slow.
 struct DamageReport {
-    /// nil where it could not be opened.
+    /// nil if the store could not be opened.
     let store: EpochStore?
     let databaseName: String
     let error: LarderError
 }
 
-/// Damage that was met, waiting for the maintenance thread.
+/// Damage that waits for the maintenance thread.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the list is read and written with the lock held.
 final class DamageReports: @unchecked Sendable {
@@ -22,7 +22,7 @@ final class DamageReports: @unchecked Sendable {
         }
     }
 
-    /// Takes damage that keeps a database from being opened. Once, however often it is met.
+    /// Reports damage that keeps a database from being opened: once, however often it is met.
     func add(_ name: String, _ error: LarderError) {
         lock.withLock {
             guard !reports.contains(where: { $0.store == nil && $0.databaseName == name }) else { return }

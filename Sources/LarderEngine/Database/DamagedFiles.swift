@@ -1,14 +1,14 @@
 import LevelDB
 import Platform
 
-/// What was damaged and is kept as evidence, below `DAMAGED/` in the larder: directories named by a number, which only rises,
-/// and the database.
+/// Damaged files kept as evidence, in `DAMAGED/` of the larder. Each directory's name is an ever rising number and the
+/// database's name.
 enum DamagedFiles {
     static let directoryName = "DAMAGED"
-    /// What is not settled yet. Removed when the larder is opened next.
+    /// Directories that are not settled yet. The next opening of the larder removes them.
     static let unsettledPrefix = ".making-"
 
-    /// Makes a directory for what is set aside under a name.
+    /// Makes a directory for the files of a database that is set aside.
     static func place(for name: String, context: EngineContext) throws(LarderError) -> String {
         let place = nextPlace(name, context)
         do throws(FileError) {
@@ -20,7 +20,7 @@ enum DamagedFiles {
         return place
     }
 
-    /// Where a database goes that is set aside now.
+    /// The directory for a database that is set aside now.
     static func place(of name: String, context: EngineContext) throws(LarderError) -> String {
         let place = nextPlace(name, context)
         let parent = FileSystem.parent(place)
@@ -47,9 +47,9 @@ enum DamagedFiles {
         }
     }
 
-    /// Links the files of a damaged epoch to where they are kept, and its database's POINTER, so that they stay as they are
-    /// whatever becomes of the epoch. It counts once it is settled.
-    /// - Returns: evidence without links where the file system has none.
+    /// Links the files of a damaged epoch and its database's POINTER into `DAMAGED`, so that they stay as they are. The
+    /// evidence counts once it is settled.
+    /// - Returns: evidence without links if the file system has none.
     static func keep(
         _ epoch: String, pointer: String, _ name: String, _ context: EngineContext
     ) throws(LarderError) -> Evidence {
@@ -62,7 +62,7 @@ enum DamagedFiles {
         do {
             try FileSystem.makeDirectory(parent)
             try FileSystem.makeDirectory(unsettled)
-            // POINTER may be what is missing.
+            // POINTER may be the missing file.
             do throws(FileError) { try FileSystem.hardLink(pointer, to: unsettled + "/" + last(pointer)) } catch {
                 guard error.number == ENOENT || error.isNoLink else { throw error }
             }
@@ -79,9 +79,9 @@ enum DamagedFiles {
         }
     }
 
-    /// Links all files, so that those that the manifest names are among them although LevelDB may be merging tables. The
-    /// manifest itself, to which LevelDB appends, is copied.
-    /// - Returns: false where links are not possible.
+    /// Links all files; LevelDB may be merging tables, but the files that the manifest names are among them. LevelDB
+    /// appends to the manifest itself, so that is copied.
+    /// - Returns: false if links are not possible.
     private static func link(_ epoch: String, to linked: String) throws -> Bool {
         while true {
             let manifests = try manifests(epoch)
@@ -92,11 +92,11 @@ enum DamagedFiles {
                     try FileSystem.hardLink(epoch + "/" + name, to: linked + "/" + name)
                 } catch {
                     if error.isNoLink { return false }
-                    // Merged into others meanwhile: the manifest says so.
+                    // Merged into other tables meanwhile; the manifest says so.
                     guard error.number == ENOENT else { throw error }
                 }
             }
-            // What goes, goes after the manifest has said so.
+            // LevelDB removes a file only after the manifest has said so.
             if try self.manifests(epoch) == manifests { return true }
         }
     }
@@ -109,7 +109,7 @@ enum DamagedFiles {
         return result
     }
 
-    /// Writes down beside the files what was found.
+    /// Writes a description of the damage beside the files.
     static func describe(_ text: String, in place: String, _ context: EngineContext) {
         do throws(FileError) {
             try FileSystem.writeFile(place + "/REPORT", Array((text + "\n").utf8))
@@ -126,7 +126,7 @@ enum DamagedFiles {
         }
     }
 
-    /// Numbers rise over restarts too, whatever the clock says.
+    /// Numbers rise across restarts too, whatever the clock says.
     private static func nextPlace(_ name: String, _ context: EngineContext) -> String {
         let parent = context.directory + "/" + directoryName
         let numbers = ((try? FileSystem.list(parent)) ?? []).compactMap(number)
@@ -135,7 +135,7 @@ enum DamagedFiles {
 
     private static func number(_ name: String) -> UInt64? { name.split(separator: "-").first.flatMap { UInt64($0) } }
 
-    /// Removes the oldest beyond the cap, but never the newest. What bears no number is not ours.
+    /// Removes the oldest beyond the cap, but never the newest. Directories without a number are not Larder's.
     static func enforceCap(_ context: EngineContext) {
         let parent = context.directory + "/" + directoryName
         let kept = ((try? FileSystem.list(parent)) ?? []).compactMap { name in number(name).map { ($0, name) } }
@@ -155,15 +155,15 @@ enum DamagedFiles {
 
 /// The files of a damaged epoch on their way to `DAMAGED`.
 struct Evidence {
-    /// Where they are kept in the end.
+    /// Where the files are kept in the end.
     let place: String
-    /// Where they are before.
+    /// Where the files are before that.
     fileprivate let unsettled: String
     fileprivate let epochName: String
-    /// The epoch's files as they were, which can be read there; nil where no links could be made.
+    /// The epoch's files as they were, readable there; nil if no links could be made.
     fileprivate(set) var linked: String?
 
-    /// Has the files kept, before the epoch is replaced.
+    /// Makes the evidence permanent, before the epoch is replaced.
     mutating func settle(_ context: EngineContext) throws(LarderError) {
         guard linked != nil else { return }
         do throws(FileError) {
@@ -176,8 +176,8 @@ struct Evidence {
         linked = place + "/" + epochName
     }
 
-    /// Moves the epoch itself there, after it was replaced.
-    /// - Returns: where it is.
+    /// Moves the epoch itself there after it was replaced.
+    /// - Returns: its new place.
     func take(_ epoch: String, _ context: EngineContext) throws(LarderError) -> String {
         do throws(FileError) {
             try FileSystem.rename(unsettled, to: place)
@@ -191,7 +191,7 @@ struct Evidence {
         return place
     }
 
-    /// The epoch was not replaced: nothing is kept.
+    /// Drops the evidence: the epoch was not replaced.
     func discard(_ context: EngineContext) {
         context.disposalQueue.remove(unsettled)
         context.disposalQueue.remove(place)
@@ -199,6 +199,6 @@ struct Evidence {
 }
 
 extension FileError {
-    /// Whether the file system, or this place of it, has no links.
+    /// Whether the file system, or this part of it, has no links.
     fileprivate var isNoLink: Bool { [EPERM, EXDEV, EOPNOTSUPP, ENOSYS, EMLINK].contains(number) }
 }

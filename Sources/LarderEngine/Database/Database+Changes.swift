@@ -16,7 +16,7 @@ extension Database {
         }
     }
 
-    /// An entry that is expired and whose space is reclaimed; nil while nobody wants to know.
+    /// The change for an expired entry whose space is reclaimed; nil if nobody listens.
     func sweptChange(_ key: [UInt8], _ header: RecordHeader, _ rules: FreshnessRules) -> EntryChange? {
         guard context.changes.isOn, let deadline = rules.deadline(header) else { return nil }
         return EntryChange(
@@ -25,7 +25,7 @@ extension Database {
 }
 
 extension ChangeFeed {
-    /// Tells how a database differs from what it was.
+    /// Tells listeners how a database differs from its former state.
     func tell(_ database: Database, was: DatabaseState, is new: DatabaseState) {
         guard isOn, let current else { return }
         if was.store !== new.store { current.emptied(database) }
@@ -43,12 +43,12 @@ final class ChangeList: CommitNotes {
 
     func clear() { if !changes.isEmpty { changes = [] } }
 
-    /// Puts the changes of one unit, noted database by database, in the order in which they were made.
+    /// Sorts the changes of one unit, noted database by database, into the order in which they were made.
     /// - Parameters:
-    ///   - first: where they begin.
-    ///   - steps: their places in the unit, as they are noted; equal ones stay as they are.
+    ///   - first: the index of the first change.
+    ///   - steps: their places in the unit, in the order in which they were noted. The sort is stable.
     func order(from first: Int, by steps: [Int]) {
-        // Whether changes are noted may have changed meanwhile.
+        // Listening may have begun or ended meanwhile.
         guard changes.count - first == steps.count else { return }
         let order = steps.indices.sorted { (steps[$0], $0) < (steps[$1], $1) }
         let noted = Array(changes[first...])
@@ -57,7 +57,7 @@ final class ChangeList: CommitNotes {
 }
 
 extension JournalBatch {
-    /// What the operations are to those who listen to changes. Made when it is asked for: only while somebody does listen.
+    /// The operations as changes for listeners. Computed only while somebody listens.
     var changes: ChangeList {
         if let list = notes as? ChangeList { return list }
         let list = ChangeList()

@@ -1,6 +1,6 @@
 /// Setting a damaged database aside.
 extension Database {
-    /// Sets the database aside if all of it is read and damage is found. May take as long as reading all of it.
+    /// Reads the whole database and sets it aside if it finds damage. Takes as long as reading all of it.
     func setAsideIfDamaged() throws(LarderError) {
         try ForkGuard.check("set aside")
         try life.openLock.withLock { () throws(LarderError) in
@@ -8,7 +8,7 @@ extension Database {
         }
     }
 
-    /// Salvages the database if all of it is read and damage is found. May take as long as reading and writing all of it.
+    /// Reads the whole database and salvages it if it finds damage. Takes as long as reading and writing all of it.
     func salvageIfDamaged() throws(LarderError) -> SalvageSummary {
         try ForkGuard.check("salvage")
         let (found, done) = try life.openLock.withLock { () throws(LarderError) in
@@ -20,9 +20,9 @@ extension Database {
         throw LarderError(.io, "the database is being salvaged already", operation: "salvage", database: name)
     }
 
-    /// Looks for damage, in all of the files. Who met it may have closed them since, so that nobody remembers it. Called with
-    /// `openLock` held.
-    /// - Returns: the damage, and the store that has it, if the files can be opened.
+    /// Looks for damage in all files. The files may have been closed since the damage was met, so no object remembers
+    /// it. Called with `openLock` held.
+    /// - Returns: the damage, and the store that has it if the files can be opened.
     private func findDamageLocked(_ operation: String) throws(LarderError) -> (damage: LarderError, store: EpochStore?)
     {
         if life.isSalvaging {
@@ -46,7 +46,7 @@ extension Database {
             .invalidArgument, "no damage was found in the database", operation: operation, database: name)
     }
 
-    /// Moves the damaged files to `DAMAGED/` and goes on with an empty database under the same policy. Called with
+    /// Moves the damaged files to `DAMAGED/` and continues with an empty database under the same policy. Called with
     /// `openLock` held.
     func setAsideAndStartEmpty(_ damage: LarderError) throws(LarderError) {
         let policy = policyOnDisk
@@ -71,6 +71,6 @@ extension Database {
         try create(policy)
     }
 
-    /// The policy as POINTER says, if it can be read, else the one that was last in force.
+    /// The policy in POINTER if that can be read, else the last one in force.
     var policyOnDisk: UpdatePolicy { (try? files.readPointer())?.rules.policy ?? appliedState.rules.policy }
 }

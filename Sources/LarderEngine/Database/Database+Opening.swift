@@ -1,21 +1,21 @@
 import LevelDB
 import Platform
 
-/// Opening, creating and closing: what brings a database's files in and out of use.
+/// Opening, creating and closing a database's files.
 extension Database {
 
-    /// Opens the files, creates them if it is for writing and there are none, reopens them after a failed write. May
-    /// block on the disk. Does nothing when the database is ready.
-    /// - Parameter policy: for a database that is created; where nil, the one it had before its files were given up, or
-    ///   the larder's default.
+    /// Opens the files; creates them if `forWriting` and there are none; reopens them after a failed write. May block
+    /// on the disk. Does nothing when the database is ready.
+    /// - Parameter policy: for a database that is created. nil means its policy before it lost its files, or the
+    ///   larder's default.
     package func prepare(forWriting: Bool, policy: UpdatePolicy? = nil) throws(LarderError) {
         try ForkGuard.check("open")
         try life.openLock.withLock { () throws(LarderError) in try prepareLocked(forWriting: forWriting, policy) }
     }
 
-    /// Opens the files, unless another thread is about to do something with them. For the checkpoint, which must not wait
-    /// for one that may wait for it.
-    /// - Returns: false when another thread is.
+    /// Opens the files, unless another thread holds `openLock`. For the checkpoint: it must not wait for a thread that
+    /// may wait for it.
+    /// - Returns: false when another thread holds the lock.
     func prepareUnlessBusy() throws(LarderError) -> Bool {
         guard life.openLock.tryLock() else { return false }
         defer { life.openLock.unlock() }
@@ -39,8 +39,8 @@ extension Database {
         }
     }
 
-    /// Reopens the files after a failed write. What that write left in LevelDB's log may come to light now, so that
-    /// nothing read before may stay in memory.
+    /// Reopens the files after a failed write. What that write left in LevelDB's log may become visible now, so nothing
+    /// read before may stay in memory.
     private func recover(_ store: EpochStore) throws(LarderError) {
         try store.recover()
         shards.withAllLocked { for shard in shards.all { shard.forgetStored() } }
@@ -52,7 +52,7 @@ extension Database {
         do throws(LarderError) {
             try openCurrentEpoch()
         } catch {
-            // What could not be read at the start turns out to be something else.
+            // The directory was unreadable at the start; now it turns out to be no database.
             if durableState.isEpochUnknown, case .foreign = files.found {
                 let error = LarderError(
                     .io, "\(files.directory) is no database of this larder; what the journal has for it is kept",
@@ -64,15 +64,15 @@ extension Database {
             if case .failed(let former) = appliedState.presence { isNews = former.description != error.description }
             shards.withAllLocked { setBoth { $0.presence = .failed(error) } }
             guard error.code == .damaged, context.options.onDamage == .salvage else { throw error }
-            // Said once, not with every use.
+            // Report it once, not at every use.
             context.report(isNews ? .error : .debug, "database '\(name)' is damaged: \(error.message)")
             try mend(error, isInTurn)
         }
     }
 
-    /// Goes on after damage that keeps the files from being opened.
+    /// Handles damage that keeps the files from being opened.
     private func mend(_ damage: LarderError, _ isInTurn: Bool) throws(LarderError) {
-        // A salvage takes the checkpointer's turn: a checkpoint that meets damage must not wait for itself.
+        // A salvage takes the checkpointer's turn. A checkpoint that meets damage would wait for itself.
         if !isInTurn, isSalvagedAtOnce || life.needsMoreJournal || !context.options.backgroundMaintenance {
             try salvageUnopenedLocked(damage)
         } else {
@@ -81,20 +81,20 @@ extension Database {
         }
     }
 
-    /// Whether the files are open although the state was not: while a failed commit is not rolled back, a database that was
-    /// written to counts as failed. To be asked before ``openCurrentEpoch()``. Called with `openLock` held.
-    /// - Throws: while it cannot be rolled back.
+    /// Whether the files are open although the state says that they are not: while a failed commit is not rolled back,
+    /// a database with writes counts as failed. Call it before ``openCurrentEpoch()``, with `openLock` held.
+    /// - Throws: while the commit cannot be rolled back.
     func isOpenAfterAll(_ operation: String) throws(LarderError) -> Bool {
         try pipeline.rollBackWhatFailed(operation)
         return appliedState.store != nil
     }
 
-    /// Opens the epoch that POINTER names. Called with `openLock` held, when none is open.
+    /// Opens the epoch in POINTER. Called with `openLock` held, when none is open.
     func openCurrentEpoch() throws(LarderError) {
         let written = try files.readPointer()
         let pointer = withoutFuture(written)
         if durableState.isEpochUnknown {
-            // Whatever becomes of the files: from here on it is known what of the journal counts.
+            // Even if opening fails: from here on it is known which operations of the journal count.
             shards.withAllLocked {
                 setBoth { $0.adopt(pointer) }
                 resolve()
@@ -118,7 +118,7 @@ extension Database {
         guard store.isMade else { return store }
         do throws(LarderError) {
             let needed = try life.checkJournal(store, files, context)
-            // Of before the larder kept count. What comes is to be above it.
+            // This is from a time before the larder kept count. New sequences must be above it.
             if needed > context.sequences.base { pipeline.goOn(behind: needed) }
         } catch {
             store.close()
@@ -127,9 +127,9 @@ extension Database {
         return store
     }
 
-    /// A policy that was changed at a time that the larder does not know of must not make what is written from now on dead
-    /// on arrival. Time had come so far: it goes on from there if that is a moment. Otherwise what is known of the time is
-    /// lost, or an older version has written the file when the clock was ahead.
+    /// Corrects a policy change dated in the future, which would expire new entries at once. If the date is less than a
+    /// moment ahead, the engine's time continues from there. Otherwise the record of time was lost, or an older version
+    /// wrote the file while the clock was ahead.
     private func withoutFuture(_ pointer: PointerFile) -> PointerFile {
         let now = now()
         if pointer.rules.deadBefore < now { return pointer }
@@ -142,10 +142,10 @@ extension Database {
         return pointer
     }
 
-    /// How much of the engine's time a crash may cost, and more.
+    /// An upper bound of the engine's time that a crash may lose.
     private static let momentMilliseconds: Int64 = 60_000
 
-    /// Writes what was corrected, so that the next start does not correct it to its own, later time.
+    /// Writes the correction, so that the next start does not correct the file to its own, later time.
     private func correct(_ pointer: PointerFile) {
         context.report(
             .warning,
@@ -158,9 +158,9 @@ extension Database {
         }
     }
 
-    /// Takes over what POINTER says of files that are not opened yet: the policy, so that whoever asks hears the right one, and
-    /// the epoch, which tells what of the journal counts. Where it cannot be read, what the journal has is kept until it can;
-    /// what is wrong with the file shows when the database is opened. Called before anybody else knows the database.
+    /// Takes over POINTER of files that are not opened yet. The policy is then right for anyone who asks, and the epoch
+    /// tells which operations of the journal count. If POINTER cannot be read, the database keeps what the journal has
+    /// until it can; opening reports the cause. Called before other threads know the database.
     func adoptPointer() {
         let pointer = try? files.readPointer()
         if let pointer {
@@ -174,7 +174,7 @@ extension Database {
         }
     }
 
-    /// Changes what is applied and what is durable alike. Called with all shard locks held.
+    /// Changes the applied and the durable state alike. Called with all shard locks held.
     func setBoth(_ change: (inout DatabaseState) -> Void) {
         change(&applied)
         change(&durable)
@@ -182,7 +182,7 @@ extension Database {
 
     // MARK: Creating
 
-    /// Makes the database's files and opens them. Called with `openLock` held.
+    /// Creates the database's files and opens them. Called with `openLock` held.
     func create(_ policy: UpdatePolicy) throws(LarderError) {
         let epoch = context.nextEpoch(after: 0)
         try roster.creation.withLock { () throws(LarderError) in
@@ -200,7 +200,7 @@ extension Database {
             let store = try openStore(appliedState.pointer)
             shards.withAllLocked { setBoth { $0.presence = .open(store) } }
         } catch {
-            // It is there all the same, and empty.
+            // The database exists all the same, and is empty.
             shards.withAllLocked { setBoth { $0.presence = .failed(error) } }
             throw error
         }
@@ -211,7 +211,7 @@ extension Database {
         do throws(LarderError) {
             try files.make(pointer)
         } catch {
-            // It may be there all the same: empty, and to be opened.
+            // The database may exist all the same: empty, and not open yet.
             if case .database = files.found { adoptCreated(pointer) }
             throw error
         }
@@ -229,14 +229,14 @@ extension Database {
 
     // MARK: Closing
 
-    /// Takes no more commands: every later use answers with ``LarderError/Code/closed``. What is applied can still be
+    /// Takes no more commands: every later use answers with ``LarderError/Code/closed``. Applied changes can still be
     /// committed.
     func beginShutdown() {
         let error = LarderError(.closed, "the larder was closed", operation: "use", database: name)
         life.openLock.withLock { shards.withAllLocked { applied.presence = .shut(error) } }
     }
 
-    /// Closes the files. What is applied must be committed before.
+    /// Closes the files. All applied changes must be committed before.
     func shut() {
         let error = LarderError(.closed, "the larder was closed", operation: "use", database: name)
         life.openLock.withLock {
@@ -252,7 +252,8 @@ extension Database {
         }
     }
 
-    /// As ``settlePointer()``, when nobody uses the database any more. If it fails, the next start does without.
+    /// Does the work of ``settlePointer()`` when nobody uses the database any more. If it fails, the next start does
+    /// without.
     private func noteThatFilesAreMade(_ state: DatabaseState) {
         guard state.isUnmade, let store = state.store, store.isMade, store.ending == .none else { return }
         var pointer = state.pointer

@@ -4,12 +4,11 @@ import Platform
 extension Database {
     // MARK: All entries
 
-    /// Empties the database at once, whatever its size: a new epoch takes the place of the old one, whose files are
-    /// removed in the background. The policy stays. A crash leaves the old database or an empty one; so does an error, which
-    /// says that it is the old one. Needs no room on the disk. Snapshots and cursors of before answer with an error. May
-    /// block; counting what was removed takes time after the fact. Where nothing was stored since the last purge, nothing is
-    /// done.
-    /// - Parameter counting: whether the report says how many entries there were, which reads them all.
+    /// Empties the database at once, whatever its size: a new epoch replaces the old one, and the background removes
+    /// the old files. The policy stays. A crash or an error leaves the old database or an empty one; after an error it
+    /// is the old one. Needs no space on the disk. Earlier snapshots and cursors answer with an error. May block;
+    /// counting the removed entries takes time afterwards. Does nothing if nothing was stored since the last purge.
+    /// - Parameter counting: whether the report has the number of entries, which takes reading them all.
     package func purge(counting: Bool = true) throws(LarderError) -> PurgeReport {
         try ForkGuard.check("purge")
         let start = context.time.monotonic()
@@ -18,7 +17,7 @@ extension Database {
             try pipeline.wait(for: ticket)
             return report
         }
-        // What is only in memory counts too.
+        // Entries that are only in memory count too.
         if counting { _ = try? checkpointer.flush(self) }
         let old = try life.openLock.withLock { () throws(LarderError) -> EpochStore? in
             switch appliedState.presence {
@@ -39,8 +38,8 @@ extension Database {
         return report
     }
 
-    /// What a purge has to wait for that finds nothing to remove; nil where it has something to do. No epoch and no file is
-    /// made for it: an epoch whose files were never made is empty unless memory has something.
+    /// The ticket of a purge that finds nothing to remove; nil if there may be entries. Such a purge makes no epoch and
+    /// no file: an epoch without files is empty unless memory has entries.
     var ticketIfEmpty: CommitTicket? {
         shards.withAllLocked {
             guard let store = applied.store, !store.isMade, applied.rules.deadBefore == 0,
@@ -50,15 +49,15 @@ extension Database {
         }
     }
 
-    /// Called with `openLock` held, where there are files.
-    /// - Returns: the store that is no longer current, still open; nil when none could be opened.
+    /// Called with `openLock` held, when there are files.
+    /// - Returns: the former store, still open; nil if none could be opened.
     private func startEmptyEpoch() throws(LarderError) -> EpochStore? {
         if try !isOpenAfterAll("purge") {
             do throws(LarderError) {
                 try openCurrentEpoch()
             } catch {
-                // What is damaged, or cannot be opened because the disk is full, can still be emptied, as long as POINTER can be
-                // read. A newer Larder's files cannot.
+                // A database that is damaged, or cannot be opened because the disk is full, can still be emptied if
+                // POINTER can be read. A newer Larder's files cannot.
                 guard error.code == .damaged || error.code == .io && (try? files.readPointer()) != nil else {
                     throw error
                 }
@@ -74,19 +73,19 @@ extension Database {
         return old
     }
 
-    /// Who purges because the disk is full wants the room now, not when the background comes to it.
+    /// A user who purges because the disk is full needs the space now, not when the background gets to it.
     private func makeRoomIfFull() {
         guard FileSystem.room(directory: context.directory).map({ $0 < 1 << 20 }) ?? false else { return }
         context.disposalQueue.clear(report: context.report)
-        // The journal may have some, and nothing of this database any more.
+        // The journal may have space to free, and needs nothing of this database any more.
         try? checkpointer.checkpoint()
     }
 
     // MARK: The database itself
 
-    /// Deletes the database with its files and its policy. Handles that are still open, their snapshots and cursors
-    /// answer with ``LarderError/Code/deleted``. May block.
-    /// - Returns: what was removed.
+    /// Deletes the database with its files and its policy. Open handles, their snapshots and cursors answer with
+    /// ``LarderError/Code/deleted``. May block.
+    /// - Returns: a report of the removed entries.
     func delete(counting: Bool) throws(LarderError) -> PurgeReport {
         try ForkGuard.check("delete")
         let start = context.time.monotonic()
@@ -110,8 +109,8 @@ extension Database {
         return report
     }
 
-    /// Moves the files out of the way, durably, and leaves them to be removed: a rename, which needs no room, in the order of
-    /// all commits. If it fails everything is as it was. Called with `openLock` held.
+    /// Moves the files away durably, to be removed later: by a rename, which needs no space, in the order of all
+    /// commits. If it fails, nothing has changed. Called with `openLock` held.
     private func removeFiles() throws(LarderError) {
         let place = context.directory + "/.deleted-\(name)-\(context.nextEpoch(after: 0))"
         let (store, ticket) = shards.withAllLocked { () -> (EpochStore?, CommitTicket) in

@@ -1,18 +1,20 @@
 import Platform
 
-/// Changes of a whole database, in the order of all other commits: docs/internals/Databases.md has the table of states, and of what a
-/// failure or a crash leaves at each step.
+/// Changes of a whole database, in the order of all other commits. docs/internals/Databases.md has the table of states,
+/// and the effect of a failure or crash at each step.
 ///
-/// What may fail for want of room or descriptors comes first, before anything is applied: the new POINTER is written beside the
-/// old one. Then the change is applied, and queued; a rename makes it durable in its turn. If that fails, it is undone with all
+/// Steps that may fail for lack of disk space or descriptors come first, before anything is applied: the new POINTER is
+/// written beside the old one. Then the change is applied and queued. Its rename makes it durable in its turn; if that
+/// fails, it is undone with everything else that was queued.
 /// else that was queued.
 extension Database {
-    /// Changes what POINTER says. Called with `openLock` held, which sees to it that there is one such change at a time; waits
-    /// until it is durable, or undone.
+    /// Changes POINTER. Waits until the change is durable or undone. Called with `openLock` held, so there is one such
+    /// change at a time.
     /// - Parameters:
     ///   - operation: for errors.
     ///   - change: of the state. Called twice, the second time with all shard locks held.
-    ///   - applying: called with all shard locks held, once the state is changed.
+    ///   - applying: called with all shard locks held, after the state has changed.
+    ///   - committed: called when the change is durable.
     ///   - committed: called when the change is durable.
     func replacePointer(
         _ operation: String, _ change: (inout DatabaseState) -> Void, applying: () -> Void = {},
@@ -21,9 +23,9 @@ extension Database {
         try pipeline.wait(for: try applyPointer(operation, change, applying: applying, committed: committed))
     }
 
-    /// As ``replacePointer(_:_:applying:committed:)``, and does not wait. Called with `openLock` held, until the change is
+    /// ``replacePointer(_:_:applying:committed:)`` without waiting. `openLock` must be held until the change is
     /// decided.
-    /// - Returns: what has to be waited for.
+    /// - Returns: the ticket to wait for.
     func applyPointer(
         _ operation: String, _ change: (inout DatabaseState) -> Void, applying: () -> Void = {},
         committed: @escaping () -> Void = {}
@@ -39,7 +41,7 @@ extension Database {
         }
     }
 
-    /// Queues a change of the whole database that was applied. Called with all shard locks held.
+    /// Queues an applied change of the whole database. Called with all shard locks held.
     func enqueueControl(
         perform: @escaping () throws(LarderError) -> Void, committed: @escaping () -> Void
     ) -> CommitTicket {
@@ -49,7 +51,7 @@ extension Database {
             committed: { [self] sequence in
                 let was = shards.withAllLocked { () -> DatabaseState in
                     let was = durable
-                    // Once it is durable nobody has to wait for it any more.
+                    // It is durable, so nobody has to wait for it any more.
                     if applied.sequence == sequence { applied.sequence = 0 }
                     durable = state
                     durable.sequence = 0
@@ -64,12 +66,12 @@ extension Database {
 
     // MARK: Epochs
 
-    /// How the epoch that takes the place of another one stands to it.
+    /// How a new epoch relates to the one it replaces.
     enum Succession {
-        /// It begins empty: entries in memory go, and what the journal has does not count any more. A purge.
+        /// It begins empty: entries in memory are dropped, and the journal's operations do not count any more. A purge.
         case void
-        /// It has taken over what LevelDB had: entries in memory stay as they are, dirty or not, and what the journal has
-        /// counts from an epoch on. For files that are built anew beside those in use.
+        /// It has taken over LevelDB's entries: entries in memory stay, dirty or not, and the journal's operations
+        /// count from an epoch on. For files that are rebuilt beside those in use.
         case heir(journalFrom: UInt64)
     }
 
@@ -77,10 +79,10 @@ extension Database {
     ///
     /// - Parameters:
     ///   - store: the new one. If this throws, it is not in use, and is closed and removed later.
-    ///   - rules: policy and what is dead.
-    ///   - ending: what readers of the old store are told.
-    ///   - applying: called with all shard locks held, once the new store is the applied one: for what an heir still has to do
-    ///     to the entries in memory.
+    ///   - rules: the policy, and which entries are dead.
+    ///   - ending: the error for readers of the old store.
+    ///   - applying: called with all shard locks held, once the new store is the applied one. An heir still changes the
+    ///     entries in memory there.
     /// - Returns: the old store, still open, for its owner to dispose of; nil when none was open.
     @discardableResult
     func switchEpoch(
@@ -109,7 +111,7 @@ extension Database {
                 old?.end(ending)
             }
         } catch {
-            // Unless the roll-back did so.
+            // Unless the rollback did so.
             if store.ending == .none {
                 store.end(.deleted)
                 context.disposalQueue.add(store)
@@ -119,7 +121,7 @@ extension Database {
         return old
     }
 
-    /// Has POINTER say that the epoch's files are there, once they are: until then nobody would notice their loss.
+    /// Records in POINTER that the epoch's files exist, once they do. Without it nobody would notice their loss.
     func settlePointer() throws(LarderError) {
         let state = durableState
         guard state.isUnmade, let store = state.store, store.isMade, life.openLock.tryLock() else { return }

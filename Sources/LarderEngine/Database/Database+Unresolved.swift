@@ -1,6 +1,6 @@
 extension Database {
-    /// Brings what was kept into memory, now that the epoch is known: what counts, that is. Called with all shard locks held,
-    /// after the state says which epoch is the current one.
+    /// Brings the kept operations that count into memory, now that the epoch is known. Called with all shard locks
+    /// held, after the state has the current epoch.
     func resolve() {
         guard !unresolved.isEmpty, !applied.isEpochUnknown else { return }
         for (epoch, operations) in unresolved.epochs.sorted(by: { $0.key < $1.key }) where applied.counts(epoch) {
@@ -18,8 +18,8 @@ extension Database {
         unresolved = UnresolvedOperations()
     }
 
-    /// Commits what is kept once more, so that the segments of the journal that had it may go.
-    /// - Returns: the last commit unit of it; 0 when there was nothing.
+    /// Commits the kept operations once more, so that the journal can remove their segments.
+    /// - Returns: the last commit unit; 0 when there was nothing.
     func rewriteUnresolved() -> UInt64 {
         var newest: UInt64 = 0
         let kept = shards.withAllLocked { unresolved.epochs.sorted { $0.key < $1.key } }
@@ -39,7 +39,7 @@ extension Database {
         -> UInt64
     {
         shards.withAllLocked {
-            // Resolved or purged meanwhile: then memory has it, or nobody needs it.
+            // Resolved or purged meanwhile: memory has them, or nobody needs them.
             guard !unresolved.isEmpty else { return 0 }
             return pipeline.enqueue(.os) { batch, unit in
                 batch.select(database: name, number: number, epoch: epoch)

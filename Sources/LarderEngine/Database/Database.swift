@@ -3,11 +3,11 @@ import Synchronization
 
 /// A named database of a larder: entries under keys, one policy.
 ///
-/// - What commands see is the *applied* state: the entries in memory of its shard, and where those know nothing of a key, the
-///   store. What is on the disk is the *durable* state; it follows when the commit pipeline has written.
+/// - Commands see the *applied* state: the entries in the memory of a shard and, for keys unknown there, the store. The
+///   disk has the *durable* state, which follows when the commit pipeline has written.
 /// - A shard's lock orders everything done to its keys. Changes of the whole database hold all shard locks.
-/// - Memory before store: an entry that the store does not have leaves memory only after the store has it, so who finds
-///   nothing in memory finds in the store what was applied before, or something newer.
+/// - Memory before store: an entry leaves memory only after the store has it. A reader who finds nothing in memory
+///   finds in the store the last applied entry, or a newer one.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: `applied` and `durable` are written with all shard locks held and
 /// read with at least one; shards guard themselves; the rest is constant.
@@ -23,12 +23,12 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     let damage: DamageReports
     let life = DatabaseLife()
     let shards: DatabaseShards
-    /// Whether memory has all entries and nobody may see them, because some were refused. Guarded by all shard locks.
+    /// Whether nobody may see the entries in memory because some were refused. Guarded by all shard locks.
     private var isWithheld = false
-    /// What the journal has of the database while its epoch is not known. Guarded by all shard locks.
+    /// The journal's operations of the database while its epoch is unknown. Guarded by all shard locks.
     var unresolved = UnresolvedOperations()
 
-    // Looked at by every command; the shard locks see to it that no two accesses overlap.
+    // Read by every command. The shard locks keep accesses from overlapping.
     @exclusivity(unchecked) var applied: DatabaseState
     @exclusivity(unchecked) var durable: DatabaseState
 
@@ -53,12 +53,12 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     }
 
     deinit {
-        // Nobody looks at them through the budget any more when they go.
+        // After this the budget no longer reaches the shards, which are about to go.
         context.memory.unregister(shards.all)
         for shard in shards.all { context.statistics.take(shard.takeCounters()) }
     }
 
-    /// What was done to this database's keys since the larder was opened.
+    /// Counters of the operations on this database's keys since the larder was opened.
     package var counts: Shard.Counters {
         shards.all.reduce(into: Shard.Counters()) { counts, shard in
             shard.lock.withLock {
@@ -68,7 +68,7 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
         }
     }
 
-    /// The state that commands see now.
+    /// The state that commands see.
     var appliedState: DatabaseState { shards.withOneLocked { applied } }
 
     /// The state on the disk.
@@ -76,14 +76,14 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
 
     // MARK: What the commit pipeline and the checkpointer call
 
-    /// Drops everything that is applied but not durable; the journal then gives back what LevelDB does not have. Called
+    /// Drops everything that is applied but not durable. The journal then supplies what LevelDB does not have. Called
     /// with all shard locks held.
     func revertToDurable() {
         clearEntries()
         revertStateOnly()
     }
 
-    /// As ``revertToDurable()``, with the entries left as they are. Called with all shard locks held.
+    /// Reverts the state and leaves the entries as they are. Called with all shard locks held.
     func revertStateOnly() {
         isWithheld = false
         if let store = applied.store, store !== durable.store {
@@ -93,57 +93,58 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
         applied = durable
     }
 
-    /// Whether memory has all that LevelDB does not have: it lets go of that when the database is changed as a whole, before
-    /// that is durable. Called with all shard locks held.
+    /// Whether memory has everything that LevelDB does not have. A change of the whole database drops entries before it
+    /// is durable. Called with all shard locks held.
     var isMemoryWhole: Bool {
         if applied.isShut { return true }
         return isWithheld || applied.store === durable.store
     }
 
-    /// As ``revertStateOnly()``, where the journal cannot tell for now what counts: until it can, reads answer `error`, and
-    /// neither what was refused and memory has still, nor what LevelDB has of before. Called with all shard locks held.
+    /// ``revertStateOnly()`` for a journal that cannot tell for now which operations count. Until it can, reads answer
+    /// `error`: memory still has refused entries, and LevelDB has older ones. Called with all shard locks held.
     func revertIncompletely(isCleared: Bool, _ error: LarderError) {
         let isWhole = isMemoryWhole && !isCleared
         revertStateOnly()
         guard case .open = durable.presence else { return }
-        // What is clean was there before.
+        // Clean entries were there before.
         if isWhole, shards.all.allSatisfy({ $0.table.dirtyCount == 0 }) { return }
         isWithheld = isWhole
         applied.presence = .failed(
             LarderError(.io, "the journal cannot be read: \(error)", operation: "use", database: name))
     }
 
-    /// The epoch that the entries in memory belong to; 0 where there is none, or nobody knows. Called with a shard lock held.
+    /// The epoch of the entries in memory; 0 if there is none, or it is unknown. Called with a shard lock held.
     var epochOfEntries: UInt64 {
         if applied.isShut { return durable.epoch }
         return applied.epoch
     }
 
-    /// The store that the entries in memory belong to; nil when it is not open. Called with a shard lock held.
+    /// The store of the entries in memory; nil when it is not open. Called with a shard lock held.
     var storeOfEntries: EpochStore? {
-        // What a larder that is being closed has applied is still to be written.
+        // A larder that is being closed still has applied entries to write.
         if applied.isShut { return durable.store }
         return applied.store
     }
 
-    /// By which entries are taken out of LevelDB. Called with a shard lock held.
+    /// The rules by which entries are removed from LevelDB. Called with a shard lock held.
     var removalRulesLocked: RemovalRules { RemovalRules(applied: applied.rules, durable: durable.rules) }
     var removalRules: RemovalRules { shards.withOneLocked { removalRulesLocked } }
 
     /// How many entries LevelDB does not have yet.
     var dirtyCount: Int { shards.sum { $0.dirtyCount } }
-    /// Whether the journal has something of the database that nothing else on the disk has.
+    /// Whether only the journal has some of the database's entries on the disk.
     var needsJournal: Bool { dirtyCount > 0 || shards.withAllLocked { !unresolved.isEmpty } }
     /// The bytes in memory of entries that LevelDB does not have yet.
     var dirtyByteCount: Int { shards.sum { $0.dirtyByteCount } }
 
-    /// Forgets all entries in memory and tells waiting readers that everything changed. Called with all shard locks held.
+    /// Drops all entries from memory and tells waiting readers that everything changed. Called with all shard locks
+    /// held.
     func clearEntries() {
         unresolved = UnresolvedOperations()
         for shard in shards.all { shard.clear() }
     }
 
-    // MARK: What can be asked at any time
+    // MARK: Available at any time
 
     /// The policy that entries without a rule of their own follow now.
     package var rules: FreshnessRules { appliedState.rules }
@@ -154,17 +155,17 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     package func now() -> Int64 { time.now() }
     /// How far ``now()`` is ahead of the wall clock, which was set back, in milliseconds.
     package var timeAhead: Int64 { time.offsetMilliseconds }
-    /// As ``now()``, for work in the background, which nobody notices.
+    /// ``now()`` for background work, which nobody observes.
     func unnoticedNow() -> Int64 { time.unnoticed() }
 
-    /// Whether there are files that were not opened, or could not be.
+    /// Whether there are files that are not open yet, or could not be opened.
     var isUnopened: Bool { durableState.isUnopened }
 
-    /// Whether a command can run without opening, creating or reopening files first. Cheap; for event loops, which
+    /// Whether a command can run without opening, creating or reopening files first. Cheap: event loops call it, and
     /// leave ``prepare(forWriting:policy:)`` to a thread that may block.
     package func isReady(forWriting: Bool) -> Bool { appliedState.isReady(forWriting: forWriting) }
 
-    /// Whether there are no files, and nobody has deleted the database.
+    /// Whether there are no files and the database was not deleted.
     var isAbsent: Bool { appliedState.isAbsent }
 
     /// Whether the database has files.
@@ -173,10 +174,10 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     /// `open`, `closed`, `absent`, `failed`, `damaged` or `deleted`.
     package var condition: String { appliedState.condition }
 
-    /// Whether nothing is written to the open LevelDB because what it has goes on in a new one.
+    /// Whether LevelDB takes no writes because a salvage copies its entries to a new one.
     var isBeingSalvaged: Bool { durableState.store?.isFrozen ?? false }
 
-    /// What became of the last damage since the larder was opened; nil where there was none.
+    /// The outcome of the last damage since the larder was opened; nil if there was none.
     package var lastSalvage: SalvageSummary? { life.lastSalvage }
 
     func deletedError(_ operation: String) -> LarderError {

@@ -1,16 +1,17 @@
 import LevelDB
 import Platform
 
-/// What stands where a database's files would be. Somebody may have given a directory of their own as a larder: what is
-/// not ours is not listed, not damaged, and never touched.
+/// The content of a database's directory. Users may open a directory of their own as a larder: files that are not
+/// Larder's are not listed, do not count as damage, and are never touched.
 enum DatabaseDirectory {
     /// Nothing, or an empty directory.
     case absent
-    /// A database, intact or damaged: there is a ``PointerFile`` or its spare, or a directory named as an epoch with LevelDB's files.
+    /// A database, intact or damaged: a ``PointerFile`` or its spare, or a directory named as an epoch with LevelDB's
+    /// files.
     case database
-    /// Something else, as far as can be seen: all of it was seen.
+    /// Something else: everything in it could be read.
     case foreign
-    /// Nobody can say for now.
+    /// Unknown for now.
     case unreadable(FileError)
 
     init(_ path: String) {
@@ -31,21 +32,21 @@ enum DatabaseDirectory {
             self = .unreadable(error)
             return
         }
-        // A purged database has no other files than these two: where the first is lost, the second says whose it is.
+        // A purged database has only these two files. If the first is lost, the second identifies it.
         if names.contains(PointerFile.name) || names.contains(PointerFile.name + Replacement.suffix) {
             self = .database
             return
         }
         var unseen: FileError?
         for name in names where UInt64(name) != nil {
-            // A number alone makes no epoch: people keep directories named as years.
+            // A number alone does not make an epoch: people name directories by year.
             do throws(LevelDBError) {
                 if try LevelDB.Database.fileState(path: path + "/" + name) != .absentOrEmpty {
                     self = .database
                     return
                 }
             } catch {
-                // A file is none of ours, but that a directory cannot be read says nothing.
+                // A plain file is not Larder's. An unreadable directory may be.
                 if FileSystem.isDirectory(path + "/" + name) {
                     unseen = FileError(operation: "list", path: path + "/" + name, number: EIO)
                 }

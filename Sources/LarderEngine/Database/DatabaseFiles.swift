@@ -1,18 +1,18 @@
 import LevelDB
 import Platform
 
-/// A database's directory: POINTER, which names the current epoch, and a directory for each epoch. It makes, reads, replaces
-/// and removes these files, and knows nothing of entries in memory, nor of which state is in force.
+/// A database's directory: POINTER, which names the current epoch, and a directory for each epoch. It creates, reads,
+/// replaces and removes these files. It does not know entries in memory, or which state is in force.
 ///
-/// Whoever changes the files holds the database's `openLock`, or is the commit pipeline, which puts in place what was staged
-/// under it.
+/// A caller that changes files holds the database's `openLock`. The exception is the commit pipeline, which renames
+/// what was staged under that lock.
 struct DatabaseFiles: Sendable {
     let name: String
     let directory: String
     private let context: EngineContext
     private let damage: DamageReports
 
-    /// What the name of a directory begins with that a salvage is filling.
+    /// The prefix of a directory that a salvage is filling.
     static let salvagePrefix = ".salvage-"
 
     init(name: String, context: EngineContext, damage: DamageReports) {
@@ -26,7 +26,7 @@ struct DatabaseFiles: Sendable {
     func epochPath(_ epoch: UInt64) -> String { directory + "/\(epoch)" }
     var byteCount: Int { FileSystem.size(directory) }
 
-    /// What stands where the files would be.
+    /// The content of the directory.
     var found: DatabaseDirectory { DatabaseDirectory(directory) }
 
     // MARK: POINTER
@@ -55,21 +55,21 @@ struct DatabaseFiles: Sendable {
         }
     }
 
-    /// Replaces POINTER at once, while nobody else can want to.
-    /// - Returns: nil, or why a failure of the machine may bring the old one back.
+    /// Replaces POINTER at once, while no other thread can want to.
+    /// - Returns: nil, or the reason why a machine failure may bring the old one back.
     func replacePointer(by pointer: PointerFile) throws(FileError) -> FileError? {
         try FileSystem.replace(pointerPath, with: Array(pointer.text.utf8))
     }
 
     /// Writes a new POINTER beside the old one.
-    /// - Parameter store: the open one, if there is one, whose notes may go where the disk is full.
+    /// - Parameter store: the open one, if any. Its LOG may be emptied if the disk is full.
     func stage(_ pointer: PointerFile, _ operation: String, store: EpochStore?) throws(LarderError) -> Replacement {
         let bytes = Array(pointer.text.utf8)
         do throws(FileError) {
             return try Replacement(of: pointerPath, with: bytes, keepsSpare: true)
         } catch {
             guard error.isFullDisk, let store else { throw refused(operation, error) }
-            // The block that was kept for this is gone. LevelDB's own notes have some, and nobody needs them.
+            // The reserve block for this is used up. LevelDB's LOG takes some space, and nobody needs it.
             FileSystem.empty(store.path + "/LOG")
             FileSystem.empty(store.path + "/LOG.old")
         }
@@ -92,8 +92,8 @@ struct DatabaseFiles: Sendable {
         if let unsynced { reportUnsynced(unsynced) }
     }
 
-    /// The process before may have ended between the rename of POINTER and the sync of its directory: whoever has heard of a
-    /// policy from here on must not find the former one after a failure of the machine.
+    /// The former process may have ended between the rename of POINTER and the sync of its directory. A policy that a
+    /// reader has seen must survive a machine failure, so the directory is synced now.
     func syncWhatWasRead() {
         do throws(FileError) { try FileSystem.syncDirectory(directory) } catch { reportUnsynced(error) }
     }
@@ -104,12 +104,12 @@ struct DatabaseFiles: Sendable {
 
     // MARK: Epochs
 
-    /// Opens the epoch that POINTER names.
+    /// Opens the epoch in POINTER.
     func open(_ pointer: PointerFile) throws(LarderError) -> EpochStore {
         let path = epochPath(pointer.epoch)
         try renewCurrent(path)
-        // LevelDB, told to create, would empty a directory whose CURRENT is missing; so it is never told to here, and
-        // such a directory is damage.
+        // LevelDB would empty a directory without CURRENT if it were told to create one. It never is here, and such a
+        // directory counts as damage.
         switch LevelDB.Database.containsDatabaseFiles(path: path) {
         case .database: break
         case .absentOrEmpty:
@@ -127,7 +127,7 @@ struct DatabaseFiles: Sendable {
         return store
     }
 
-    /// Finishes what a failure of the machine has left of LevelDB's change to a new manifest. Nothing is lost by that.
+    /// Completes LevelDB's change to a new manifest after a machine failure. Nothing is lost by that.
     private func renewCurrent(_ path: String) throws(LarderError) {
         do {
             guard let manifest = try EpochInspection.renewCurrent(path) else { return }
@@ -148,14 +148,14 @@ struct DatabaseFiles: Sendable {
         guard version <= EpochMetadata.formatVersion else { throw newer("its entries have format \(version)") }
     }
 
-    /// Opens the files of an epoch, which are there.
+    /// Opens the files of an existing epoch.
     func open(epoch: UInt64) throws(LarderError) -> EpochStore {
         try EpochStore(
             path: epochPath(epoch), epoch: epoch, databaseName: name, create: false, context: context.larder,
             onDamage: onDamage)
     }
 
-    /// A store for an epoch that begins empty. Its files are made by the first checkpoint that has something for them.
+    /// A store for an epoch that begins empty. The first checkpoint with entries for it creates its files.
     func emptyStore(_ epoch: UInt64) -> EpochStore {
         EpochStore(
             unmadeAt: epochPath(epoch), epoch: epoch, databaseName: name, context: context.larder, onDamage: onDamage)
@@ -177,7 +177,8 @@ struct DatabaseFiles: Sendable {
         batch.put(EpochMetadata.formatKey, [EpochMetadata.formatVersion])
         do throws(LarderError) {
             try store.write(batch, sync: true)
-            // Syncs the directory too: LevelDB does not sync the name CURRENT, without which the epoch would count as damaged.
+            // Syncs the directory too: LevelDB does not sync the name CURRENT. Without it the epoch would count as
+            // damaged.
             try store.noteSynced()
             try wrapErrors("create") { () throws(FileError) in try FileSystem.syncDirectory(parent) }
         } catch {
@@ -192,16 +193,16 @@ struct DatabaseFiles: Sendable {
         { [damage] store, error in damage.add(store, error) }
     }
 
-    /// The newest epoch that has files; 0 where there is none.
+    /// The newest epoch with files; 0 if there is none.
     var newestEpoch: UInt64 {
         let names = (try? FileSystem.list(directory)) ?? []
         return names.compactMap { UInt64($0) }.filter { $0 <= Sequences.epochMax }.max() ?? 0
     }
 
-    // MARK: All of it
+    // MARK: The whole directory
 
-    /// Makes the files in a directory of their own and renames it into place, so that a crash leaves all or nothing.
-    /// - Throws: also where they are there, and their name may not be on the disk: see ``found``.
+    /// Creates the files in a directory of their own and renames it into place, so that a crash leaves all or nothing.
+    /// - Throws: also if the files exist but their name may not be on the disk: see ``found``.
     func make(_ pointer: PointerFile) throws(LarderError) {
         let temporary = context.directory + "/.creating-\(name)-\(pointer.epoch)"
         do throws(LarderError) {
@@ -226,7 +227,7 @@ struct DatabaseFiles: Sendable {
         }
     }
 
-    /// - Throws: unless there is nothing where the files would be.
+    /// - Throws: unless the directory is absent or empty.
     func requireAbsent() throws(LarderError) {
         switch found {
         case .absent: break
@@ -239,7 +240,7 @@ struct DatabaseFiles: Sendable {
         }
     }
 
-    /// Moves the files out of the way, durably: a rename, which needs no room.
+    /// Moves the files away durably, by a rename, which needs no space.
     func move(to place: String) throws(LarderError) {
         try wrapErrors("delete") { () throws(FileError) in try FileSystem.rename(directory, to: place) }
         do throws(FileError) {
@@ -249,7 +250,7 @@ struct DatabaseFiles: Sendable {
         }
     }
 
-    /// Removes what a crash between two epochs left behind.
+    /// Removes the epochs that a crash left behind.
     func removeOtherEpochs(than current: UInt64) {
         removeEntries { entry in
             UInt64(entry).map { $0 != current }
@@ -257,7 +258,7 @@ struct DatabaseFiles: Sendable {
         }
     }
 
-    /// Removes what a crash left of a salvage: it may take the room that the next one needs.
+    /// Removes unfinished salvages: they may take the space that the next one needs.
     func removeUnfinishedSalvages() { removeEntries { $0.hasPrefix(Self.salvagePrefix) } }
 
     private func removeEntries(where isLeft: (String) -> Bool) {

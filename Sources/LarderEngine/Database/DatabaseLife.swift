@@ -1,33 +1,33 @@
 import LevelDB
 import Platform
 
-/// One thing at a time is done with a database's files: they are opened, created, exchanged, purged, salvaged, deleted or
-/// closed. This owns the lock that is held meanwhile, and what is remembered from one such step to the next.
+/// The life of a database's files: one operation at a time opens, creates, exchanges, purges, salvages, deletes or
+/// closes them. This owns the lock held meanwhile, and the facts kept from one operation to the next.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what changes is guarded by `openLock`, or by `summaryLock`, which is
-/// taken last.
+/// Thread-safe. The proof for `@unchecked Sendable`: mutable state is guarded by `openLock`, or by `summaryLock`, which
+/// is taken last.
 final class DatabaseLife: @unchecked Sendable {
-    /// Taken by what opens, creates, purges or deletes; before any shard lock, never under one.
+    /// Taken before opening, creating, purging or deleting; before any shard lock, never under one.
     let openLock = Lock()
     // Guarded by `openLock`:
     /// Whether a salvage is under way.
     var isSalvaging = false
-    /// The epoch that needs a part of the journal that is lost; 0 when none does.
+    /// The epoch that needs a lost part of the journal; 0 when none does.
     private(set) var epochAheadOfJournal: UInt64 = 0
-    /// Whether that is settled.
+    /// Whether ``epochAheadOfJournal`` is known.
     private var hasCheckedJournal = false
 
     private let summaryLock = Lock()
-    /// Guarded by `summaryLock`, because it is asked for while a salvage takes long.
+    /// Guarded by `summaryLock`, because readers ask for it while a salvage runs.
     private var summary: SalvageSummary?
 
     var needsMoreJournal: Bool { epochAheadOfJournal != 0 }
-    /// What became of the last damage since the larder was opened.
+    /// The outcome of the last damage since the larder was opened.
     var lastSalvage: SalvageSummary? { summaryLock.withLock { summary } }
 
-    /// Where the journal's end was lost, LevelDB may have a part of what stood there. Looked at once: what checkpoints of
-    /// this process note, the journal has.
-    /// - Returns: the last commit unit that LevelDB needs; 0 where nobody has to look.
+    /// Checks LevelDB against a journal whose end was lost: LevelDB may have a part of it. Runs once: the journal has
+    /// everything that checkpoints of this process write.
+    /// - Returns: the last commit unit that LevelDB needs; 0 if there is nothing to check.
     func checkJournal(_ store: EpochStore, _ files: DatabaseFiles, _ context: EngineContext) throws(LarderError)
         -> UInt64
     {
@@ -45,10 +45,10 @@ final class DatabaseLife: @unchecked Sendable {
         return needed
     }
 
-    /// The damaged files were set aside: the next ones are looked at.
+    /// The damaged files were set aside; the next ones are checked again.
     func setAside() { epochAheadOfJournal = 0 }
 
-    /// The damaged files were salvaged: what goes on needs nothing that is lost.
+    /// The damaged files were salvaged; the new ones need nothing that is lost.
     func salvaged(_ summary: SalvageSummary) {
         (epochAheadOfJournal, hasCheckedJournal) = (0, true)
         summaryLock.withLock { self.summary = summary }

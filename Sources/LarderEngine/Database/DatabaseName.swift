@@ -1,9 +1,9 @@
-/// The rule for names of databases: `[a-z0-9_][a-z0-9._-]{0,63}`, and of the names made of digits only `0` to `15`.
+/// The rule for database names: `[a-z0-9_][a-z0-9._-]{0,63}`; names of digits only are limited to `0` to `15`.
 ///
-/// Lower case only, so that names stay distinct on file systems that fold case, and so that the larder's own files,
-/// which begin with a capital or a point, never meet one.
+/// Lower case keeps names distinct on file systems that fold case. The larder's own files begin with a capital or a
+/// point, so names never clash with them.
 package enum DatabaseName {
-    /// The database used when none is named.
+    /// The default database.
     package static let standard = "0"
 
     package static let rule =

@@ -1,5 +1,5 @@
-/// The shards of a database: its entries in memory, and the locks that guard them and the database's state. Who changes the
-/// state holds all of the locks, who reads it at least one. Several are taken in the order of their indices.
+/// The shards of a database: its entries in memory, and the locks that guard them and the database's state. Writers of
+/// the state hold all locks, readers at least one. Several locks are taken in the order of their indices.
 struct DatabaseShards: ~Copyable {
     let all: [Shard]
     private let unmanaged: UnsafeMutablePointer<Unmanaged<Shard>>
@@ -33,7 +33,7 @@ struct DatabaseShards: ~Copyable {
         return try body()
     }
 
-    /// Runs `body` with the lock held of one shard, whichever: enough to read the state.
+    /// Runs `body` with one shard's lock held, which is enough to read the state.
     func withOneLocked<Result>(_ body: () -> Result) -> Result { all[0].lock.withLock(body) }
 
     /// The shards of `keys`, one bit for each. A set of bits, because a command of one key should not allocate for it.
@@ -57,7 +57,7 @@ struct DatabaseShards: ~Copyable {
         }
     }
 
-    /// Takes every shard's lock in turn.
+    /// Sums a count over the shards, taking one lock after the other.
     func sum(_ count: (EntryTable) -> Int) -> Int {
         all.reduce(0) { sum, shard in sum + shard.lock.withLock { count(shard.table) } }
     }

@@ -1,5 +1,5 @@
-/// All that is changed for a whole database at once: which files there are, by which rules entries are judged, and what of the
-/// journal counts. A value; its database guards it.
+/// Everything that changes for a whole database at once: its files, the rules of freshness, and which operations of the
+/// journal count. A value; its database guards it.
 struct DatabaseState {
     /// Whether there are files, and whether they are open.
     ///
@@ -7,12 +7,12 @@ struct DatabaseState {
     enum Presence {
         /// No files. The first write creates them.
         case absent
-        /// Files that were not opened yet.
+        /// Files that are not open yet.
         case closed
         case open(EpochStore)
         /// Files that could not be opened; the next use tries again.
         indirect case failed(LarderError)
-        /// Deleted. This object stays so; the name may be used again through a new one.
+        /// Deleted for good: a new object may use the name again.
         case deleted
         /// The larder was closed.
         indirect case shut(LarderError)
@@ -25,21 +25,21 @@ struct DatabaseState {
     var isUnindexed = false
     /// How often the policy was changed since the files were opened.
     var policyChanges = 0
-    /// The epoch that entries belong to; 0 where there is none, or nobody knows.
+    /// The epoch of the entries; 0 if there is none, or it is unknown.
     var epoch: UInt64 = 0
-    /// Operations of the journal count that name an epoch from this one to ``epoch``.
+    /// The journal's operations count if their epoch is between this one and ``epoch``.
     var journalFrom: UInt64 = 0
-    /// Whether there are files, and POINTER, which names the epoch, cannot be read. What the journal has of the database
-    /// is kept until it can.
+    /// Whether there are files but POINTER, which names the epoch, cannot be read. The journal's operations of the
+    /// database are kept until it can.
     var isEpochUnknown = false
     /// Whether POINTER says that the epoch's directory need not be there.
     var isUnmade = false
-    /// The commit unit that made it so.
+    /// The commit unit of the last change.
     var sequence: UInt64 = 0
 
     // MARK: Changes
 
-    /// Takes over what POINTER says.
+    /// Takes over POINTER.
     mutating func adopt(_ pointer: PointerFile) {
         rules = pointer.rules
         epoch = pointer.epoch
@@ -50,12 +50,12 @@ struct DatabaseState {
         isUnindexed = pointer.isUnindexed
     }
 
-    /// As of files without entries, whose epoch need not be there.
+    /// Describes files without entries, whose epoch may be absent.
     mutating func startEmpty(_ epoch: UInt64, _ rules: FreshnessRules) {
         adopt(PointerFile(epoch: epoch, rules: rules, isUnmade: true))
     }
 
-    /// As of no files.
+    /// Describes a database without files.
     mutating func endFiles(leaving presence: Presence) {
         self.presence = presence
         (epoch, journalFrom, isEpochUnknown, isUnmade) = (0, 0, false, false)
@@ -68,14 +68,14 @@ struct DatabaseState {
         return nil
     }
 
-    /// What POINTER has to say.
+    /// The content of POINTER.
     var pointer: PointerFile {
         PointerFile(
             epoch: epoch, rules: rules, generation: generation, isUnindexed: isUnindexed, journalFrom: journalFrom,
             isUnmade: isUnmade)
     }
 
-    /// Whether operations of the journal count that name an epoch.
+    /// Whether the journal's operations of an epoch count.
     func counts(_ epoch: UInt64) -> Bool { self.epoch != 0 && epoch >= journalFrom && epoch <= self.epoch }
 
     /// Whether the database has files.
@@ -86,10 +86,10 @@ struct DatabaseState {
         }
     }
 
-    /// Whether there are no files, and nobody has deleted the database.
+    /// Whether there are no files and the database was not deleted.
     var isAbsent: Bool { if case .absent = presence { true } else { false } }
 
-    /// Whether there are files that were not opened, or could not be.
+    /// Whether there are files that are not open yet, or could not be opened.
     var isUnopened: Bool {
         switch presence {
         case .closed, .failed: true

@@ -2,9 +2,9 @@ import Platform
 
 // What a database needs of the larder above it.
 
-/// The databases that there are. Thread-safe.
+/// The databases of a larder. Thread-safe.
 protocol DatabaseRoster: AnyObject, Sendable {
-    /// Held while a database's files are created, so that the limit on their number is kept. After a database's
+    /// Held while a database's files are created, to keep the limit on their number. Taken after a database's
     /// `openLock`, before any shard's lock.
     var creation: Lock { get }
     /// All databases, in the order in which their locks are to be taken.
@@ -13,28 +13,28 @@ protocol DatabaseRoster: AnyObject, Sendable {
     func remove(_ database: Database)
 }
 
-/// What a database has the checkpointer do. Thread-safe; what may take a checkpoint may block.
+/// The checkpointer's operations for a database. Thread-safe; operations that may run a checkpoint may block.
 protocol Checkpointing: AnyObject, Sendable {
-    /// Whether so much waits for LevelDB that writers should assist.
+    /// Whether so much waits for LevelDB that writers should help.
     var isFull: Bool { get }
-    /// As ``isFull``, for those who are about to store a long record.
+    /// Like ``isFull``, for callers that are about to store a long record.
     var isFullForLong: Bool { get }
-    /// As ``isFull``, for those who are about to build a long value.
+    /// Like ``isFull``, for callers that are about to build a long value.
     var isFullForBuilding: Bool { get }
-    /// How many failed commits were rolled back. With a shard lock held it stands still.
+    /// The number of failed commits that were rolled back. It does not change while a shard lock is held.
     var rollbackCount: UInt64 { get }
 
-    /// Writes a checkpoint on this thread, or waits for the one under way, where ``isFull``.
+    /// If ``isFull``: writes a checkpoint on this thread, or waits for the one under way.
     /// - Returns: false when there is no room and the checkpoint failed.
     func assist() -> Bool
-    /// As ``assist()``, where ``isFullForLong``.
+    /// Like ``assist()``, for ``isFullForLong``.
     func assistForLong() -> Bool
-    /// As ``assist()``, where ``isFullForBuilding``.
+    /// Like ``assist()``, for ``isFullForBuilding``.
     func assistForBuilding() -> Bool
-    /// Puts everything that is committed into LevelDB.
+    /// Puts all committed entries into LevelDB.
     func checkpoint() throws(LarderError)
-    /// Puts what is committed of one database into LevelDB. What is written meanwhile may stay in memory.
-    /// - Returns: what was let go because it is expired.
+    /// Puts the committed entries of one database into LevelDB. Entries written meanwhile may stay in memory.
+    /// - Returns: the entries that were dropped because they had expired.
     @discardableResult
     func flush(_ database: Database) throws(LarderError) -> PurgeReport
     /// Runs `body` while no checkpoint is under way.

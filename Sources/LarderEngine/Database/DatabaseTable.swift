@@ -8,7 +8,7 @@ final class DatabaseTable: DatabaseRoster, @unchecked Sendable {
     private let lock = Lock()
     private var byName: [String: Database] = [:]
     private var nextNumber = 0
-    /// How many databases there may be before those that nobody uses are forgotten.
+    /// The number of databases at which unused ones are dropped.
     private var pruneAt = DatabaseTable.unusedMax
     private static let unusedMax = 128
     private var isClosed = false
@@ -16,7 +16,7 @@ final class DatabaseTable: DatabaseRoster, @unchecked Sendable {
 
     var all: [Database] { lock.withLock { byName.values.sorted { $0.number < $1.number } } }
 
-    /// Runs `body` on all databases, in the order in which their locks are to be taken, while none can be added.
+    /// Runs `body` on all databases in the order in which their locks are to be taken. None can be added meanwhile.
     func withAll<Result>(_ body: ([Database]) -> Result) -> Result {
         lock.withLock { body(byName.values.sorted { $0.number < $1.number }) }
     }
@@ -26,7 +26,7 @@ final class DatabaseTable: DatabaseRoster, @unchecked Sendable {
     /// - Returns: nil when the table was closed.
     func findOrAdd(_ name: String, make: (Int) -> Database) -> Database? {
         var dropped: [Database] = []
-        // Out of the lock, because the last reference to each goes with it.
+        // Released outside the lock: it may hold the last references to databases.
         defer { withExtendedLifetime(dropped) {} }
         return lock.withLock {
             if isClosed { return nil }
@@ -39,8 +39,8 @@ final class DatabaseTable: DatabaseRoster, @unchecked Sendable {
         }
     }
 
-    /// Forgets the databases without files that nobody else refers to: whoever names one again gets a new object. Naming
-    /// a million databases that do not exist fills no memory.
+    /// Drops the databases without files that nobody else refers to; a later use of such a name gets a new object.
+    /// Naming a million absent databases thus fills no memory.
     private func prune() -> [Database] {
         var unused: [String] = []
         var index = byName.startIndex
@@ -61,9 +61,9 @@ final class DatabaseTable: DatabaseRoster, @unchecked Sendable {
     /// Takes no more databases.
     func close() { lock.withLock { isClosed = true } }
 
-    /// Lets go of all databases, which hold on to the table.
+    /// Releases all databases, which refer to the table.
     func removeAll() {
-        // Out of the lock, because the last reference to a database may go with it.
+        // Outside the lock: it may be the last reference to a database.
         let all = lock.withLock {
             defer { byName = [:] }
             return byName

@@ -1,10 +1,10 @@
 import Platform
 import Synchronization
 
-/// What all databases of one larder share. Thread-safe.
+/// The state that all databases of one larder share. Thread-safe.
 final class EngineContext: Sendable {
     let larder: LarderContext
-    // Those of ``larder``, one step nearer:
+    // Those of ``larder``, one indirection less:
     let directory: String
     let options: EngineOptions
     let time: EngineTime
@@ -13,7 +13,7 @@ final class EngineContext: Sendable {
     let disposalQueue = DisposalQueue()
     let changes = ChangeFeed()
     let memory: MemoryBudget
-    /// Held while two databases are exchanged: one pair at a time. Before every other lock.
+    /// Held while two databases are exchanged, one pair at a time. Taken before every other lock.
     let exchanging = Lock()
 
     init(directory: String, options: EngineOptions, time: EngineTime) {
@@ -32,9 +32,7 @@ final class EngineContext: Sendable {
 
     func report(_ level: EngineEvent.Level, _ message: String) { larder.report(level, message) }
 
-    /// As ``LarderContext/nextEpoch(after:)``.
     func nextEpoch(after previous: UInt64) -> UInt64 { larder.nextEpoch(after: previous) }
 
-    /// As ``LarderContext/noteEpoch(_:)``.
     func noteEpoch(_ epoch: UInt64) { larder.noteEpoch(epoch) }
 }

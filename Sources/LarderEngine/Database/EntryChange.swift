@@ -1,8 +1,8 @@
-/// By whom and by what an entry is written. Means nothing to the engine; who listens to changes gets it back.
+/// The client and the kind of command that wrote an entry. The engine only passes it to listeners.
 package struct WriteOrigin: Hashable, Sendable {
-    /// What kind of command it is.
+    /// The kind of command.
     package var tag: UInt16
-    /// Which client; 0 for none.
+    /// The client; 0 for none.
     package var client: Int64
 
     package init(tag: UInt16 = 0, client: Int64 = 0) {
@@ -11,25 +11,25 @@ package struct WriteOrigin: Hashable, Sendable {
     }
 }
 
-/// A database, for those who are told what happened in it.
+/// A database, as listeners to changes see it.
 package protocol DatabaseIdentity: AnyObject, Sendable {
     var name: String { get }
 }
 
-/// What happened to one entry, and is committed.
+/// A committed change of one entry.
 package struct EntryChange: Sendable {
     package enum Kind: Sendable {
         case stored(RecordHeader)
         case removed
-        /// It was found to be expired when its space was reclaimed; `deadline` is when that was.
+        /// It was found expired when its space was reclaimed; `deadline` is when it expired.
         case swept(RecordHeader, deadline: Int64)
     }
 
-    /// What there was before.
+    /// The entry before the change.
     package enum Former: Sendable, Equatable {
-        /// Nobody looked.
+        /// Not read.
         case unknown
-        /// Nothing that could be read.
+        /// Absent or unreadable.
         case absent
         case fresh(DeadlineRule)
     }
@@ -41,8 +41,8 @@ package struct EntryChange: Sendable {
     package let origin: WriteOrigin
 }
 
-/// Is told what was committed, in the order of the commits, before those who wrote it get their answer. Called by any
-/// thread, possibly with shards locked: must be short, must not block, must not call the engine.
+/// An observer of commits. It is called in the order of the commits, before their writers get an answer, by any thread,
+/// possibly with shards locked. Calls must be short, must not block, and must not call the engine.
 package protocol ChangeObserver: AnyObject, Sendable {
     func changed(_ changes: [EntryChange])
     /// A database has lost all its entries.

@@ -1,4 +1,4 @@
-/// The small file `<database>/POINTER` that says which epoch of a database is the current one, and its policy.
+/// The small file `<database>/POINTER`: the current epoch of a database, and its policy.
 ///
 /// It is text, one `name value` a line, the last line the checksum of all before it:
 /// ```
@@ -10,8 +10,8 @@
 /// unindexed 0
 /// crc32c 0a1b2c3d
 /// ```
-/// Where an epoch has taken over what another one had in the journal, or its files need not be there yet, that takes two lines
-/// more, and version 2. It is replaced by rename, so that a crash leaves the old one or the new one.
+/// An epoch that has taken over another's operations in the journal, or may have no files yet, needs two more lines and
+/// version 2. The file is replaced by rename, so a crash leaves the old one or the new one.
 package struct PointerFile: Hashable, Sendable {
     package static let name = "POINTER"
     package static let formatVersion = 2
@@ -20,10 +20,10 @@ package struct PointerFile: Hashable, Sendable {
     package var generation: UInt32
     /// Whether governed entries may lack their key in the expiry index, because the policy was "never" for a time.
     package var isUnindexed: Bool
-    /// Operations of the journal count that name an epoch from this one to the current one. Less than ``epoch`` where that
-    /// has taken over what an earlier one had.
+    /// The journal's operations count if their epoch is between this one and the current one. Less than ``epoch`` if
+    /// the epoch has taken over an earlier one's operations.
     package var journalFrom: UInt64
-    /// Whether the epoch's directory need not be there: without it the epoch is empty.
+    /// Whether the epoch's directory may be absent: then the epoch is empty.
     package var isUnmade: Bool
 
     package init(
@@ -43,7 +43,7 @@ package struct PointerFile: Hashable, Sendable {
 
     package var text: String {
         let unindexed = isUnindexed ? 1 : 0
-        // What version 1 can say is said so that an older Larder can read it.
+        // Uses version 1 if it suffices, so that an older Larder can read the file.
         if journalFrom == epoch, !isUnmade {
             return ChecksummedText.text(
                 Self.kind, version: 1,

@@ -1,23 +1,25 @@
-/// What became of a damaged database: what could not be read, and what may be lost.
+/// The outcome of damage in a database: what could not be read, and what may be lost.
 package struct SalvageSummary: Sendable, CustomStringConvertible {
-    /// When it was over, in milliseconds since 1970.
+    /// When the salvage ended, in milliseconds since 1970.
     package var time: Int64 = 0
-    /// Entries that were read and go on.
+    /// Entries that were read and kept.
     package var entries = 0
-    /// Parts of files that could not be read, and their bytes as far as known.
+    /// Unreadable parts of files, and their bytes as far as known.
     package var pieces = 0
     package var bytes = 0
-    /// Ranges of keys that may have lost entries, as text for people. Those that nobody has written since are absent now.
+    /// Ranges of keys that may have lost entries, as text for people. Keys in them that were not written since are
+    /// absent now.
     package var lost: [String] = []
-    /// How many there are; ``lost`` has the first ``rangesMax``.
+    /// The number of such ranges; ``lost`` has the first ``rangesMax``.
     package var lostCount = 0
-    /// Whether it is known which of the files counted. Where it is not, what may be obsolete is left out, and is in ``lost``.
+    /// Whether it is known which files were current. Otherwise files that may be obsolete are left out and listed in
+    /// ``lost``.
     package var isComplete = true
-    /// What nobody can tell, for people; empty if there is nothing.
+    /// Questions that cannot be decided, for people; empty if there are none.
     package var doubts: [String] = []
-    /// Where the damaged files are kept; nil where they could not be.
+    /// Where the damaged files are kept; nil if they could not be kept.
     package var place: String?
-    /// What was found first.
+    /// The first damage that was found.
     package var damage = ""
 
     package static let rangesMax = 16

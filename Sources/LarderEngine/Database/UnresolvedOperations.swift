@@ -1,5 +1,5 @@
-/// What the journal has of a database whose POINTER cannot be read for now: nobody knows which epoch is the current one, and
-/// so which of the operations count. They are kept, the last one of each key of each epoch, until that is known.
+/// The journal's operations of a database whose POINTER cannot be read for now. The current epoch is unknown, and so is
+/// which operations count. The last one for each key of each epoch is kept until that is known.
 ///
 /// A value; its database guards it.
 struct UnresolvedOperations {

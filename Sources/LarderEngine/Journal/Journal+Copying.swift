@@ -1,17 +1,17 @@
 import Platform
 
 extension Journal {
-    /// Makes segments anew that could not be synced: copies of what the system has of them, synced, take their places. So that
-    /// what stands in them, and behind them, survives a failure of the machine, before anything else relies on that.
+    /// Replaces segments that could not be synced by synced copies of what the system has of them. Their frames, and
+    /// those behind them, then survive a machine failure before anything else relies on that.
     ///
-    /// After a failed fsync the pages count as written and may not be on the disk: another fsync says nothing of them, a file
-    /// of its own does. Belongs to the thread that appends; may take long.
-    /// - Throws: when a copy cannot be made, or the system has lost what stood there. Everything is as it was.
+    /// After a failed fsync the pages count as written but may not be on the disk. Another fsync does not help; a new
+    /// file does. Belongs to the thread that appends; may take long.
+    /// - Throws: when a copy cannot be made, or the system has lost bytes. Nothing has changed then.
     func copyUnsynced() throws(FileError) {
         try withoutRemovals { () throws(FileError) in try copyUnsyncedHeld() }
     }
 
-    /// As ``copyUnsynced()``, within ``withoutRemovals(_:)``.
+    /// ``copyUnsynced()`` within ``withoutRemovals(_:)``.
     func copyUnsyncedHeld() throws(FileError) {
         let concerned = lock.withLock { segments.filter { $0.syncFailure != nil && $0 !== active } }
         for segment in concerned { try copy(segment) }
@@ -23,7 +23,7 @@ extension Journal {
             stagedCount += 1
             return (stagedCount, segment.liveBytes)
         }
-        // A name that the next start removes.
+        // The next start removes files of such a name.
         let path = directory + "/" + StagedFrame.name(number)
         let file = try files.create(path)
         let copy = JournalSegment(number: segment.number, path: segment.path, file: file)
@@ -47,7 +47,7 @@ extension Journal {
         }
     }
 
-    /// Writes what a segment has, if it is what was written there.
+    /// Copies a segment's bytes if they are the bytes that were written.
     private func write(_ reader: JournalReader, upTo bytes: Int, to file: Int32, _ path: String) throws(FileError) {
         let lost = FileError(operation: "read", path: reader.path, number: EIO)
         guard case .success = try reader.header(),
@@ -70,7 +70,7 @@ extension Journal {
         copy.lastSequence = segment.lastSequence
         copy.hasFrames = segment.hasFrames
         copy.syncedBytes = bytes
-        // Until the directory names it for good.
+        // Until its name is synced in the directory.
         copy.syncFailure = segment.syncFailure
         for index in segments.indices where segments[index] === segment { segments[index] = copy }
     }

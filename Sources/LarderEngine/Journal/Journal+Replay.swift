@@ -3,17 +3,17 @@ import Platform
 extension Journal {
     /// Visits every commit group that counts, in order.
     ///
-    /// For the start, and again at any time: of what this process wrote everything must be there. Writes nothing. What
-    /// is visited is always a beginning of what was appended, cut between two groups; the report says where it ends and
-    /// why. After damage the journal refuses to append until ``setAside(_:to:)``.
+    /// For the start and for any later time: then everything this process wrote must be there. Writes nothing. The
+    /// visited groups are always the first ones appended; the report says where they end and why. After damage the
+    /// journal refuses to append until ``setAside(_:to:)``.
     /// - Parameter known: everything up to this sequence is durable elsewhere. A journal that begins later lacks its
-    ///   first segments, which is damage too. Without it that goes unnoticed.
-    /// - Throws: `newerFormat` before anything is visited; `io` possibly in the midst of it.
+    ///   first segments, which is damage too. Without this value that goes unnoticed.
+    /// - Throws: `newerFormat` before any visit; `io` possibly between visits.
     func replay(known: UInt64 = .max, _ visit: JournalVisit) throws(LarderError) -> JournalReport {
         try withoutRemovals { () throws(LarderError) in try replayHeld(known: known, visit) }
     }
 
-    /// As ``replay(known:_:)``, within ``withoutRemovals(_:)``.
+    /// ``replay(known:_:)`` within ``withoutRemovals(_:)``.
     func replayHeld(known: UInt64 = .max, _ visit: JournalVisit) throws(LarderError) -> JournalReport {
         var pass: JournalReplay
         do throws(FileError) {
@@ -34,11 +34,11 @@ extension Journal {
             operation: "read the journal")
     }
 
-    /// Remembers what was found out.
+    /// Keeps the results of a replay.
     private func adopt(_ pass: JournalReplay) {
         lock.withLock {
             damage = pass.report.damage
-            // Nothing is settled about files that were found until what is damaged was set aside.
+            // The segments found stay undecided until the damaged ones were set aside.
             if isRead || damage != nil { return }
             isRead = true
             for end in pass.ends where end.segment.byteCount == nil {
@@ -46,11 +46,11 @@ extension Journal {
                 end.segment.lastSequence = end.sequence
                 end.segment.hasFrames = end.bytes > JournalFormat.segmentHeaderBytes
             }
-            // Returned to after a failure of the machine: read no more, and removed with the others.
+            // A machine failure brought these back. They are not read any more, and are removed with the others.
             for segment in pass.stale { segment.byteCount = segment.foundBytes }
             lastSequence = pass.report.lastSequence
             syncedSequence = min(syncedSequence, lastSequence)
-            // Made, but without a header: as if they were not there. The next one takes the name.
+            // Segments without a header count as absent. The next segment takes the name.
             segments.removeAll { segment in pass.stillborn.contains { $0 === segment } }
             if let first = pass.stillborn.first { nextNumber = first.number }
         }

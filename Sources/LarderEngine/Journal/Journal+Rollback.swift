@@ -1,7 +1,7 @@
 import Platform
 
 extension Journal {
-    /// Rolls the last appended group back, which could not be synced: it counts no more.
+    /// Rolls back the last appended group, which could not be synced: it does not count any more.
     ///
     /// Belongs to the thread that appends. Takes an fsync.
     func rollBackLast(_ batch: JournalBatch) -> RollbackOutcome {
@@ -11,7 +11,7 @@ extension Journal {
         let offset = segment.liveBytes - batch.byteCount
         lock.withLock {
             segment.byteCount = offset
-            // Not the number before the group's first: units that failed, and changes of whole databases, leave gaps.
+            // Not the number before the group's first: failed units and changes of whole databases leave gaps.
             lastSequence = sequenceBefore
             segment.lastSequence = lastSequence
             segment.hasFrames = offset > JournalFormat.segmentHeaderBytes
@@ -19,7 +19,7 @@ extension Journal {
         }
         if let failure = cutOff(segment, at: offset) { return .unlessProcessEnds(failure) }
         do throws(FileError) {
-            // What failed once may succeed now: and what was cut off is not to come back with a failure of the machine.
+            // A sync may succeed now, and a machine failure must not bring back the part that was cut off.
             if let next = lock.withLock({ active }) {
                 try files.sync(next.file, path: next.path)
                 try files.syncDirectory(directory)
@@ -32,19 +32,20 @@ extension Journal {
         }
     }
 
-    /// What has become of a group that was appended, and is not to count.
+    /// The state of an appended group that must not count.
     enum RollbackOutcome {
         case done
-        /// As long as nothing more is appended, it may count after a failure of the machine.
+        /// While nothing more is appended, it may count after a machine failure.
         case unlessMachineFails(FileError)
-        /// As long as nothing more is appended, it may count for a process that comes after this one.
+        /// While nothing more is appended, it may count for a later process.
         case unlessProcessEnds(FileError)
     }
 
-    /// Sees to it that what stands in a segment from `offset` on never counts, after the end of the process either: cuts
-    /// it off; where that fails, makes the frame there none; where that fails too, begins the segment that says so. What
-    /// counts of the segment has to be noted before. Where the file stays longer, the segment must take nothing more.
-    /// - Returns: nil, or why all of that failed.
+    /// Makes sure that a segment's bytes from `offset` on never count, also after the end of the process. It cuts them
+    /// off; if that fails, it overwrites the frame's header; if that fails too, it begins the next segment, whose
+    /// header says so. The segment's length must be noted before. If the file stays longer, the segment takes no more
+    /// frames.
+    /// - Returns: nil, or the reason why all of that failed.
     func cutOff(_ segment: JournalSegment, at offset: Int) -> FileError? {
         do throws(FileError) {
             try files.truncate(segment.file, to: offset, path: segment.path)

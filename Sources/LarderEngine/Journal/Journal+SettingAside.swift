@@ -1,11 +1,11 @@
 import Platform
 
 extension Journal {
-    /// Moves out what cannot be used after damage, and leaves exactly what the report counted: the later segments are
-    /// moved, the damaged one is copied and cut, or moved if nothing of it counts. Then the journal appends again.
+    /// Moves the unusable segments away after damage, and leaves exactly what the report counted. Later segments are
+    /// moved; the damaged one is copied and cut, or moved if nothing of it counts. Then the journal appends again.
     ///
-    /// A crash, or a failure, on the way leaves what counts as it was; call it again after another replay.
-    /// - Parameter report: of the last replay. One without damage does nothing.
+    /// A crash or failure on the way does not change what counts. Call it again after another replay.
+    /// - Parameter report: of the last replay. Without damage it does nothing.
     /// - Parameter place: a directory on the same file system, made if it is missing.
     func setAside(_ report: JournalReport, to place: String) throws(FileError) {
         guard let damage = report.damage, lock.withLock({ self.damage == damage }) else { return }
@@ -16,7 +16,7 @@ extension Journal {
                 active = nil
                 return segments.filter { $0.number >= damage.segment }
             }
-            // The latest first, so that what is left never has a gap.
+            // The latest first, so that the rest never has a gap.
             for segment in concerned.reversed() where isWholeUnusable || segment.number > damage.segment {
                 do throws(FileError) {
                     try files.rename(segment.path, to: name(of: segment, in: place))

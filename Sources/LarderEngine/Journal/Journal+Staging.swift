@@ -1,15 +1,16 @@
 import Platform
 
 extension Journal {
-    /// How much is written before the disk is waited for: with more unwritten pages the system has everybody wait who writes.
+    /// Bytes written before a sync. With more unwritten pages the system makes every writer wait.
     private static let aheadSyncBytes = 32 << 20
-    /// How much is written at once.
+    /// Bytes of one write.
     private static let aheadWriteBytes = 4 << 20
 
-    /// Writes the payload of a long record to a file that is to become a segment. May take long; beside everything else.
+    /// Writes the payload of a long record to a file that will become a segment. May take long; runs beside everything
+    /// else.
     /// - Parameters:
-    ///   - bytesBefore: what stands before it in the frame's payload.
-    ///   - isSynced: whether all of it is to be on the disk.
+    ///   - bytesBefore: the bytes before it in the frame's payload.
+    ///   - isSynced: whether all of it must be on the disk.
     func stage(_ payload: UnsafeRawBufferPointer, bytesBefore: Int, isSynced: Bool) throws(FileError)
         -> StagedFrame
     {
@@ -34,7 +35,7 @@ extension Journal {
                     synced = done
                 }
             }
-            // Here rather than with the commit, where everybody would wait for it.
+            // Here rather than in the commit, where everybody would wait for it.
             try nameOldest()
             return StagedFrame(
                 path: path, file: file, byteCount: payload.count, checksum: checksum, bytesBefore: bytesBefore)
@@ -45,8 +46,8 @@ extension Journal {
         }
     }
 
-    /// Commits a group whose payload ends with what was staged: makes its file the next segment. As
-    /// ``append(_:)``, which calls it.
+    /// Commits a group whose payload ends with a staged one: the staged file becomes the next segment. ``append(_:)``
+    /// calls it.
     func append(_ batch: JournalBatch, _ staged: StagedFrame, syncedSequence: UInt64) throws(FileError) {
         let header = nextHeader
         let offset = JournalFormat.segmentHeaderBytes

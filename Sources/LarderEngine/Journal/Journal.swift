@@ -1,58 +1,58 @@
 import Platform
 
-/// The journal of a larder: what was committed, in order, in files that are only ever appended to.
+/// The journal of a larder: all commits in order, in files that are only appended to.
 ///
 /// It knows files, and nothing of databases. A *segment* is a file; a *frame* in it is one commit group. A group counts
-/// as a whole or not at all, and what counts is always a beginning of what was appended. docs/StorageFormat.md shows
+/// as a whole or not at all, and the groups that count are always the first ones appended. docs/StorageFormat.md shows
 /// the bytes.
 ///
-/// - A process never appends to a segment of an earlier one: it begins a new segment, whose header says how much of the
+/// - A process never appends to an earlier process's segment. It begins a new one, whose header says how much of the
 ///   former counts. So a bad tail need not be cut off on the disk, and reading changes nothing.
-/// - A failed write is rolled back (ftruncate). If that fails as well, the frame's header is overwritten, or else the next
-///   segment is begun, whose header says that the frame does not count.
-/// - After a failed fsync nobody knows what is on the disk. The segment is given up, and ``sync()`` fails until it is
-///   removed, which the caller does when what stands in it is durable elsewhere.
+/// - A failed write is rolled back (ftruncate). If that fails, the frame's header is overwritten; if that fails too,
+///   the next segment begins, and its header says that the frame does not count.
+/// - After a failed fsync the content of the disk is unknown. The segment is given up, and ``sync()`` fails until the
+///   caller removes it, once its entries are durable elsewhere.
 ///
 /// Threads: ``append(_:)``, ``rotate()``, ``replay(_:)``, ``setAside(_:to:)`` and ``close()`` belong to one thread at a
-/// time (whoever leads the commits). ``sync()``, ``removeSegments(upTo:)`` and the counters may be called from any
-/// thread beside them. The proof for `@unchecked Sendable`: what changes is guarded by `lock`.
+/// time, the leader of the commits. ``sync()``, ``removeSegments(upTo:)`` and the counters may be called from any
+/// thread beside them. The proof for `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class Journal: @unchecked Sendable {
     let directory: String
     let segmentBytes: Int
     let files: JournalFiles
-    /// How much of a segment is read at once.
+    /// Bytes of a segment to read at once.
     let readAheadBytes: Int
 
     // Lock order: `removing` or `syncing`, then `lock`.
-    /// Held while segments are removed, which takes some fsyncs, or read, so that none vanishes under a reader.
+    /// Held while segments are read or removed (which takes some fsyncs), so that none vanishes under a reader.
     let removing = Lock()
-    /// Held while files are synced. The system tells of a lost page once: two syncs of one file at the same time could
-    /// hear of it both or only one.
+    /// Held while files are synced. The system reports a lost page once: of two simultaneous syncs of a file, both or
+    /// only one could get the error.
     private let syncing = Lock()
     let lock = Lock()
 
     // Guarded by `lock`:
-    /// Those that count, the oldest first. The last one may be active.
+    /// The segments that count, the oldest first. The last one may be active.
     var segments: [JournalSegment]
-    /// Where the next frame goes, if it fits.
+    /// The segment for the next frame, if it fits.
     var active: JournalSegment?
     var lastSequence: UInt64 = 0
     /// ``lastSequence`` before the last group was appended.
     var sequenceBefore: UInt64 = 0
-    /// Everything up to it is on the disk.
+    /// Everything up to this sequence is on the disk.
     var syncedSequence: UInt64 = 0
     var nextNumber: UInt64 = 1
-    /// By which files that are staged get different names.
+    /// Makes the names of staged files distinct.
     var stagedCount = 0
-    /// Whether the segments that were found have been read.
+    /// Whether the segments found have been read.
     var isRead: Bool
     var damage: JournalDamage?
     private var isClosed = false
-    /// Whether a file was removed and the directory could not be synced after it.
+    /// Whether a file was removed and its directory is not synced yet.
     private var isRemovalUnsynced = false
 
-    /// Opens the journal in `directory`, which is made if it is missing; nothing else is written.
-    /// - Parameter segmentBytes: a segment is ended when the next frame would make it longer. One frame may be longer.
+    /// Opens the journal in `directory`. Creates the directory if it is missing; writes nothing else.
+    /// - Parameter segmentBytes: a segment ends when the next frame would make it longer. One frame may be longer.
     /// - Parameter faults: for tests.
     init(
         directory: String, segmentBytes: Int, faults: JournalFaults? = nil, readAheadBytes: Int = 1 << 20
@@ -64,29 +64,30 @@ final class Journal: @unchecked Sendable {
         try FileSystem.makeDirectory(directory)
         segments = []
         for name in try FileSystem.list(directory) {
-            // Other names are not ours; a segment that was not finished is written over.
+            // Other names are not Larder's. An unfinished segment is overwritten.
             guard let number = JournalFormat.number(ofFile: name) else {
-                // Written ahead of a commit that did not come. If it stays, the next start removes it.
+                // Staged for a commit that did not happen. If it stays, the next start removes it.
                 if StagedFrame.isName(name) { try? files.unlink(directory + "/" + name) }
                 continue
             }
             let path = directory + "/" + name
             segments.append(JournalSegment(number: number, path: path, foundBytes: FileSystem.size(path)))
         }
-        // The names have equal lengths, and were sorted.
+        // Sorting by name sorted the numbers too: all names have the same length.
         isRead = segments.isEmpty
         if let last = segments.last { nextNumber = last.number + 1 }
     }
 
     // MARK: Counters
 
-    /// The last commit unit that the journal got, or that was elsewhere before its first segment.
+    /// The last commit unit of the journal, or the last one before its first segment.
     var lastAppended: UInt64 { lock.withLock { lastSequence } }
 
-    /// What a segment of one long frame counts at most in ``byteCounts``: what a group of ordinary writes takes, or more.
+    /// The most that a segment of one long frame counts in ``byteCounts``: at least the size of a group of ordinary
+    /// writes.
     private var countedBytesMax: Int { max(segmentBytes, 8 << 20) }
 
-    /// Bytes of all segments, and those of them that are not the rest of a long frame.
+    /// Bytes of all segments, and of those without the tails of long frames.
     var byteCounts: (live: Int, counted: Int) {
         lock.withLock {
             segments.reduce(into: (0, 0)) { counts, segment in
@@ -96,20 +97,20 @@ final class Journal: @unchecked Sendable {
         }
     }
 
-    /// The number of the segment that is being written.
+    /// The number of the active segment.
     var activeNumber: UInt64? { lock.withLock { active?.number } }
 
-    /// Says that commit units up to `sequence` were elsewhere before the first segment that is made, if there is none.
+    /// Sets the last commit unit before the first segment, if there is no segment yet.
     func begin(behind sequence: UInt64) {
         lock.withLock { if segments.isEmpty { lastSequence = max(lastSequence, sequence) } }
     }
 
     // MARK: Appending
 
-    /// Writes a commit group, with one write(2). An empty batch is nothing.
+    /// Writes a commit group, with one write(2). Does nothing for an empty batch.
     ///
-    /// What throws has left nothing that counts. Refused with EBADMSG after damage was found and not set aside, with
-    /// EINVAL when the sequences do not rise above those before.
+    /// After an error nothing of the group counts. Throws EBADMSG after damage that was not set aside, and EINVAL if
+    /// the sequences do not rise.
     func append(_ batch: JournalBatch) throws(FileError) {
         if batch.isEmpty { return }
         if batch.defect != 0 { throw FileError(operation: "append to", path: directory, number: batch.defect) }
@@ -133,7 +134,7 @@ final class Journal: @unchecked Sendable {
         do throws(FileError) {
             try files.write(frame, to: segment.file, at: offset, path: segment.path)
         } catch {
-            // Of a frame that is not complete nothing counts, wherever it ends.
+            // An incomplete frame does not count, wherever it ends.
             _ = cutOff(segment, at: offset)
             throw error
         }
@@ -149,7 +150,7 @@ final class Journal: @unchecked Sendable {
         lastSequence = batch.lastSequence
     }
 
-    /// Reads what was found, if nobody has.
+    /// Reads the segments found, if nobody has.
     private func prepareToAppend() throws(FileError) {
         let (hasEnded, hasRead) = lock.withLock { (isClosed, isRead) }
         if hasEnded { throw FileError(operation: "append to", path: directory, number: EBADF) }
@@ -159,7 +160,7 @@ final class Journal: @unchecked Sendable {
         }
     }
 
-    /// Reads what is there without a visitor.
+    /// Reads the segments without a visitor.
     func readAgain() throws(FileError) {
         do throws(LarderError) {
             _ = try replay { _, _ in }
@@ -169,11 +170,11 @@ final class Journal: @unchecked Sendable {
         }
     }
 
-    /// Has the disk know the name of the oldest segment, which nothing else vouches for: each of the others is missed by the one
-    /// behind it, but one that is gone from the beginning looks as if it had been removed, and what stands behind it would count
-    /// without it. Before another segment gets a name, and before the one ahead of it loses its own, for a failure of the machine
-    /// may leave any of the names that were not synced. Does nothing where the name is known, as after every removal.
-    /// - Parameter number: of the segments above it.
+    /// Syncs the name of the oldest segment. Every later segment's header reveals a missing predecessor; but if the
+    /// oldest name vanished, the segment would seem removed, and its successors would count without it. It runs before
+    /// another segment gets a name and before an older one is removed, because a machine failure may leave any of the
+    /// unsynced names. Does nothing if the name is synced, as after every removal.
+    /// - Parameter number: considers the segments above it.
     func nameOldest(above number: UInt64 = 0) throws(FileError) {
         let unnamed = lock.withLock {
             segments.first { $0.number > number }.flatMap { $0.isNameSynced ? nil : segments }
@@ -183,8 +184,8 @@ final class Journal: @unchecked Sendable {
         lock.withLock { for segment in present { segment.isNameSynced = true } }
     }
 
-    /// Begins a segment. Its file gets its name with a full header in it, so that the end of the process leaves nothing
-    /// or a good header. The directory is synced by ``sync()``.
+    /// Begins a segment. Its file gets its name after its full header is written, so an ended process leaves no file or
+    /// a good header. ``sync()`` syncs the directory.
     func makeSegment() throws(FileError) -> JournalSegment {
         try nameOldest()
         let header = nextHeader
@@ -195,7 +196,7 @@ final class Journal: @unchecked Sendable {
             try files.write(header.bytes, to: segment.file, path: temporary)
             try files.rename(temporary, to: path)
         } catch {
-            // Written over by the next attempt if it stays.
+            // If it stays, the next attempt overwrites it.
             try? files.unlink(temporary)
             throw error
         }
@@ -203,7 +204,7 @@ final class Journal: @unchecked Sendable {
         return segment
     }
 
-    /// The header of the segment that comes next.
+    /// The header of the next segment.
     var nextHeader: JournalSegmentHeader {
         lock.withLock {
             JournalSegmentHeader(
@@ -212,16 +213,16 @@ final class Journal: @unchecked Sendable {
         }
     }
 
-    /// Takes a segment that was made as the one that is being written. Called with `lock` held.
+    /// Makes a segment the active one. Called with `lock` held.
     func add(_ segment: JournalSegment) {
         segments.append(segment)
         active = segment
         nextNumber = segment.number + 1
     }
 
-    /// Ends the segment that is being written; syncs nothing. The next append begins a new one.
-    /// - Returns: the highest segment that is complete: everything appended before this call stands in it or in lower
-    ///   ones. nil when there is none. Not nil without an append since the last call, while segments were not removed.
+    /// Ends the active segment; syncs nothing. The next append begins a new one.
+    /// - Returns: the highest complete segment: every earlier append is in it or in lower ones. nil when there is none.
+    ///   Without an append since the last call it is the same segment, unless that was removed.
     func rotate() -> UInt64? {
         lock.withLock {
             if let active, active.hasFrames { self.active = nil }
@@ -231,10 +232,10 @@ final class Journal: @unchecked Sendable {
 
     // MARK: Syncing
 
-    /// Returns when everything that was appended before the call is on the disk, in segments of earlier processes too.
+    /// Returns when every earlier append is on the disk, in segments of earlier processes too.
     ///
-    /// After a failure it goes on failing until the segments concerned are removed: nothing later may count on them.
-    /// - Parameter number: segments up to this one are left out, because what stands in them is to be durable elsewhere.
+    /// After a failure it keeps failing until the segments concerned are removed: nothing later may rely on them.
+    /// - Parameter number: skips segments up to this one, because their entries will be durable elsewhere.
     func sync(above number: UInt64 = 0) throws(FileError) {
         try syncing.withLock { () throws(FileError) in
             try lock.withLock { () throws(FileError) in
@@ -271,7 +272,7 @@ final class Journal: @unchecked Sendable {
     private func sync(_ segment: JournalSegment) throws(FileError) {
         if segment.file >= 0 { return try files.sync(segment.file, path: segment.path) }
         let wasThere = try files.sync(fileAt: segment.path)
-        // Removed meanwhile: then what stood in it is elsewhere.
+        // Removed meanwhile: then its entries are durable elsewhere.
         if wasThere || lock.withLock({ !segments.contains { $0 === segment } }) { return }
         throw FileError(operation: "fsync", path: segment.path, number: ENOENT)
     }
@@ -294,17 +295,17 @@ final class Journal: @unchecked Sendable {
 
     // MARK: Removing
 
-    /// Runs `body` while segments are neither removed nor read by others.
+    /// Runs `body` while nobody else removes or reads segments.
     func withoutRemovals<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
         try removing.withLock(body)
     }
 
-    /// Removes complete segments up to `number`: what stands in them is durable elsewhere.
+    /// Removes complete segments up to `number`, whose entries are durable elsewhere.
     ///
-    /// The oldest first, and the directory synced after each: a failure of the machine never brings an older one back
-    /// beside a missing newer one. Stops at the first failure; what is left is removed by a later call.
-    /// - Parameter condition: asked once nobody reads segments, and none is begun to be read while they are removed.
-    /// - Returns: false where the condition does not hold: then nothing was removed.
+    /// It removes the oldest first and syncs the directory after each, so a machine failure never brings an older one
+    /// back beside a missing newer one. It stops at the first failure; a later call removes the rest.
+    /// - Parameter condition: called when nobody reads segments; no reader can begin until they are removed.
+    /// - Returns: false if the condition does not hold: then nothing was removed.
     @discardableResult
     func removeSegments(upTo number: UInt64, if condition: () -> Bool = { true }) throws(FileError) -> Bool {
         try withoutRemovals { () throws(FileError) in
@@ -334,7 +335,7 @@ final class Journal: @unchecked Sendable {
         }
     }
 
-    /// Closes the files; syncs nothing. Everything fails with EBADF afterwards. Idempotent.
+    /// Closes the files; syncs nothing. Every later call fails with EBADF. Idempotent.
     func close() {
         lock.withLock {
             isClosed = true

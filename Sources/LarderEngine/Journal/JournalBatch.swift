@@ -2,15 +2,15 @@ import Platform
 
 /// The operations of one commit group, as the bytes of one frame of the journal.
 ///
-/// Raw memory, because this is on the path of every write: an array's checks and its move at every growth cost more
-/// than the copying. Reused: ``clear()`` keeps the memory, unless there is much of it.
+/// Raw memory, because every write uses it: an array's checks and moves would cost more than the copying. Reused:
+/// ``clear()`` keeps the memory, unless there is much of it.
 ///
-/// An operation that cannot be written (too long, no memory, sequences that fall) is not lost silently: the batch is
-/// defective from then on, and ``Journal/append(_:)`` refuses it.
+/// An operation that cannot be written (too long, no memory, falling sequences) is not lost silently: it makes the
+/// batch defective, and ``Journal/append(_:)`` refuses the batch.
 ///
-/// For one owner at a time. The proof for `@unchecked Sendable`: whoever hands it on does so under a lock.
+/// For one owner at a time. The proof for `@unchecked Sendable`: it changes owners under a lock.
 final class JournalBatch: @unchecked Sendable {
-    /// What ``clear()`` keeps at most, in bytes.
+    /// The most that ``clear()`` keeps, in bytes.
     static let keptBytesMax = 4 << 20
     private static let initialBytes = 64 << 10
 
@@ -19,34 +19,34 @@ final class JournalBatch: @unchecked Sendable {
     /// The sequence of the last operation; 0 while there is none.
     private(set) var lastSequence: UInt64 = 0
     private(set) var operationCount = 0
-    /// What those who fill the batch note of it; told when it is committed.
+    /// Notes of those who fill the batch, passed on when it is committed.
     var notes: (any CommitNotes)?
-    /// Why this batch cannot be written: an errno. 0 while it can.
+    /// The errno that keeps this batch from being written; 0 if there is none.
     private(set) var defect: Int32 = 0
 
-    // `memory` has `capacity` bytes, of which those up to `end` are written: room for the header first, then the
-    // payload. Invariant: `memory` is nil only while `capacity` is 0.
+    // `memory` has `capacity` bytes, written up to `end`: room for the header first, then the payload. Invariant:
+    // `memory` is nil only while `capacity` is 0.
     private var memory: UnsafeMutableRawPointer?
     private var capacity = 0
     private var end = JournalFormat.frameHeaderBytes
     private var selectedNumber: Int?
-    /// The end of the last record, which is in its file already. Nothing can follow it.
+    /// The end of the last record if it is in its file already. Nothing can follow it.
     private(set) var staged: StagedFrame?
 
     deinit { free(memory) }
 
     var isEmpty: Bool { operationCount == 0 && defect == 0 }
 
-    /// Bytes of the frame as far as it is written, its header included.
+    /// Bytes of the frame so far, its header included.
     var byteCount: Int { end + (staged?.byteCount ?? 0) }
 
-    /// Bytes of the operations that are to be written yet.
+    /// Bytes of the operations that are not in a file yet.
     var payloadByteCount: Int { end - JournalFormat.frameHeaderBytes }
 
     /// Bytes of memory held.
     var memoryByteCount: Int { capacity }
 
-    /// What follows belongs to this epoch of this database.
+    /// Sets the database and epoch of the following operations.
     /// - Parameter number: unique for database and epoch together; while it stays the same, nothing is written.
     func select(database: String, number: Int, epoch: UInt64) {
         if selectedNumber == number { return }
@@ -67,7 +67,7 @@ final class JournalBatch: @unchecked Sendable {
         guard key.count <= JournalFormat.keyBytesMax, record.count <= JournalFormat.recordBytesMax else {
             return fail(EMSGSIZE)
         }
-        // Both counts are bounded above: the sum cannot overflow.
+        // Both counts are bounded, so the sum cannot overflow.
         guard note(sequence), let place = reserve(9 + key.count + record.count) else { return }
         place.storeBytes(of: JournalFormat.Kind.put, as: UInt8.self)
         place.storeBytes(of: UInt32(truncatingIfNeeded: key.count).bigEndian, toByteOffset: 1, as: UInt32.self)
@@ -76,7 +76,7 @@ final class JournalBatch: @unchecked Sendable {
         copy(record, to: place + 9 + key.count)
     }
 
-    /// As ``put(key:record:sequence:)``, for a record in two parts.
+    /// ``put(key:record:sequence:)`` for a record in two parts.
     func put(
         key: UnsafeRawBufferPointer, header: RecordHeader, payload: UnsafeRawBufferPointer, sequence: UInt64
     ) {
@@ -90,8 +90,7 @@ final class JournalBatch: @unchecked Sendable {
         copy(payload, to: place)
     }
 
-    /// As ``put(key:header:payload:sequence:)``, for a payload that is in its file already. It has to be the first operation,
-    /// and is the last.
+    /// ``put(key:header:payload:sequence:)`` for a staged payload. It must be the batch's only operation.
     func put(key: UnsafeRawBufferPointer, header: RecordHeader, staged: StagedFrame, sequence: UInt64) {
         let headerCount = header.byteCount
         guard key.count <= JournalFormat.keyBytesMax, staged.byteCount <= JournalFormat.recordBytesMax - headerCount,
@@ -101,9 +100,9 @@ final class JournalBatch: @unchecked Sendable {
         self.staged = staged
     }
 
-    /// Writes all of an operation but its payload.
-    /// - Parameter room: how much of the payload comes here.
-    /// - Returns: where it comes; nil where there is no room.
+    /// Writes an operation without its payload.
+    /// - Parameter room: the bytes of the payload that follow in memory.
+    /// - Returns: where they go; nil if there is no room.
     @inline(__always)
     private func begin(
         _ key: UnsafeRawBufferPointer, _ header: RecordHeader, _ headerCount: Int, _ payloadCount: Int, room: Int
@@ -118,7 +117,7 @@ final class JournalBatch: @unchecked Sendable {
         return place + 9 + key.count + headerCount
     }
 
-    /// What stands in a frame's payload before the payload of its first record.
+    /// The bytes in a frame's payload before the payload of its first record.
     static func bytesBefore(database: String, keyCount: Int, headerCount: Int) -> Int {
         10 + database.utf8.count + 9 + keyCount + headerCount
     }
@@ -132,7 +131,7 @@ final class JournalBatch: @unchecked Sendable {
         copy(key, to: place + 5)
     }
 
-    /// Empties the batch. Memory beyond ``keptBytesMax`` is given back.
+    /// Empties the batch. Frees memory beyond ``keptBytesMax``.
     func clear() {
         firstSequence = 0
         lastSequence = 0
@@ -150,8 +149,7 @@ final class JournalBatch: @unchecked Sendable {
     }
 
     /// Completes the frame for its place in the journal.
-    /// - Returns: all of its bytes, but for those that are in their file already; valid until the batch is changed. nil for
-    ///   one without operations or defective.
+    /// - Returns: its bytes without staged ones, valid until the batch changes. nil if the batch is empty or defective.
     func seal(segment: UInt64, offset: Int, syncedSequence: UInt64) -> UnsafeRawBufferPointer? {
         guard operationCount > 0, defect == 0, let memory else { return nil }
         let frame = UnsafeMutableRawBufferPointer(start: memory, count: end)
@@ -179,7 +177,7 @@ final class JournalBatch: @unchecked Sendable {
         return true
     }
 
-    /// Room for `count` bytes at the end, which is moved behind them. All of them must be written.
+    /// Room for `count` bytes at the end, all of which must be written. Moves the end behind them.
     @inline(__always) private func reserve(_ count: Int) -> UnsafeMutableRawPointer? {
         if capacity - end < count, !grow(by: count) { return nil }
         guard let memory else { return nil }
@@ -188,7 +186,7 @@ final class JournalBatch: @unchecked Sendable {
     }
 
     @inline(never) private func grow(by count: Int) -> Bool {
-        // `count` is below 2^30 and `end` below 2^33: no sum here can overflow.
+        // `count` is below 2^30 and `end` below 2^33, so no sum here can overflow.
         let needed = end + count
         guard needed - JournalFormat.frameHeaderBytes <= JournalFormat.payloadBytesMax else {
             fail(EMSGSIZE)
@@ -209,8 +207,8 @@ final class JournalBatch: @unchecked Sendable {
     }
 }
 
-/// What is noted of a batch, and means nothing to it. For the one who has the batch.
+/// Notes on a batch for its owner; the batch does not read them.
 protocol CommitNotes: AnyObject {
-    /// Forgets everything.
+    /// Removes all notes.
     func clear()
 }

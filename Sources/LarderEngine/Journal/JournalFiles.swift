@@ -1,12 +1,12 @@
 import Platform
 
-/// The calls themselves. EINTR is retried here.
+/// The system calls of the journal. EINTR is retried here.
 ///
-/// Thread-safe: nothing but constants.
+/// Thread-safe: only constants.
 struct JournalFiles: Sendable {
     let faults: JournalFaults?
 
-    /// A new, empty file, open for reading and writing. What was there under the name is emptied.
+    /// Creates an empty file, open for reading and writing. Empties an existing one.
     func create(_ path: String) throws(FileError) -> Int32 {
         var file: Int32 = -1
         try run("create", .create, path) {
@@ -16,7 +16,7 @@ struct JournalFiles: Sendable {
         return file
     }
 
-    /// Told of each segment that is about to be read.
+    /// Called for each segment before it is read.
     func willRead(_ path: String) throws(FileError) {
         if case .fail(let number) = faults?.answer(.open, path) {
             throw FileError(operation: "open", path: path, number: number)
@@ -30,7 +30,7 @@ struct JournalFiles: Sendable {
         try FileSystem.rename(from, to: to)
     }
 
-    /// Writes all bytes at `offset`: with one call, unless that was interrupted or took less.
+    /// Writes all bytes at `offset`: with one call, unless that is interrupted or partial.
     func write(_ bytes: UnsafeRawBufferPointer, to file: Int32, at offset: Int, path: String) throws(FileError) {
         var done = 0
         while done < bytes.count {
@@ -52,7 +52,7 @@ struct JournalFiles: Sendable {
         }
     }
 
-    /// Writes all bytes, at the beginning of a file unless it is said where.
+    /// Writes all bytes, by default at the beginning of a file.
     func write(_ bytes: [UInt8], to file: Int32, at offset: Int = 0, path: String) throws(FileError) {
         let failure: FileError? = bytes.withUnsafeBytes { bytes in
             do throws(FileError) {
@@ -65,11 +65,11 @@ struct JournalFiles: Sendable {
         if let failure { throw failure }
     }
 
-    /// Returns when the bytes of a file, and what is needed to find them, are on the disk.
+    /// Returns when the bytes of a file, and the metadata needed to find them, are on the disk.
     func sync(_ file: Int32, path: String) throws(FileError) {
         try run("fsync", .fsync, path) {
             #if canImport(Darwin)
-                // fsync leaves the bytes in the drive's cache there. Some file systems know only that.
+                // fsync leaves the bytes in the drive's cache on this system. Some file systems support only fsync.
                 let status = fcntl(file, F_FULLFSYNC)
                 return status == -1 && (errno == ENOTSUP || errno == EINVAL) ? fsync(file) : status
             #else
@@ -78,7 +78,7 @@ struct JournalFiles: Sendable {
         }
     }
 
-    /// As ``sync(_:path:)``, for a file that is not open.
+    /// ``sync(_:path:)`` for a file that is not open.
     /// - Returns: false when there is none.
     func sync(fileAt path: String) throws(FileError) -> Bool {
         let file = FileSystem.openFile(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
@@ -104,7 +104,7 @@ struct JournalFiles: Sendable {
         try run("ftruncate", .ftruncate(count), path) { ftruncate(file, off_t(count)) }
     }
 
-    /// Removes a file. One that is gone already is fine.
+    /// Removes a file if it exists.
     func unlink(_ path: String) throws(FileError) {
         do throws(FileError) {
             try run("unlink", .unlink, path) { remove(path) }

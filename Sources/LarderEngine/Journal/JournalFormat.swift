@@ -13,18 +13,18 @@ enum JournalFormat {
     static let segmentHeaderBytes = 52
     static let frameHeaderBytes = 40
 
-    /// The longest payload of a frame: far more than the engine collects, and a bound for what a reader allocates.
+    /// The longest payload of a frame: far more than the engine collects, and the limit of a reader's allocation.
     static let payloadBytesMax = 1 << 32
     static let keyBytesMax = Key.bytesMax
     /// The longest record: the longest payload of an entry, and its header with a deadline.
     static let recordBytesMax = Record.payloadBytesMax + 24
     static let databaseNameBytesMax = 255
-    /// Segments are counted from 1. Far below the end of the integers, so that counting up cannot overflow.
+    /// Segment numbers begin with 1. The limit is far below the integers' maximum, so counting up cannot overflow.
     static let numberMax: UInt64 = 1 << 62
 
     /// The first byte of an operation.
     enum Kind {
-        /// What follows belongs to this database: name length (1 byte), epoch (8), name.
+        /// The database of the following operations: name length (1 byte), epoch (8), name.
         static let database: UInt8 = 1
         /// Key length (4), record length (4), key, record.
         static let put: UInt8 = 2
@@ -47,16 +47,16 @@ enum JournalFormat {
         return number
     }
 
-    /// The checksum of a frame: over its segment's number and its offset there, as if both stood before it, and over
-    /// what follows the checksum in it. So a frame counts only where it was written, and a value that contains the
-    /// bytes of a frame is never taken for one.
+    /// The checksum of a frame. It covers the segment's number and the frame's offset in it, and the bytes after the
+    /// checksum. So a frame counts only where it was written, and a value that contains the bytes of a frame is never
+    /// taken for one.
     static func frameChecksum(segment: UInt64, offset: Int, _ checked: UnsafeRawBufferPointer) -> UInt32 {
         let place = withUnsafeBytes(of: (segment.bigEndian, UInt64(offset).bigEndian)) { CRC32C.checksum($0) }
         return CRC32C.extend(place, checked)
     }
 }
 
-/// What stands at the beginning of every segment.
+/// The beginning of every segment.
 ///
 /// ```
 /// offset  bytes  field (integers big-endian)
@@ -93,7 +93,7 @@ struct JournalSegmentHeader: Equatable {
 }
 
 extension JournalSegmentHeader {
-    /// Reads the header of segment `number` from the first bytes of its file, which may be fewer than a header has.
+    /// Reads the header of segment `number` from the first bytes of its file, which may be too few.
     init(parsing bytes: UnsafeRawBufferPointer, number expected: UInt64) throws(Defect) {
         guard let magic = BigEndian.read(bytes, at: 0), let version = BigEndian.read(bytes, at: 8, count: 4),
             let preambleSum = BigEndian.read(bytes, at: 12, count: 4)
@@ -102,7 +102,7 @@ extension JournalSegmentHeader {
         guard preambleSum == UInt64(CRC32C.checksum(UnsafeRawBufferPointer(rebasing: bytes[0..<12]))) else {
             throw .malformed("the checksum of the header's beginning does not match")
         }
-        // A newer layout may go on in another way: nothing else of it is read.
+        // A newer layout may differ from here on, so nothing else is read.
         guard version <= UInt64(JournalFormat.version) else { throw .newerVersion(UInt32(version)) }
         guard version >= 1 else { throw .malformed("there is no version \(version)") }
         guard let number = BigEndian.read(bytes, at: 16), let formerNumber = BigEndian.read(bytes, at: 24),
@@ -119,7 +119,7 @@ extension JournalSegmentHeader {
     }
 }
 
-/// What stands before the operations of a commit group.
+/// The header of a commit group, before its operations.
 ///
 /// ```
 /// offset  bytes  field (integers big-endian)
@@ -152,14 +152,14 @@ struct JournalFrameHeader: Equatable {
         guard BigEndian.read(bytes, at: 0, count: 4) == UInt64(JournalFormat.frameMagic),
             let length = BigEndian.read(bytes, at: 8), let first = BigEndian.read(bytes, at: 16),
             let last = BigEndian.read(bytes, at: 24), let synced = BigEndian.read(bytes, at: 32),
-            // Compared before anything is computed with it or allocated for it.
+            // Compared before it is used in arithmetic or an allocation.
             length <= UInt64(max(0, min(room, JournalFormat.payloadBytesMax)))
         else { return nil }
         self.init(payloadBytes: Int(length), firstSequence: first, lastSequence: last, syncedSequence: synced)
     }
 
-    /// Completes the frame that `frame` holds: its payload stands behind the room for the header.
-    /// - Parameter staged: the end of the payload, where that is in its file already; `frame` then has what is before it.
+    /// Completes the frame in `frame`, whose payload follows the room for the header.
+    /// - Parameter staged: the end of the payload if that is in its file already; `frame` then has the bytes before it.
     func seal(_ frame: UnsafeMutableRawBufferPointer, segment: UInt64, offset: Int, staged: StagedFrame? = nil) {
         frame.storeBytes(of: JournalFormat.frameMagic.bigEndian, as: UInt32.self)
         frame.storeBytes(of: UInt64(payloadBytes).bigEndian, toByteOffset: 8, as: UInt64.self)

@@ -1,4 +1,4 @@
-/// Walks through the operations of a frame's payload. Never reads beyond it, whatever the bytes are.
+/// Iterates over the operations of a frame's payload. Never reads beyond it, whatever its bytes are.
 struct JournalPayload {
     enum Step {
         case database(name: UnsafeRawBufferPointer, epoch: UInt64)
@@ -50,7 +50,7 @@ struct JournalPayload {
         return UnsafeRawBufferPointer(rebasing: bytes[offset..<(offset + Int(count))])
     }
 
-    /// How many puts and removals there are.
+    /// The number of puts and removals.
     /// - Returns: nil when the payload does not add up: then none of it counts.
     static func operationCount(_ bytes: UnsafeRawBufferPointer) -> Int? {
         var payload = JournalPayload(bytes)

@@ -1,10 +1,9 @@
 import Platform
 
-/// Reads one segment's file, and judges every byte of it before anything is believed.
+/// Reads one segment's file, and checks every byte before it is used.
 ///
-/// With pread into a buffer and not through a mapping: a file that shrinks under a mapping kills the process. The
-/// buffer holds what is looked at: as much as is read ahead, or one frame, whose length was compared with that of the
-/// file before.
+/// It uses pread into a buffer, not a mapping: a file that shrinks under a mapping kills the process. The buffer holds
+/// the read-ahead, or one frame, whose length was checked against that of the file.
 final class JournalReader {
     let number: UInt64
     let path: String
@@ -18,7 +17,7 @@ final class JournalReader {
     private var start = 0
     private var count = 0
 
-    /// - Returns: nil when there is no file of this name, or none that can be a segment (a directory, a link).
+    /// - Returns: nil when there is no such file, or it cannot be a segment (a directory, a link).
     init?(number: UInt64, path: String, readAheadBytes: Int) throws(FileError) {
         self.number = number
         self.path = path
@@ -53,16 +52,16 @@ final class JournalReader {
     func bytes(at offset: Int, _ length: Int) throws(FileError) -> UnsafeRawBufferPointer? {
         guard offset >= 0, length >= 0, length <= fileBytes, offset <= fileBytes - length else { return nil }
         if offset < start || offset + length > start + count { try load(offset, length) }
-        // A file that became shorter meanwhile gives less.
+        // A file that became shorter meanwhile gives fewer bytes.
         guard let buffer, offset + length <= start + count else { return nil }
         return UnsafeRawBufferPointer(start: buffer + (offset - start), count: length)
     }
 
-    /// Reads from `offset` on, at least `length` bytes where the file has them.
+    /// Reads from `offset` on, at least `length` bytes if the file has them.
     private func load(_ offset: Int, _ length: Int) throws(FileError) {
         let wanted = max(length, min(readAheadBytes, fileBytes - offset), 1)
         if wanted > capacity {
-            // What was there is read again: a move would cost as much.
+            // The buffer's bytes are read again: a move would cost as much.
             free(buffer)
             count = 0
             capacity = 0
@@ -84,7 +83,7 @@ final class JournalReader {
         }
     }
 
-    /// Gives the buffer back.
+    /// Frees the buffer.
     func release() {
         free(buffer)
         buffer = nil
@@ -128,15 +127,15 @@ final class JournalReader {
         return .good(header, payload: UnsafeRawBufferPointer(rebasing: frame[JournalFormat.frameHeaderBytes...]))
     }
 
-    /// Good frames behind a place that is not good.
+    /// Good frames behind a bad place.
     struct Later {
         var frames = 0
-        /// The highest sequence that one of them knows to be on the disk.
+        /// The highest sequence that one of them records as synced.
         var syncedSequence: UInt64 = 0
-        /// What the search may still spend on checksums that turn out wrong, in bytes: a damaged or malicious file can
-        /// hold many beginnings of long frames.
+        /// The bytes of wrong checksums that the search may still compute: a damaged or malicious file can hold many
+        /// beginnings of long frames.
         var budget = 256 << 20
-        /// Whether the budget did not suffice: then there may be more, and the worst is assumed.
+        /// Whether the budget was exhausted: then there may be more, and the worst is assumed.
         var isIncomplete = false
     }
 
@@ -164,14 +163,14 @@ final class JournalReader {
         }
     }
 
-    /// Where the next four bytes stand that begin a frame.
+    /// The offset of the next frame magic.
     private func nextMagic(from offset: Int) throws(FileError) -> Int? {
         let first = Int32(JournalFormat.frameMagic >> 24)
         var position = offset
         while fileBytes - position >= JournalFormat.frameHeaderBytes {
             let window = min(max(readAheadBytes, 64), fileBytes - position)
             guard let bytes = try bytes(at: position, window), let base = bytes.baseAddress else { return nil }
-            // The last three bytes are looked at again with those that follow.
+            // The last three bytes are searched again with those that follow.
             guard let hit = memchr(base, first, window - 3) else {
                 position += window - 3
                 continue

@@ -1,31 +1,29 @@
 import Platform
 
-/// Called with the payload of a commit group whose operations add up, and the group's last sequence. The bytes are valid
-/// during the call only.
+/// Called with the payload of a valid commit group and the group's last sequence. The bytes are valid during the call
+/// only.
 typealias JournalVisit = (UnsafeRawBufferPointer, UInt64) -> Void
 
-/// One pass through the segments of a journal: which frames count, and why the others do not.
+/// One pass through the segments of a journal: which frames count, and why others do not.
 ///
 /// The rules (docs/StorageFormat.md):
-/// - The frames of a segment count up to the length that the header of the next one gives. Anything else there is
-///   damage.
-/// - In the last segment frames count up to the first bad one. What follows is cut off if no good frame is in it.
-/// - Each segment names the one before it and the sequence it ends with. What does not fit together is damage.
+/// - The frames of a segment count up to the length in the next one's header. Bad frames before it are damage.
+/// - In the last segment frames count up to the first bad one. The rest is cut off if it has no good frame.
+/// - Each segment names its predecessor and the sequence that ends it. A mismatch is damage.
 /// - Damage ends what counts. Nothing behind it is used.
 struct JournalReplay {
     private(set) var report = JournalReport()
     private(set) var newerVersion: (segment: UInt64, version: UInt32)?
-    /// How much of each segment counts. For segments without damage.
+    /// How much of each undamaged segment counts.
     private(set) var ends: [(segment: JournalSegment, bytes: Int, sequence: UInt64)] = []
-    /// Segments before one that says that there were none any more: they had been removed.
+    /// Removed segments: a later one says that there were none before it.
     private(set) var stale: [JournalSegment] = []
-    /// Segments at the end without a header and without frames, the lowest first: the machine failed when they were
-    /// made.
+    /// Segments at the end without a header and frames, the lowest first: the machine failed while they were made.
     private(set) var stillborn: [JournalSegment] = []
 
     private struct Item {
         let segment: JournalSegment
-        /// nil when what has the segment's name is no file.
+        /// nil if the segment's name is not a file's.
         let reader: JournalReader?
         let header: Result<JournalSegmentHeader, JournalSegmentHeader.Defect>
     }
@@ -49,7 +47,7 @@ struct JournalReplay {
         }
     }
 
-    /// Visits what counts.
+    /// Visits the groups that count.
     mutating func run(_ visit: JournalVisit) throws(FileError) {
         try dropStillborn()
         dropStale()
@@ -63,7 +61,7 @@ struct JournalReplay {
     }
 
     private mutating func dropStillborn() throws(FileError) {
-        // What this process wrote had a header.
+        // Segments of this process had a header.
         while let last = items.last, last.segment.byteCount == nil, let reader = last.reader,
             case .failure = last.header
         {
@@ -71,7 +69,7 @@ struct JournalReplay {
             try reader.search(from: 0, above: 0, &later)
             reader.release()
             if later.frames > 0 || later.isIncomplete { return }
-            // One without a byte too: nobody knows what it had.
+            // Also one without a byte: its former content is unknown.
             report.cut = JournalCut(
                 segment: last.segment.number, offset: 0, bytes: reader.fileBytes,
                 reason: "the segment has no good header and no groups")
@@ -136,7 +134,7 @@ struct JournalReplay {
         return true
     }
 
-    /// - Returns: why a segment does not follow what was read.
+    /// - Returns: the reason why a segment does not follow the previous one.
     private mutating func checkHeader(_ index: Int) -> String? {
         switch items[index].header {
         case .failure(.malformed(let reason)): return reason
@@ -158,7 +156,7 @@ struct JournalReplay {
         }
     }
 
-    /// How many bytes of a segment count: nil when nobody says.
+    /// The number of bytes of a segment that count; nil if unknown.
     private func limit(of index: Int) -> Int? {
         if let known = items[index].segment.byteCount { return known }
         guard index + 1 < items.count, case .success(let next) = items[index + 1].header,
@@ -173,7 +171,7 @@ struct JournalReplay {
     private mutating func damage(_ index: Int, at offset: Int, _ reason: String) throws(FileError) -> Bool {
         var later = JournalReader.Later()
         var unused = -offset
-        // Nothing is lost of what is elsewhere too.
+        // Entries that are durable elsewhere are not lost.
         let kept = known == .max ? sequence : max(sequence, known)
         for (position, item) in items[index...].enumerated() {
             guard let reader = item.reader else { continue }

@@ -1,4 +1,4 @@
-/// The end of the last segment that does not count: what was being written when the process or the machine stopped.
+/// The end of the last segment that does not count: it was being written when the process or the machine stopped.
 struct JournalCut: Equatable, Sendable {
     let segment: UInt64
     let offset: Int
@@ -6,18 +6,18 @@ struct JournalCut: Equatable, Sendable {
     let reason: String
 }
 
-/// A place from which on nothing counts, although more was there.
+/// A place behind which nothing counts, although there was more.
 struct JournalDamage: Equatable, Sendable, CustomStringConvertible {
     let segment: UInt64
-    /// Where in the segment's file; 0 when nothing of the segment counts.
+    /// The offset in the segment's file; 0 when nothing of the segment counts.
     let offset: Int
     let reason: String
-    /// The bytes from there on, those of all later segments included.
+    /// The bytes from there on, including all later segments.
     let unusedBytes: Int
     /// The good frames among them.
     let laterFrames: Int
-    /// Whether something is missing that was known to be on the disk. If not, a failure of the machine explains it:
-    /// the system writes pages in any order, and so leaves holes in what was not synced.
+    /// Whether synced frames are missing. If not, a machine failure explains the damage: the system writes pages in any
+    /// order, and so leaves holes in unsynced files.
     let concernsSynced: Bool
 
     var description: String {
@@ -26,11 +26,11 @@ struct JournalDamage: Equatable, Sendable, CustomStringConvertible {
     }
 }
 
-/// What a replay found.
+/// The result of a replay.
 struct JournalReport: Equatable, Sendable {
-    /// The last sequence of what counts; 0 when there is none.
+    /// The last sequence that counts; 0 when there is none.
     var lastSequence: UInt64 = 0
-    /// The last sequence before the first segment: what was removed, or is missing.
+    /// The last sequence before the first segment; those up to it were removed, or are missing.
     var precedingSequence: UInt64 = 0
     var segments = 0
     var frames = 0

@@ -1,29 +1,29 @@
 import Platform
 
-/// One file of the journal, as the process that holds the larder knows it.
+/// One file of the journal, as the larder's process knows it.
 ///
-/// Guarded by the journal's lock, except for what is constant. The file stays open as long as there are references, so
-/// that a sync can go on while the segment is removed.
+/// Guarded by the journal's lock, except for constants. The file stays open as long as there are references, so a sync
+/// can run while the segment is removed.
 final class JournalSegment {
     let number: UInt64
     let path: String
     /// Open for writing if this process made the segment; else -1.
     let file: Int32
 
-    /// The bytes that count, the header included; nil while nobody has read a segment that was found.
+    /// The bytes that count, the header included; nil while a segment found was not read.
     var byteCount: Int?
-    /// The bytes of the file when it was found: what is counted until it was read.
+    /// The size of the file when it was found; counted until it is read.
     let foundBytes: Int
     var lastSequence: UInt64 = 0
     var hasFrames = false
     /// The bytes known to be on the disk.
     var syncedBytes = 0
-    /// Whether the directory is known to name the file on the disk.
+    /// Whether the file's name in the directory is synced.
     var isNameSynced = false
-    /// A failed fsync: the system may have dropped what it should have written.
+    /// A failed fsync: the system may have dropped pages.
     var syncFailure: FileError?
 
-    /// A segment that was found.
+    /// A segment found at the start.
     init(number: UInt64, path: String, foundBytes: Int) {
         self.number = number
         self.path = path
@@ -31,7 +31,7 @@ final class JournalSegment {
         file = -1
     }
 
-    /// A segment that was made: it has a header.
+    /// A new segment, which has a header.
     init(number: UInt64, path: String, file: Int32) {
         self.number = number
         self.path = path

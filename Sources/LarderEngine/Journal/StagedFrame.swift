@@ -1,20 +1,20 @@
 import Platform
 
-/// The payload of one long record, written into a file of the journal before its commit: so that those who commit meanwhile
-/// do not wait until the disk has taken it.
+/// The payload of one long record, written into a file of the journal before its commit, so that other commits do not
+/// wait for the disk.
 ///
-/// The file is to become a segment. What stands before the payload there, two headers and the key, is written when the record
-/// is committed, and then the file gets its name as a segment: what is committed late costs as little as a short record.
-/// Nothing of it shows in the format. A file that does not become a segment is removed.
+/// The file will become a segment. The commit writes the bytes before the payload (two headers and the key) and renames
+/// the file to a segment's name, so it costs as little as for a short record. The format does not show it. A file that
+/// does not become a segment is removed.
 ///
-/// The proof for `@unchecked Sendable`: what changes belongs to one thread at a time, that which writes it and then the one
-/// that commits.
+/// The proof for `@unchecked Sendable`: mutable state belongs to one thread at a time, first the one that writes it,
+/// then the one that commits.
 final class StagedFrame: @unchecked Sendable {
     let path: String
     let byteCount: Int
     /// CRC-32C of the payload alone.
     let checksum: UInt32
-    /// What has to stand before it in the frame's payload.
+    /// The number of bytes before it in the frame's payload.
     let bytesBefore: Int
     private var file: Int32
 
@@ -32,7 +32,7 @@ final class StagedFrame: @unchecked Sendable {
         remove(path)
     }
 
-    /// The file, open for writing, which the caller closes from now on; -1 when it was taken before.
+    /// The file, open for writing, to be closed by the caller; -1 when it was taken before.
     func takeFile() -> Int32 {
         defer { file = -1 }
         return file
@@ -42,6 +42,6 @@ final class StagedFrame: @unchecked Sendable {
 
     static func name(_ number: Int) -> String { "ahead-\(number).new" }
 
-    /// Whether a file of this name was written ahead.
+    /// Whether a file name is that of a staged payload.
     static func isName(_ name: String) -> Bool { name.hasPrefix("ahead-") && name.hasSuffix(".new") }
 }

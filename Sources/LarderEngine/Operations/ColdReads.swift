@@ -1,12 +1,12 @@
-/// What an operation may do to see entries.
+/// Where an operation may look for entries.
 package enum Access: Sendable {
-    /// Look into memory, as event loops do. Where that does not know, nothing is done.
+    /// Only in memory, as event loops do. If memory does not know, the operation does nothing.
     case memoryOnly
-    /// Read from the disk, and open files.
+    /// On the disk too. It may also open files.
     case mayBlock
 }
 
-/// How much of the entries a command needs to see.
+/// How much of the entries a command needs.
 package enum Loading: Sendable {
     /// Nothing: it writes blindly.
     case none
@@ -15,7 +15,7 @@ package enum Loading: Sendable {
     case records
 }
 
-/// What a command read from LevelDB before it took the locks of its keys' shards.
+/// The entries that a command read from LevelDB before it took the shard locks of its keys.
 struct ColdReads {
     /// One key of the command.
     fileprivate struct Slot {
@@ -26,12 +26,12 @@ struct ColdReads {
 
     enum Value {
         case record(Record?)
-        /// The header, and how long the record is.
+        /// The header, and the record's length.
         case header(RecordHeader, byteCount: Int)
-        /// There is a record whose header this version cannot read.
+        /// A record whose header this version cannot read.
         case unreadable(LarderError)
 
-        /// nil where there is none, or none that can be read.
+        /// nil if there is no header, or it cannot be read.
         fileprivate var header: RecordHeader? {
             switch self {
             case .record(let record): record?.header
@@ -47,7 +47,7 @@ struct ColdReads {
     /// Whether the blocks that records are read from stay in the block cache.
     fileprivate let fillCache: Bool
 
-    /// How long the records together may be that are read.
+    /// The bytes of records that may still be read.
     fileprivate var room: Int
 
     init(count: Int, fillCache: Bool, bytesMax: Int = .max) {
@@ -58,15 +58,15 @@ struct ColdReads {
 }
 
 extension Database {
-    /// So often a command's keys are read without the locks. Then they are so hot that what changed meanwhile is read
+    /// How often a command reads its keys without the locks. After that, changed keys are so hot that they are read
     /// under the locks.
     static let coldAttempts = 2
 
-    /// Has `body` see the entries of keys at one instant: reads what is cold without a lock, takes the locks of the keys' shards,
-    /// and calls `body`; once more, as long as that finds too much of what was read out of date. Whatever needs entries of one
-    /// database does it here.
-    /// - Parameter body: gets what was read, and which attempt it is. Returns nil for another one.
-    /// - Returns: nil where the disk has to be asked and may not be.
+    /// Lets `body` see the entries of keys at one instant. It reads cold entries without a lock, takes the shard locks
+    /// of the keys, and calls `body`; it repeats this while `body` finds too many of the entries out of date.
+    /// Everything that needs entries of one database uses it.
+    /// - Parameter body: gets the entries read and the number of the attempt. Returns nil for another attempt.
+    /// - Returns: nil if the disk is needed and `access` forbids it.
     func withLoaded<Result>(
         _ keys: [Key], _ loading: Loading, _ access: Access, fillCache: Bool, bytesMax: Int = .max,
         _ body: (inout ColdReads, Int) throws(LarderError) -> Result?
@@ -85,7 +85,7 @@ extension Database {
         }
     }
 
-    /// Reads what is not known in memory and not read yet. Called without any lock.
+    /// Reads the entries that are not in memory and not read yet. Called without any lock.
     func readCold(_ keys: [Key], _ loading: Loading, _ cold: inout ColdReads, attempt: Int) throws(LarderError) {
         let store = try readableStore(appliedState, "update")
         if cold.store !== store {
@@ -118,7 +118,7 @@ extension Database {
         }
     }
 
-    /// What a command sees of an entry in memory. Called with the lock of its shard held.
+    /// An entry in memory as a command sees it. Called with the lock of its shard held.
     private func value(_ entry: EntryPointer, _ loading: Loading, _ key: Key) throws(LarderError) -> ColdReads.Value {
         guard let bytes = entry.record else { return .record(nil) }
         let defect: RecordHeader.Defect
@@ -144,9 +144,9 @@ extension Database {
         }
     }
 
-    /// What is stored under `keys`, with the locks held of all their shards; nil when too much of what was read cold is
-    /// out of date.
-    /// - Parameter ticket: raised to what the answer has to wait for.
+    /// The entries stored under `keys`; nil when too many of the cold ones are out of date. Called with all their shard
+    /// locks held.
+    /// - Parameter ticket: raised to the commits that the answer has to wait for.
     func gather(
         _ keys: [Key], _ loading: Loading, _ cold: inout ColdReads, attempt: Int, now: Int64, ticket: inout UInt64
     ) throws(LarderError) -> [ColdReads.Value]? {
@@ -162,13 +162,13 @@ extension Database {
         }
     }
 
-    /// Makes something of what is stored under each of `keys`, with the locks held of all their shards.
+    /// Makes an item from each entry stored under `keys`. Called with all their shard locks held.
     /// - Parameters:
-    ///   - ticket: raised to what the answer has to wait for.
-    ///   - inMemory: of an entry in memory.
-    ///   - elsewhere: of what was read from LevelDB.
-    ///   - abandon: gets what was made where not all of it can be, or something throws.
-    /// - Returns: nil when too much of what was read cold is out of date.
+    ///   - ticket: raised to the commits that the answer has to wait for.
+    ///   - inMemory: makes the item of an entry in memory.
+    ///   - elsewhere: makes the item of an entry read from LevelDB.
+    ///   - abandon: gets the items made so far if not all can be made, or something throws.
+    /// - Returns: nil when too many of the cold entries are out of date.
     private func collect<Item>(
         _ keys: [Key], _ loading: Loading, _ cold: inout ColdReads, attempt: Int, ticket: inout UInt64,
         inMemory: (Shard, EntryPointer, Key) throws(LarderError) -> Item, elsewhere: (ColdReads.Value) -> Item,
@@ -215,7 +215,7 @@ extension Database {
         return nil
     }
 
-    /// Tells the shards that nothing is being read any more. Called without any lock.
+    /// Ends the marks of reads in the shards. Called without any lock.
     func forget(_ keys: [Key], _ cold: inout ColdReads) {
         for (position, key) in keys.enumerated() where cold.slots[position].mark != nil {
             let shard = shards[key]
@@ -227,8 +227,8 @@ extension Database {
 
 // MARK: Many long entries
 
-/// The fresh entries of several keys as they were at one instant. What is long stays as it is in memory for as long as this is
-/// there, and is read without a lock. For one thread at a time.
+/// The fresh entries of several keys at one instant. Long ones stay in memory unchanged while this object exists, and
+/// are read without a lock. For one thread at a time.
 package final class HeldEntries {
     fileprivate enum Item {
         case none
@@ -251,12 +251,12 @@ package final class HeldEntries {
             }
         }
 
-        /// With the shard's lock held.
+        /// Called with the shard's lock held.
         func unpin() { if case .pinned(_, let entry, _, _) = self { entry.unpin() } }
     }
 
     private let items: [Item]
-    /// By which they were found fresh.
+    /// The rules by which they were found fresh.
     package let rules: FreshnessRules
 
     fileprivate init(_ items: [Item], _ rules: FreshnessRules) {
@@ -275,10 +275,10 @@ package final class HeldEntries {
     /// Bytes of all payloads.
     package var payloadBytes: Int { items.reduce(0) { $0 + $1.payloadCount } }
 
-    /// nil where there is no fresh entry.
+    /// nil if there is no fresh entry.
     package func header(_ index: Int) -> RecordHeader? { items[index].header }
 
-    /// - Parameter body: gets the payload, valid during the call; nil where there is no fresh entry.
+    /// - Parameter body: gets the payload, valid during the call; nil if there is no fresh entry.
     package func withPayload(_ index: Int, _ body: (UnsafeRawBufferPointer?) -> Void) {
         switch items[index] {
         case .none: body(nil)
@@ -290,13 +290,13 @@ package final class HeldEntries {
 }
 
 extension Database {
-    /// Reads several keys at one instant, whose locks are held only to look: what is long is not copied. What is read from the
-    /// disk does not stay in memory, and nothing is counted: ``read(_:now:fillCache:ticket:holding:_:)`` does that, before. May
-    /// block.
+    /// Reads several keys at one instant. Their locks are held only for the lookup: long entries are not copied.
+    /// Entries from the disk do not stay in memory. Nothing is counted: the earlier
+    /// ``read(_:now:fillCache:ticket:holding:_:)`` does that. May block.
     /// - Parameters:
-    ///   - bytesMax: what may be read from the disk for it.
-    ///   - ticket: raised to what the answer has to wait for.
-    /// - Throws: `invalidArgument` where the disk has more than `bytesMax`.
+    ///   - bytesMax: the most bytes to read from the disk.
+    ///   - ticket: raised to the commits that the answer has to wait for.
+    /// - Throws: `invalidArgument` if the disk has more than `bytesMax`.
     package func readMany(
         _ keys: [Key], now: Int64, bytesMax: Int, ticket: inout CommitTicket
     ) throws(LarderError) -> HeldEntries {

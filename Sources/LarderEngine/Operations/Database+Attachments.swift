@@ -1,17 +1,17 @@
-/// What users of the engine keep beside entries in memory: see ``Attachment``.
+/// Objects that users of the engine keep beside entries in memory: see ``Attachment``.
 ///
-/// An attachment goes with its entry: with any write, removal, purge, eviction or damage, from anywhere in the process.
-/// One whose entry has expired is not handed out. Together they take at most half of the memory budget, those beside
-/// entries that cannot be evicted included.
+/// An attachment is dropped with its entry: at any write, removal, purge, eviction or damage, from anywhere in the
+/// process. An expired entry's attachment is not returned. All attachments together take at most half of the memory
+/// budget, those of entries that cannot be evicted included.
 ///
-/// What an entry lets go is not released there, where locks are held, but by the next ``releaseDetached()``.
+/// Dropped attachments are not released at once, because locks are held then, but by the next ``releaseDetached()``.
 extension Database {
-    /// Hands over the attachment of the fresh entry of a key.
+    /// Passes the attachment of a key's fresh entry to `body`.
     /// - Parameters:
-    ///   - ticket: raised to what the answer has to wait for, if there is one.
-    ///   - body: called at most once; not when there is no attachment, or the entry is not in memory. The shard's
-    ///     lock is held meanwhile: take what is needed, call nothing of the engine. Says whether it was of use.
-    /// - Returns: whether `body` was called and found the attachment of use.
+    ///   - ticket: raised to the commits that the answer has to wait for, if there is an attachment.
+    ///   - body: called at most once; not if there is no attachment, or the entry is not in memory. The shard's lock is
+    ///     held meanwhile: copy what is needed, do not call the engine. Returns whether the attachment was of use.
+    /// - Returns: whether `body` was called and returned true.
     package func readAttached(
         _ key: UnsafeRawBufferPointer, now: Int64, ticket: inout CommitTicket, _ body: (Attachment) -> Bool
     ) -> Bool {
@@ -23,7 +23,7 @@ extension Database {
             guard case .open = applied.presence, let entry = shard.table.find(key, hash: hash),
                 let attachment = entry.head.pointee.attachment, let record = entry.record,
                 let header = try? RecordHeader(parsing: record), applied.rules.freshness(header, now: now) == .fresh,
-                // Held by the entry, which nobody changes while the lock is held.
+                // The entry holds it, and nobody changes the entry while the lock is held.
                 attachment._withUnsafeGuaranteedRef({ attachment in
                     guard body(attachment) else { return false }
                     attachment.touch()
@@ -37,9 +37,9 @@ extension Database {
         }
     }
 
-    /// Attaches something to the entry of a key, in place of another, unless the entry has changed or left memory, or the
-    /// attachment is too large to be kept.
-    /// - Parameter version: of the entry, as ``readInMemory(_:now:below:ticket:_:)`` gave it.
+    /// Attaches an object to the entry of a key, and replaces another. Does nothing if the entry has changed or left
+    /// memory, or the attachment is too large.
+    /// - Parameter version: the entry's version from ``readInMemory(_:now:below:ticket:_:)``.
     package func attach(_ attachment: Attachment, to key: UnsafeRawBufferPointer, version: UInt64) {
         let hash = Key.hash(key)
         let shard = shards[Shard.index(hash)]
@@ -49,10 +49,10 @@ extension Database {
         }
     }
 
-    /// The largest attachment that is kept, in bytes: a 32nd of the memory budget; 0 where there is none.
+    /// The size limit of an attachment in bytes: a 32nd of the memory budget; 0 without a budget.
     package var attachmentBytesMax: Int { context.memory.limitBytes / 32 }
 
-    /// Releases what entries of the larder have let go. Their deinitializers may call the engine: to be called with no lock
-    /// held, at the end of a call. Costs one load where there is nothing.
+    /// Releases the dropped attachments of the larder. Their deinitializers may call the engine, so call it with no
+    /// lock held, at the end of a call. Costs one load if there are none.
     package func releaseDetached() { context.memory.released.release() }
 }

@@ -1,22 +1,22 @@
-/// How a read that may not touch the disk ended.
+/// The result of a read that may not touch the disk.
 package enum MemoryRead: Sendable {
-    /// There is a fresh entry, and it was handed over.
+    /// There is a fresh entry; `body` got it.
     case hit
     /// There is no fresh entry.
     case miss
-    /// Only the disk can tell: ask with ``Database/read(_:now:fillCache:)`` on a thread that may block.
+    /// Memory does not know: call ``Database/read(_:now:fillCache:)`` on a thread that may block.
     case cold
 }
 
-/// What an event loop calls for the commonest commands: without the disk, and without making a ``Key`` or a ``Record``
-/// for the caller.
+/// The calls of an event loop for the most common commands: without the disk, and without a ``Key`` or a ``Record`` for
+/// the caller.
 extension Database {
-    /// Reads the fresh entry of a key if that can be done without the disk.
+    /// Reads the fresh entry of a key if that needs no disk.
     /// - Parameters:
-    ///   - bytesMax: an entry whose record has so many bytes or more is left to a thread that may take long.
-    ///   - ticket: raised to what the answer has to wait for.
-    ///   - body: called once, on a hit, with the header and the payload. The shard's lock is held meanwhile: copy what is
-    ///     needed, call nothing of the engine.
+    ///   - bytesMax: entries with records of this many bytes or more are left to a thread that may take long.
+    ///   - ticket: raised to the commits that the answer has to wait for.
+    ///   - body: called once on a hit, with the header and the payload. The shard's lock is held meanwhile: copy what
+    ///     is needed, do not call the engine.
     package func readInMemory(
         _ key: UnsafeRawBufferPointer, now: Int64, below bytesMax: Int = .max, ticket: inout CommitTicket,
         _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
@@ -26,8 +26,8 @@ extension Database {
         }
     }
 
-    /// As ``readInMemory(_:now:below:ticket:_:)``, and tells `body` the version of the entry, by which an object can be attached
-    /// to it; 0 where none can be.
+    /// Like ``readInMemory(_:now:below:ticket:_:)``. `body` also gets the entry's version for attaching an object; 0 if
+    /// none can be attached.
     package func readInMemory(
         _ key: UnsafeRawBufferPointer, now: Int64, below bytesMax: Int = .max, ticket: inout CommitTicket,
         _ body: (RecordHeader, UnsafeRawBufferPointer, _ version: UInt64) -> Void
@@ -48,15 +48,15 @@ extension Database {
         }
     }
 
-    /// A fresh entry was found that is too long to be read here: who reads it elsewhere counts the hit.
+    /// A fresh entry is too long to be read here. Its reader on another thread counts the hit.
     private func tooLong(_ shard: Shard) -> MemoryRead {
         shard.counters.hits -= 1
         return .cold
     }
 
-    /// What memory has of a key for a reader.
+    /// The result of a lookup in memory.
     enum Looked {
-        /// Nothing: LevelDB is to be asked.
+        /// Memory does not know: LevelDB must be asked.
         case unknown
         /// The files are not open.
         case unavailable
@@ -66,7 +66,7 @@ extension Database {
         case fresh(RecordHeader, record: UnsafeRawBufferPointer, version: UInt64)
     }
 
-    /// Looks a key up, with the lock of its shard held, and counts a hit or a miss.
+    /// Looks up a key and counts a hit or a miss. Called with the lock of its shard held.
     @inline(__always)
     func look(
         _ shard: Shard, _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, _ ticket: inout CommitTicket
@@ -102,12 +102,12 @@ extension Database {
         return .fresh(header, record: record, version: entry.head.pointee.version)
     }
 
-    /// Reads the fresh entries of several keys one after the other, as far as that can be done without the disk, and
-    /// up to the first one that is long. As
-    /// ``readInMemory(_:now:below:ticket:_:)`` for each; what memory has of them is fetched for all before the first is looked at.
-    /// - Parameter body: called for each key in turn with what its answer has to wait for and the payload, or nil when there
-    ///   is no fresh entry; a shard's lock is held meanwhile. Says whether to go on.
-    /// - Returns: for how many keys `body` was called.
+    /// Reads the fresh entries of several keys one after the other, as far as that needs no disk, and up to the first
+    /// long one. Each is read as by ``readInMemory(_:now:below:ticket:_:)``; the processor fetches the memory of all
+    /// before the first is looked at.
+    /// - Parameter body: called for each key in turn with the ticket its answer has to wait for, and the payload or
+    ///   nil. A shard's lock is held meanwhile. Returns whether to go on.
+    /// - Returns: the number of keys for which `body` was called.
     package func readRun(
         _ keys: UnsafeBufferPointer<UnsafeRawBufferPointer>, now: Int64,
         _ body: (Int, CommitTicket, UnsafeRawBufferPointer?) -> Bool
@@ -144,9 +144,9 @@ extension Database {
         }
     }
 
-    /// Stores a payload without looking at what is there. The database must be ready for writing.
+    /// Stores a payload without reading the present entry. The database must be ready for writing.
     /// - Parameter durability: for this write, instead of the larder's.
-    /// - Returns: what the answer has to wait for.
+    /// - Returns: the ticket that the answer has to wait for.
     package func put(
         _ key: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer, rule: DeadlineRule = .governed,
         codec: Codec = .raw, now: Int64, durability: Durability? = nil, origin: WriteOrigin = WriteOrigin()
@@ -168,7 +168,7 @@ extension Database {
         return CommitTicket(sequence: max(sequence, stateSequence))
     }
 
-    /// A change for those who listen.
+    /// A change for listeners.
     func stored(_ key: UnsafeRawBufferPointer, _ header: RecordHeader, _ origin: WriteOrigin) -> EntryChange {
         EntryChange(database: self, key: Array(key), kind: .stored(header), former: .unknown, origin: origin)
     }

@@ -1,13 +1,13 @@
 extension Database {
-    /// From how many bytes on a value is worth ``stage(_:_:rule:)``: 4 MiB.
+    /// The size from which ``stage(_:_:rule:)`` pays off: 4 MiB.
     package static let largeValueBytesMin = 4 << 20
 
-    /// Prepares a long value for an update that stores it under a key. Takes as long as the disk needs for it, and first waits
-    /// until LevelDB has what was stored of this kind before; writers of other values do not wait meanwhile.
+    /// Prepares a long value for the update that stores it. Takes as long as the disk needs, and first waits until
+    /// LevelDB has the long values stored before. Writers of other values do not wait meanwhile.
     /// - Parameters:
-    ///   - rule: of the same kind as that of the record.
-    ///   - durability: as for the update that stores the value.
-    /// - Throws: `commitFailed` when the disk does not take it. Nothing has changed then.
+    ///   - rule: of the same kind as the record's.
+    ///   - durability: the same as in the update that stores the value.
+    /// - Throws: `commitFailed` when the disk does not take the value. Nothing has changed then.
     package func stage(
         _ payload: UnsafeRawBufferPointer, _ key: Key, rule: DeadlineRule, durability: Durability? = nil
     ) throws(LarderError) -> LargeValue {
@@ -23,8 +23,8 @@ extension Database {
         return LargeValue(key, headerCount: headerCount, payload, staged)
     }
 
-    /// Waits until LevelDB has the long values that were stored before, so that their memory can go. To be called before one
-    /// is built. May block.
+    /// Waits until LevelDB has the long values stored before, so that their memory can be freed. Call it before
+    /// building another one. May block.
     /// - Returns: whether there were any.
     package func waitForRoomToBuild() -> Bool {
         guard checkpointer.isFullForBuilding else { return false }
@@ -37,7 +37,7 @@ extension Database {
     private func waitForRoomForLong() {
         guard checkpointer.isFullForLong else { return }
         pipeline.drain()
-        // One that began after this has whatever long value there was before. If it fails, that is seen next.
+        // An assist that begins now includes every earlier long value. If it fails, the next step sees that.
         _ = checkpointer.assistForLong()
     }
 }

@@ -1,10 +1,10 @@
-/// What commands call that have very many keys: the locks of all of them are held for a fraction of a microsecond a key,
-/// because nothing is made there that could be made before or need not be made.
+/// Calls for commands with very many keys. All their locks are held for a fraction of a microsecond a key, because
+/// everything that can be prepared is made before.
 extension Database {
-    /// Stores payloads under as many keys, all at one instant and as one commit unit, without looking at what is there; the
-    /// later one counts of a key that is named twice. The database must be ready for writing.
+    /// Stores payloads under as many keys at one instant, as one commit unit, without reading the present entries. Of a
+    /// key named twice the later payload counts. The database must be ready for writing.
     ///
-    /// - Returns: what the answer has to wait for.
+    /// - Returns: the ticket that the answer has to wait for.
     package func put(
         _ keys: [Key], payloads: [UnsafeRawBufferPointer], now: Int64, origin: WriteOrigin
     ) throws(LarderError) -> CommitTicket {
@@ -35,9 +35,9 @@ extension Database {
         return CommitTicket(sequence: max(sequence, stateSequence))
     }
 
-    /// How many of the keys have a fresh entry at one instant, one that is named twice counting twice.
-    /// - Parameter ticket: raised to what the answer has to wait for.
-    /// - Returns: nil where only the disk can tell.
+    /// The number of keys with a fresh entry at one instant. A key named twice counts twice.
+    /// - Parameter ticket: raised to the commits that the answer has to wait for.
+    /// - Returns: nil if memory does not know.
     package func countInMemory(_ keys: [Key], now: Int64, ticket: inout CommitTicket) throws(LarderError) -> Int? {
         try ForkGuard.check("get")
         let locked = DatabaseShards.set(of: keys)
@@ -55,10 +55,10 @@ extension Database {
         return known.fresh
     }
 
-    /// Removes what is stored under the keys, at one instant and as one commit unit.
-    /// - Parameter ticket: raised to what the answer has to wait for.
-    /// - Returns: how many fresh entries there were; nil where only the disk can tell, or somebody listens to changes and is
-    ///   to hear what there was. Then nothing was done.
+    /// Removes the entries of the keys at one instant, as one commit unit.
+    /// - Parameter ticket: raised to the commits that the answer has to wait for.
+    /// - Returns: the number of fresh entries; nil if memory does not know, or a listener has to hear which entries
+    ///   there were. Then nothing was done.
     package func removeInMemory(_ keys: [Key], now: Int64, ticket: inout CommitTicket) throws(LarderError) -> Int? {
         try ForkGuard.check("update")
         let locked = DatabaseShards.set(of: keys)
@@ -72,7 +72,7 @@ extension Database {
         let store = try writableStore(applied, "update")
         let unit = pipeline.enqueue(context.options.durability) { batch, unit in
             batch.select(database: name, number: number, epoch: store.epoch)
-            // One that is named twice is removed twice, which is the same.
+            // A key named twice is removed twice, with the same result.
             for key in keys { key.withBytes { batch.remove(key: $0, sequence: unit) } }
         }
         var removed = 0
@@ -81,10 +81,10 @@ extension Database {
             let hash = keys[index].hash
             keys[index].withBytes { key in
                 shards.with(hash) { shard in
-                    // Not there any more when it is named again.
+                    // A key named twice is gone the second time.
                     guard let record = shard.table.find(key, hash: hash)?.record else { return }
                     if isFresh(record, now) ?? false { removed += 1 }
-                    // Nothing is evicted meanwhile: what was seen above must not vanish before its turn.
+                    // Nothing may be evicted meanwhile: entries seen above must still be there.
                     shard.removeInPlace(key, hash, sequence: unit)
                 }
             }
@@ -94,10 +94,10 @@ extension Database {
         return removed
     }
 
-    /// What memory knows of keys. Called with the locks held of all their shards.
-    /// - Parameter sequence: raised to what an answer has to wait for.
-    /// - Returns: how many keys have an entry, expired or not, and how many a fresh one, those named twice counting twice;
-    ///   nil where only the disk can tell of one, or one cannot be read, which the slow way complains of.
+    /// Looks keys up in memory. Called with all their shard locks held.
+    /// - Parameter sequence: raised to the commit that an answer has to wait for.
+    /// - Returns: the number of keys with an entry, expired or not, and with a fresh one; keys named twice count twice.
+    ///   nil if memory does not know one, or one cannot be read; the slow path reports that.
     private func survey(_ keys: [Key], _ now: Int64, _ sequence: inout UInt64) -> (stored: Int, fresh: Int)? {
         switch applied.presence {
         case .absent: return (0, 0)
@@ -132,7 +132,7 @@ extension Database {
         return applied.rules.freshness(header, now: now) == .fresh
     }
 
-    /// Has the processor fetch what memory has of the keys that follow. Called with the locks held of all their shards.
+    /// Prefetches the memory of the next keys. Called with all their shard locks held.
     @inline(__always)
     func fetchAhead(_ keys: [Key], _ position: Int) {
         if position + 16 < keys.count {

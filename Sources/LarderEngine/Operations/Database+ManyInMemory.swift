@@ -2,24 +2,24 @@
 package struct EntryInMemory {
     package let header: RecordHeader
     package let payload: UnsafeRawBufferPointer
-    /// What is kept beside it. Whoever makes use of that says so by ``Attachment/touch()``.
+    /// The object attached to it. A user of it calls ``Attachment/touch()``.
     package let attachment: Attachment?
-    /// By which something can be attached to it.
+    /// The version for attaching an object.
     package let version: UInt64
 }
 
-/// Reads of several keys at one instant that are answered if no disk is needed, and otherwise say so without having done
-/// anything, so that they go to a thread that may block.
+/// Reads of several keys at one instant that need no disk. If the disk is needed, they do nothing and return `.cold`;
+/// the command then runs on a thread that may block.
 extension Database {
     /// Reads several keys.
     /// - Parameters:
-    ///   - count: how many keys there are, at least one.
-    ///   - key: the bytes of each, valid during the call; asked for more than once.
-    ///   - bytesMax: where the entries have more together, they are not read here.
-    ///   - ticket: raised to what the answer has to wait for.
-    ///   - body: called once for each key in their order, with its fresh entry or nil, unless the result is cold. Locks
-    ///     are held meanwhile: copy what is needed, call nothing of the engine.
-    /// - Returns: `.cold`, and then `body` was not called, or `.hit`.
+    ///   - count: the number of keys, at least one.
+    ///   - key: the bytes of each key, valid during the call; called more than once.
+    ///   - bytesMax: entries that together have more bytes are not read here.
+    ///   - ticket: raised to the commits that the answer has to wait for.
+    ///   - body: called once for each key in order, with its fresh entry or nil, unless the result is cold. Locks are
+    ///     held meanwhile: copy what is needed, do not call the engine.
+    /// - Returns: `.cold` without any call of `body`, or `.hit`.
     package func readManyInMemory(
         count: Int, key: (Int) -> UnsafeRawBufferPointer, now: Int64, below bytesMax: Int, ticket: inout CommitTicket,
         _ body: (Int, EntryInMemory?) -> Void
@@ -34,7 +34,7 @@ extension Database {
         }
     }
 
-    /// As ``readManyInMemory(count:key:now:below:ticket:_:)``, for as many bytes as there are.
+    /// Like ``readManyInMemory(count:key:now:below:ticket:_:)``, for any number of bytes.
     package func readManyInMemory(
         _ keys: [Key], now: Int64, ticket: inout CommitTicket, _ body: (Int, EntryInMemory?) -> Void
     ) throws(LarderError) -> MemoryRead {
@@ -49,11 +49,11 @@ extension Database {
         }
     }
 
-    /// What was found of one key. Valid while the locks are held.
+    /// The lookup of one key. Valid while the locks are held.
     private struct Found {
         let hash: Int
         var entry: EntryPointer?
-        /// Nil for an entry that is not fresh.
+        /// nil for an entry that is not fresh.
         var header: RecordHeader?
 
         init(hash: Int) { self.hash = hash }
@@ -93,8 +93,8 @@ extension Database {
         }
     }
 
-    /// Takes what was found of a key, with the locks held of all shards.
-    /// - Returns: false where the entries are too long together, or this one cannot be read, which the slow way complains of.
+    /// Takes the lookup of a key. Called with all shard locks held.
+    /// - Returns: false if the entries are too long together, or this one cannot be read; the slow path reports that.
     private func take(
         _ entry: EntryPointer, _ now: Int64, _ found: inout Found, _ shard: Shard, _ sequence: inout UInt64,
         _ room: inout Int

@@ -1,6 +1,6 @@
 import LevelDB
 
-/// What a read found, and what its answer has to wait for.
+/// The result of a read, and the commits that its answer has to wait for.
 package struct ReadResult: Sendable {
     /// The fresh entry, if there is one.
     package let record: Record?
@@ -8,7 +8,7 @@ package struct ReadResult: Sendable {
 }
 
 extension Database {
-    /// The fresh entry of a key. May read from the disk; a shard's lock is held only to look into memory.
+    /// The fresh entry of a key. May read from the disk; a shard's lock is held only for lookups in memory.
     package func read(_ key: Key, now: Int64, fillCache: Bool = true) throws(LarderError) -> ReadResult {
         var ticket = CommitTicket.none
         var found: Record?
@@ -25,10 +25,10 @@ extension Database {
     /// Reads the fresh entry of a key. May read from the disk.
     /// - Parameters:
     ///   - now: the default is the engine's time.
-    ///   - ticket: raised to what the answer has to wait for.
-    ///   - holding: called before the disk is asked; what it returns is kept until the disk has answered.
+    ///   - ticket: raised to the commits that the answer has to wait for.
+    ///   - holding: called before the disk is read; its result is kept until the disk has answered.
     ///   - body: called once if there is a fresh entry, with the header and the payload. A shard's lock may be held
-    ///     meanwhile: copy what is needed, call nothing of the engine.
+    ///     meanwhile: copy what is needed, do not call the engine.
     /// - Returns: whether there is a fresh entry.
     package func read(
         _ key: UnsafeRawBufferPointer, now: Int64? = nil, fillCache: Bool = true, ticket: inout CommitTicket,
@@ -36,7 +36,8 @@ extension Database {
         _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) throws(LarderError) -> Bool {
         let hash = Key.hash(key)
-        // Where much is in memory the place to look at seldom is in the processor's caches: it comes while the clock is read.
+        // With many entries in memory the slot is seldom in the processor's caches. It is fetched while the clock is
+        // read.
         shards.with(hash) { $0.table.prefetchSlot(hash) }
         let now = now ?? self.now()
         return try read(key, hash, now, fillCache: fillCache, ticket: &ticket, holding: holding) { header, record in
@@ -44,7 +45,7 @@ extension Database {
         }
     }
 
-    /// As ``read(_:now:fillCache:ticket:holding:_:)``, with a hash that is known. `body` gets the header and the record.
+    /// ``read(_:now:fillCache:ticket:holding:_:)`` with a known hash. `body` gets the header and the record.
     private func read(
         _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, fillCache: Bool, ticket: inout CommitTicket,
         holding: () throws(LarderError) -> AnyObject?, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
@@ -59,34 +60,34 @@ extension Database {
                 return true
             case .unreadable(let defect): throw Self.defect(defect, database: name, key: Key(key))
             case .unavailable:
-                // What the files say of the policy is known only when they are open: look again.
+                // The policy in the files is known only after they are open: look again.
                 _ = try readableStore(appliedState, "get")
             case .cold(let cold):
                 do throws(LarderError) {
                     return try finishRead(cold, key, hash, now, fillCache: fillCache, &ticket, holding, body)
                 } catch {
-                    // The store was replaced between the look into memory and the read: look again.
+                    // The store was replaced between the lookup and the read: look again.
                     guard cold.store.ending != .none, appliedState.store !== cold.store else { throw error }
                 }
             }
         }
     }
 
-    /// A read that LevelDB has to answer.
+    /// A read that needs LevelDB.
     private struct ColdRead {
         let store: EpochStore
-        // As they were when memory was looked into.
+        // As they were at the lookup in memory.
         let rules: FreshnessRules
         let sequence: UInt64
-        /// The placeholder in the shard; nil when the answer is not to be kept. Then the read counts as a hit already, and
-        /// the shard need be locked again only if it is none.
+        /// The placeholder in the shard; nil when the answer is not kept. Then the read already counts as a hit; the
+        /// shard is locked again only if it turns out to be a miss.
         let place: Int?
     }
 
     private enum Begun {
-        /// Memory knows whether there is a fresh entry, and it was handed over.
+        /// Memory knows whether there is a fresh entry; `body` got it.
         case known(Bool)
-        /// There is a fresh entry, which is long, and pinned.
+        /// There is a fresh entry, long and pinned.
         case pinned(EntryPointer, RecordHeader, UnsafeRawBufferPointer)
         case unreadable(RecordHeader.Defect)
         case unavailable
@@ -122,8 +123,8 @@ extension Database {
         }
     }
 
-    /// Reads a record without the lock, and keeps what was found, a record or none, in memory unless something happened to
-    /// the key since the placeholder was left.
+    /// Reads a record without the lock. Keeps the result, a record or none, in memory unless the key was changed since
+    /// the placeholder was left.
     private func finishRead(
         _ cold: ColdRead, _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, fillCache: Bool,
         _ ticket: inout CommitTicket, _ holding: () throws(LarderError) -> AnyObject?,
@@ -158,7 +159,7 @@ extension Database {
                 defer { shard.lock.unlock() }
                 shard.endRead(place, key, hash, keeping: stored)
                 if isFresh { shard.counters.hits += 1 } else { shard.counters.misses += 1 }
-                // Where it is not kept nothing can be marked: its removal counts it.
+                // An entry that is not kept cannot be marked: its removal counts it.
                 if freshness == .expired, let entry = shard.table.find(key, hash: hash), !entry.isDirty {
                     shard.foundExpired(entry)
                 }
@@ -176,8 +177,8 @@ extension Database {
         return isFresh
     }
 
-    /// The commit unit that wrote an entry, while it is not decided; else 0. Called with the lock of its shard held: what a
-    /// failed unit wrote is rolled back before the unit is decided, so that what is here and decided is committed.
+    /// The commit unit that wrote an entry if it is undecided; else 0. Called with the lock of its shard held. A failed
+    /// unit is rolled back before it is decided, so an entry that is here and decided is committed.
     func undecided(_ entry: EntryPointer) -> UInt64 {
         pipeline.isDecided(CommitTicket(sequence: entry.sequence)) ? 0 : entry.sequence
     }

@@ -1,28 +1,27 @@
 import LevelDB
 
-/// Removing some of a database's entries.
+/// Removal of some of a database's entries.
 extension Database {
     /// Entries in one commit unit.
     private static let removedPerUnit = 512
-    /// Entries looked at with one cursor, so that none pins files for long.
+    /// Entries read with one cursor, so that none pins files for long.
     private static let scannedPerCursor = 8192
 
-    /// Removes the entries whose keys begin with `prefix`, in commit units of at most 512: what is stored under the
-    /// prefix before the call is gone when it returns; what is stored meanwhile stays. Takes entries along that cannot
-    /// be read. May block.
+    /// Removes the entries whose keys begin with `prefix`, in commit units of at most 512. Entries stored before the
+    /// call are gone when it returns; entries stored meanwhile stay. Removes unreadable entries too. May block.
     package func purge(prefix: [UInt8]) throws(LarderError) -> PurgeReport {
         try removeMatching(prefix) { _, _, _ in
             true
         } stillMatches: { found, header, _, start in
-            // An entry from the future is stamped later than the call, and is known by its header.
+            // An entry stored in the future has a later time than the call. Its header identifies it.
             header.storedAt <= start || header == found
         }
     }
 
-    /// Removes the entries that are expired now, in commit units of at most 512, and gives their space back. Reads all
+    /// Removes the entries that are expired now, in commit units of at most 512, and frees their space. Reads all
     /// entries. May block.
     package func purgeExpired() throws(LarderError) -> PurgeReport {
-        // What has expired in memory need not reach LevelDB at all.
+        // Entries that expired in memory need not reach LevelDB at all.
         var report = PurgeReport()
         if try readableStore(appliedState, "purge") != nil {
             report = try checkpointer.flush(self)
@@ -37,10 +36,10 @@ extension Database {
         return report
     }
 
-    /// An entry that is to go, as the scan found it.
+    /// An entry to remove, as the scan found it.
     private struct Candidate {
         let key: Key
-        /// nil: it cannot be read.
+        /// nil if it cannot be read.
         let header: RecordHeader?
         let byteCount: Int
     }
@@ -53,14 +52,14 @@ extension Database {
         let begin = context.time.monotonic()
         let start = now()
         var report = PurgeReport()
-        // Where the scan goes on; nil at the end.
+        // Where the scan continues; nil at the end.
         var next: [UInt8]? = prefix
         while let from = next {
             let found: [Candidate]
             do throws(LarderError) {
                 (found, next) = try scan(prefix, from: from) { matches($0, rules, start) }
             } catch {
-                // Emptied or reopened meanwhile: the same part once more.
+                // Emptied or reopened meanwhile: scan the same part again.
                 if error.code == .purged || error.code == .invalidated { continue }
                 throw error
             }
@@ -83,7 +82,7 @@ extension Database {
         return report
     }
 
-    /// The next entries that match, and where to go on; nil at the end.
+    /// The next matching entries, and where to continue; nil at the end.
     private func scan(
         _ prefix: [UInt8], from start: [UInt8], _ matches: (RecordHeader?) -> Bool
     ) throws(LarderError) -> ([Candidate], next: [UInt8]?) {
@@ -101,7 +100,7 @@ extension Database {
             }
             last = key
         }
-        // The next key after the last one, in the order of bytes.
+        // The first key after the last one in byte order.
         return (found, last.map { $0.bytes + [0] })
     }
 }

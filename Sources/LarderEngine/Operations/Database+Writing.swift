@@ -1,19 +1,18 @@
 extension Database {
-    /// Runs one command on `keys`: everything it reads and writes happens at one instant, and what it writes is one
-    /// commit unit.
+    /// Runs one command on `keys`: all its reads and writes happen at one instant, and its writes are one commit unit.
     ///
-    /// Cold keys are read before the locks are taken; with the shard locks held (in index order) it is checked that
-    /// nothing changed meanwhile, and read again otherwise.
+    /// Cold keys are read before the locks are taken. With the shard locks held (in index order), it checks that
+    /// nothing changed meanwhile, and otherwise reads again.
     ///
     /// - Parameters:
-    ///   - keys: every key the command reads or writes.
-    ///   - loading: whether the command needs the entries that are there. Blind writes do without.
+    ///   - keys: every key that the command reads or writes.
+    ///   - loading: whether the command needs the present entries. Blind writes do not.
     ///   - now: the command's time.
     ///   - durability: for this write, instead of the larder's.
-    ///   - fillCache: whether the blocks that entries are read from stay in the block cache.
-    ///   - body: called once with the locks held. Short, must not block, must not call the engine. What it throws
-    ///     undoes everything.
-    /// - Returns: what `body` returned, and what the answer has to wait for.
+    ///   - fillCache: whether the blocks read stay in the block cache.
+    ///   - body: called once with the locks held. It must be short, must not block, and must not call the engine. If it
+    ///     throws, everything is undone.
+    /// - Returns: the result of `body`, and the ticket that the answer has to wait for.
     package func update<Result>(
         _ keys: [Key], loading: Bool, now: Int64, durability: Durability? = nil, fillCache: Bool = true,
         _ body: (inout Update) throws(LarderError) -> Result
@@ -27,14 +26,15 @@ extension Database {
         return (result, ticket)
     }
 
-    /// As ``update(_:loading:now:durability:fillCache:_:)``, for a body that returns nothing, and for event loops too. What runs
-    /// for every command of a daemon calls this: generic code of another module has its types made anew each time.
+    /// Like ``update(_:loading:now:durability:fillCache:_:)`` for a body that returns nothing; event loops may call it
+    /// too. A daemon calls this for every command, because generic code of another module builds its types at each
+    /// call.
     /// - Parameters:
-    ///   - loading: what `body` looks at. Of headers no payload need be kept in memory while the others are read, however many
+    ///   - loading: what `body` reads. With headers, no payload stays in memory while the others are read, however many
     ///     and large the entries are.
-    ///   - access: whether the disk may be asked, and files be opened.
-    /// - Returns: what the answer has to wait for; nil where the disk would have had to be asked and may not: then nothing was
-    ///   done.
+    ///   - access: whether it may read the disk and open files.
+    /// - Returns: the ticket that the answer has to wait for; nil if the disk was needed and `access` forbids it. Then
+    ///   nothing was done.
     package func perform(
         _ keys: [Key], _ loading: Loading, _ access: Access, now: Int64, fillCache: Bool = true,
         _ body: (inout Update) throws(LarderError) -> Void
@@ -47,7 +47,7 @@ extension Database {
             if isReadable { try body(&update) }
         }
         if isReadable { return ticket }
-        // Says what cannot be read, as a load of records does.
+        // Reports unreadable records, as a load of records does.
         request.loading = .records
         return try run(request, body)
     }
@@ -60,12 +60,12 @@ extension Database {
         let now: Int64
         var durability: Durability?
         var fillCache = true
-        /// Whether the body must not run while the database's files are not open.
+        /// Whether the body must not run unless the database's files are open.
         var needsFiles = false
     }
 
-    /// - Returns: nil when the files that the request needs are not open, or the disk that it must not ask is needed; then
-    ///   nothing was done.
+    /// - Returns: nil when the request needs files that are not open, or a disk that it may not use. Then nothing was
+    ///   done.
     func run(
         _ request: Request, _ body: (inout Update) throws(LarderError) -> Void
     ) throws(LarderError) -> CommitTicket? {
@@ -100,7 +100,7 @@ extension Database {
         }
     }
 
-    /// Queues operations and applies them. Called with the locks held of every shard they touch.
+    /// Queues operations and applies them. Called with the locks of all their shards held.
     private func apply(_ operations: [CommitOperation], _ state: DatabaseState, _ durability: Durability?)
         throws(LarderError)
         -> UInt64
@@ -131,7 +131,7 @@ extension Database {
         }
     }
 
-    /// Applies operations to the entries in memory. Called with the locks held of every shard they touch.
+    /// Applies operations to the entries in memory. Called with the locks of all their shards held.
     func note(_ operations: [CommitOperation], _ sequence: UInt64) {
         for operation in operations {
             let hash = operation.key.hash
@@ -161,8 +161,8 @@ extension Database {
         }
     }
 
-    /// As ``update(_:loading:now:durability:fillCache:_:)``, and waits until it is committed. Opens, creates or reopens the
-    /// database first if that is needed. For callers that may block.
+    /// Runs ``update(_:loading:now:durability:fillCache:_:)`` and waits for the commit. Opens, creates or reopens the
+    /// database first if needed. For callers that may block.
     package func commit<Result>(
         _ keys: [Key], loading: Bool, durability: Durability? = nil,
         _ body: (inout Update) throws(LarderError) -> Result
@@ -170,7 +170,7 @@ extension Database {
         try commit(keys, loading ? .records : .none, durability, body)
     }
 
-    /// As ``commit(_:loading:durability:_:)``, where the headers of the entries may be enough.
+    /// Like ``commit(_:loading:durability:_:)``, with a choice of what to load.
     func commit<Result>(
         _ keys: [Key], _ loading: Loading, _ durability: Durability? = nil,
         _ body: (inout Update) throws(LarderError) -> Result
@@ -183,7 +183,7 @@ extension Database {
             }
             let request = Request(
                 keys: keys, loading: loading, access: .mayBlock, now: now(), durability: durability, needsFiles: true)
-            // The files may be gone again, when the database is being set aside: then another try waits for that.
+            // A set-aside may remove the files again; the next attempt waits for it.
             var result: Result?
             let ticket = try run(request) { (update) throws(LarderError) in result = try body(&update) }
             guard let ticket, let result else { continue }
@@ -192,7 +192,7 @@ extension Database {
         }
     }
 
-    /// As ``read(_:now:fillCache:)``, and waits until what was read is committed. For callers that may block.
+    /// Runs ``read(_:now:fillCache:)`` and waits until the entry is committed. For callers that may block.
     package func get(_ key: Key, fillCache: Bool = true) throws(LarderError) -> Record? {
         let result = try read(key, now: now(), fillCache: fillCache)
         try pipeline.wait(for: result.ticket)

@@ -1,12 +1,12 @@
-/// A key whose changes a connection wants to know of: whether anything was done to it since the watch began.
+/// A watch of a key: whether the key was changed since the watch began.
 ///
-/// - Every write of the key counts, also one that leaves the same value; so does a purge of an entry, a change of the
-///   database's policy, and that the entry was fresh when the watch began and is not any more. That memory lets go of the
-///   entry does not count, nor that it no longer follows a policy by which it stays for ever.
-/// - What removes an entry that had expired before the watch began counts as a change: a transaction may fail for it, but
-///   none succeeds that should not.
+/// - Every write counts, also one that leaves the same value. So does a purge of an entry, a change of the database's
+///   policy, and the expiry of an entry that was fresh when the watch began. An eviction from memory does not count,
+///   nor a persist of an entry that already stayed for ever.
+/// - Removing an entry that expired before the watch began counts as a change: a transaction may fail for it, but none
+///   succeeds that should not.
 ///
-/// Thread-safe: constant. ``end()`` is to be called once, without any shard's lock held.
+/// Thread-safe: constant. Call ``end()`` once, without any shard's lock held.
 package final class KeyWatch: Sendable {
     package let database: Database
     package let key: Key
@@ -25,12 +25,12 @@ package final class KeyWatch: Sendable {
         policyChanges = database.applied.policyChanges
     }
 
-    /// Whether nothing happened to the key. Called with the lock held of the key's shard.
+    /// Whether the key is unchanged. Called with the lock of the key's shard held.
     /// - Parameter isFresh: whether there is a fresh entry now.
     func holds(isFresh: Bool) -> Bool {
         let now = database.shards[key].reads.markOfWatch(key)
         guard now.changes == mark.changes, database.applied.policyChanges == policyChanges else { return false }
-        // A purge is nothing to a key that has no entry.
+        // A purge does not change a key without an entry.
         return wasFresh ? isFresh && now == mark : now == mark || !isFresh
     }
 
@@ -43,7 +43,7 @@ package final class KeyWatch: Sendable {
 
 extension Database {
     /// Begins to watch keys, all at one instant.
-    /// - Returns: one watch for each key, each to be ended; nil when the disk would have to be asked and may not.
+    /// - Returns: one watch for each key, each to be ended; nil if the disk is needed and `access` forbids it.
     package func watch(_ keys: [Key], now: Int64, _ access: Access) throws(LarderError) -> [KeyWatch]? {
         let request = Request(keys: keys, loading: .headers, access: access, now: now)
         var watches: [KeyWatch] = []

@@ -1,7 +1,7 @@
-/// What a transaction does in one database.
+/// The part of a transaction in one database.
 package struct TransactionPart {
     package let database: Database
-    /// All different. The first ``loadedCount`` are read, the others are overwritten whatever is there.
+    /// Distinct keys. The first ``loadedCount`` are read, the others are overwritten blindly.
     package let keys: [Key]
     package let loadedCount: Int
     package let watches: [KeyWatch]
@@ -15,13 +15,13 @@ package struct TransactionPart {
     }
 }
 
-/// The entries of a transaction, in all databases it touches, at one instant.
+/// The entries of a transaction at one instant, in all its databases.
 ///
 /// Valid only inside the closure of ``Engine/transact(_:now:bytesMax:_:_:)``.
 package struct TransactionUpdate {
     package let parts: [TransactionPart]
     private var updates: [Update]
-    /// Commands so far, each counting as one for each of its databases.
+    /// The number of commands so far; a command counts once for each of its databases.
     private var steps = 0
 
     init(_ parts: [TransactionPart], _ updates: [Update]) {
@@ -29,7 +29,7 @@ package struct TransactionUpdate {
         self.updates = updates
     }
 
-    /// Whether nothing happened to the watched keys. Which are among the keys that are read.
+    /// Whether the watched keys are unchanged. They are among the keys that are read.
     package var watchesHold: Bool {
         for (part, update) in zip(parts, updates) where !part.watches.isEmpty {
             var positions: [Key: Int] = [:]
@@ -42,13 +42,13 @@ package struct TransactionUpdate {
         return true
     }
 
-    /// By which the entries of a part are judged.
+    /// The rules for the entries of a part.
     package func rules(part: Int) -> FreshnessRules { updates[part].rules }
 
-    /// The fresh entry of a key, as left by what the transaction did so far.
+    /// The fresh entry of a key, after the transaction's changes so far.
     package func current(part: Int, position: Int) -> Record? { updates[part].current(position) }
 
-    /// Runs one command on some of a part's keys. What `body` throws undoes what that command did, and nothing else.
+    /// Runs one command on some of a part's keys. If `body` throws, only that command's changes are undone.
     package mutating func update(
         part: Int, positions: [Int], _ body: (inout Update) throws(LarderError) -> Void
     ) throws(LarderError) {
@@ -67,7 +67,7 @@ package struct TransactionUpdate {
         _ body: (inout Update, inout Update) throws(LarderError) -> Void
     ) throws(LarderError) {
         precondition(part != other, "two parts are needed")
-        // What leaves one database is told of before it comes into the other.
+        // Listeners hear of the removal from one database before the entry appears in the other.
         begin(part)
         begin(other)
         // Taken out, so that both can be changed at once.
@@ -80,16 +80,16 @@ package struct TransactionUpdate {
         }
     }
 
-    /// What is to be done, by part.
+    /// The operations by part.
     var operations: [[CommitOperation]] { updates.map(\.operations) }
 }
 
-/// How a transaction ended.
+/// The result of a transaction.
 package enum TransactionEnd {
-    /// What was done is applied, and is one commit unit.
+    /// Its changes are applied, as one commit unit.
     case applied(CommitTicket)
-    /// The body said that nothing is to be done.
+    /// The body chose to change nothing.
     case dropped
-    /// The disk would have had to be asked and may not; the body was not called.
+    /// The disk was needed and not allowed; the body was not called.
     case cold
 }

@@ -1,4 +1,4 @@
-/// What one command does to the keys it named: it sees the entries as they are and leaves absolute results.
+/// One command's changes to its keys. It sees the present entries and leaves absolute results.
 ///
 /// Valid only inside the closure of ``Database/update(_:loading:now:durability:fillCache:_:)``.
 package struct Update {
@@ -6,27 +6,27 @@ package struct Update {
     package let now: Int64
     package let rules: FreshnessRules
     let generation: UInt32
-    /// What is stored, expired or not, in the order of `keys`. Empty when the update does not load.
+    /// The stored entries, expired or not, in the order of `keys`. Empty when the update does not load.
     private var loaded: [Record?]
-    /// The keys whose record cannot be read, where an update loads headers only.
+    /// The keys with an unreadable record, in an update that loads headers only.
     private(set) var unreadable: Set<Int> = []
-    /// How long the records are of which only the header is here, in the order of `keys`; empty where an update loads more.
+    /// The lengths of records that were loaded as headers, in the order of `keys`; empty if the update loads more.
     private var byteCounts: [Int] = []
-    /// Where the record of each key stands in `loaded`, if a key is named twice: with its first mention.
+    /// The index in `loaded` of each key if a key is named twice: that of its first mention.
     private var slots: [Int]?
-    /// Changes of `loaded` by the command of a transaction that runs now, so that they can be rolled back; nil outside.
+    /// Changes of `loaded` by the running command of a transaction, for a rollback; nil outside of one.
     private var undo: [(slot: Int, record: Record?)]?
     private(set) var operations: [CommitOperation] = []
-    /// By what the following operations are done.
+    /// The origin of the following operations.
     package var origin = WriteOrigin()
-    /// Where in a transaction they stand.
+    /// Their place in a transaction.
     var step = 0
-    /// Bytes of the values that were built here, rather than brought.
+    /// Bytes of the values that the command built, rather than received.
     package private(set) var builtBytes = 0
 
-    /// Takes what is stored, in the order of `keys`; nothing for a command that does not load.
+    /// Takes the stored entries in the order of `keys`; none for a command that does not load.
     /// - Parameter slots: from ``slotsOfRepeatedKeys(_:)``.
-    /// - Throws: where the command needs a whole record that cannot be read.
+    /// - Throws: if the command needs a whole record that cannot be read.
     init(
         _ keys: [Key], slots: [Int]?, _ now: Int64, _ state: DatabaseState, _ loading: Loading,
         _ values: [ColdReads.Value]
@@ -53,11 +53,11 @@ package struct Update {
         }
     }
 
-    /// Where each key is named first; nil where no key is named twice. To be called without a lock: of a million keys it
-    /// takes tenths of a second.
+    /// The index of each key's first mention; nil if no key is named twice. Call it without a lock: for a million keys
+    /// it takes tenths of a second.
     static func slotsOfRepeatedKeys(_ keys: [Key]) -> [Int]? {
         guard keys.count > 1 else { return nil }
-        // Positions of keys, found by the hashes that they have, with linear probing; at most half of the places are taken.
+        // A hash table of positions with linear probing, at most half full. It uses the keys' own hashes.
         var capacity = 4
         while capacity < 2 * keys.count { capacity *= 2 }
         var places = [Int32](repeating: -1, count: capacity)
@@ -77,15 +77,15 @@ package struct Update {
 
     private func slot(_ index: Int) -> Int { slots?[index] ?? index }
 
-    /// The fresh entry of the key at `index`, as left by what this update did so far.
+    /// The fresh entry of the key at `index`, after the update's changes so far.
     package func current(_ index: Int) -> Record? {
         loaded[slot(index)].flatMap { rules.freshness($0.header, now: now) == .fresh ? $0 : nil }
     }
 
-    /// What is stored under the key at `index`, expired or not.
+    /// The entry stored under the key at `index`, expired or not.
     func stored(_ index: Int) -> Record? { loaded[slot(index)] }
 
-    /// The bytes that the entry at `index` takes in LevelDB, as it was when the update began.
+    /// The bytes of the entry at `index` in LevelDB when the update began.
     func byteCount(_ index: Int) -> Int {
         keys[index].stored.count + (byteCounts.isEmpty ? stored(index)?.stored.count ?? 0 : byteCounts[index])
     }
@@ -99,8 +99,8 @@ package struct Update {
         note(index, record)
     }
 
-    /// Lets the fresh entry at `index` stay for ever, whatever the database's policy becomes.
-    /// - Returns: whether it had a deadline. Where it had none, nobody is told that it was written.
+    /// Makes the fresh entry at `index` permanent, whatever the database's policy becomes.
+    /// - Returns: whether it had a deadline. If not, listeners hear of no write.
     package mutating func persist(_ index: Int) -> Bool {
         guard let record = current(index) else { return false }
         let hadDeadline = rules.deadline(record.header) != nil
@@ -121,9 +121,9 @@ package struct Update {
         put(index, Record(header, payload: payload))
     }
 
-    /// As ``put(_:payload:rule:codec:)``, where the payload may have been written ahead: then this is all that the update
-    /// does, and it is not asked for the entry afterwards.
-    /// - Parameter long: what was made of the payload; nil where that was not worth it.
+    /// Like ``put(_:payload:rule:codec:)``, for a payload that may be staged. A staged payload is the update's only
+    /// operation, and its entry is not read afterwards.
+    /// - Parameter long: the staged payload; nil if it was too short for that.
     package mutating func put(
         _ index: Int, payload: UnsafeRawBufferPointer, long: LargeValue?, rule: DeadlineRule = .governed,
         codec: Codec = .raw
@@ -135,8 +135,8 @@ package struct Update {
         operations.append(.putLarge(long, header, changeNote(index)))
     }
 
-    /// Stores the record of another key, or of another database: its codec stays, and its storedAt and its rule where the
-    /// rules of this database allow (``FreshnessRules/taking(_:)``).
+    /// Stores the record of another key or database. Its codec stays; its storedAt and its rule stay if the rules of
+    /// this database allow (``FreshnessRules/taking(_:)``).
     package mutating func place(_ index: Int, _ record: Record) {
         var header = rules.taking(record.header)
         header.generation = generation
@@ -144,9 +144,9 @@ package struct Update {
         put(index, Record(header, payload: record.payload))
     }
 
-    /// Changes the value of the key at `index` in place: it gets `count` bytes, the former ones first and zeros behind them,
-    /// and then `edit` writes into it. A fresh entry keeps its deadline rule and its codec; where there is none, the new one
-    /// is governed. Either is stamped with this update's time.
+    /// Changes the value at `index` in place: it gets `count` bytes, first the former ones, then zeros, and `edit`
+    /// writes into it. A fresh entry keeps its deadline rule and its codec; a new one is governed. Either gets this
+    /// update's time.
     package mutating func change(_ index: Int, count: Int, _ edit: (UnsafeMutableRawBufferPointer) -> Void) {
         let former = current(index)
         let header = RecordHeader(
@@ -171,7 +171,7 @@ package struct Update {
         return ChangeNote(origin: origin, former: former, step: step)
     }
 
-    /// Two indices may name the same key: what one wrote the other sees.
+    /// Two indices may name the same key: each sees the other's changes.
     private mutating func note(_ index: Int, _ record: Record?) {
         guard !loaded.isEmpty else { return }
         let slot = slot(index)
@@ -179,8 +179,8 @@ package struct Update {
         loaded[slot] = record
     }
 
-    /// Runs one command of a transaction, which sees only its own keys: those at `positions` among this update's keys,
-    /// which are all different. What `body` throws undoes what that command did, and nothing else.
+    /// Runs one command of a transaction on its own keys: those at `positions` among this update's keys, all distinct.
+    /// If `body` throws, only that command's changes are undone.
     mutating func narrowed(
         to positions: [Int], _ body: (inout Update) throws(LarderError) -> Void
     ) throws(LarderError) {

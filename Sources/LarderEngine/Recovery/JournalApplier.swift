@@ -1,15 +1,15 @@
 import Platform
 
-/// Brings what a journal has into the databases' entries in memory, on threads of its own where there is much: one for the
-/// even shards, one for the odd ones, while the caller goes on reading.
+/// Applies the journal to the databases' entries in memory. A long journal gets two threads, one for the even shards
+/// and one for the odd ones, while the caller reads on.
 ///
-/// The operations on one key are applied in their order, because a key belongs to one shard, and a shard to one thread.
+/// The operations on one key are applied in order, because a key belongs to one shard, and a shard to one thread.
 ///
-/// For one caller, who sees to it that nobody else uses the databases until ``finish()`` has returned. The proof for
-/// `@unchecked Sendable`: a portion belongs to the caller until `filled` counts it, then to its thread until `done` counts
-/// it; the counts are guarded by `lock`. All else is the caller's, or constant.
+/// For one caller, who makes sure that nobody else uses the databases until ``finish()`` has returned. The proof for
+/// `@unchecked Sendable`: a portion belongs to the caller until `filled` counts it, then to its thread until `done`
+/// counts it; the counts are guarded by `lock`. All else is the caller's, or constant.
 final class JournalApplier: @unchecked Sendable {
-    /// The caller hands the portions on when one of them has so many bytes.
+    /// The caller passes the portions on when one of them has this many bytes.
     private static let portionBytes = 512 << 10
     private static let portionCount = 4
 
@@ -17,30 +17,30 @@ final class JournalApplier: @unchecked Sendable {
     private let noteEpoch: (UInt64) -> Void
     private let usesThreads: Bool
     private var threads: [WorkThread] = []
-    /// Where the next operation belongs; nil when it does not count.
+    /// The database of the next operation; nil when the operation does not count.
     private var database: Database?
     private var databaseName: [UInt8] = []
     private var epoch: UInt64 = 0
-    /// When the latest record was stored: the engine's time had come so far.
+    /// When the latest record was stored: the engine's time was at least that.
     private(set) var latestStored: Int64 = 0
-    /// Where the next operation is kept until it is known whether it counts; nil where it is known.
+    /// The database that keeps the next operation until it is known whether it counts; nil when that is known.
     private var unresolved: Database?
-    /// Databases that operations name and that are not there.
+    /// Databases that operations name but the larder does not have.
     private(set) var unknownNames: Set<String> = []
 
-    /// For each half of the shards a ring. Which portion is whose, `filled` and `done` say.
+    /// A ring for each half of the shards. `filled` and `done` say which portion belongs to which thread.
     private let portions = (0..<2).map { _ in (0..<JournalApplier.portionCount).map { _ in ReplayPortion() } }
     private let lock = Lock()
     private let progress = Condition()
-    // Guarded by `lock`, but that the caller alone changes `filled`:
+    // Guarded by `lock`; only the caller changes `filled`:
     private var filled = 0
     private var done = [0, 0]
     private var isEnding = false
 
     /// - Parameters:
     ///   - usesThreads: whether threads may be started.
-    ///   - noteEpoch: called with every epoch that operations belong to.
-    ///   - find: the database with a name; nil for one whose operations are passed over.
+    ///   - noteEpoch: called with every epoch of the operations.
+    ///   - find: the database with a name; nil to skip its operations.
     init(
         usesThreads: Bool, noteEpoch: @escaping (UInt64) -> Void = { _ in }, find: @escaping (String) -> Database?
     ) {
@@ -71,7 +71,7 @@ final class JournalApplier: @unchecked Sendable {
         let found = find(text)
         if found == nil { unknownNames.insert(text) }
         unresolved = found.flatMap { $0.durable.isEpochUnknown ? $0 : nil }
-        // Those of epochs that are gone are passed over.
+        // Operations of former epochs are skipped.
         database = found.flatMap { $0.durable.counts(number) ? $0 : nil }
     }
 
@@ -104,7 +104,7 @@ final class JournalApplier: @unchecked Sendable {
         for thread in threads { thread.join() }
     }
 
-    /// Gives the portions to the threads, and waits until they are done with those that are filled next.
+    /// Passes the portions to the threads, and waits until they are done with those that are filled next.
     private func handOn() {
         if threads.isEmpty {
             threads = [0, 1].map { half in WorkThread(name: "larder-replay") { [self] in run(half) } }
@@ -138,7 +138,7 @@ final class JournalApplier: @unchecked Sendable {
     }
 }
 
-/// Operations of a journal, copied, in their order.
+/// Operations of a journal, copied, in order.
 private final class ReplayPortion {
     private struct Item {
         let shard: Unmanaged<Shard>
@@ -153,7 +153,7 @@ private final class ReplayPortion {
     private var items: ContiguousArray<Item> = []
     private var bytes: [UInt8] = []
 
-    /// How many operations ahead the processor fetches what it will need.
+    /// The number of operations that the processor fetches ahead.
     private static let slotDistance = 12
     private static let entryDistance = 6
 
@@ -172,7 +172,7 @@ private final class ReplayPortion {
         if let record { bytes.append(contentsOf: record) }
     }
 
-    /// Applies all of it, and is empty then.
+    /// Applies all operations and empties the portion.
     func apply() {
         bytes.withUnsafeBytes { bytes in
             for index in items.indices {

@@ -1,6 +1,6 @@
 extension JournalRecovery {
-    /// Takes databases back to what is durable: their state, and the entries that the journal has. Called with all their
-    /// shard locks held. Where the journal cannot be read for now it is still to be done: ``owesRollback``.
+    /// Takes databases back to the durable state: their states, and the entries in the journal. Called with all their
+    /// shard locks held. If the journal cannot be read for now, the rollback is owed: ``owesRollback``.
     /// - Parameter last: the last sequence that failed.
     func rollBack(_ databases: [Database], failed last: UInt64) {
         journal.rollBack { rollBackLocked(databases, last) }
@@ -10,7 +10,7 @@ extension JournalRecovery {
         let byName = Dictionary(databases.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         var isCleared = false
         do throws(LarderError) {
-            // First without effect: what cannot be read must not cost what is in memory.
+            // A dry run first: an unreadable journal must not cost the entries in memory.
             try replay { _, _ in }
             isCleared = true
             for database in databases { database.revertToDurable() }
@@ -19,11 +19,11 @@ extension JournalRecovery {
             try replay(applier.add)
             journal.noteRolledBack()
         } catch {
-            // Of what was changed as a whole memory has let go already.
+            // A change of a whole database has already dropped entries from memory.
             let isWhole = !isCleared && databases.allSatisfy(\.isMemoryWhole)
             if isWhole, error.code == .damaged { return keepRefused(databases, last, error) }
             for database in databases { database.revertIncompletely(isCleared: isCleared, error) }
-            // Said once, not with every attempt.
+            // Report it once, not at every attempt.
             context.report(
                 journal.noteOwed() ? .debug : .error,
                 "the journal cannot be read after a failed commit (\(error)): until it can, nothing is written, and "
@@ -31,14 +31,14 @@ extension JournalRecovery {
         }
     }
 
-    /// As ``Journal/replay(known:_:)``, where damage is an error.
+    /// ``Journal/replay(known:_:)`` with damage as an error.
     private func replay(_ visit: JournalVisit) throws(LarderError) {
         let report = try journal.replayLocked(visit)
         if let damage = report.damage { throw LarderError(.damaged, "\(damage)", operation: "read journal") }
     }
 
-    /// A damaged journal will not tell what was there before. Memory has all that was acknowledged, and the next checkpoint
-    /// puts it into LevelDB, with what was refused.
+    /// Keeps the refused entries: a damaged journal cannot tell the former ones. Memory has every acknowledged entry,
+    /// and the next checkpoint puts it into LevelDB, with the refused ones.
     private func keepRefused(_ databases: [Database], _ last: UInt64, _ error: LarderError) {
         for database in databases { database.revertStateOnly() }
         journal.noteKept(last)

@@ -1,9 +1,9 @@
 import Platform
 
-/// Brings what the journal has into memory: at the start, where what is wrong with it is dealt with, and where a commit has
-/// failed. It owns nothing but that knowledge, and stands between the commits and the databases they are made in.
+/// Applies the journal to memory: at the start, where it also handles damage, and after a failed commit. It stands
+/// between the commits and their databases, and has no state.
 ///
-/// Thread-safe: nothing but constants.
+/// Thread-safe: only constants.
 final class JournalRecovery: CommitOwner {
     let journal: CommitJournal
     private let table: DatabaseTable
@@ -20,7 +20,7 @@ final class JournalRecovery: CommitOwner {
     }
 
     func rollBack(_ failing: () -> UInt64) {
-        // The table stays locked, so that no database joins whose writes would be failed and not rolled back.
+        // The table stays locked: a database added now would have its writes failed but not rolled back.
         table.withAll { all in
             for database in all { database.shards.lockAll() }
             defer { for database in all.reversed() { database.shards.unlockAll() } }
@@ -28,7 +28,7 @@ final class JournalRecovery: CommitOwner {
         }
     }
 
-    /// Applies what the journal has to the databases it belongs to. Before anything else uses them.
+    /// Applies the journal to its databases, before anything else uses them.
     /// - Returns: the sequence of the last commit unit.
     func recover() throws(LarderError) -> UInt64 {
         // Nobody else has them yet; the locks keep one thread's eviction off the other's shards.
@@ -52,9 +52,9 @@ final class JournalRecovery: CommitOwner {
         }
         context.timeKeeper.goOn(fromStoredAt: applier.latestStored)
         context.sequences.wasCut = report.damage != nil || report.cut != nil
-        // An empty journal does not tell how far an earlier process came.
+        // An empty journal does not tell the last sequence of an earlier process.
         context.sequences.begin(behind: report.lastSequence, now: context.time.now())
-        // Without a segment nobody knows how far the journal went, and nothing of it was needed any more.
+        // Without a segment the journal's end is unknown, but nothing of it was needed any more.
         if report.segments > 0 {
             context.larder.journalEnd.store(report.lastSequence, ordering: .relaxed)
             if report.damage != nil || report.cut != nil { try findWhoNeedsMore(report) }
@@ -74,8 +74,8 @@ final class JournalRecovery: CommitOwner {
         return context.sequences.base
     }
 
-    /// What was found is about to be shown, and may not be on the disk yet: the process that wrote it ended before it had it
-    /// synced, or at a level that promises this for later.
+    /// Syncs the segments found before their entries are shown. They may not be on the disk yet: the process that wrote
+    /// them ended before its sync, or promised it for later.
     private func syncFound() {
         guard context.options.durability == .always else { return journal.wantSync() }
         do throws(LarderError) {
@@ -85,8 +85,8 @@ final class JournalRecovery: CommitOwner {
         }
     }
 
-    /// Opens all databases, and sets those aside whose LevelDB needs a part of the journal that is lost. Now, because the
-    /// next start would not know of the loss any more.
+    /// Opens all databases, and sets those aside whose LevelDB needs a lost part of the journal. It does so now,
+    /// because the next start would not know of the loss.
     private func findWhoNeedsMore(_ report: JournalReport) throws(LarderError) {
         if report.damage != nil, context.options.onDamage == .fail { return }
         for database in table.all where database.exists {
