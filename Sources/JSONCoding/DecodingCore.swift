@@ -1,8 +1,8 @@
-/// The state of ``DecodingState``, and everything done with it that calls no model.
+/// The data of ``DecodingState``, and all its functions that call no model.
 struct DecodingCore {
     /// How a nested container was reached.
     struct NestedPlace {
-        /// The place of the container that it was asked of.
+        /// The place of the container that was asked for it.
         var around: Place
         var step: PathStep
     }
@@ -11,20 +11,20 @@ struct DecodingCore {
     private(set) var index = DocumentIndex()
     private var steps: UnsafeMutablePointer<PathStep?>
     private var stepCapacity = 16
-    /// Steps from here on are nil.
+    /// Further steps are nil.
     private var stepsUsed = 0
     /// The nested containers of the model that is being read and of those around it. 0 is none.
     private(set) var nested: [NestedPlace] = []
     /// Keys and values of objects that cannot be searched in the text: see ``DocumentIndex/Keys``.
     private var dictionaries: [Int: [String: Int]] = [:]
-    /// How often objects with many fields were searched far.
+    /// The number of long searches in objects with many fields.
     private var longSearches: [Int: UInt32] = [:]
-    /// How many keys were compared with names that fields were asked for by, the first of each search left out.
+    /// The number of comparisons between keys and requested names, without the first of each search.
     private(set) var comparisonCount = 0
-    /// What was made for the model so far, in bytes, besides its own inline form: see ``Made``.
+    /// The bytes allocated for the model so far, besides its own inline form: see ``Made``.
     private(set) var madeBytes = 0
 
-    /// Counts what was made.
+    /// Counts allocated bytes.
     @inline(__always) mutating func note(made bytes: Int) { madeBytes &+= bytes }
 
     /// Counts a field of an object that is about to be read.
@@ -62,14 +62,14 @@ struct DecodingCore {
 
     // MARK: Nodes
 
-    /// A node; a null if the document is closed.
+    /// A node; a null node if the document is closed.
     @inline(__always) func node(_ node: Int) -> DocumentIndex.Node {
         node < index.count ? index.nodes[node] : DocumentIndex.Node()
     }
 
-    /// What a string or a number is written with.
+    /// The bytes of a string or a number in the text.
     @inline(__always) func bytes(_ node: DocumentIndex.Node) -> UnsafeBufferPointer<UInt8> {
-        // The index has positions within the text only.
+        // The index has only positions within the text.
         let base = text.baseAddress.unsafelyUnwrapped.assumingMemoryBound(to: UInt8.self)
         return UnsafeBufferPointer(start: base + Int(node.start), count: Int(node.end &- node.start))
     }
@@ -91,7 +91,7 @@ struct DecodingCore {
         }
     }
 
-    /// Whether the keys are plain and each is there once. Few keys are compared, many are left to a dictionary.
+    /// Whether the keys are plain and distinct. Few keys are compared; many are left to a dictionary.
     private func keysAreDistinct(_ object: Int) -> Bool {
         guard index.nodes[object].end <= 64 else { return manyKeysAreDistinct(object) }
         let end = Int(index.nodes[object].next)
@@ -124,7 +124,7 @@ struct DecodingCore {
             guard found.isPlain, !found.hasEscapes else { return false }
             var hasher = Hasher()
             hasher.combine(bytes: UnsafeRawBufferPointer(bytes(found)))
-            // Two keys of one hash are taken for equal: the dictionary then tells.
+            // Keys with equal hashes count as equal here: the dictionary then decides.
             guard seen.insert(UInt64(bitPattern: Int64(hasher.finalize()))).inserted else { return false }
             key = Int(index.nodes[key &+ 1].next)
         }
@@ -140,7 +140,7 @@ struct DecodingCore {
         return false
     }
 
-    /// The first of several fields of one name counts, and names are equal as Swift's strings are.
+    /// Of several fields with one name the first counts. Names are equal as Swift's strings are.
     private mutating func makeDictionary(_ object: Int) {
         var fields: [String: Int] = [:]
         let end = Int(index.nodes[object].next)
@@ -155,9 +155,9 @@ struct DecodingCore {
         index.nodes[object].keys = .indexed
     }
 
-    /// The value of an object's field; nil when there is none. Fields asked for in the order of the text are found at the
-    /// first look. Where there are many, and they are asked for in another order, a dictionary is made of them: so all
-    /// searches together take a time that grows with the text and the number of searches, not with their product.
+    /// The value of an object's field; nil when there is none. A field asked for in the order of the text is found at
+    /// once. For many fields in another order it builds a dictionary, so the time of all searches grows with the sum of
+    /// text and searches, not with their product.
     mutating func field(_ name: String, of object: Int) -> Int? {
         let found = node(object)
         guard found.kind == .object, found.end > 0 else { return nil }
@@ -169,14 +169,14 @@ struct DecodingCore {
         return dictionaries[object]?[name]
     }
 
-    /// Objects with more fields are searched only so far.
+    /// The number of fields to search before a search of a larger object gives up.
     private static let searchedFieldsMax: UInt32 = 32
-    /// After so many long searches of one object a dictionary is made of its fields.
+    /// The number of long searches of one object after which a dictionary is built.
     private static let longSearchesMax: UInt32 = 2
-    /// How many steps a search takes that counts as a long one.
+    /// The number of steps that make a search a long one.
     private static let longSearchSteps = 8
 
-    /// - Returns: the value's node; 0 when there is none; nil when a dictionary is to tell.
+    /// - Returns: the value's node; 0 when there is none; nil when a dictionary must decide.
     @inline(__always) private mutating func scan(
         _ name: UnsafeBufferPointer<UInt8>, _ object: Int, _ found: DocumentIndex.Node
     ) -> Int? {
@@ -191,7 +191,7 @@ struct DecodingCore {
         return search(name, object, found, from: after)
     }
 
-    /// Like ``scan(_:_:_:)``, behind the first key that was looked at.
+    /// ``scan(_:_:_:)`` after the first key.
     @inline(never) private mutating func search(
         _ name: UnsafeBufferPointer<UInt8>, _ object: Int, _ found: DocumentIndex.Node, from start: Int
     ) -> Int? {
@@ -213,11 +213,12 @@ struct DecodingCore {
             key = after
         }
         if steps > Self.longSearchSteps { noteLongSearch(object, found) }
-        // Not ASCII, and yet it may be equal to a key that is: "K" has a twin in the block of letterlike symbols.
+        // A name that is not ASCII may still be equal to a key that is: "K" has a twin in the block of letterlike
+        // symbols.
         return name.allSatisfy { $0 < 0x80 } ? 0 : nil
     }
 
-    /// An object with many fields is not searched from end to end again and again.
+    /// Keeps an object with many fields from being searched from end to end again and again.
     private mutating func noteLongSearch(_ object: Int, _ found: DocumentIndex.Node) {
         guard found.end > Self.searchedFieldsMax else { return }
         let searches = longSearches[object, default: 0] + 1
@@ -243,7 +244,7 @@ struct DecodingCore {
         return true
     }
 
-    /// Like ``names(of:)``, for a model that makes a collection of the fields.
+    /// ``names(of:)`` for a model that makes a collection of the fields.
     mutating func namesToCollect(of object: Int) -> [String] {
         let names = names(of: object)
         if node(object).kind == .object { index.nodes[object].isCollection = true }
@@ -281,7 +282,7 @@ struct DecodingCore {
     mutating func enterNested(_ place: Place, _ step: PathStep) -> Place {
         var inner = enter(place, step)
         if nested.isEmpty { nested.append(NestedPlace(around: Place(depth: 0), step: step)) }
-        // Of more than 65,535 containers at once the paths may be those of their neighbours.
+        // Beyond 65,535 simultaneous containers, paths may be those of their neighbours.
         if nested.count <= Int(UInt16.max) {
             inner.nested = UInt16(nested.count)
             nested.append(NestedPlace(around: place, step: step))

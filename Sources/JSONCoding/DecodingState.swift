@@ -1,16 +1,16 @@
-/// Where in a document a decoder or container stands, for coding paths.
+/// A position of a decoder or container in a document, for coding paths.
 struct Place {
-    /// How many steps of ``DecodingCore/steps`` lead there.
+    /// The number of steps in ``DecodingCore/steps`` that lead there.
     var depth: UInt16
-    /// If not 0, the last of these steps was made by a nested container, and others may have been made since: see
+    /// If not 0, a nested container made the last of these steps, and others may have changed since: see
     /// ``DecodingCore/nested``.
     var nested: UInt16 = 0
 }
 
 /// A document that is being read.
 ///
-/// Single owner: one document at a time, on one thread. Decoders and containers that a model keeps beyond its
-/// `init(from:)` find no nodes when the document is closed, and read null.
+/// Single owner: one document at a time, on one thread. Decoders and containers that outlive their `init(from:)` find
+/// no nodes once the document is closed, and read null.
 final class DecodingState {
     /// Behind a pointer, so that access costs no runtime exclusivity check. No function of it calls a model.
     let core: UnsafeMutablePointer<DecodingCore>
@@ -30,7 +30,7 @@ final class DecodingState {
     }
 
     /// - Parameter text: must stay valid until ``close()``.
-    /// - Returns: false when the text is not what ``DocumentIndex`` accepts.
+    /// - Returns: false when ``DocumentIndex`` rejects the text.
     func open(_ text: UnsafeRawBufferPointer, _ userInfo: [CodingUserInfoKey: any Sendable]) -> Bool {
         self.userInfo = userInfo
         return core.pointee.open(text)
@@ -44,8 +44,8 @@ final class DecodingState {
 
     /// The value at a node.
     /// - Parameters:
-    ///   - place: of the container that asks.
-    ///   - step: from there to the value; nil if the container's place is the value's.
+    ///   - place: that of the container.
+    ///   - step: from there to the value; nil if both have the same place.
     func value<Value: Decodable>(_ node: Int, _ type: Value.Type, _ place: Place, _ step: @autoclosure () -> PathStep?)
         throws -> Value
     {
@@ -95,7 +95,7 @@ final class DecodingState {
         switch core.pointee.node(node).kind {
         case .yes: return true
         case .no: return false
-        // Of null too: Foundation knows no absent truth value.
+        // Also for null: Foundation has no absent truth value.
         default: throw typeMismatch(Bool.self, node, place, step())
         }
     }
@@ -136,7 +136,7 @@ final class DecodingState {
         return value
     }
 
-    /// A number as it is written.
+    /// The text of a number.
     func numberText(_ node: Int, _ type: Any.Type, _ place: Place, _ step: @autoclosure () -> PathStep?) throws
         -> UnsafeRawBufferPointer
     {

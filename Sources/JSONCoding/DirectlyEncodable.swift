@@ -1,9 +1,9 @@
-/// A type of the standard library that is written without the detour over its `encode(to:)`, with the same result.
+/// A type of the standard library that is written directly, without its `encode(to:)`, with the same result.
 protocol DirectlyEncodable {
     /// Writes a value where one is expected.
     /// - Parameters:
     ///   - value: points to an initialized `Self`.
-    ///   - step: how the value is called in the level on top; nil if it is that level's whole value.
+    ///   - step: the value's key in the level on top; nil if it is that level's whole value.
     static func encode(_ value: UnsafeRawPointer, _ state: EncodingState, _ step: PathStep?) throws
 }
 

@@ -1,4 +1,4 @@
-/// Where the values of a JSON text are: one node for each value and each key, in the order of the text.
+/// The places of the values in a JSON text: one node for each value and each key, in the order of the text.
 ///
 /// ```
 /// {"a":[1,"x"],"b":null}
@@ -9,11 +9,11 @@
 ///       next 1  next 8   n. 3  next 6  next 5   next 6     n. 7  next 8
 /// ```
 ///
-/// Node 0 is a null of its own, for what is absent; the document is node 1. An object's nodes are followed by key, value,
-/// key, value; `next` is the first node behind a value and all that is in it, so the next key is `next` of the value.
+/// Node 0 is a null for absent values; the document is node 1. An object's nodes are followed by key, value, key,
+/// value; `next` is the first node after a value and its content, so the next key is `next` of the value.
 ///
-/// ``build(_:)`` accepts the UTF-8 and the JSON of RFC 8259, up to 512 levels and 1 GiB, and nothing else; whoever reads
-/// the nodes may rely on it: strings and numbers are well-formed.
+/// ``build(_:)`` accepts only UTF-8 and the JSON of RFC 8259, up to 512 levels and 1 GiB. Readers of the nodes may rely
+/// on it: strings and numbers are well-formed.
 ///
 /// Single owner. Reads stay inside the text: words of eight bytes are read only where eight bytes are left.
 struct DocumentIndex {
@@ -22,29 +22,30 @@ struct DocumentIndex {
 
         /// Of a number or string: its first byte in the text, quotes left out. Of an object: the key to try first.
         var start: UInt32 = 0
-        /// Of a number or string: the byte behind its last. Of objects and arrays: how many fields or elements.
+        /// Of a number or string: the offset after its last byte. Of objects and arrays: the number of fields or
+        /// elements.
         var end: UInt32 = 0
         var next: UInt32 = 0
         var kind = Kind.null
-        /// Of a string: whether it is ASCII. Of a number: whether it is only digits and a sign.
+        /// Of a string: whether it is ASCII. Of a number: whether it has only digits and a sign.
         var isPlain = true
         /// Of a string: whether it has escapes.
         var hasEscapes = false
-        /// Of an object: what is known of its keys.
+        /// Of an object: the known facts about its keys.
         var keys = Keys.unknown
 
-        /// Of an object, which has no text: whether a model has asked for the names of all its fields, so that it makes a
-        /// collection of them.
+        /// Of an object, which has no text: whether a model has asked for all names, to make a collection of the
+        /// fields.
         var isCollection: Bool {
             get { hasEscapes }
             set { hasEscapes = newValue }
         }
     }
 
-    /// What is known of an object's keys.
+    /// The known facts about an object's keys.
     enum Keys: UInt8 {
         case unknown
-        /// Plain ASCII without escapes, and each there once.
+        /// Plain ASCII without escapes, and distinct.
         case distinct
         /// Found by a dictionary.
         case indexed
@@ -53,7 +54,7 @@ struct DocumentIndex {
     static let root = 1
     static let depthMax = 512
     static let bytesMax = 1 << 30
-    /// An index that grew beyond this many nodes is not kept for the next document.
+    /// The number of nodes beyond which an index is not kept for the next document.
     private static let keptNodesMax = 1 << 16
 
     private(set) var nodes: UnsafeMutablePointer<Node>
@@ -74,7 +75,7 @@ struct DocumentIndex {
 
     @inline(__always) private mutating func add(_ kind: Node.Kind, _ start: Int, _ end: Int, _ isPlain: Bool) {
         if count == capacity { grow() }
-        // Positions are below 1 GiB, and there are no more nodes than bytes: all fit.
+        // Positions are below 1 GiB, and there are at most as many nodes as bytes, so all fit.
         nodes[count] = Node(
             start: UInt32(truncatingIfNeeded: start), end: UInt32(truncatingIfNeeded: end),
             next: UInt32(truncatingIfNeeded: count &+ 1), kind: kind, isPlain: isPlain)
@@ -91,7 +92,7 @@ struct DocumentIndex {
 
     // MARK: Building
 
-    /// - Returns: whether the text is what this index accepts.
+    /// - Returns: whether this index accepts the text.
     mutating func build(_ text: UnsafeRawBufferPointer) -> Bool {
         count = 0
         add(.null, 0, 0, true)
@@ -104,12 +105,12 @@ struct DocumentIndex {
         return scanner.isAtEnd
     }
 
-    /// A value and all that is in it. While an object or array is open, its `next` is the node of the one around it.
+    /// A value and its content. While an object or array is open, its `next` is the node of the one around it.
     private mutating func buildValue(_ scanner: inout JSONScanner) -> Bool {
         var open = 0
         var depth = 0
         while true {
-            // Here a value is expected.
+            // A value is expected here.
             scanner.skipSpace()
             switch scanner.next() {
             case UInt8(ascii: "\""):
@@ -144,7 +145,7 @@ struct DocumentIndex {
                 add(.null, 0, 0, true)
             default: return false
             }
-            // Here a value has ended.
+            // A value has ended here.
             while true {
                 if open == 0 { return true }
                 nodes[open].end &+= 1

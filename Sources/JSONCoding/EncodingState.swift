@@ -1,40 +1,41 @@
-/// One value that is being written: an object, an array, or something that the model has not decided yet.
+/// One value being written: an object, an array, or one that the model has not decided yet.
 struct Level {
     enum Kind: UInt8 {
-        /// Nothing was written yet; a `{}` if it stays so.
+        /// Nothing was written yet. It becomes `{}` if it stays so.
         case undecided
         case object
         case array
-        /// A number, a string or the like: complete.
+        /// A complete number, string or the like.
         case scalar
     }
 
-    /// Unlike that of every other level that is or was open: containers know theirs by it.
+    /// A unique number, by which containers find their level.
     var serial: UInt64 = 0
     var kind = Kind.undecided
-    /// Whether a model's `encode(to:)` is running for it; otherwise it was asked for as a nested container and ends when
-    /// the container around it goes on.
+    /// Whether a model's `encode(to:)` is running for it. Otherwise it is a nested container, and ends when the
+    /// container around it continues.
     var isScope = false
     /// Fields or elements so far.
     var count = 0
     var names = WrittenNames()
-    /// How it is called in the level around it.
+    /// Its key in the level around it.
     var step: PathStep?
 }
 
 /// A document that is being written.
 ///
-/// Text is written straight into the buffer in the order in which the model encodes. That suits every model that finishes
-/// one nested container before it goes on with the one around it, and writes each key once: synthesized ones, subclasses,
-/// enums with payloads. A model that does otherwise makes the document *irregular*: nothing more is written, and
+/// The text goes straight into the buffer, in the order in which the model encodes. That suits every model that
+/// finishes one nested container before it continues with the outer one, and writes each key once: synthesized ones,
+/// subclasses, enums with payloads. Any other model makes the document *irregular*: nothing more is written, and
 /// ``JSONCoder`` has Foundation encode the model from the start.
 ///
-/// Single owner: one document at a time, on one thread. Containers that a model keeps beyond its `encode(to:)` find their
-/// level gone, by its serial number, and do nothing.
+/// Single owner: one document at a time, on one thread. Containers that outlive their `encode(to:)` find their level
+/// gone, by its serial number, and do nothing.
 final class EncodingState {
-    /// Levels of a document; of deeper ones Foundation decides, since not every level is an object or array.
+    /// The number of levels up to which this coder writes. Foundation decides about deeper ones, since not every level
+    /// is an object or array.
     static let depthMax = 510
-    /// Where Foundation is not asked any more: it would need a stack as deep as the model.
+    /// The number of levels beyond which Foundation is not asked: it would need a stack as deep as the model.
     static let levelsMax = 2_048
 
     /// Behind a pointer, so that access costs no runtime exclusivity check. No function of it calls a model.
@@ -55,7 +56,7 @@ final class EncodingState {
     }
 
     /// Writes a value at the end of the text, where a value is expected.
-    /// - Parameter step: how it is called in the level on top; nil if it is that level's whole value.
+    /// - Parameter step: its key in the level on top; nil if it is that level's whole value.
     func encode<Value: Encodable>(_ value: Value, _ step: @autoclosure () -> PathStep?) throws {
         let entry = types.entry(Value.self) { $0 as? any DirectlyEncodable.Type }
         switch entry.kind {
@@ -102,8 +103,8 @@ final class EncodingState {
     }
 
     /// - Parameters:
-    ///   - value: a number. Not a date: to describe one that is not finite is a trap.
-    ///   - type: what the model has in that place.
+    ///   - value: a number. Not a date: describing one that is not finite traps.
+    ///   - type: the model's type in that place.
     func notFinite<Number: Encodable>(_ value: Number, of type: Any.Type = Number.self, _ step: PathStep?)
         -> EncodingError
     {
@@ -113,12 +114,12 @@ final class EncodingState {
     }
 }
 
-/// More objects and arrays inside one another than JSON may have here.
+/// More nested objects and arrays than JSON may have here.
 package struct NestingTooDeep: Error {}
 
 /// A number that JSON does not have.
 package struct NotFinite: Error {
-    /// What the model has in its place: a number's type, or a date.
+    /// The model's type in its place: a number's, or a date.
     package let type: Any.Type
 
     static func context(_ type: Any.Type, _ path: [any CodingKey]) -> EncodingError.Context {
@@ -127,18 +128,18 @@ package struct NotFinite: Error {
     }
 }
 
-/// The model used its encoder in a way that text cannot be written one piece after another. Never seen outside.
+/// The model used its encoder in a way that does not yield the text in order. Never seen outside.
 struct Irregular: Error {}
 
-/// The state of ``EncodingState``, and everything done to it that calls no model.
+/// The data of ``EncodingState``, and all its functions that call no model.
 struct EncodingCore {
     var text = TextWriter()
-    /// The open level that is written to; -1 when there is none, and after an irregularity.
+    /// The open level that takes writes; -1 when there is none, and after an irregularity.
     private(set) var top = -1
     private(set) var isIrregular = false
     /// Whether there was a level beyond ``EncodingState/depthMax``.
     private(set) var isDeep = false
-    /// Whether more objects and arrays are inside one another than ``JSONCoder/depthMax``, as far as it was seen.
+    /// Whether objects and arrays were seen to nest deeper than ``JSONCoder/depthMax``.
     private(set) var isTooDeep = false
     private var levels: UnsafeMutablePointer<Level>
     private var capacity = 16
@@ -155,7 +156,7 @@ struct EncodingCore {
         levels.deallocate()
     }
 
-    /// Makes ready for another document. Serial numbers go on, so that containers of former documents stay dead.
+    /// Prepares for another document. Serial numbers go on, so that containers of former documents stay invalid.
     mutating func reset() {
         text.reset()
         clearLevels()
@@ -234,7 +235,7 @@ struct EncodingCore {
         if isIrregular { throw Irregular() }
         while top >= 0 {
             let isLast = levels[top].serial == serial
-            // A whole document of nothing is an error, which Foundation words.
+            // An empty document is an error, for which Foundation has the text.
             if top == 0, levels[top].kind == .undecided { throw becomeIrregular() }
             closeTop()
             if isLast { return }
@@ -242,7 +243,7 @@ struct EncodingCore {
         throw becomeIrregular()
     }
 
-    /// Makes a level the one on top: nested containers in it are ended.
+    /// Makes a level the top one and ends the nested containers in it.
     @inline(__always) mutating func enter(_ depth: Int, _ serial: UInt64) throws {
         if top == depth, levels[top].serial == serial { return }
         try leaveNested(depth, serial)
@@ -256,7 +257,7 @@ struct EncodingCore {
         }
     }
 
-    /// Decides what an undecided level is. To ask for the same kind of container again is to go on with the first.
+    /// Decides the kind of an undecided level. A second request for the same kind continues the first container.
     mutating func decide(_ depth: Int, _ serial: UInt64, _ kind: Level.Kind) throws {
         try enter(depth, serial)
         if levels[depth].kind == kind, kind != .scalar { return }
@@ -266,7 +267,7 @@ struct EncodingCore {
         if kind == .array { text.append(UInt8(ascii: "[")) }
     }
 
-    /// Takes back what was written since `mark` for a field, an element or a scalar that failed: a model may go on.
+    /// Discards what was written since `mark` for a field, an element or a scalar that failed: a model may go on.
     mutating func discard(_ depth: Int, _ serial: UInt64, to mark: Int) {
         guard !isIrregular, top >= depth, depth >= 0, levels[depth].serial == serial else { return }
         while top > depth { dropTop() }
@@ -283,7 +284,7 @@ struct EncodingCore {
 
     // MARK: Fields and elements
 
-    /// Writes what stands before a field's value.
+    /// Writes the bytes before a field's value.
     mutating func beginField(_ name: String, _ depth: Int, _ serial: UInt64) throws {
         try enter(depth, serial)
         if levels[depth].count > 0 { text.append(UInt8(ascii: ",")) }
@@ -296,14 +297,14 @@ struct EncodingCore {
         text.append(UInt8(ascii: ":"))
     }
 
-    /// Like ``beginField(_:_:_:)``, for names that are known to differ.
+    /// ``beginField(_:_:_:)`` for names that are known to differ.
     mutating func beginDistinctField(_ name: String, isFirst: Bool) {
         if !isFirst { text.append(UInt8(ascii: ",")) }
         text.append(quoting: name)
         text.append(UInt8(ascii: ":"))
     }
 
-    /// Writes what stands before an array's next element.
+    /// Writes the bytes before an array's next element.
     mutating func beginElement(_ depth: Int, _ serial: UInt64) throws {
         try enter(depth, serial)
         if levels[depth].count > 0 { text.append(UInt8(ascii: ",")) }

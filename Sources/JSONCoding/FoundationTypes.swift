@@ -1,4 +1,4 @@
-// The only file of this module that imports Foundation: its types with a JSON form of their own, and its coders for
+// The only file of this module that imports Foundation, for types with a JSON form of their own and for its coders in
 // rare cases.
 
 #if canImport(FoundationEssentials)
@@ -55,7 +55,7 @@ extension EncodingState {
     }
 }
 
-/// Foundation's JSON, if a model uses its encoder in a way that text cannot be written one piece after another.
+/// Foundation's JSON of a model that uses its encoder in a way that does not yield the text in order.
 func foundationEncode<Value: Encodable>(_ value: Value, userInfo: [CodingUserInfoKey: any Sendable]) throws -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = .withoutEscapingSlashes
@@ -67,8 +67,8 @@ func foundationEncode<Value: Encodable>(_ value: Value, userInfo: [CodingUserInf
 
 /// The result of Foundation's encoder.
 package enum FoundationText {
-    /// - Throws: an error where a text that is JSON otherwise has a `NaN`, which Foundation writes for a `Decimal` that is no
-    ///   number, and nobody reads again.
+    /// - Throws: an error if the text is JSON except for a `NaN`. Foundation writes one for a `Decimal` that is not a
+    ///   number, and no reader accepts it.
     package static func refuseNaN(in text: UnsafeRawBufferPointer) throws {
         guard hasNaN(text) else { return }
         throw EncodingError.invalidValue(Decimal.nan, NotFinite.context(Decimal.self, []))
@@ -110,7 +110,7 @@ extension DecodingState {
         guard let data = Data(base64Encoded: try string(node, place, step())) else {
             throw corrupted("base64 was expected", place, step())
         }
-        // An object, and the bytes, for which Foundation may take a power of two.
+        // An object, and the bytes, for which Foundation may allocate a power of two.
         if data.count > 14 { core.pointee.note(made: 4 &* Made.objectBytes &+ 2 &* data.count) }
         return unsafeBitCast(data, to: type)
     }
@@ -123,7 +123,7 @@ extension DecodingState {
         guard let url = URL(string: text) else {
             throw corrupted("a URL was expected", place, step())
         }
-        // Objects that hold the text in several forms, and where its parts are.
+        // Objects that hold the text in several forms, and the places of its parts.
         core.pointee.note(made: 1_024 &+ 3 &* text.utf8.count)
         return unsafeBitCast(url, to: type)
     }
@@ -173,16 +173,15 @@ extension DecodingState {
     }
 }
 
-/// A whole number that is written with a fraction or an exponent, as Foundation takes it; nil when it is no such number or
-/// does not fit.
+/// A whole number written with a fraction or an exponent, as Foundation reads it; nil if it is not one or does not fit.
 func foundationInteger<Value: FixedWidthInteger & Decodable>(_ type: Value.Type, _ text: UnsafeRawBufferPointer)
     -> Value?
 {
     try? JSONDecoder().decode(type, from: Data(text))
 }
 
-/// Foundation's result or error for a text that is not UTF-8 or not the JSON of RFC 8259: Foundation decides what is
-/// tolerated. Only texts that nest too deeply are refused here: Foundation traps on some of them (Swift 6.3).
+/// Foundation's result or error for a text that is not UTF-8 or not the JSON of RFC 8259; Foundation decides what it
+/// tolerates. Only texts that nest too deeply are refused here: Foundation traps on some of them (Swift 6.3).
 func foundationDecode<Value: Decodable>(
     _ type: Value.Type, _ text: UnsafeRawBufferPointer, userInfo: [CodingUserInfoKey: any Sendable]
 ) throws -> Value {
@@ -199,7 +198,7 @@ func foundationDecode<Value: Decodable>(
 }
 
 extension UnreadableDepth {
-    /// Like ``isReached(in:)``, for a text that may be UTF-16 or UTF-32.
+    /// ``isReached(in:)`` for a text that may be UTF-16 or UTF-32.
     fileprivate static func isReached(inWideText data: Data) -> Bool {
         let encodings: [String.Encoding] = [
             .utf16BigEndian, .utf16LittleEndian, .utf32BigEndian, .utf32LittleEndian,

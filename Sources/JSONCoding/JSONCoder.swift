@@ -1,23 +1,23 @@
 /// Codable models to JSON and back, several times as fast as Foundation's coders and with their results.
 ///
-/// Writes what Foundation's `JSONEncoder` writes with `.withoutEscapingSlashes` and its default strategies, the fields of an
-/// object in the order in which the model encodes them (Foundation's order is random). Reads what Foundation's
-/// `JSONDecoder` reads, with the same values. But for one thing: a `Decimal` that is no number, of which Foundation makes a
-/// text that it does not read, is an error.
+/// Writes what Foundation's `JSONEncoder` writes with `.withoutEscapingSlashes` and its default strategies, with an
+/// object's fields in the model's order (Foundation's order is random). Reads what Foundation's `JSONDecoder` reads,
+/// with the same values. One difference: a `Decimal` that is not a number is an error; Foundation writes a text that it
+/// does not read.
 ///
-/// Foundation itself does what is rare: models that write into a nested container after they went on with the one
-/// around it, that write a key twice, or that nest deeper than some 500 levels; texts that are not UTF-8 or not the JSON of
-/// RFC 8259, of which Foundation tolerates some. A model of the first sort finds its `encode(to:)` called twice.
+/// Foundation handles the rare cases: models that write into a nested container after they continued with the outer
+/// one, that write a key twice, or that nest deeper than some 500 levels; texts that are not UTF-8 or not the JSON of
+/// RFC 8259, some of which Foundation tolerates. A model of the first kind has its `encode(to:)` called twice.
 ///
-/// Errors are `EncodingError` and `DecodingError` with coding paths as Foundation gives them; the descriptions are in
-/// words of our own, and never hold values of the text.
+/// Errors are `EncodingError` and `DecodingError` with Foundation's coding paths. Their descriptions are Larder's own,
+/// and never contain values of the text.
 ///
 /// Thread-safe.
 package struct JSONCoder: Sendable {
-    /// What models find in their coder's `userInfo`.
+    /// The `userInfo` of a model's coder.
     package var userInfo: [CodingUserInfoKey: any Sendable]
 
-    /// How many objects and arrays may be inside one another in what is encoded: as many as Foundation allows.
+    /// The limit for nested objects and arrays when encoding: that of Foundation.
     package static let depthMax = 511
 
     package init(userInfo: [CodingUserInfoKey: any Sendable] = [:]) { self.userInfo = userInfo }
@@ -26,13 +26,13 @@ package struct JSONCoder: Sendable {
     private static let decodingStates = StatePool<DecodingState>()
 
     /// The JSON of a value.
-    /// - Throws: `EncodingError` for what JSON cannot hold, and whatever the model throws.
+    /// - Throws: `EncodingError` for values that JSON cannot hold, and any error of the model.
     package func encode<Value: Encodable>(_ value: Value) throws -> [UInt8] {
         var state = Self.encodingStates.take() ?? EncodingState()
         state.userInfo = userInfo
         defer {
             state.core.pointee.reset()
-            // A model that kept a container has the state too: then it is not used again.
+            // If a model kept a container, that refers to the state too. Then the state is not reused.
             if isKnownUniquelyReferenced(&state) { Self.encodingStates.put(state) }
         }
         do {
@@ -54,15 +54,15 @@ package struct JSONCoder: Sendable {
     }
 
     /// The value in a JSON text.
-    /// - Throws: `DecodingError` for a text that is no JSON or not such a value, and whatever the model throws.
+    /// - Throws: `DecodingError` for a text that is not JSON or not such a value, and any error of the model.
     package func decode<Value: Decodable>(_ type: Value.Type, from text: UnsafeRawBufferPointer) throws -> Value {
         var madeBytes: Int?
         return try decode(type, from: text, madeBytes: &madeBytes)
     }
 
     /// Like ``decode(_:from:)-(_,UnsafeRawBufferPointer)``.
-    /// - Parameter madeBytes: gets an upper bound of the memory that the value takes besides its own inline form, as far as
-    ///   it was read from the text; nil if Foundation read it.
+    /// - Parameter madeBytes: set to an upper bound of the memory that the value takes besides its own inline form, as
+    ///   far as it was read from the text; nil if Foundation read it.
     package func decode<Value: Decodable>(
         _ type: Value.Type, from text: UnsafeRawBufferPointer, madeBytes: inout Int?
     ) throws -> Value {
@@ -70,7 +70,7 @@ package struct JSONCoder: Sendable {
         var state = Self.decodingStates.take() ?? DecodingState()
         defer {
             state.close()
-            // A model that kept a container has the state too: then it is not used again.
+            // If a model kept a container, that refers to the state too. Then the state is not reused.
             if isKnownUniquelyReferenced(&state) { Self.decodingStates.put(state) }
         }
         guard state.open(text, userInfo) else { return try foundationDecode(type, text, userInfo: userInfo) }

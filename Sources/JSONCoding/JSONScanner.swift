@@ -1,4 +1,4 @@
-/// Reads through JSON text, and judges it: what it passes is allowed-formed.
+/// Reads through JSON text and validates it.
 ///
 /// Never reads beyond the end.
 struct JSONScanner {
@@ -23,7 +23,7 @@ struct JSONScanner {
         }
     }
 
-    /// The next byte, taken; 0, which begins no value, at the end.
+    /// Takes the next byte; gives 0, which begins no value, at the end.
     @inline(__always) mutating func next() -> UInt8 {
         guard position < end else { return 0 }
         taken = base[position]
@@ -90,7 +90,7 @@ struct JSONScanner {
         while true {
             while end &- position >= 8 {
                 let word = UnsafeRawPointer(base + position).loadUnaligned(as: UInt64.self)
-                // The lowest bit is exact: a borrow makes only higher bytes look like what they are not.
+                // The lowest mark is exact: a borrow can only mark higher bytes wrongly.
                 let marks = Words.marks(word) | word & Words.tops
                 if marks != 0 {
                     position &+= marks.trailingZeroBitCount >> 3
@@ -145,7 +145,7 @@ struct JSONScanner {
         case UInt8(ascii: "u"):
             guard let unit = skipHex() else { return false }
             if unit & 0xF800 != 0xD800 { return true }
-            // A high surrogate is followed by a low one, which is written as an escape too.
+            // A high surrogate must be followed by a low one, as an escape too.
             guard unit < 0xDC00, skip(UInt8(ascii: "\\")), skip(UInt8(ascii: "u")), let low = skipHex() else {
                 return false
             }

@@ -5,7 +5,7 @@ struct KeyedReader<Key: CodingKey>: KeyedDecodingContainerProtocol {
     private let place: Place
 
     /// - Parameters:
-    ///   - node: what should be an object.
+    ///   - node: should be an object.
     ///   - place, step: where it is; a container that takes a step is a nested one.
     init(_ state: DecodingState, _ node: Int, _ place: Place, _ step: PathStep?) throws {
         guard state.core.pointee.node(node).kind == .object else {
@@ -15,7 +15,7 @@ struct KeyedReader<Key: CodingKey>: KeyedDecodingContainerProtocol {
         object = node
         self.place = step.map { state.core.pointee.enterNested(place, $0) } ?? place
         state.core.pointee.prepare(node)
-        // The places of simple fields, should they be those of an object.
+        // The memory of simple fields, in case the model has an object for them.
         state.core.pointee.note(made: Made.simpleBytes &* Int(state.core.pointee.node(node).end))
     }
 
@@ -70,7 +70,7 @@ struct KeyedReader<Key: CodingKey>: KeyedDecodingContainerProtocol {
     func superDecoder() -> any Decoder { superDecoder(PlainKey.superclass) }
     func superDecoder(forKey key: Key) -> any Decoder { superDecoder(key) }
 
-    /// Where there is no such field, the decoder reads null.
+    /// If there is no such field, the decoder reads null.
     private func superDecoder(_ key: some CodingKey) -> any Decoder {
         let node = state.core.pointee.field(key.stringValue, of: object) ?? 0
         return ValueReader(state, node, state.core.pointee.enterNested(place, PathStep(key)))

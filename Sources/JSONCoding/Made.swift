@@ -1,25 +1,25 @@
-/// The memory that decoding takes, in bytes: an upper bound, counted meanwhile, of what a model holds outside of its
+/// The memory that decoding takes, in bytes: an upper bound, counted while reading, of a model's memory outside of its
 /// own inline form.
 ///
 /// - Arrays and dictionaries that are read directly: their slots.
 /// - Everything that a model reads from an unkeyed container: its slot in a set that has just grown.
-/// - Everything that a model reads from a keyed container: its place in an object, or in the payload of an indirect
+/// - Everything that a model reads from a keyed container: its slot in an object, or in the payload of an indirect
 ///   case, even if the field is absent.
 /// - Texts and data; objects themselves.
 ///
-/// What a model's `init(from:)` makes in addition cannot be counted.
+/// Further allocations of a model's `init(from:)` cannot be counted.
 enum Made {
-    /// What the allocator takes for a piece of memory, and the head of an object.
+    /// The allocator's overhead, and the header of an object.
     static let objectBytes = 48
-    /// The place of a simple type: a text, a number, a UUID, a Decimal.
+    /// The slot of a simple type: a text, a number, a UUID, a Decimal.
     static let simpleBytes = 24
-    /// How many places a collection has for an element, at the most, while it grows.
+    /// The most slots for an element of a growing collection.
     static let growth = 3
 
-    /// An array with room for so many elements.
+    /// An array with capacity for `count` elements.
     static func array(_ count: Int, stride: Int) -> Int { count > 0 ? objectBytes + count &* stride : 0 }
 
-    /// A dictionary with room for so many fields: its table has a power of two of places, a quarter of them free.
+    /// A dictionary with capacity for `count` fields: its table has a power of two of slots, a quarter of them free.
     static func dictionary(_ count: Int, stride: Int) -> Int {
         guard count > 0 else { return 0 }
         var places = 2
@@ -27,6 +27,6 @@ enum Made {
         return objectBytes + places &* (stride &+ 1)
     }
 
-    /// A text of so many bytes: up to 15 are part of its inline form.
+    /// A text of `count` bytes: up to 15 are part of its inline form.
     static func text(_ count: Int) -> Int { count > 15 ? objectBytes + count : 0 }
 }

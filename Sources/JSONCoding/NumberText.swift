@@ -1,6 +1,6 @@
 /// The numbers of a text that ``DocumentIndex`` accepted.
 enum NumberText {
-    /// A number of digits and a sign; nil when it does not fit.
+    /// A number with only digits and a sign; nil when it does not fit.
     @inline(__always) static func integer<Value: FixedWidthInteger>(
         _ text: UnsafeBufferPointer<UInt8>, _ type: Value.Type
     ) -> Value? {
@@ -12,7 +12,7 @@ enum NumberText {
         return Value(exactly: isNegative ? -magnitude : magnitude)
     }
 
-    /// The nearest number; nil when it is too large, or so small that nothing of it would be left.
+    /// The nearest number; nil when it overflows, or underflows to zero.
     static func double(_ text: UnsafeBufferPointer<UInt8>) -> Double? {
         let decimal = Decimal(text)
         // Whole numbers up to 2^53 and powers of ten up to 10^22 are exact, so one operation rounds once (Clinger 1990).
@@ -28,7 +28,7 @@ enum NumberText {
         return value
     }
 
-    /// As for `Double`.
+    /// Like ``double(_:)``.
     static func float(_ text: UnsafeBufferPointer<UInt8>) -> Float? {
         let decimal = Decimal(text)
         if decimal.isExact, decimal.digits <= 1 << 24, abs(decimal.exponent) <= 10 {
@@ -48,7 +48,7 @@ enum NumberText {
         var digits: UInt64 = 0
         var exponent = 0
         var isNegative = false
-        /// Whether `digits` and `exponent` are all of it: at most 19 digits, an exponent that is not absurd.
+        /// Whether `digits` and `exponent` are exact: at most 19 digits, and a moderate exponent.
         var isExact = true
 
         init(_ text: UnsafeBufferPointer<UInt8>) {

@@ -1,14 +1,14 @@
 import Synchronization
 
-/// Objects that are kept for the next use, because to make one costs more than to use it. Holds a few; what does not fit is
-/// freed.
+/// Objects kept for reuse, because making one costs more than using it. Holds a few; any more are freed.
 ///
-/// Thread-safe: a place is taken and filled by one atomic exchange each, so an object is in one place or in one hand.
+/// Thread-safe: a slot is emptied and filled by one atomic exchange each, so an object has one slot or one user.
 struct StatePool<State: AnyObject>: ~Copyable, Sendable {
     private let places: (Place, Place, Place, Place)
 
     private final class Place: Sendable {
-        /// The address of a retained `State`, or 0. Only an exchange touches it: who gets one out owns its reference.
+        /// The address of a retained `State`, or 0. Only an exchange touches it: a caller that gets one out owns its
+        /// reference.
         let address = Atomic<UInt>(0)
     }
 

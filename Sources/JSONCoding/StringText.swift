@@ -3,7 +3,7 @@ enum StringText {
     /// A string without escapes.
     static func plain(_ bytes: UnsafeBufferPointer<UInt8>) -> String { String(decoding: bytes, as: UTF8.self) }
 
-    /// A string with escapes. What they stand for is never longer than they are.
+    /// A string with escapes. The result is never longer than the text.
     static func unescaped(_ bytes: UnsafeBufferPointer<UInt8>) -> String {
         guard let source = bytes.baseAddress else { return "" }
         return String(unsafeUninitializedCapacity: bytes.count) { target in
@@ -29,7 +29,7 @@ enum StringText {
         }
     }
 
-    /// How many bytes there are before the next backslash.
+    /// The number of bytes before the next backslash.
     private static func plainCount(_ source: UnsafePointer<UInt8>, _ end: Int) -> Int {
         var index = 0
         while end &- index >= 8 {
@@ -42,7 +42,7 @@ enum StringText {
         return index
     }
 
-    /// The scalar of an escape, or of two that are a surrogate pair.
+    /// The scalar of an escape, or of the two escapes of a surrogate pair.
     private static func scalar(_ source: UnsafePointer<UInt8>, _ index: inout Int) -> UInt32 {
         let unit = HexDigits.unit(source + index) ?? 0
         index &+= 4

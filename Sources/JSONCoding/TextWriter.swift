@@ -5,10 +5,10 @@
 struct TextWriter {
     private(set) var base: UnsafeMutablePointer<UInt8>
     private(set) var capacity: Int
-    /// Bytes written so far. May be set back to forget what was written since.
+    /// Bytes written so far. Set it back to discard later ones.
     var count = 0
 
-    /// A buffer that grew beyond this many bytes is not kept for the next document.
+    /// The size beyond which a buffer is not kept for the next document.
     private static let keptBytesMax = 1 << 20
     private static let firstCapacity = 1024
 
@@ -19,7 +19,7 @@ struct TextWriter {
 
     func free() { base.deallocate() }
 
-    /// Forgets the text, and the memory of an unusually long one.
+    /// Discards the text, and the memory of an unusually long one.
     mutating func reset() {
         count = 0
         guard capacity > Self.keptBytesMax else { return }
@@ -64,14 +64,14 @@ struct TextWriter {
 
     // MARK: Strings
 
-    /// A string in quotes, escaped as RFC 8259 demands and no further: `/` and everything beyond ASCII stay as they are.
+    /// A string in quotes, escaped only as far as RFC 8259 requires: `/` and everything beyond ASCII stay as they are.
     mutating func append(quoting text: String) {
         var text = text
         text.withUTF8 { append(quoting: $0) }
     }
 
     mutating func append(quoting text: UnsafeBufferPointer<UInt8>) {
-        // Room for the quotes and for whole words: what is not escaped is copied eight bytes at a time.
+        // Room for the quotes and for whole words: unescaped bytes are copied eight at a time.
         reserve(text.count &+ 10)
         base[count] = 0x22
         count &+= 1
@@ -100,7 +100,7 @@ struct TextWriter {
         count &+= 1
     }
 
-    /// - Parameter more: bytes of the string from this one on, for which there is room, and for ten more.
+    /// - Parameter more: bytes of the string from this one on. There is room for them and for ten more.
     @inline(__always) private mutating func appendEscaping(_ byte: UInt8, more: Int) {
         if byte >= 0x20, byte != 0x22, byte != 0x5C {
             base[count] = byte
@@ -164,7 +164,7 @@ struct TextWriter {
 
     /// The shortest decimal that reads back as the same number, without `.0`. The number is finite.
     mutating func append(_ value: Double) {
-        // Whole numbers that the description writes digit by digit, all but -0.
+        // Whole numbers whose description has all digits, except -0.
         if value.magnitude < 0x1p53, value.rounded(.towardZero) == value, value != 0 || value.sign == .plus {
             append(Int64(value))
         } else {
@@ -172,7 +172,7 @@ struct TextWriter {
         }
     }
 
-    /// As for `Double`.
+    /// Like `append(_: Double)`.
     mutating func append(_ value: Float) {
         if value.magnitude < 0x1p24, value.rounded(.towardZero) == value, value != 0 || value.sign == .plus {
             append(Int64(value))
@@ -195,7 +195,8 @@ enum Words {
     static let ones: UInt64 = 0x0101_0101_0101_0101
     static let tops: UInt64 = 0x8080_8080_8080_8080
 
-    /// The top bits of bytes that are quotes, backslashes or control characters; exact up to and with the first of them.
+    /// Sets the top bits of bytes that are quotes, backslashes or control characters; exact up to and including the
+    /// first.
     @inline(__always) static func marks(_ word: UInt64) -> UInt64 {
         let quote = word ^ (ones &* 0x22)
         let slash = word ^ (ones &* 0x5C)

@@ -1,4 +1,4 @@
-/// What a coder does with a type, found out once for each type.
+/// How a coder handles a type, determined once for each type.
 enum TypeKind: UInt8 {
     /// Codes itself.
     case model
@@ -25,16 +25,16 @@ enum TypeKind: UInt8 {
     ]
 }
 
-/// Kinds of the types met so far, found by the type's address: a cast to a protocol costs more than writing a number.
+/// The kinds of the types met so far, by the type's address: a cast to a protocol costs more than writing a number.
 ///
-/// Direct-mapped: of two types that fall on one place the later one is kept. Single owner.
+/// Direct-mapped: of two types with the same slot the later one is kept. Single owner.
 struct TypeTable<Direct> {
     struct Entry {
         var type: ObjectIdentifier?
         var kind = TypeKind.model
-        /// What an object of the type takes, in bytes; for values only what an indirect case takes for its box.
+        /// The bytes of an object of the type; for values only those of an indirect case's box.
         var objectBytes = 0
-        /// The metatype that codes it, where the kind is `direct`.
+        /// The metatype that codes it if the kind is `direct`.
         var direct: Direct?
     }
 
@@ -53,7 +53,7 @@ struct TypeTable<Direct> {
 
     @inline(__always) func entry(_ type: Any.Type, _ direct: (Any.Type) -> Direct?) -> Entry {
         let id = ObjectIdentifier(type)
-        // Metadata is at least 8-byte aligned; the product spreads what the addresses of near types have in common.
+        // Metadata is at least 8-byte aligned; the product spreads the common bits of nearby addresses.
         let hash = UInt(bitPattern: id.hashValueOfAddress) &* 0x9E37_79B9_7F4A_7C15
         let place = Int(hash >> 58)
         if entries[place].type == id { return entries[place] }

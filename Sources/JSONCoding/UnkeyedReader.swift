@@ -9,14 +9,14 @@ struct UnkeyedReader: UnkeyedDecodingContainer {
     private var index: UInt32 = 0
     private let place: Place
 
-    /// Parameters as for ``KeyedReader/init(_:_:_:_:)``.
+    /// For the parameters see ``KeyedReader/init(_:_:_:_:)``.
     init(_ state: DecodingState, _ node: Int, _ place: Place, _ step: PathStep?) throws {
         guard state.core.pointee.node(node).kind == .array else { throw state.mismatch([Any].self, node, place, step) }
         self.state = state
         array = UInt32(truncatingIfNeeded: node)
         next = array + 1
         self.place = step.map { state.core.pointee.enterNested(place, $0) } ?? place
-        // The places of simple elements, in a collection that grows.
+        // The slots of simple elements in a growing collection.
         let count = Int(state.core.pointee.node(node).end)
         state.core.pointee.note(made: Made.array(Made.growth &* count, stride: Made.simpleBytes))
     }
@@ -28,7 +28,7 @@ struct UnkeyedReader: UnkeyedDecodingContainer {
 
     private var step: PathStep { PathStep(index: Int(index)) }
 
-    /// Reads the next element, and passes it unless that fails.
+    /// Reads the next element, and moves past it unless that fails.
     @inline(__always) private mutating func take<Value>(_ type: Value.Type, _ read: (Int) throws -> Value) throws
         -> Value
     {
@@ -61,7 +61,7 @@ struct UnkeyedReader: UnkeyedDecodingContainer {
     }
 
     mutating func decodeIfPresent<Value: Decodable>(_ type: Value.Type) throws -> Value? {
-        // Null takes as much room as a value does.
+        // Null takes as much space as a value.
         state.core.pointee.note(made: Made.growth &* MemoryLayout<Value?>.stride)
         guard !isAtEnd, try !decodeNil() else { return nil }
         return try decode(type)

@@ -1,6 +1,6 @@
-/// Whether a text, well-formed or not, nests deeper than any reader goes.
+/// Whether a text, well-formed or not, nests too deeply for every reader.
 enum UnreadableDepth {
-    /// Looks at brackets outside strings only: until its first error, every reader that knows strings comes as deep.
+    /// Counts only brackets outside strings: until its first error, every reader that knows strings gets that deep.
     static func isReached(in text: UnsafeRawBufferPointer) -> Bool {
         var depth = 0
         var index = 0

@@ -13,7 +13,7 @@ struct ValueWriter: Encoder {
     var codingPath: [any CodingKey] { state.core.pointee.path(upTo: Int(depth)) }
     var userInfo: [CodingUserInfoKey: Any] { state.userInfo }
 
-    // An irregularity shows when the document is finished: these functions cannot throw.
+    // These functions cannot throw. An irregularity shows when the document is finished.
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
         try? state.core.pointee.decide(Int(depth), serial, .object)
@@ -27,7 +27,7 @@ struct ValueWriter: Encoder {
 
     func singleValueContainer() -> any SingleValueEncodingContainer { self }
 
-    /// Writes the one value that this level is.
+    /// Writes this level's one value.
     @inline(__always) private func write(_ body: (inout EncodingCore) -> Void) throws {
         try state.core.pointee.decide(Int(depth), serial, .scalar)
         body(&state.core.pointee)

@@ -1,13 +1,13 @@
-/// The names of an object's fields so far: a name that comes again must be noticed.
+/// The names of an object's fields so far, to notice a name that comes again.
 ///
-/// Few short names, the usual case, are compared in the text itself, after a look at a 64-bit filter. From ``fewMax`` names
-/// on, and with the first name that is escaped or goes beyond ASCII (two such names may be equal to Swift though their
-/// bytes differ), a set of strings takes over.
+/// Usually there are a few short names: they are compared in the text itself, after a check of a 64-bit filter. A set
+/// of strings takes over from ``fewMax`` names on, and at the first name that is escaped or beyond ASCII (two such
+/// names may be equal in Swift though their bytes differ).
 struct WrittenNames {
     private static let fewMax = 24
 
     private var filter: UInt64 = 0
-    /// Where each name stands in the text, without its quotes.
+    /// The place of each name in the text, without its quotes.
     private var ranges: [(start: Int, end: Int)] = []
     private var all: Set<String> = []
     private var order: [String] = []
@@ -21,7 +21,7 @@ struct WrittenNames {
         }
     }
 
-    /// - Returns: false when the name was there.
+    /// - Returns: false when the name was already there.
     mutating func insert(_ name: String, start: Int, end: Int, in text: UnsafeRawBufferPointer) -> Bool {
         guard order.isEmpty, ranges.count < Self.fewMax, Self.isPlain(text, start, end, name) else {
             return insertAmongAll(name, in: text)
@@ -39,7 +39,7 @@ struct WrittenNames {
         if let name = order.popLast() {
             all.remove(name)
         } else {
-            // The filter keeps its bit, which costs a comparison at most.
+            // The filter keeps its bit, which costs at most a comparison.
             _ = ranges.popLast()
         }
     }
@@ -56,7 +56,7 @@ struct WrittenNames {
         return true
     }
 
-    /// Whether the text is the name itself, in ASCII.
+    /// Whether the text is the unescaped ASCII name.
     private static func isPlain(_ text: UnsafeRawBufferPointer, _ start: Int, _ end: Int, _ name: String) -> Bool {
         guard name.utf8.count == end - start else { return false }
         var bits: UInt8 = 0

@@ -5,12 +5,12 @@ import Platform
 /// Keeps its database alive, and keeps it from being closed.
 ///
 /// - Before the first seek, after moving off either end, and after an error it is at no entry: ``isValid`` is false,
-///   and only a seek leads on.
+///   and only a seek leads to one.
 /// - The end is not an error, and an error is never taken for the end: the call that meets it throws.
-/// - After an error (a damaged block, say) take a new cursor: LevelDB keeps the error for the rest of this one's life.
-/// - An open cursor pins files and memory: bound its life, and call ``close()`` early.
+/// - After an error, such as a damaged block, make a new cursor: LevelDB keeps the error as long as this one exists.
+/// - An open cursor pins files and memory: limit its lifetime, and call ``close()`` early.
 ///
-/// Single owner: may go from one thread to another, but is used by one at a time.
+/// Single owner: it may move between threads, but only one uses it at a time.
 package final class Cursor {
     /// Whether the cursor is at an entry.
     package private(set) var isValid = false
@@ -18,10 +18,10 @@ package final class Cursor {
     private let database: Database
     private var handle: OpaquePointer?
     private let prefix: [UInt8]
-    /// The first key behind all that begin with `prefix`; nil if there is none.
+    /// The first key after all that begin with `prefix`; nil if there is none.
     private let prefixEnd: [UInt8]?
 
-    /// - Parameter handle: an iterator of `database`, which has counted this cursor already.
+    /// - Parameter handle: an iterator of `database`, which counts this cursor already.
     init(_ database: Database, handle: OpaquePointer, prefix: [UInt8]) {
         self.database = database
         self.handle = handle
@@ -31,7 +31,7 @@ package final class Cursor {
 
     deinit { close() }
 
-    /// Lets the files go. Idempotent. Afterwards ``isValid`` is false and every move throws `.closed`.
+    /// Releases the files. Idempotent. Afterwards ``isValid`` is false and every move throws `.closed`.
     package func close() {
         guard let handle else { return }
         isValid = false
@@ -113,26 +113,26 @@ package final class Cursor {
 
     // MARK: Reading
 
-    /// Hands out the key without copying; the bytes are gone when the cursor moves. Throws `.invalidArgument` if the
-    /// cursor is at no entry. `body` must not move or close the cursor.
+    /// Gives `body` the key without copying; the bytes are valid until the cursor moves. Throws `.invalidArgument` if
+    /// the cursor is at no entry. `body` must not move or close the cursor.
     @inlinable
     package func withKey<Result>(_ body: (UnsafeRawBufferPointer) -> Result) throws(LevelDBError) -> Result {
         body(try currentKey())
     }
 
-    /// Hands out the value without copying, under the same rules as ``withKey(_:)``.
+    /// Gives `body` the value without copying, under the same rules as ``withKey(_:)``.
     @inlinable
     package func withValue<Result>(_ body: (UnsafeRawBufferPointer) -> Result) throws(LevelDBError) -> Result {
         body(try currentValue())
     }
 
-    /// A copy of the key. The cursor must be at an entry (``isValid``); asking otherwise is a mistake in the program.
+    /// A copy of the key. The cursor must be at an entry (``isValid``); otherwise this is a programming error.
     package var key: [UInt8] {
         guard isValid, let handle else { preconditionFailure("key of a cursor that is at no entry") }
         return [UInt8](Self.key(handle))
     }
 
-    /// A copy of the value. The cursor must be at an entry (``isValid``); asking otherwise is a mistake in the program.
+    /// A copy of the value. The cursor must be at an entry (``isValid``); otherwise this is a programming error.
     package var value: [UInt8] {
         guard isValid, let handle else { preconditionFailure("value of a cursor that is at no entry") }
         return [UInt8](Self.value(handle))
@@ -144,7 +144,7 @@ package final class Cursor {
     @usableFromInline
     func currentValue() throws(LevelDBError) -> UnsafeRawBufferPointer { Self.value(try currentHandle("value")) }
 
-    // MARK: Inside
+    // MARK: Internals
 
     private func openHandle(_ operation: StaticString) throws(LevelDBError) -> OpaquePointer {
         if let handle { return handle }
@@ -172,8 +172,8 @@ package final class Cursor {
         }
     }
 
-    /// Finds out where a move led. LevelDB's iterator steps over a block that it cannot read and goes on behind it, so
-    /// that the error is asked for even when the iterator is at an entry.
+    /// Reads the iterator's state after a move. LevelDB's iterator skips a block that it cannot read, so the error is
+    /// checked even when the iterator is at an entry.
     @inline(__always)
     private func settle(
         _ handle: OpaquePointer, _ operation: StaticString, _ key: UnsafeRawBufferPointer? = nil

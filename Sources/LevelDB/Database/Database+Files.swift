@@ -1,10 +1,10 @@
 import CLevelDB
 
-// What is done to the files of a database that is not open.
+// Functions on the files of a database that is not open.
 
 extension Database {
-    /// Deletes LevelDB's files in the directory, and the directory if nothing else is in it. That there is none is no
-    /// error. Throws `.ioError` if the database is open, in this process or another.
+    /// Deletes LevelDB's files in the directory, and the directory if nothing else is in it. A missing one is no error.
+    /// Throws `.ioError` if the database is open, in this process or another.
     package static func destroy(path: String) throws(LevelDBError) {
         let options = Options()
         try check(path: path, options: options, operation: "destroy")
@@ -21,8 +21,8 @@ extension Database {
         }
     }
 
-    /// Makes an openable database of what can be read. Entries may be lost, and deleted ones may come back; unreadable
-    /// files are moved to `lost/` in the directory. All tables end in level 0, so that the first writes are slow.
+    /// Makes an openable database from the readable files. Entries may be lost, and deleted ones may come back;
+    /// unreadable files are moved to `lost/` in the directory. All tables end in level 0, so the first writes are slow.
     ///
     /// Throws `.notFound` if there is nothing to repair, `.ioError` if the database is open, in this process or
     /// another.
@@ -30,7 +30,7 @@ extension Database {
         try check(path: path, options: options, operation: "repair")
         let claim = try DirectoryClaim(path: path, operation: "repair")
         defer { claim.release() }
-        // LevelDB would make an empty database.
+        // LevelDB would create an empty database.
         if try FileState(inspecting: path, operation: "repair") == .absentOrEmpty {
             throw LevelDBError(
                 code: .notFound, message: "there is nothing to repair", operation: "repair", path: path)
@@ -42,23 +42,23 @@ extension Database {
         }
     }
 
-    /// Tells what is in the directory, by reading its names and `CURRENT`, and changes nothing.
+    /// Inspects the directory by its names and `CURRENT`, and changes nothing.
     ///
-    /// A directory that exists but cannot be read counts as `.database`: who then opens it gets the system's error, and
+    /// A directory that exists but cannot be read counts as `.database`: opening it then gives the system's error, and
     /// nobody takes it for free. ``fileState(path:)`` throws instead.
     package static func containsDatabaseFiles(path: String) -> FileState {
         (try? fileState(path: path)) ?? .database
     }
 
-    /// Tells what is in the directory. Throws `.ioError` if it exists and cannot be read.
+    /// Inspects the directory. Throws `.ioError` if it exists and cannot be read.
     package static func fileState(path: String) throws(LevelDBError) -> FileState {
         try FileState(inspecting: path, operation: "fileState")
     }
 
-    /// Refuses what LevelDB would misunderstand.
+    /// Refuses arguments that LevelDB would misunderstand.
     static func check(path: String, options: Options, operation: String) throws(LevelDBError) {
         var complaint = options.complaint()
-        // LevelDB would work in the root directory, or in that whose name is what stands before the NUL.
+        // LevelDB would work in the root directory, or in the one named before the NUL.
         if path.isEmpty { complaint = "the path is empty" }
         if path.utf8.contains(0) { complaint = "the path contains a NUL" }
         if let complaint {

@@ -1,7 +1,7 @@
 import CLevelDB
 
 extension Database {
-    /// What LevelDB tells about itself; nil for a name that it does not know. It knows `leveldb.num-files-at-level<N>`,
+    /// One of LevelDB's properties; nil for an unknown name. LevelDB knows `leveldb.num-files-at-level<N>`,
     /// `leveldb.stats`, `leveldb.sstables` and `leveldb.approximate-memory-usage`.
     package func property(_ name: String) throws(LevelDBError) -> String? {
         try withHandle("property") { handle in
@@ -11,11 +11,11 @@ extension Database {
         }
     }
 
-    /// Merges the tables of a range, which gives the space of what was deleted and overwritten back to the disk, as far
-    /// as no snapshot or cursor needs it.
+    /// Merges the tables of a range. That frees the space of deleted and overwritten entries, unless a snapshot or
+    /// cursor needs them.
     ///
     /// Takes as long as reading and writing the range, and blocks only the caller; ``close()`` waits for it. LevelDB
-    /// does not say whether it went well: a later write does.
+    /// reports failures only at a later write.
     /// - Parameters:
     ///   - from: the first key. The default is nil: from the beginning.
     ///   - to: the last key. The default is nil: to the end.
@@ -29,8 +29,8 @@ extension Database {
         }
     }
 
-    /// About how many bytes of table files the keys from `from` up to but not including `to` take. What is still in
-    /// memory and in the log is not counted: just after a write this says 0. Not a measure to limit usage by.
+    /// The approximate bytes of table files for the keys from `from` up to but not including `to`. Entries in memory
+    /// and in the log do not count: just after a write this is 0. Do not use it to limit usage.
     package func approximateSize(from: [UInt8], to: [UInt8]) throws(LevelDBError) -> UInt64 {
         try withHandle("approximateSize") { handle in
             from.withUnsafeBytes { from in

@@ -3,12 +3,12 @@ import CLevelDB
 extension Database {
     /// Reads one value.
     ///
-    /// An empty stored value comes as an empty array, an absent one as nil. LevelDB's C function tells them apart by
-    /// whether malloc(0) gives a pointer: it does with glibc, musl and macOS. Where it did not, an empty value would
-    /// read as absent, so that nothing meant to last should be stored empty.
+    /// An empty value is an empty array, an absent one is nil. LevelDB's C function distinguishes them by whether
+    /// malloc(0) gives a pointer, as it does with glibc, musl and macOS. Elsewhere an empty value could read as absent,
+    /// so do not store empty values that must last.
     ///
-    /// Damage that is met throws `.corruption`, with one exception: a table that somebody deletes while the database is
-    /// open, LevelDB takes for one that does not have the key. Opening finds it.
+    /// Damage throws `.corruption`, with one exception: if a table is deleted while the database is open, LevelDB acts
+    /// as if that table lacked the key. Opening finds the loss.
     package func get(
         _ key: UnsafeRawBufferPointer, options: ReadOptions = ReadOptions()
     ) throws(LevelDBError) -> [UInt8]? {
@@ -23,8 +23,8 @@ extension Database {
     }
 
     /// Reads one value without the second copy that ``get(_:options:)`` makes.
-    /// - Parameter body: gets the bytes, which are gone when it returns; nil if the key is absent. Runs with no lock
-    ///   held: it may call this database, and close it.
+    /// - Parameter body: gets the bytes, valid until it returns; nil if the key is absent. Runs with no lock held: it
+    ///   may call this database, and close it.
     @inlinable
     package func withValue<Result>(
         _ key: UnsafeRawBufferPointer, options: ReadOptions = ReadOptions(),
@@ -43,8 +43,8 @@ extension Database {
         try key.withRawBytes { (key) throws(LevelDBError) in try withValue(key, options: options, body) }
     }
 
-    /// Tells whether the key is there. Costs as much as reading it: LevelDB knows no cheaper question that would use
-    /// the Bloom filter.
+    /// Whether the key exists. Costs as much as reading it: LevelDB has no cheaper call that would use the Bloom
+    /// filter.
     package func has(
         _ key: UnsafeRawBufferPointer, options: ReadOptions = ReadOptions()
     ) throws(LevelDBError) -> Bool {
@@ -53,15 +53,15 @@ extension Database {
         return value != nil
     }
 
-    /// Tells whether the key is there.
+    /// Whether the key exists.
     package func has(_ key: [UInt8], options: ReadOptions = ReadOptions()) throws(LevelDBError) -> Bool {
         try key.withRawBytes { (key) throws(LevelDBError) in try has(key, options: options) }
     }
 
-    /// LevelDB's own copy of the newest value, checksums verified, or nil if the key is absent. It stays until it is given
-    /// to ``release(_:)``, whatever becomes of the database.
+    /// LevelDB's own copy of the newest value, checksums verified, or nil if the key is absent. It stays valid until
+    /// ``release(_:)``, whatever happens to the database.
     ///
-    /// Takes no lock: for those who see to it themselves that nobody closes the database meanwhile.
+    /// Takes no lock: the caller must make sure that nobody closes the database meanwhile.
     package func takeUnlocked(
         _ key: UnsafeRawBufferPointer, fillCache: Bool
     ) throws(LevelDBError) -> UnsafeRawBufferPointer? {
@@ -69,7 +69,7 @@ extension Database {
         return try takeValue(try openHandle("get"), options, key, "get")
     }
 
-    /// Frees what ``takeUnlocked(_:fillCache:)`` gave.
+    /// Frees the result of ``takeUnlocked(_:fillCache:)``.
     @usableFromInline package static func release(_ value: UnsafeRawBufferPointer?) {
         if let value { leveldb_free(UnsafeMutableRawPointer(mutating: value.baseAddress)) }
     }

@@ -9,9 +9,8 @@ extension Database {
         }
     }
 
-    /// A cursor over the state of now, or over that of the snapshot in `options`. It is not at an entry before the
-    /// first seek.
-    /// - Parameter prefix: only keys that begin so are seen. The default is empty: all keys.
+    /// A cursor over the present state, or over the snapshot in `options`. It is at no entry before the first seek.
+    /// - Parameter prefix: limits the cursor to keys with this prefix. The default is empty: all keys.
     package func cursor(_ options: ReadOptions = ReadOptions(), prefix: [UInt8] = []) throws(LevelDBError) -> Cursor {
         try withHandles(options, "cursor") { handle, readOptions in
             cursorDidOpen()
@@ -19,7 +18,7 @@ extension Database {
         }
     }
 
-    /// Like ``withHandle(_:_:)``, for reads: with LevelDB's read options too, of the snapshot if there is one.
+    /// ``withHandle(_:_:)`` for reads, with LevelDB's read options for the snapshot, if any.
     @inline(__always)
     func withHandles<Result>(
         _ options: ReadOptions, _ operation: StaticString,

@@ -1,7 +1,7 @@
 import CLevelDB
 
-// After a write has failed nothing that this handle acknowledges may be trusted: the later ones can return normally and
-// still be lost, because LevelDB goes on behind a torn log record. Close and open again first.
+// After a failed write no later write of this handle can be trusted: it can return normally and still be lost, because
+// LevelDB continues after a torn log record. Close and open again first.
 
 extension Database {
     /// Stores a value. Throws `.invalidArgument` for a pair larger than ``WriteBatch/recordBytesMax``; after any other
@@ -30,7 +30,7 @@ extension Database {
         }
     }
 
-    /// Deletes a key; that it is not there is not an error. For errors see ``put(_:_:options:)``.
+    /// Deletes a key, if it exists. For errors see ``put(_:_:options:)``.
     package func delete(
         _ key: UnsafeRawBufferPointer, options: WriteOptions = WriteOptions()
     ) throws(LevelDBError) {
@@ -50,8 +50,7 @@ extension Database {
     }
 
     /// Applies all of `batch` or nothing; no reader sees a part of it. An empty batch is allowed. Throws
-    /// `.invalidArgument` if the batch was given a record that is too large; for other errors see
-    /// ``put(_:_:options:)``.
+    /// `.invalidArgument` if a record was too large; for other errors see ``put(_:_:options:)``.
     package func write(_ batch: WriteBatch, options: WriteOptions = WriteOptions()) throws(LevelDBError) {
         if let complaint = batch.complaint {
             throw LevelDBError(code: .invalidArgument, message: complaint, operation: "write", path: path)

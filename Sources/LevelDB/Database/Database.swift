@@ -4,8 +4,8 @@ import Synchronization
 
 /// An open LevelDB database: keys and values of bytes, keys in bytewise order.
 ///
-/// Any call may block on the disk; a write also waits while LevelDB has too many tables to merge. None of them belongs
-/// on Swift's cooperative pool or on an event loop.
+/// Any call may block on the disk; a write also waits while LevelDB has too many tables to merge. Do not call them on
+/// Swift's cooperative pool or on an event loop.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: `handle` is read with `lock` held for reading and changed with
 /// `lock` held for writing; LevelDB allows calls by any number of threads between open and close; everything else is
@@ -13,7 +13,7 @@ import Synchronization
 package final class Database: @unchecked Sendable {
     /// The directory, as it was given.
     package let path: String
-    /// What it was opened with.
+    /// The options it was opened with.
     package let options: Options
 
     private let optionsHandle: OptionsHandle
@@ -21,17 +21,17 @@ package final class Database: @unchecked Sendable {
     private let lock = ReadWriteLock()
     private var handle: OpaquePointer?
 
-    // Counted up with `lock` held for reading and counted down after LevelDB has let go: what close() sees as zero
-    // with `lock` held for writing is zero and stays so.
+    // Counted up with `lock` held for reading, and down after LevelDB has released the object. A zero that close() sees
+    // with `lock` held for writing therefore stays zero.
     private let snapshotCount = Atomic<Int>(0)
     private let cursorCount = Atomic<Int>(0)
 
-    /// Opens the database in the directory `path`; with ``Options/createIfMissing`` makes it, but not the directories
+    /// Opens the database in the directory `path`; with ``Options/createIfMissing`` creates it, but not the directories
     /// above.
     ///
-    /// Throws `.notFound` if there is none and it shall not be made, `.corruption` if files are damaged or missing
-    /// (``fileState(path:)`` tells before), `.ioError` if the system refuses or a process, this one included, has it
-    /// open already, `.invalidArgument` for options out of range. Replays the log, so that the time depends on what was
+    /// Throws `.notFound` if there is none and none may be created, `.corruption` if files are damaged or missing (see
+    /// ``fileState(path:)``), `.ioError` if the system refuses or a process (this one included) has it open,
+    /// `.invalidArgument` for options out of range. Replays the log, so the time depends on the last writes.
     /// written last.
     package init(path: String, options: Options = Options()) throws(LevelDBError) {
         try Self.check(path: path, options: options, operation: "open")
@@ -49,13 +49,13 @@ package final class Database: @unchecked Sendable {
         claim.release()
     }
 
-    /// Closes the database, after the calls in progress have finished, a compaction among them; later calls of any
-    /// thread throw `.closed`. Idempotent. Does not sync: what was written without sync is in the operating system.
+    /// Closes the database after the calls in progress, including a compaction; later calls of any thread throw
+    /// `.closed`. Idempotent. Does not sync: writes without sync are in the operating system.
     ///
-    /// Throws `.busy`, and leaves everything as it is, while snapshots or cursors are open. Without a call the last
-    /// reference closes, on the thread that lets it go.
+    /// Throws `.busy`, and changes nothing, while snapshots or cursors are open. Without a call the last reference
+    /// closes the database, on the thread that releases it.
     package func close() throws(LevelDBError) {
-        // Before the lock, because waiting for it would hold up every reader until the longest call is done.
+        // Before the lock: waiting for it would delay every reader until the longest call is done.
         try refuseIfChildrenLive()
         try lock.withWriteLock { () throws(LevelDBError) in
             try refuseIfChildrenLive()
@@ -69,7 +69,7 @@ package final class Database: @unchecked Sendable {
     /// True from ``close()`` on.
     package var isClosed: Bool { lock.withReadLock { handle == nil } }
 
-    // A snapshot or a cursor that is made counts up with the handle in use.
+    // A new snapshot or cursor is counted while the handle is in use.
     func snapshotDidOpen() { snapshotCount.wrappingAdd(1, ordering: .relaxed) }
     func cursorDidOpen() { cursorCount.wrappingAdd(1, ordering: .relaxed) }
     func snapshotDidClose() { snapshotCount.wrappingSubtract(1, ordering: .releasing) }
@@ -84,7 +84,7 @@ package final class Database: @unchecked Sendable {
             path: path)
     }
 
-    /// Takes the directory for this handle, and sees to it that LevelDB finds there what the options allow.
+    /// Claims the directory for this handle, and checks that its files fit the options.
     private static func claimDirectory(_ path: String, _ options: Options) throws(LevelDBError) -> DirectoryClaim {
         let missing = LevelDBError(
             code: .notFound, message: "there is no database, and createIfMissing is false", operation: "open",
@@ -98,7 +98,7 @@ package final class Database: @unchecked Sendable {
         } catch  where error.code == .notFound {
             throw missing
         }
-        // Under the claim, because before it a destroy in another thread might be halfway.
+        // Under the claim: before it, a destroy in another thread might be halfway.
         switch try FileState(inspecting: path, operation: "open") {
         case .damaged:
             throw LevelDBError(
@@ -111,8 +111,7 @@ package final class Database: @unchecked Sendable {
         }
     }
 
-    /// Runs `body` with the handle, which stays open meanwhile. The lock is not recursive: `body` makes C calls and
-    /// nothing else.
+    /// Runs `body` with the handle, which stays open meanwhile. The lock is not recursive: `body` only makes C calls.
     @inline(__always)
     func withHandle<Result>(
         _ operation: StaticString, _ body: (OpaquePointer) throws(LevelDBError) -> Result
@@ -120,7 +119,7 @@ package final class Database: @unchecked Sendable {
         try lock.withReadLock { () throws(LevelDBError) -> Result in try body(try openHandle(operation)) }
     }
 
-    /// The handle, if it is open. With the lock held, or nobody who closes.
+    /// The handle if it is open. Called with the lock held, or while nobody can close.
     @inline(__always)
     func openHandle(_ operation: StaticString) throws(LevelDBError) -> OpaquePointer {
         guard let handle else {

@@ -1,15 +1,15 @@
-/// How a read is done.
+/// Options of a read.
 package struct ReadOptions: Sendable {
-    /// Checks the checksum of every block that is read from a file. The default is true: without it a flipped bit is
-    /// handed out as data. Blocks in the cache were checked when they came in, if the read that brought them asked.
+    /// Verifies the checksum of every block read from a file. The default is true: without it a flipped bit is returned
+    /// as data. Blocks in the cache were verified only if the read that loaded them asked for it.
     package var verifyChecksums = true
 
-    /// Keeps the blocks that are read in the cache. The default is true; false suits a scan over everything, which
-    /// would push out what is in use.
+    /// Keeps the blocks read in the cache. The default is true; false suits a full scan, which would evict the blocks
+    /// in use.
     package var fillCache = true
 
-    /// Reads what was there when the snapshot was taken. The default is nil: the newest. A snapshot of another
-    /// database is `.invalidArgument`, a closed one `.closed`.
+    /// Reads the state of this snapshot. The default is nil: the newest state. A snapshot of another database is
+    /// `.invalidArgument`, a closed one `.closed`.
     package var snapshot: Snapshot?
 
     package init(verifyChecksums: Bool = true, fillCache: Bool = true, snapshot: Snapshot? = nil) {

@@ -1,11 +1,11 @@
 import CLevelDB
 import Platform
 
-/// The database as it was at one instant. Given to reads in ``ReadOptions/snapshot``. Keeps its database alive, and
-/// keeps it from being closed.
+/// The state of the database at one instant, for ``ReadOptions/snapshot``. Keeps its database alive, and keeps it from
+/// being closed.
 ///
-/// An open snapshot keeps deleted and overwritten data from being given back to the disk: bound its life, and call
-/// ``close()`` early rather than wait for the last reference to go.
+/// An open snapshot keeps the space of deleted and overwritten data in use. Limit its lifetime, and call ``close()``
+/// rather than wait for the last reference to go.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: `handle` is read with `lock` held for reading and changed with
 /// `lock` held for writing; the database cannot be closed while it is not nil.
@@ -15,7 +15,7 @@ package final class Snapshot: @unchecked Sendable {
     private let lock = ReadWriteLock()
     private var handle: OpaquePointer?
 
-    /// - Parameter databaseHandle: the open handle of `database`, which has counted this snapshot already.
+    /// - Parameter databaseHandle: the open handle of `database`, which counts this snapshot already.
     init(_ database: Database, databaseHandle: OpaquePointer) {
         self.database = database
         self.databaseHandle = databaseHandle
@@ -27,8 +27,7 @@ package final class Snapshot: @unchecked Sendable {
     /// True from ``close()`` on.
     package var isClosed: Bool { lock.withReadLock { handle == nil } }
 
-    /// Releases the snapshot, after the reads of it that are in progress have finished. Idempotent. Cursors that were
-    /// made with it go on.
+    /// Releases the snapshot after its reads in progress. Idempotent. Cursors made with it continue.
     package func close() {
         lock.withWriteLock { release() }
     }

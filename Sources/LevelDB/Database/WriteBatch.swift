@@ -1,24 +1,24 @@
 import CLevelDB
 
-/// Puts and deletes that ``Database/write(_:options:)`` applies all or not at all, in the order in which they were
-/// added. Belongs to no database, may be written to several, and is unchanged by being written.
+/// Puts and deletes that ``Database/write(_:options:)`` applies all or not at all, in the order of adding. It is not
+/// bound to a database, may be written to several, and is unchanged by being written.
 ///
-/// The whole batch becomes one log record and one insertion into memory: some megabytes are well, gigabytes are not.
+/// The whole batch becomes one log record and one insertion into memory: some megabytes are fine, gigabytes are not.
 ///
-/// Single owner: not for use by two threads at a time, and that includes being written.
+/// Single owner: two threads must not use it at a time, not even to write it.
 package final class WriteBatch {
-    /// How many puts and deletes it holds.
+    /// The number of puts and deletes.
     package private(set) var count = 0
 
-    /// The size of LevelDB's representation, which is also what the log record takes: 12 bytes, and per record a kind
-    /// byte, each length as a varint of 1 to 5 bytes, the key and, for a put, the value.
+    /// The size of LevelDB's representation, and of the log record: 12 bytes, and for each record a kind byte, each
+    /// length as a varint of 1 to 5 bytes, the key and, for a put, the value.
     package private(set) var byteCount = WriteBatch.headerBytes
 
-    /// How many bytes a key and its value may have together: 1 GiB. LevelDB counts in 32 bits without checking, so
-    /// what is larger would be stored damaged.
+    /// The most bytes of a key and its value together: 1 GiB. LevelDB counts in 32 bits without checks, so a larger
+    /// record would be stored damaged.
     package static let recordBytesMax = 1 << 30
 
-    /// Set by the first record that LevelDB could not hold. The batch is then refused when it is written.
+    /// Set by the first record that LevelDB could not hold. A write of the batch then fails.
     private(set) var complaint: String?
 
     let handle: OpaquePointer
@@ -45,7 +45,7 @@ package final class WriteBatch {
         key.withUnsafeBytes { key in value.withUnsafeBytes { value in put(key, value) } }
     }
 
-    /// Adds a delete. Deleting what is not there is allowed. For large keys see ``put(_:_:)``.
+    /// Adds a delete; the key need not exist. For large keys see ``put(_:_:)``.
     package func delete(_ key: UnsafeRawBufferPointer) {
         guard admit(key.count, 0, records: 1) else { return }
         leveldb_writebatch_delete(handle, key.characters, key.count)
@@ -58,7 +58,7 @@ package final class WriteBatch {
         key.withUnsafeBytes { delete($0) }
     }
 
-    /// Adds all of `other` behind what is here. `other` stays as it is; it may be this batch itself.
+    /// Appends all of `other`. `other` is unchanged; it may be this batch itself.
     package func append(_ other: WriteBatch) {
         if other === self {
             // LevelDB would append a string to itself while changing its header.
@@ -74,7 +74,7 @@ package final class WriteBatch {
         byteCount += other.byteCount - Self.headerBytes
     }
 
-    /// Takes everything out. The memory is kept for reuse as far as LevelDB does.
+    /// Removes all records. The memory is kept for reuse as far as LevelDB does.
     package func clear() {
         leveldb_writebatch_clear(handle)
         count = 0
@@ -87,7 +87,7 @@ package final class WriteBatch {
             complaint = complaint ?? problem
             return false
         }
-        // Both numbers are at most countMax, so that the sum cannot overflow.
+        // Both numbers are at most countMax, so the sum cannot overflow.
         if count + records > Self.countMax {
             complaint = complaint ?? "the batch has more than \(Self.countMax) records"
             return false
@@ -95,9 +95,9 @@ package final class WriteBatch {
         return true
     }
 
-    /// Says why LevelDB could not hold such a record, nil if it can.
+    /// The reason why LevelDB cannot hold such a record; nil if it can.
     static func complaint(keyBytes: Int, valueBytes: Int) -> String? {
-        // Compared one by one first, so that the sum cannot overflow.
+        // Compared one by one first, so the sum cannot overflow.
         if keyBytes <= recordBytesMax, valueBytes <= recordBytesMax, keyBytes + valueBytes <= recordBytesMax {
             return nil
         }

@@ -1,25 +1,25 @@
 import Platform
 
-/// The right of one handle of this process to work in a directory, taken before LevelDB is called and given back after
-/// it has closed.
+/// The right of one handle of this process to work in a directory. It is taken before LevelDB is called, and released
+/// after LevelDB has closed.
 ///
 /// LevelDB's own lock is not enough within a process (all measured with 1.23):
-/// - It is an fcntl lock, which goes when *any* descriptor of LOCK is closed. A second open, or destroy, opens and
-///   closes LOCK before it finds that the first holds it: it is refused, and the lock is gone for other processes.
-/// - It knows files by their names: through a symbolic link the same database opens twice.
+/// - It is an fcntl lock, which is released when *any* descriptor of LOCK is closed. A second open or destroy opens and
+///   closes LOCK before it finds the first: it is refused, and other processes can now take the lock.
+/// - It identifies files by their names: through a symbolic link the same database opens twice.
 /// - `leveldb_repair_db` takes no lock at all.
 ///
 /// The directory's descriptor stays open, so that its inode cannot become that of another directory meanwhile.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: `isHeld` and `lockFile` change under the registry's lock, or while
-/// only the one who made the claim knows it.
+/// only their creator has the claim.
 final class DirectoryClaim: @unchecked Sendable {
     private struct Identity: Hashable {
         let device: UInt64
         let inode: UInt64
     }
 
-    /// The directories that are claimed. The proof for `@unchecked Sendable`: used with `lock` held only.
+    /// The claimed directories. The proof for `@unchecked Sendable`: used with `lock` held only.
     private final class Registry: @unchecked Sendable {
         let lock = Lock()
         var claimed: Set<Identity> = []
@@ -33,8 +33,8 @@ final class DirectoryClaim: @unchecked Sendable {
     private var lockFile: Int32 = -1
     private var isHeld = true
 
-    /// Throws `.notFound` if there is no such directory, `.ioError` if this process has it claimed already or the
-    /// system refuses.
+    /// Throws `.notFound` if there is no such directory, `.ioError` if this process already claims it or the system
+    /// refuses.
     init(path: String, operation: String) throws(LevelDBError) {
         let directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard directory >= 0 else { throw LevelDBError(systemCall: "open", operation: operation, path: path) }
@@ -60,7 +60,7 @@ final class DirectoryClaim: @unchecked Sendable {
 
     deinit { release() }
 
-    /// Gives the directory back. Idempotent. LevelDB must have let go of its files.
+    /// Releases the directory. Idempotent. LevelDB must have closed its files.
     func release() {
         let registry = Self.registry
         registry.lock.withLock {
@@ -72,8 +72,8 @@ final class DirectoryClaim: @unchecked Sendable {
         }
     }
 
-    /// Takes the lock that LevelDB takes against other processes, for a call of LevelDB's that does not. Throws
-    /// `.ioError` if another process has it. May open LOCK because the claim says that this process does not.
+    /// Takes LevelDB's lock against other processes, for a call of LevelDB that does not. Throws `.ioError` if another
+    /// process has it. May open LOCK because the claim excludes other users in this process.
     func lockAgainstOtherProcesses(operation: String) throws(LevelDBError) {
         lockFile = openat(directory, "LOCK", O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
         guard lockFile >= 0 else { throw LevelDBError(systemCall: "open LOCK", operation: operation, path: path) }

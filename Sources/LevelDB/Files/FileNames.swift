@@ -1,8 +1,8 @@
-/// The names that LevelDB gives its files, as far as they are of use here.
+/// LevelDB's file names, as far as needed here.
 package enum FileNames {
     package static let current = "CURRENT"
 
-    /// The number of a log; nil when it is not the name of one.
+    /// The number of a log; nil for any other name.
     package static func logNumber(_ name: String) -> UInt64? {
         guard name.hasSuffix(".log") else { return nil }
         return number(name.dropLast(4))
@@ -14,7 +14,7 @@ package enum FileNames {
         return number(name.dropFirst(9))
     }
 
-    /// Like ``logNumber(_:)``, for tables: `NNNNNN.ldb`, and `.sst` of old.
+    /// Like ``logNumber(_:)``, for tables: `NNNNNN.ldb`, and the old `.sst`.
     package static func tableNumber(_ name: String) -> UInt64? {
         guard name.hasSuffix(".ldb") || name.hasSuffix(".sst") else { return nil }
         return number(name.dropLast(4))

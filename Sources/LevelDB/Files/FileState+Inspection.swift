@@ -1,10 +1,10 @@
 import Platform
 
-// LOCK must never be opened here: LevelDB's lock is an fcntl lock, and closing any descriptor of that file would drop
-// the lock of a database that this process has open.
+// Never open LOCK here: LevelDB's lock is an fcntl lock, and closing any descriptor of that file would release the lock
+// of a database that this process has open.
 
 extension FileState {
-    /// Looks at the directory's names and at `CURRENT`. Throws `.ioError` if they are there and cannot be read.
+    /// Inspects the directory's names and `CURRENT`. Throws `.ioError` if they exist and cannot be read.
     init(inspecting path: String, operation: String) throws(LevelDBError) {
         guard let names = try Self.fileNames(path, operation) else {
             self = .absentOrEmpty
@@ -21,8 +21,8 @@ extension FileState {
         self = .database
     }
 
-    /// A table, a log, or a manifest. The first manifest alone holds nothing: it is what a creation writes before
-    /// `CURRENT`, and every database that was ever open has a log or a later manifest as well.
+    /// A table, a log, or a manifest. The first manifest alone has no data: a creation writes it before `CURRENT`, and
+    /// a database that was ever open also has a log or a later manifest.
     private static func mayHoldData(_ name: String) -> Bool {
         if name.hasPrefix("MANIFEST-") { return name != "MANIFEST-000001" && isNumber(name.dropFirst(9)) }
         guard let dot = name.lastIndex(of: ".") else { return false }
@@ -48,13 +48,13 @@ extension FileState {
                 return names
             }
             guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { continue }
-            // Not through the field, which would copy all of its 256 bytes, where the entry may be shorter.
+            // Not through the field: that would copy all of its 256 bytes, and the entry may be shorter.
             let name = UnsafeRawPointer(entry) + offset
             names.insert(String(cString: name.assumingMemoryBound(to: CChar.self)))
         }
     }
 
-    /// The name in `CURRENT`; nil if it is not the name of a manifest followed by a newline.
+    /// The name in `CURRENT`; nil unless it is a manifest's name and a newline.
     static func currentManifest(_ path: String, _ operation: String) throws(LevelDBError) -> String? {
         let file = open("\(path)/CURRENT", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else {
@@ -62,7 +62,7 @@ extension FileState {
             throw LevelDBError(systemCall: "open CURRENT", operation: operation, path: path)
         }
         defer { close(file) }
-        // Longer than any name of a manifest.
+        // Longer than any manifest's name.
         var bytes = [UInt8](repeating: 0, count: 64)
         var count = 0
         while count < bytes.count {

@@ -1,10 +1,10 @@
-/// What a directory holds, as far as its file names and `CURRENT` tell.
+/// The content of a directory, according to its file names and `CURRENT`.
 package enum FileState: Hashable, Sendable {
-    /// No directory, or none of LevelDB's files that could hold data: a database may be made here. Files of others, a
-    /// `LOCK`, a `LOG`, or what a creation that was cut short left behind do not count.
+    /// No directory, or no LevelDB files with data: a database may be created here. Foreign files, a `LOCK`, a `LOG`,
+    /// and the rest of an interrupted creation do not count.
     case absentOrEmpty
-    /// `CURRENT` names a manifest, and the manifest is there.
+    /// `CURRENT` names a manifest that exists.
     case database
-    /// Files with data are there, but `CURRENT` is missing, empty, cut short, or names a manifest that is not there.
+    /// There are files with data, but `CURRENT` is missing, empty, cut short, or names a manifest that does not exist.
     case damaged
 }

@@ -1,18 +1,18 @@
 import CCRC32C
 import Platform
 
-/// How far one of LevelDB's log files (`NNNNNN.log`, and `MANIFEST-NNNNNN`, which has the same layout) can be read.
+/// The readable length of a LevelDB log file (`NNNNNN.log`, or `MANIFEST-NNNNNN`, which has the same layout).
 ///
-/// The layout, as LevelDB's documentation has it: blocks of 32 KiB, in them records of a header of seven bytes (masked
-/// CRC-32C of kind and data, length, kind) and the data; what is less than a header at the end of a block is not used.
-/// A long record is split: *first*, *middle*…, *last*.
+/// The layout in LevelDB's documentation: blocks of 32 KiB with records, each a header of seven bytes (masked CRC-32C
+/// of kind and data, length, kind) and the data. A rest of a block that is shorter than a header is not used. A long
+/// record is split: *first*, *middle*…, *last*.
 package struct LogScan: Hashable, Sendable {
-    /// Up to where whole records stand, none of them bad, each with all of its parts.
+    /// The length up to which all records are whole and good.
     package var goodBytes = 0
     package var fileBytes = 0
-    /// What stands there; nil when the file ends there.
+    /// The problem there; nil at the end of the file.
     package var problem: String?
-    /// Whether the problem is that the file ends too early, and nothing else.
+    /// Whether the only problem is that the file ends too early.
     package var isCutShort: Bool { problem == Self.endsWithin }
 
     private static let endsWithin = "the file ends within a record"
@@ -20,8 +20,8 @@ package struct LogScan: Hashable, Sendable {
     private static let blockBytes = 32 << 10
     private static let headerBytes = 7
 
-    /// Reads a log from its beginning to its first bad record, changing nothing.
-    /// - Parameter body: gets each whole record, and says what is wrong with it; nil if nothing is.
+    /// Reads a log from its beginning to its first bad record, without changing it.
+    /// - Parameter body: gets each whole record, and returns its problem; nil if there is none.
     /// - Throws: `.notFound` when there is no such file, `.ioError` when the system refuses.
     package static func scan(
         _ path: String, _ body: (ArraySlice<UInt8>) -> String? = { _ in nil }
@@ -57,7 +57,7 @@ package struct LogScan: Hashable, Sendable {
         return scan
     }
 
-    /// Reads a block, less at the end of the file.
+    /// Reads a block; less at the end of the file.
     private static func fill(_ block: inout [UInt8], _ file: Int32, _ path: String) throws(LevelDBError) -> Int {
         var count = 0
         while count < blockBytes {
@@ -72,8 +72,8 @@ package struct LogScan: Hashable, Sendable {
         return count
     }
 
-    /// Looks at the batches of a log: each begins with the number of its first change, 8 bytes, and how many it has, 4 bytes,
-    /// little-endian, and the numbers rise. LevelDB ends the process where one comes twice.
+    /// Checks the batches of a log: each begins with the number of its first change, 8 bytes, and their count, 4 bytes,
+    /// little-endian, and the numbers rise. LevelDB ends the process if a number comes twice.
     package static func scanBatches(_ path: String) throws(LevelDBError) -> LogScan {
         var next: UInt64 = 0
         return try scan(path) { batch in

@@ -1,12 +1,14 @@
-/// What a failure of the machine may leave of LevelDB's change from one manifest to the next.
+/// The state that a machine failure may leave of LevelDB's change from one manifest to the next.
 ///
-/// Whenever LevelDB opens a database it writes a manifest anew, syncs it and its name, renames `CURRENT` so that it names that,
-/// and removes the former manifest and the logs that are in tables by then. It does not sync the directory between the last two:
+/// When LevelDB opens a database, it writes a new manifest, syncs it and its name, renames `CURRENT` to name it, and
+/// removes the former manifest and the logs that are in tables by then. It does not sync the directory between the last
+/// two steps. A file system that does not order names may then undo the rename and keep the removals. The new manifest
+/// is always complete by then.
 /// a file system that orders no names may lose the former and keep the latter. The new manifest is complete whenever that happens.
 extension ManifestScan {
-    /// The manifest that `CURRENT` is to name and does not: the one with the highest number, if all that it names is there,
-    /// and if `CURRENT` is missing, cut short, or names one with a lower number of which something is gone.
-    /// - Returns: its name and what it says; nil if nothing is to be done, or nothing proves what.
+    /// The manifest that `CURRENT` should name but does not: the one with the highest number, if all its files exist,
+    /// and `CURRENT` is missing, cut short, or names an older one that lacks a file.
+    /// - Returns: its name and its content; nil if nothing is to be done, or nothing is proven.
     package static func successor(
         directory: String
     ) throws(LevelDBError) -> (name: String, scan: ManifestScan)? {
@@ -17,15 +19,15 @@ extension ManifestScan {
         else { return nil }
         if let named = try FileState.currentManifest(directory, operation) {
             guard let number = FileNames.manifestNumber(named), number < highest else { return nil }
-            // As after a kill in the middle of the change: both say the same.
+            // After a kill in the middle of the change, both have the same content.
             if try scan(directory: directory, name: named)?.isComplete(among: names) ?? false { return nil }
         }
         guard let scan = try scan(directory: directory, name: name), scan.isComplete(among: names) else { return nil }
         return (name, scan)
     }
 
-    /// Whether LevelDB could go by it: nothing of it is bad, and all that it names is there. The one that a creation begins with
-    /// names no log, and does not count.
+    /// Whether LevelDB could open it: it is undamaged, and all its files exist. The first manifest of a creation names
+    /// no log, and does not count.
     private func isComplete(among names: Set<String>) -> Bool {
         guard log.problem == nil || log.isCutShort, !isStrange, logNumber > 0, nextFileNumber > 0 else { return false }
         guard Set(names.compactMap(FileNames.logNumber)).contains(logNumber) else { return false }

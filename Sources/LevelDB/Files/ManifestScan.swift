@@ -1,4 +1,4 @@
-/// What LevelDB's manifest says of its files, and how far it can be read.
+/// The files in LevelDB's manifest, and how far the manifest can be read.
 ///
 /// A manifest is a log of edits, each a sequence of fields with a tag; integers are varints. See LevelDB's documentation of
 /// its implementation.
@@ -6,17 +6,17 @@ package struct ManifestScan: Hashable, Sendable {
     /// The manifest's number.
     package let number: UInt64
     package private(set) var log = LogScan()
-    /// Logs with lower numbers are in tables, but for ``formerLogNumber``.
+    /// Logs with lower numbers are in tables, except ``formerLogNumber``.
     package private(set) var logNumber: UInt64 = 0
     package private(set) var formerLogNumber: UInt64 = 0
-    /// Files with this number or a higher one are made later.
+    /// Later files have this number or a higher one.
     package private(set) var nextFileNumber: UInt64 = 0
-    /// The tables that count, by number.
+    /// The current tables, by number.
     package private(set) var tables: [UInt64: Table] = [:]
     /// Whether an edit could not be understood.
     package private(set) var isStrange = false
 
-    /// A table. The keys are LevelDB's internal ones: that of the user, and eight bytes more.
+    /// A table. The keys are LevelDB's internal ones: the user's key and eight bytes more.
     package struct Table: Hashable, Sendable {
         package var level: UInt64
         package var byteCount: UInt64
@@ -24,8 +24,8 @@ package struct ManifestScan: Hashable, Sendable {
         package var largest: [UInt8]
     }
 
-    /// Reads the manifest that `CURRENT` names, changing nothing.
-    /// - Returns: nil when there is none: `CURRENT` or what it names is missing or damaged.
+    /// Reads the manifest that `CURRENT` names, without changing it.
+    /// - Returns: nil if `CURRENT` or its manifest is missing or damaged.
     package static func scan(directory: String) throws(LevelDBError) -> ManifestScan? {
         guard let name = try FileState.currentManifest(directory, "scan manifest") else { return nil }
         return try scan(directory: directory, name: name)
@@ -79,7 +79,7 @@ package struct ManifestScan: Hashable, Sendable {
         }
     }
 
-    /// A table that goes, or goes to another level: then it comes again behind this.
+    /// A removed table, or one that moves to another level and is added again later.
     private mutating func remove(_ fields: inout Fields) -> Bool {
         guard let level = fields.varint(), let number = fields.varint() else { return false }
         if tables[number]?.level == level { tables[number] = nil }

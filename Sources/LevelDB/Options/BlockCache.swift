@@ -1,15 +1,15 @@
 import CLevelDB
 
-/// Memory for uncompressed table blocks, least recently used ones leaving first. Several databases may share one; it
-/// lives as long as the last of them.
+/// Memory for uncompressed table blocks; the least recently used leave first. Several databases may share one. It
+/// exists as long as the last of them.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the pointer never changes, and LevelDB's cache locks for itself.
+/// Thread-safe. The proof for `@unchecked Sendable`: the pointer never changes, and LevelDB's cache has its own lock.
 package final class BlockCache: @unchecked Sendable {
-    /// The capacity in bytes that was asked for.
+    /// The requested capacity in bytes.
     package let bytes: Int
     let handle: OpaquePointer
 
-    /// - Parameter bytes: capacity, 0 and up. LevelDB counts blocks, not its own bookkeeping. A negative number is an
+    /// - Parameter bytes: capacity, at least 0. LevelDB counts blocks, not its own bookkeeping. A negative number is an
     ///   error when a database is opened with this cache.
     package init(bytes: Int) {
         self.bytes = bytes

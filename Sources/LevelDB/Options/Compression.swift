@@ -1,8 +1,8 @@
-/// How table blocks are compressed. Reading finds out by itself, block by block: changing this for an existing database
-/// is allowed and concerns what is written from then on.
+/// The compression of table blocks. Each block says how it is compressed, so this may change for an existing database;
+/// it applies to later writes.
 package enum Compression: Hashable, Sendable {
-    /// Not at all. For values that are compressed already.
+    /// None. For values that are compressed already.
     case none
-    /// With snappy: fast, and blocks that do not shrink by an eighth are stored as they are.
+    /// Snappy: fast. Blocks that do not shrink by an eighth are stored as they are.
     case snappy
 }

@@ -1,19 +1,19 @@
-/// How a database is opened. A value that is out of its range makes ``Database/init(path:options:)`` throw
-/// `.invalidArgument`; nothing is silently replaced by another value.
+/// The options for opening a database. A value out of range makes ``Database/init(path:options:)`` throw
+/// `.invalidArgument`; no value is silently replaced by another.
 package struct Options: Sendable {
-    /// Makes a new database where there are no LevelDB files. The default is false: opening what is not there is then
+    /// Creates a database if there are no LevelDB files. The default is false: opening a missing one throws
     /// `.notFound`, and nothing is written.
     ///
-    /// A directory with LevelDB files but without `CURRENT` is `.corruption` either way: LevelDB itself would take it
-    /// for missing, and delete the tables.
+    /// A directory with LevelDB files but without `CURRENT` is `.corruption` either way: LevelDB itself would treat it
+    /// as missing, and delete the tables.
     package var createIfMissing = false
 
     /// Refuses with `.invalidArgument` if the database exists. The default is false.
     package var errorIfExists = false
 
-    /// Stops at the first sign of damage, at open and in compactions, instead of passing over it: a damaged tail of
-    /// the log is then an error and not a shorter log. One unreadable entry may make the whole database unopenable. The
-    /// default is false.
+    /// Stops at the first damage, at open and in compactions, instead of skipping it: a damaged tail of the log is then
+    /// an error and not a shorter log. One unreadable entry may make the whole database unopenable. The default is
+    /// false.
     package var paranoidChecks = false
 
     /// The default is snappy.
@@ -21,15 +21,15 @@ package struct Options: Sendable {
 
     /// Bits per key of a Bloom filter kept with each table. The default is 0: no filter.
     ///
-    /// With 10 about one in a hundred lookups of a missing key reads a block in vain, without a filter each one does,
-    /// in each level. Costs this many bits of memory and disk per key. Range 0 to ``bloomBitsPerKeyMax``. May be
-    /// changed between opens; tables keep what they were written with.
+    /// With 10, about one in a hundred lookups of a missing key reads a block in vain; without a filter each one does,
+    /// in each level. Costs this many bits of memory and disk per key. Range 0 to ``bloomBitsPerKeyMax``. May change
+    /// between opens; tables keep the filter they were written with.
     package var bloomBitsPerKey = 0
 
-    /// Where uncompressed blocks are kept. The default is nil: LevelDB makes one of 8 MiB for this database alone.
+    /// The cache for uncompressed blocks. The default is nil: LevelDB makes one of 8 MiB for this database alone.
     package var blockCache: BlockCache?
 
-    /// How much is gathered in memory before it becomes a table. The default is 4 MiB, the range ``writeBufferRange``.
+    /// The bytes collected in memory before they become a table. The default is 4 MiB, the range ``writeBufferRange``.
     ///
     /// More makes bulk writes faster, and opening after a crash slower. Up to two such buffers exist at a time.
     package var writeBufferBytes = 4 << 20
@@ -38,12 +38,12 @@ package struct Options: Sendable {
     /// ``blockRange``. More compresses better and makes single reads dearer.
     package var blockBytes = 4096
 
-    /// After how many keys a block holds a whole key again instead of a shortened one. The default is 16, the range
-    /// ``blockRestartRange``. Rarely worth changing.
+    /// The number of keys after which a block holds a whole key again instead of a shortened one. The default is 16,
+    /// the range ``blockRestartRange``. Rarely worth changing.
     package var blockRestartInterval = 16
 
-    /// How many files this database may keep open. The default is 1000, the range ``openFilesRange``; ten of them are
-    /// not for tables. Lower it where many databases share one process's descriptors; each table that is not open
+    /// The number of files that this database may keep open. The default is 1000, the range ``openFilesRange``; ten of
+    /// them are not for tables. Lower it if many databases share one process's descriptors; a table that is not open
     /// costs an open and two reads when it is needed.
     package var maxOpenFiles = 1000
 
@@ -53,7 +53,7 @@ package struct Options: Sendable {
 
     package init() {}
 
-    /// All at once; each parameter is described at the property of its name.
+    /// Sets all options; see the property of each parameter.
     package init(
         createIfMissing: Bool = false, errorIfExists: Bool = false, paranoidChecks: Bool = false,
         compression: Compression = .snappy, bloomBitsPerKey: Int = 0, blockCache: BlockCache? = nil,
@@ -73,7 +73,7 @@ package struct Options: Sendable {
         self.maxFileBytes = maxFileBytes
     }
 
-    // The ranges are those to which LevelDB would clip without a word, where it has one.
+    // LevelDB would silently clip values to these ranges, where it has one.
     package static let bloomBitsPerKeyMax = 64
     package static let writeBufferRange = 64 << 10...1 << 30
     package static let blockRange = 1 << 10...4 << 20
@@ -81,7 +81,7 @@ package struct Options: Sendable {
     package static let openFilesRange = 74...50000
     package static let fileRange = 1 << 20...1 << 30
 
-    /// Says what is out of range, nil if nothing is.
+    /// The option that is out of range; nil if there is none.
     func complaint() -> String? {
         let checks: [(String, Int, ClosedRange<Int>)] = [
             ("bloomBitsPerKey", bloomBitsPerKey, 0...Self.bloomBitsPerKeyMax),

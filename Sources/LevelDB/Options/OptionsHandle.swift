@@ -1,7 +1,8 @@
 import CLevelDB
 import CLevelDBFiles
 
-/// ``Options`` as LevelDB wants them, with what must outlive the database: the filter policy and the block cache.
+/// ``Options`` in LevelDB's form, with the objects that must outlive the database: the filter policy and the block
+/// cache.
 ///
 /// The proof for `@unchecked Sendable`: nothing changes after `init`, and LevelDB only reads.
 final class OptionsHandle: @unchecked Sendable {

@@ -1,6 +1,6 @@
 import CLevelDB
 
-/// Options of reads as LevelDB wants them. Those without a snapshot are made once and shared by all reads.
+/// Read options in LevelDB's form. Those without a snapshot are made once and shared by all reads.
 ///
 /// The proof for `@unchecked Sendable`: nothing changes after `init`, and LevelDB only reads.
 final class ReadOptionsHandle: @unchecked Sendable {
@@ -26,7 +26,7 @@ final class ReadOptionsHandle: @unchecked Sendable {
     private static let uncheckedFilling = ReadOptionsHandle(verifyChecksums: false, fillCache: true)
     private static let uncheckedPassing = ReadOptionsHandle(verifyChecksums: false, fillCache: false)
 
-    /// For a read of the newest.
+    /// For a read of the newest state.
     @inline(__always)
     static func shared(verifyChecksums: Bool, fillCache: Bool) -> OpaquePointer {
         switch (verifyChecksums, fillCache) {

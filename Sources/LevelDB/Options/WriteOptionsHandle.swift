@@ -1,6 +1,6 @@
 import CLevelDB
 
-/// ``WriteOptions`` as LevelDB wants them; both kinds are made once and shared by all writes.
+/// ``WriteOptions`` in LevelDB's form; both kinds are made once and shared by all writes.
 ///
 /// The proof for `@unchecked Sendable`: nothing changes after `init`, and LevelDB only reads.
 final class WriteOptionsHandle: @unchecked Sendable {

@@ -1,10 +1,10 @@
 import CLevelDB
 
-// How LevelDB's C functions report errors: each takes the address of a pointer that is nil on entry, and on failure
-// leaves a malloc'ed string there. The kind of the error is only to be had from the string's beginning.
+// LevelDB's C functions take the address of a pointer that is nil on entry, and on failure store a malloc'ed string
+// there. Only the string's beginning tells the kind of error.
 
 extension LevelDBError {
-    /// Takes LevelDB's "Kind: text" apart. The only place that does.
+    /// Parses LevelDB's "Kind: text". The only place that does.
     init(status: String, operation: String, path: String, key: [UInt8]?) {
         let prefixes: [(String, Code)] = [
             ("NotFound: ", .notFound),
@@ -19,9 +19,9 @@ extension LevelDBError {
         self.init(code: code, message: message, operation: operation, path: path, key: key)
     }
 
-    /// Whether the text says that a table is shorter than it was when written, or gone. LevelDB reports the first as
-    /// EINVAL of the mapped file and the second as ENOENT, in the same words as troubles of the system that pass. These
-    /// do not pass: it is damage. No real read of a table gives EINVAL.
+    /// Whether the text says that a table is shorter than when it was written, or gone. LevelDB reports the first as
+    /// EINVAL of the mapped file and the second as ENOENT, in the same words as transient system errors. These do not
+    /// pass: they are damage. No real read of a table gives EINVAL.
     private static func blamesTable(_ message: String) -> Bool {
         for ending in [".ldb: Invalid argument", ".ldb: No such file or directory"] where message.hasSuffix(ending) {
             return true
@@ -30,7 +30,7 @@ extension LevelDBError {
     }
 }
 
-/// Runs one C call and turns the string that it may leave into a thrown error. The string is freed.
+/// Runs one C call and throws the string that it may leave as an error. The string is freed.
 /// - Parameter key: copied only if there is an error.
 @inline(__always)
 func checked<Result>(

@@ -1,7 +1,8 @@
 import Platform
 
 extension LevelDBError {
-    /// A system call of ours that has just failed, as `errno` says: `.notFound` for ENOENT, else `.ioError`.
+    /// A system call of this module that has just failed, according to `errno`: `.notFound` for ENOENT, else
+    /// `.ioError`.
     init(systemCall: String, operation: String, path: String) {
         let number = errno
         self.init(

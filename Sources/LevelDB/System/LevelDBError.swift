@@ -1,6 +1,6 @@
-/// What went wrong in LevelDB or in the use of it: the kind, LevelDB's own words, and what was being done to what.
+/// An error of LevelDB or of its use: the kind, LevelDB's text, the operation, and its object.
 ///
-/// Values never appear in an error. A key does, escaped and cut in ``description``, whole in ``key``.
+/// Values never appear in an error. A key does: escaped and cut in ``description``, whole in ``key``.
 package struct LevelDBError: Error, Hashable, Sendable {
     /// The kind of an error. A struct, so that a new kind breaks no caller's switch.
     package struct Code: Hashable, Sendable, CustomStringConvertible {
@@ -17,15 +17,15 @@ package struct LevelDBError: Error, Hashable, Sendable {
 
         private let kind: Kind
 
-        /// What was to be opened is not there. A missing *key* is not an error: reading it gives nil.
+        /// There is nothing to open. A missing *key* is not an error: reading it gives nil.
         package static let notFound = Code(kind: .notFound)
-        /// The files are damaged: a checksum, a length or a file that others name is wrong or missing.
+        /// The files are damaged: a checksum or length is wrong, or a file is missing.
         package static let corruption = Code(kind: .corruption)
-        /// LevelDB says that it cannot do this.
+        /// LevelDB does not support this.
         package static let notSupported = Code(kind: .notSupported)
-        /// The caller asked for something that has no meaning, such as an option out of range.
+        /// The argument has no meaning, such as an option out of range.
         package static let invalidArgument = Code(kind: .invalidArgument)
-        /// The operating system refused: no space, no permission, no descriptors, a lock that another process holds.
+        /// The operating system refused: no space, no permission, no descriptors, or another process holds the lock.
         package static let ioError = Code(kind: .ioError)
         /// The database, snapshot or cursor was closed before.
         package static let closed = Code(kind: .closed)
@@ -39,13 +39,13 @@ package struct LevelDBError: Error, Hashable, Sendable {
 
     /// The kind.
     package let code: Code
-    /// LevelDB's text without its leading kind, or ours where we refused by ourselves.
+    /// LevelDB's text without its leading kind, or this module's for its own checks.
     package let message: String
-    /// What was called: "open", "get", "write", …
+    /// The call: "open", "get", "write", …
     package let operation: String
     /// The directory of the database.
     package let path: String
-    /// The key that was asked for, whole; nil if no single key was meant.
+    /// The key of the call, whole; nil if there was no single key.
     package let key: [UInt8]?
 
     package init(code: Code, message: String, operation: String, path: String, key: [UInt8]? = nil) {
@@ -58,7 +58,7 @@ package struct LevelDBError: Error, Hashable, Sendable {
 }
 
 extension LevelDBError: CustomStringConvertible {
-    /// How many bytes of a key ``description`` shows at most.
+    /// The most bytes of a key in ``description``.
     static let describedKeyBytes = 64
 
     /// One line: `get of key "user:1" in /var/cache/x: corruption: block checksum mismatch`.
@@ -67,7 +67,7 @@ extension LevelDBError: CustomStringConvertible {
         return "\(operation)\(subject) in \(path): \(code): \(message)"
     }
 
-    /// ASCII stays as it is, other bytes become `\xNN`; what is longer than ``describedKeyBytes`` is cut and counted.
+    /// ASCII stays as it is, other bytes become `\xNN`; beyond ``describedKeyBytes`` bytes are cut and counted.
     static func printable(_ key: [UInt8]) -> String {
         let digits = Array("0123456789abcdef".unicodeScalars)
         var text = String.UnicodeScalarView()

@@ -1,4 +1,4 @@
-// Swift's raw buffers as LevelDB's C functions want bytes: a pointer to char that is never null, and a length.
+// Swift's raw buffers in the form of LevelDB's C functions: a pointer to char that is never null, and a length.
 
 extension UnsafeRawBufferPointer {
     /// The first byte's address; for an empty buffer the address of a byte that nobody reads, because LevelDB's C
@@ -10,7 +10,7 @@ extension UnsafeRawBufferPointer {
     }
 }
 
-/// Something to point to where there is nothing. Sendable because the byte is never written after `init`.
+/// The target of an empty buffer's pointer. Sendable because the byte is never written after `init`.
 private struct NoBytes: @unchecked Sendable {
     static let shared = NoBytes()
     let byte: UnsafeMutablePointer<CChar>
@@ -22,7 +22,7 @@ private struct NoBytes: @unchecked Sendable {
 }
 
 extension [UInt8] {
-    /// As `withUnsafeBytes`, which does not pass the type of the error on.
+    /// `withUnsafeBytes` with a typed error.
     @inlinable func withRawBytes<Result, Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {

@@ -6,8 +6,8 @@ struct BatchEntry {
     let value: UnsafeRawBufferPointer
 }
 
-/// Reads a batch: a sequence (8 bytes), a count (4), and the puts and deletes, each a kind and one or two pieces with
-/// their lengths.
+/// Reads a batch: a sequence (8 bytes), a count (4), and the puts and deletes, each a kind and one or two byte strings
+/// with their lengths.
 struct BatchScanner {
     static let headerBytes = 12
     /// Sequences have 56 bits.
@@ -16,7 +16,7 @@ struct BatchScanner {
     struct Header {
         let sequence: UInt64
         let count: UInt64
-        /// The sequence of what follows.
+        /// The sequence of the next entry.
         var next: UInt64 { sequence + count }
     }
 
@@ -36,7 +36,7 @@ struct BatchScanner {
     var isAtEnd: Bool { scanner.isAtEnd }
     var offset: Int { scanner.offset }
 
-    /// nil if no whole entry begins; then nothing was taken.
+    /// nil if no whole entry begins here; then nothing was consumed.
     mutating func next() -> BatchEntry? {
         var trial = scanner
         guard let kind = trial.byte(), kind <= 1, let key = trial.prefixed() else { return nil }
@@ -49,7 +49,7 @@ struct BatchScanner {
         return BatchEntry(isPut: true, key: key, value: value)
     }
 
-    /// What is known of an entry that the bytes end in: its key, and where it ends, if that can be told.
+    /// The known facts about an incomplete entry at the end: its key, and its end, if that can be computed.
     func cutEntry() -> (key: [UInt8], end: Int)? {
         var trial = scanner
         guard let kind = trial.byte(), kind == InternalKey.value, let key = trial.prefixed(), let count = trial.length()

@@ -1,4 +1,4 @@
-/// What the logs have: every readable put and delete, sorted, and what may be missing.
+/// The content of the logs: every readable put and delete, sorted, and the gaps.
 final class LogContents {
     /// A version of a key. Its bytes are in one of `memories`.
     struct Version {
@@ -18,7 +18,7 @@ final class LogContents {
         versions.append(Version(key: entry.key, value: entry.isPut ? entry.value : nil, sequence: sequence, log: log))
     }
 
-    /// Keeps what versions point to.
+    /// Keeps the memory that versions point to.
     func keep(_ memory: Memory) { memories.append(memory) }
 
     func add(_ gap: Gap) { gaps.append(gap) }

@@ -3,17 +3,17 @@ struct LogHole {
     var offset: Int
     var byteCount: Int
     var reason: String
-    /// What the one fragment that the hole consists of says to be, where its length leads to something good. Its
+    /// The kind in the header of the one fragment that makes up the hole, if its length leads to something good. Its
     /// checksum is wrong.
     var claim: LogFragmentKind?
-    /// How many bytes of a record are missing, if the hole lies within one record.
+    /// The missing bytes of a record if the hole is within one record.
     var payloadCount: Int?
-    /// Whether it looks as if the file ended while it was written: it ends within a fragment, or has only zeros.
+    /// Whether the file seems to end while it was written: it ends within a fragment, or has only zeros.
     var isTorn: Bool
 
     var end: Int { offset + byteCount }
 
-    /// Together with the hole that follows.
+    /// Joins the hole with the one that follows.
     mutating func extend(by other: LogHole) {
         if other.byteCount == 0 { return }
         if byteCount == 0 {
@@ -35,11 +35,11 @@ enum LogFragmentKind: UInt8 {
     case last = 4
 }
 
-/// A file in LevelDB's log format (logs and manifests), taken apart into fragments: blocks of 32 KiB, in each
-/// fragments with a checksum, a length and a kind; what does not fit goes on in the next block.
+/// A file in LevelDB's log format (logs and manifests) as fragments: blocks of 32 KiB, in each fragments with a
+/// checksum, a length and a kind; what does not fit continues in the next block.
 ///
-/// What is good is found by two ways only: by the length of the fragment before it, and at the beginning of a block.
-/// A search for good checksums anywhere would also find what stands in a value.
+/// Only two ways lead to a fragment: the length of the one before it, and the beginning of a block. A search for good
+/// checksums anywhere would also find bytes of a value.
 struct LogPieces {
     let files: SalvageFiles
     let name: String
@@ -53,8 +53,8 @@ struct LogPieces {
         /// The payload is valid during the call.
         case fragment(LogFragmentKind, UnsafeRawBufferPointer, offset: Int)
         case bad(LogHole)
-        /// A fragment that is good but for one bit: its payload, and where in it that bit is to be flipped back. nil:
-        /// not in the payload.
+        /// A fragment that is good except for one bit: its payload, and where in it that bit must be flipped back; nil
+        /// if the bit is not in the payload.
         case mended(LogFragmentKind, UnsafeRawBufferPointer, flip: (offset: Int, mask: UInt8)?, LogHole)
     }
 
@@ -103,7 +103,7 @@ struct LogPieces {
 /// One block of a log.
 struct LogBlock {
     let bytes: UnsafeRawBufferPointer
-    /// Where it stands in the file.
+    /// Its offset in the file.
     let offset: Int
 
     private var isWhole: Bool { bytes.count == LogPieces.blockBytes }
@@ -122,12 +122,12 @@ struct LogBlock {
         return Header(checksum: checksum, length: Int(low) | Int(high) << 8, kind: kind)
     }
 
-    /// The piece that begins here, and where the next one does; nil at the block's end.
+    /// The piece that begins here, and the position of the next one; nil at the block's end.
     func piece(at position: Int) -> (LogPieces.Piece, next: Int)? {
         let rest = bytes.count - position
         guard rest > 0 else { return nil }
         guard let header = header(at: position) else {
-            // The last bytes of a block are filled up where no header fits.
+            // The end of a block is filled up if no header fits.
             return isWhole ? nil : bad(position, bytes.count, "the file ends within a header", isTorn: true)
         }
         let end = position + LogPieces.headerBytes + header.length
@@ -147,7 +147,7 @@ struct LogBlock {
         return badFragment(header, position, end)
     }
 
-    /// The fragment, if only one bit of it is wrong and it leads to something good.
+    /// The fragment if only one bit of it is wrong and it leads to something good.
     private func mended(_ header: Header, _ position: Int) -> (LogPieces.Piece, next: Int)? {
         let start = position + LogPieces.headerBytes
         for bit in 0..<16 {
@@ -192,7 +192,7 @@ struct LogBlock {
             header.checksum, UnsafeRawBufferPointer(rebasing: bytes[(start - 1)..<(start + header.length)]))
     }
 
-    /// Whether something good begins here, or the block ends.
+    /// Whether something good begins here, or the block ends here.
     private func leadsOn(_ position: Int) -> Bool {
         guard let header = header(at: position) else { return isWhole || position == bytes.count }
         return LogFragmentKind(rawValue: header.kind) != nil

@@ -1,13 +1,13 @@
-/// A record of a log, as much of it as can be read.
+/// The readable part of a log record.
 struct LogRecord {
-    /// Its readable bytes, without what is missing in between.
+    /// Its readable bytes, without the missing ones in between.
     let memory: Memory
-    /// Where it begins in the file, or what is left of it.
+    /// The offset in the file of its beginning, or of its first readable part.
     let offset: Int
     /// Where the missing parts belong in `memory`.
     var holes: [(position: Int, hole: LogHole)] = []
-    /// Parts of `memory` in which one bit was flipped back: where they are, and where they were in the file. What
-    /// they say of keys counts, their values do not.
+    /// Parts of `memory` in which one bit was flipped back: their places there and in the file. Their keys count, their
+    /// values do not.
     var mended: [(range: Range<Int>, hole: LogHole)] = []
     /// False if the beginning is missing.
     let hasHead: Bool
@@ -16,8 +16,8 @@ struct LogRecord {
 
     var isWhole: Bool { hasHead && hasEnd && holes.isEmpty }
 
-    /// From the beginning up to the first missing part; empty if the beginning is missing. Where parts are
-    /// missing, those that were mended count as missing too.
+    /// From the beginning up to the first missing part; empty if the beginning is missing. If parts are missing, the
+    /// mended ones count as missing too.
     var front: UnsafeRawBufferPointer {
         guard hasHead else { return UnsafeRawBufferPointer(rebasing: memory.bytes[..<0]) }
         if holes.isEmpty, hasEnd { return memory.bytes }
@@ -25,27 +25,27 @@ struct LogRecord {
         return UnsafeRawBufferPointer(rebasing: memory.bytes[..<count])
     }
 
-    /// What is behind the last missing part.
+    /// The bytes after the last missing part.
     var tail: UnsafeRawBufferPointer {
         guard let last = holes.last, hasEnd else { return UnsafeRawBufferPointer(rebasing: memory.bytes[..<0]) }
         return UnsafeRawBufferPointer(rebasing: memory.bytes[max(last.position, mended.last?.range.upperBound ?? 0)...])
     }
 }
 
-/// What a log consists of.
+/// A part of a log.
 enum LogUnit {
     case record(LogRecord)
-    /// Something that belongs to no readable part of a record.
+    /// A hole outside of every readable record.
     case lost(LogHole)
 }
 
-/// Puts fragments together to records.
+/// Assembles fragments to records.
 struct LogAssembler {
     private let path: String
     private let byteCountMax: Int
     private(set) var units: [LogUnit] = []
     private var current: LogRecord?
-    /// How many bytes are kept.
+    /// The number of bytes kept.
     private(set) var byteCount = 0
 
     init(path: String, byteCountMax: Int) {
@@ -53,7 +53,7 @@ struct LogAssembler {
         self.byteCountMax = byteCountMax
     }
 
-    /// All of a file.
+    /// All units of a file.
     static func units(of pieces: LogPieces, byteCountMax: Int) throws(SalvageError) -> (
         units: [LogUnit], byteCount: Int
     ) {
@@ -69,7 +69,7 @@ struct LogAssembler {
         case .mended(let kind, let payload, let flip, let hole):
             guard isExpected(kind) else { return add(hole) }
             try add(.fragment(kind, payload, offset: hole.offset))
-            // It is the end of the record that it went into, which is over if this was its last.
+            // It ends the record that it belongs to, unless that had ended.
             if kind == .full || kind == .last {
                 guard case .record(var record)? = units.popLast() else { return }
                 Self.mend(&record, payload.count, flip, hole)
@@ -92,7 +92,7 @@ struct LogAssembler {
         }
     }
 
-    /// Whether such a fragment can follow: what was mended is no reason to doubt what was not.
+    /// Whether such a fragment can follow. A mended fragment is no reason to doubt an undamaged one.
     private func isExpected(_ kind: LogFragmentKind) -> Bool {
         (current == nil) == (kind == .full || kind == .first)
     }
@@ -134,7 +134,7 @@ struct LogAssembler {
         current = nil
     }
 
-    /// A record begins where another one was not over: what is missing has no place of its own.
+    /// A record begins before the previous one has ended: the missing part has no place of its own.
     private mutating func endUnfinished(_ offset: Int) {
         guard var record = current else { return }
         if record.holes.last?.position != record.memory.count {
@@ -165,7 +165,7 @@ struct LogAssembler {
         current = record
     }
 
-    /// The file is over. A record that is not stays without an end.
+    /// The file ends. An unfinished record stays without an end.
     private mutating func finish() {
         guard let record = current else { return }
         units.append(.record(record))

@@ -1,14 +1,14 @@
-/// A table as the manifest names it.
+/// A table in the manifest.
 struct TableEntry {
     let number: UInt64
     let level: Int
     let byteCount: Int
-    /// Internal keys; nil: not known.
+    /// Internal keys; nil if unknown.
     let smallest: [UInt8]?
     let largest: [UInt8]?
 }
 
-/// What a manifest says, up to its first damage.
+/// The content of a manifest, up to its first damage.
 struct ManifestContents {
     var tables: [UInt64: TableEntry] = [:]
     var logNumber: UInt64?
@@ -16,11 +16,11 @@ struct ManifestContents {
     var nextFileNumber: UInt64?
     var lastSequence: UInt64?
     var comparator: String?
-    /// How many edits count.
+    /// The number of edits that count.
     var edits = 0
-    /// Edits in which one bit was flipped back. They count: each was an edit afterwards.
+    /// Edits in which one bit was flipped back. They count: each was a valid edit afterwards.
     var mended: [LogHole] = []
-    /// Where reading ended too early.
+    /// The place where reading ended too early.
     var damage: LogHole?
     /// Whether the file ends within its last edit, which no program has acted upon.
     var isTorn = false
@@ -30,7 +30,7 @@ struct ManifestContents {
 }
 
 extension NotedManifest {
-    /// As a manifest would say it.
+    /// In the form of a manifest's content.
     var contents: ManifestContents {
         var contents = ManifestContents()
         for (number, table) in tables {
@@ -45,11 +45,11 @@ extension NotedManifest {
     }
 }
 
-/// Reads a manifest: a file in log format of edits, each a series of tagged fields.
+/// Reads a manifest: a log file of edits, each a series of tagged fields.
 struct ManifestReader {
     static let comparator = "leveldb.BytewiseComparator"
     private static let levelMax: UInt64 = 6
-    /// A manifest is some kilobytes for each thousand tables.
+    /// A manifest has some kilobytes for each thousand tables.
     private static let byteCountMax = 1 << 30
 
     /// The tags of an edit's fields. On disk: do not change.
@@ -96,11 +96,11 @@ struct ManifestReader {
         return contents
     }
 
-    /// Returns false, and changes nothing, if it is no edit.
+    /// Returns false, and changes nothing, if it is not an edit.
     static func apply(_ edit: UnsafeRawBufferPointer, to contents: inout ManifestContents) -> Bool {
         var scanner = Scanner(edit)
         var changed = contents
-        // LevelDB applies what is deleted first.
+        // LevelDB applies deletions first.
         var added: [TableEntry] = []
         while !scanner.isAtEnd {
             guard let tag = scanner.varint().flatMap({ Tag(rawValue: $0) }),

@@ -1,14 +1,13 @@
-/// A batch of which a part is missing in the middle or at the end: which of its entries are there, and which keys may
-/// be missing.
+/// A batch with a missing part in the middle or at the end: its readable entries, and the keys that may be missing.
 struct BatchPart {
     private let record: LogRecord
     private let header: BatchScanner.Header
     private let ignored: Set<UInt8>
 
-    /// The bytes of the whole entries before the missing part, behind the batch's header.
+    /// The bytes of the whole entries before the missing part, after the batch's header.
     private(set) var frontEntries: UnsafeRawBufferPointer
     private var frontCount: UInt64 = 0
-    /// The last key before the missing part that is not ignored, or that of the entry in which it begins.
+    /// The last key before the missing part that is not ignored, or the key of the entry in which it begins.
     private var lower: [UInt8]?
     /// Whether that entry itself is incomplete.
     private var isLowerLost = false
@@ -23,11 +22,11 @@ struct BatchPart {
         let key: [UInt8]?
     }
 
-    /// Where the first whole entry behind the missing part begins, if that is certain.
+    /// Where the first whole entry after the missing part begins, if that is certain.
     private(set) var tailStart: TailStart?
 
-    /// The longest tail in which a beginning is searched for. A batch is about 1 MiB; what takes a longer one is one
-    /// long entry.
+    /// The longest tail to search for a beginning. A batch is about 1 MiB; a batch with a longer tail is one long
+    /// entry.
     private static let searchBytesMax = 2 << 20
 
     init(_ record: LogRecord, _ header: BatchScanner.Header, ignored: Set<UInt8>) {
@@ -37,18 +36,17 @@ struct BatchPart {
         frontEntries = UnsafeRawBufferPointer(rebasing: record.front[..<0])
     }
 
-    /// Whether the missing parts say of themselves that they belong to this record and to nothing else: each was one
-    /// fragment, or several whole ones, from the middle of a record, and what is missing at the end was one from the
-    /// end of a record.
+    /// Whether the missing parts themselves say that they belong to this record only. Each must be one fragment, or
+    /// several whole ones, from the middle of a record; a missing end must be one fragment from the end of a record.
     var claimsToBeAlone: Bool {
         guard let last = record.holes.last else { return false }
-        // The missing part is within one entry, as that entry's length says.
+        // The missing part is within one entry, according to that entry's length.
         if record.hasEnd, let offset = exactTailOffset, offset >= 0 { return true }
         let inner = record.hasEnd ? record.holes[...] : record.holes.dropLast()
         return inner.allSatisfy { $0.hole.claim == .middle } && (record.hasEnd || last.hole.claim == .last)
     }
 
-    /// Returns false if it is no batch.
+    /// Returns false if it is not a batch.
     mutating func readFront() -> Bool {
         let front = record.front
         var scanner = BatchScanner(front, from: BatchScanner.headerBytes)
@@ -80,7 +78,7 @@ struct BatchPart {
         }
     }
 
-    /// In which keys may be missing, if the batch's keys ascend.
+    /// The range of the missing keys, if the batch's keys ascend.
     var lostRange: KeyRange {
         let lower = lower.map { isLowerLost ? $0 : KeyRange.successor($0) } ?? []
         return KeyRange(lower: lower, upper: tailStart?.key)
@@ -97,7 +95,7 @@ struct BatchPart {
 
     private func isIgnored(_ key: UnsafeRawBufferPointer) -> Bool { key.first.map { ignored.contains($0) } ?? false }
 
-    /// The tail from an entry's known beginning on, if it is what it has to be.
+    /// The tail from an entry's known beginning on, if it is valid.
     private func whole(from offset: Int) -> TailStart? {
         var scanner = BatchScanner(record.tail, from: offset)
         var count: UInt64 = 0
@@ -115,14 +113,13 @@ struct BatchPart {
         return TailStart(offset: offset, count: count, key: first)
     }
 
-    /// The first place from which entries follow each other exactly to the end, with keys that ascend, all behind
-    /// `lower`, and no more of them than are missing. From the end to the beginning, so that each place is looked at
-    /// once.
+    /// The first place from which entries follow each other exactly to the end, with ascending keys above `lower`, and
+    /// no more of them than are missing. The search runs from the end to the beginning, so each place is checked once.
     private func search(behind lower: [UInt8]) -> TailStart? {
         let tail = record.tail
         let none: Int32 = -1
-        // By place: how many entries follow from there on, none if it is not the beginning of one; and where the
-        // first of them is whose key counts.
+        // For each place: the number of entries from there to the end, none if no entry begins there; and the place of
+        // the first of them whose key counts.
         var counts = [Int32](repeating: none, count: tail.count + 1)
         var places = [Int32](repeating: none, count: tail.count + 1)
         counts[tail.count] = 0
@@ -147,7 +144,7 @@ struct BatchPart {
         return best.flatMap { whole(from: $0) }
     }
 
-    /// Whether the key of the entry at `place` is greater; false if there is none, which proves nothing.
+    /// Whether the key of the entry at `place` is greater; false if there is no such entry.
     private func isBehind(_ lower: [UInt8], _ place: Int32, _ tail: UnsafeRawBufferPointer) -> Bool {
         var scanner = BatchScanner(tail, from: Int(place))
         guard place >= 0, let entry = scanner.next() else { return false }

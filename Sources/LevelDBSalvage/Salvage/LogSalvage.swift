@@ -1,18 +1,18 @@
-/// One log on its way through `LogSalvage`.
+/// One log in `LogSalvage`.
 struct LogInput {
     let number: UInt64
     let name: String
     let units: [LogUnit]
 }
 
-/// Makes of the records of all logs, oldest first, what `LogContents` has. LevelDB numbers everything that is written
-/// without a gap: so the sequences of what is readable tell whether anything is missing between, and how new it was.
+/// Makes `LogContents` from the records of all logs, oldest first. LevelDB numbers all writes without gaps. So the
+/// sequences of the readable records tell whether any is missing between them, and how new it was.
 struct LogSalvage {
     private let options: SalvageOptions
     private var items: [(log: UInt64, name: String, unit: LogUnit)] = []
-    /// By item: the sequence with which the next readable record begins; nil: there is none.
+    /// By item: the sequence at which the next readable record begins; nil if there is none.
     private var following: [UInt64?] = []
-    /// The sequence that comes next if nothing is missing; nil before the first record.
+    /// The next sequence if nothing is missing; nil before the first record.
     private var expected: UInt64?
     private let contents = LogContents()
 
@@ -31,7 +31,7 @@ struct LogSalvage {
         }
     }
 
-    /// - Parameter report: gets what is damaged.
+    /// - Parameter report: gets the damage.
     mutating func run(_ report: inout SalvageReport) -> LogContents {
         for index in items.indices {
             switch items[index].unit {
@@ -81,8 +81,7 @@ struct LogSalvage {
         expected = header.next
     }
 
-    /// Of a record in which bits were flipped back: entries that have no part there are given, the keys of the others
-    /// are lost.
+    /// From a record with mended bits: entries without a mended part are kept, the keys of the others are lost.
     private func addMended(
         entries scanner: BatchScanner, from sequence: UInt64, _ record: LogRecord, at index: Int,
         _ report: inout SalvageReport
@@ -129,10 +128,10 @@ struct LogSalvage {
         key.first.map { options.ignoredFirstBytes.contains($0) } ?? false
     }
 
-    // MARK: What is missing
+    // MARK: Missing parts
 
-    /// Of a record that misses a part: gives what is before and behind it, and says between which keys something is
-    /// lost.
+    /// From a record with a missing part: keeps the entries before and after it, and reports the range of the lost
+    /// keys.
     private mutating func readPart(
         _ record: LogRecord, _ header: BatchScanner.Header, at index: Int, _ report: inout SalvageReport
     ) {
@@ -160,8 +159,7 @@ struct LogSalvage {
         expected = max(header.next, isAlone ? 0 : next ?? 0)
     }
 
-    /// Something of which not even a beginning can be read: it may have concerned every key, unless no sequence is
-    /// missing.
+    /// A record without a readable beginning: it may concern every key, unless no sequence is missing.
     private mutating func lose(
         _ hole: LogHole, at index: Int, part: SalvageDamage.Part = .logRecord, _ report: inout SalvageReport
     ) {
@@ -170,7 +168,7 @@ struct LogSalvage {
             note(hole, at: index, range: next == expected ? nil : .everything, upTo: next &- 1, part: part, &report)
             self.expected = next
         } else {
-            // What comes next is unknown, or not to be relied on.
+            // The next sequence is unknown or unreliable.
             let isFirst = expected == nil
             let upTo = isFirst ? next.map { $0 &- 1 } ?? UInt64.max : UInt64.max
             note(hole, at: index, range: .everything, upTo: upTo, part: part, &report)
@@ -190,7 +188,7 @@ struct LogSalvage {
         if let range { contents.add(Gap(range: range, hidden: .sequences(upTo: last))) }
     }
 
-    /// What is missing of a record, from the first missing byte to the last; all of it where there is another reason.
+    /// The missing part of a record, from the first missing byte to the last; all of it if there is another reason.
     private static func hole(of record: LogRecord, _ reason: String?) -> LogHole {
         guard let first = record.holes.first?.hole, let last = record.holes.last?.hole else {
             return LogHole(

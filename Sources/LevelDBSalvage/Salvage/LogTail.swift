@@ -1,9 +1,9 @@
-/// Where a log ends: what the machine left half written when it stopped is no damage.
+/// The end of a log: a half-written record when the machine stopped is not damage.
 enum LogTail {
     /// - Parameters:
-    ///   - synced: how many bytes are known to have been synced; nil: not known.
+    ///   - synced: the number of bytes known to be synced; nil if unknown.
     ///   - isNewest: whether no later log follows.
-    /// - Returns: what counts, and where the log was cut off; nil if it was not.
+    /// - Returns: the units that count, and where the log was cut off; nil if it was not.
     static func cut(_ units: [LogUnit], byteCount: Int, synced: Int?, isNewest: Bool) -> (units: [LogUnit], at: Int?) {
         guard let synced else { return isNewest ? cutTorn(units, byteCount: byteCount) : (units, nil) }
         for (index, unit) in units.enumerated() {
@@ -17,7 +17,7 @@ enum LogTail {
         return (units + [.lost(hole)], nil)
     }
 
-    /// Without knowledge: only what looks torn, with nothing behind it.
+    /// Without a known length: cuts off only a part that looks torn, with nothing after it.
     private static func cutTorn(_ units: [LogUnit], byteCount: Int) -> (units: [LogUnit], at: Int?) {
         var kept = units
         var place: Int?
@@ -34,7 +34,7 @@ enum LogTail {
         return (kept, place)
     }
 
-    /// Where the first bad byte is; nil if all is good.
+    /// The offset of the first bad byte; nil if all are good.
     private static func firstBad(_ unit: LogUnit, byteCount: Int) -> Int? {
         switch unit {
         case .lost(let hole): return hole.offset

@@ -1,4 +1,4 @@
-/// The union of ranges, as few as can be.
+/// The union of ranges, with as few as possible.
 struct LostRanges {
     private var collected: [KeyRange] = []
     private static let countMax = 1 << 16
@@ -7,7 +7,7 @@ struct LostRanges {
         collected.append(range)
         guard collected.count > Self.countMax else { return }
         collected = ranges()
-        // A bound for memory: neighbours become one, which says more than is true and never less.
+        // A limit of memory: neighbours are merged, which may report too many lost keys, never too few.
         if collected.count > Self.countMax / 2 {
             collected = stride(from: 0, to: collected.count, by: 2).map { index in
                 KeyRange(lower: collected[index].lower, upper: collected[min(index + 1, collected.count - 1)].upper)

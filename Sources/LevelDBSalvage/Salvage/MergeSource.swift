@@ -1,4 +1,4 @@
-/// What a source reports while it is read.
+/// Receives the reports of a source while it is read.
 protocol SalvageSink: AnyObject {
     /// A part of a table cannot be read. Reported before the source gives any key of the range.
     func lost(_ damage: SalvageDamage, _ gap: Gap?)
@@ -6,16 +6,16 @@ protocol SalvageSink: AnyObject {
 
 /// Versions of keys in the order of keys, and of sequences descending for one key.
 protocol MergeSource: AnyObject {
-    /// Where it is: the key of its version; or, while it is not loaded, a key before which nothing will come any more.
+    /// Its place: the key of its version or, while it is not loaded, a lower bound of its next key.
     var position: UnsafeRawBufferPointer { get }
-    /// Whether it is at a version. If it is not, `step` has to be called.
+    /// Whether it is at a version. If not, call `step`.
     var isLoaded: Bool { get }
     var isAtEnd: Bool { get }
     var sequence: UInt64 { get }
-    /// Nil: removed.
+    /// nil for a removal.
     var value: UnsafeRawBufferPointer? { get }
     var origin: Origin { get }
-    /// Reads what is next if it is not loaded, otherwise goes to what follows.
+    /// Loads the next version if none is loaded, otherwise moves to the next one.
     func step() throws(SalvageError)
 }
 

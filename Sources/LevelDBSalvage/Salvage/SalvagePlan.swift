@@ -1,11 +1,11 @@
-/// Which files count, as far as CURRENT and the manifest can tell.
+/// The files that count, as far as CURRENT and the manifest can tell.
 struct SalvagePlan {
     var tables: [TableReference] = []
     /// Oldest first.
     var logs: [UInt64] = []
-    /// The log that has to be there; nil: none is known. 0: any, and there is none, although LevelDB always has one.
+    /// The log that must exist; nil if unknown. 0 means any: there is none, although LevelDB always has one.
     var requiredLog: UInt64?
-    /// What is not known of the tables.
+    /// The unknown parts of the tables.
     var gaps: [Gap] = []
 
     private let files: SalvageFiles
@@ -13,7 +13,7 @@ struct SalvagePlan {
     private let options: SalvageOptions
     private var noted: NotedManifest? { options.noted }
 
-    /// - Parameter report: gets what is damaged, and what is worth saying.
+    /// - Parameter report: gets the damage and the notes.
     init(
         _ files: SalvageFiles, _ names: FileNames, _ options: SalvageOptions, _ report: inout SalvageReport
     ) throws(SalvageError) {
@@ -43,7 +43,7 @@ struct SalvagePlan {
 
     // MARK: The manifest
 
-    /// The manifest that counts; nil if none is of use.
+    /// The manifest that counts; nil if none is usable.
     private func manifest(_ report: inout SalvageReport) throws(SalvageError) -> (name: String, ManifestContents)? {
         let named = try Self.current(files, names, &report)
         if let named {
@@ -58,7 +58,7 @@ struct SalvagePlan {
             if let noted, noted.number > number { break }
             guard let contents = try Self.read(name, files), contents.isUsable else { continue }
             report.notes.append("\(name) is used, which CURRENT does not name")
-            // LevelDB would have removed it if there had been a later one. A note of it says that it counted.
+            // LevelDB would have removed it if there had been a later one. A noted manifest is known to have counted.
             if named != nil, noted == nil {
                 report.isComplete = false
                 report.notes.append("\(name) may be older than what is there: removed entries may have come back")
@@ -68,13 +68,13 @@ struct SalvagePlan {
         return nil
     }
 
-    /// The name in CURRENT; nil if it says none.
+    /// The name in CURRENT; nil if it has none.
     private static func current(_ files: SalvageFiles, _ names: FileNames, _ report: inout SalvageReport)
         throws(SalvageError) -> String?
     {
         var reason = "the file is missing"
         if names.hasCurrent, case .file(let count) = try files.look(at: "CURRENT") {
-            // Longer than any name of a manifest.
+            // Longer than any manifest's name.
             let memory = try Memory(count: min(count, 64), path: files.path)
             let target = UnsafeMutableRawBufferPointer(start: memory.start, count: memory.count)
             switch try files.read("CURRENT", at: 0, into: target) {
@@ -100,9 +100,9 @@ struct SalvagePlan {
         return try ManifestReader.read(LogPieces(files: files, name: name, byteCount: byteCount))
     }
 
-    // MARK: What counts
+    // MARK: Files that count
 
-    /// - Returns: whether nothing more is to be said of what is not known.
+    /// - Returns: whether the unknown parts are all reported.
     private mutating func take(
         _ manifest: ManifestContents, _ name: String, _ report: inout SalvageReport
     ) throws(SalvageError) -> Bool {
@@ -125,8 +125,8 @@ struct SalvagePlan {
         } else if manifest.damage != nil {
             report.notes.append("\(name) ends within an edit that nobody has acted upon")
         }
-        // Tables and logs are removed as soon as an edit says that they no longer count. Where all that a beginning
-        // of the manifest names is there, that beginning says all: whatever was made later was made of these.
+        // LevelDB removes tables and logs as soon as an edit says that they no longer count. If all files named in a
+        // beginning of the manifest exist, that beginning is enough: later files were made from these.
         guard manifest.damage != nil, !isThere else {
             tables = manifest.tables.values.map(reference)
             return report.isComplete
@@ -139,18 +139,18 @@ struct SalvagePlan {
         requiredLog = logs.isEmpty ? 0 : nil
         let unnamed = names.tables.keys.filter { manifest.tables[$0] == nil }
         let newest = unnamed.max() ?? 0
-        // A table that is gone was merged into a later one, if there is any.
+        // A missing table was merged into a later one, if there is any.
         tables = manifest.tables.values.filter { !missing.contains($0.number) || $0.number > newest }.map(reference)
         for number in unnamed { try take(table: number) }
         return false
     }
 
-    /// Where the manifest is lost: goes by what was noted of it, or by its beginning if that says more.
+    /// For a lost manifest: uses the noted one, or the manifest's beginning if that says more.
     ///
-    /// Files with lower numbers than the next one that are not among the tables were given up. What was made since has
-    /// nothing that is not known otherwise: at worst it is there twice. A table that is gone was merged with others
-    /// since, or is lost: what it may have had is not known, for a removal may have gone with it. So may that of a log
-    /// that is gone, with the table that it was put into, unless no number since is missing.
+    /// Files below its next number that are not among its tables were obsolete. Files made since have nothing that is
+    /// not known otherwise; at worst it is there twice. A missing table was merged with others since, or is lost: its
+    /// content is unknown, for a removal may have gone with it. The same holds for a missing log and the table that it
+    /// was put into, unless no later file number is missing.
     /// - Returns: false if nothing was noted.
     private mutating func takeNoted(
         behind damaged: (name: String, beginning: ManifestContents)?, _ report: inout SalvageReport
@@ -169,7 +169,7 @@ struct SalvagePlan {
         for number in newer { try take(table: number) }
         let log = known.logNumber ?? 0
         logs = names.logs.keys.filter { $0 >= log || $0 == known.previousLogNumber && $0 != 0 }.sorted()
-        // A log that is gone was put into a table.
+        // A missing log was put into a table.
         requiredLog = newer.isEmpty && log != 0 ? log : logs.isEmpty ? 0 : nil
         report.notes.append(
             "which tables count is known by a note: \(known.tables.count), and \(newer.count) were made since")
@@ -185,7 +185,7 @@ struct SalvagePlan {
         return true
     }
 
-    /// Tables that the manifest names and that are not there, not even by name.
+    /// Tables in the manifest without a file of that name.
     private func missingTables(_ manifest: ManifestContents) -> Set<UInt64> {
         Set(manifest.tables.keys.filter { names.tables[$0] == nil })
     }
@@ -205,7 +205,7 @@ struct SalvagePlan {
             level: entry.level, byteCount: entry.byteCount, smallest: entry.smallest, largest: entry.largest)
     }
 
-    /// A table of which nothing is known.
+    /// A table about which nothing is known.
     private mutating func take(table number: UInt64) throws(SalvageError) {
         guard let name = names.tables[number] else { return }
         var byteCount = 0
@@ -219,7 +219,6 @@ extension FileNames {
     /// Whether a file has this number.
     func has(_ number: UInt64) -> Bool { tables[number] != nil || logs[number] != nil || manifests[number] != nil }
 
-    /// A table, a log, or a manifest. The first manifest alone holds nothing: it is what a creation writes before
-    /// CURRENT.
+    /// A table, a log, or a manifest. The first manifest alone has no data: a creation writes it before CURRENT.
     var mayHoldData: Bool { !tables.isEmpty || !logs.isEmpty || manifests.keys.contains { $0 != 1 } }
 }

@@ -1,12 +1,11 @@
-/// Reads a LevelDB directory as far as possible, file by file, without opening it as a database: the newest state of
-/// every key, in the order of the keys, and where the newest state of keys may be lost.
+/// Reads a LevelDB directory as far as possible, file by file, without opening it as a database. Gives the newest state
+/// of every key, in the order of the keys, and the ranges in which the newest state may be lost.
 ///
-/// - Never an older value, never a removed key: a key of which something newer than what was read may be lost is not
-///   given, and lies in ``SalvageReport/lost``. Only where ``SalvageReport/isComplete`` is false, and
-///   ``SalvageOptions/unknownIsLost`` too, may removed keys come back.
+/// - It never gives an older value or a removed key. If something newer than the versions read may be lost, the key is
+///   not given, and lies in ``SalvageReport/lost``. Removed keys may come back only if both
+///   ``SalvageReport/isComplete`` and ``SalvageOptions/unknownIsLost`` are false.
 /// - Changes nothing. Nobody may write meanwhile: close the database first.
-/// - Keeps the logs in memory, of each table its index while it is read, and one block of each table that overlaps
-///   the key.
+/// - Memory: the logs, the index of each table while it is read, and one block of each table that overlaps the key.
 ///
 /// Reads files: not for a thread that must not block. Single owner.
 package final class SalvageReader {
@@ -14,7 +13,7 @@ package final class SalvageReader {
     private let files: SalvageFiles
     private let sink = Sink()
     private var heap = SourceHeap()
-    /// Of what the logs miss, by the first key; those up to `gapIndex` were met.
+    /// The gaps of the logs, by the first key; those up to `gapIndex` were reached.
     private var logGaps: [Gap] = []
     private var gapIndex = 0
     /// The last key that was given.
@@ -22,8 +21,8 @@ package final class SalvageReader {
     private var hasKey = false
     private var best: (any MergeSource)?
 
-    /// Reads the names, CURRENT, the manifest and the logs. Throws what the system says, and `.unsupported` for a
-    /// database with another order of keys; what is damaged is reported.
+    /// Reads the names, CURRENT, the manifest and the logs. Throws the system's errors, and `.unsupported` for a
+    /// database with another order of keys; damage is reported.
     package init(path: String, options: SalvageOptions = SalvageOptions()) throws(SalvageError) {
         self.options = options
         files = SalvageFiles(path: path, readErrorsAreDamage: options.readErrorsAreDamage)
@@ -31,7 +30,7 @@ package final class SalvageReader {
         let names = FileNames(try files.names())
         let plan = try SalvagePlan(files, names, options, &sink.report)
         let contents = try readLogs(plan, names)
-        // What begins with no key comes first.
+        // Gaps that begin with the empty key come first.
         logGaps = plan.gaps + contents.gaps
         for gap in logGaps { sink.lostRanges.add(gap.range) }
         if !contents.versions.isEmpty { heap.add(LogSource(contents)) }
@@ -40,18 +39,18 @@ package final class SalvageReader {
         }
     }
 
-    // MARK: What was found
+    // MARK: Results
 
     /// The current key. Valid until the next call of ``next()``, as long as the reader lives.
     package var key: UnsafeRawBufferPointer { lastKey.bytes }
 
-    /// Its value; nil: it is proven to be removed, in a range where others are lost. Valid like ``key``.
+    /// Its value; nil if it is proven to be removed, in a range where others are lost. Valid like ``key``.
     package var value: UnsafeRawBufferPointer? { best?.value }
 
-    /// LevelDB's sequence of this state.
+    /// LevelDB's sequence of this version.
     package var sequence: UInt64 { best?.sequence ?? 0 }
 
-    /// The report so far. Complete when ``next()`` has given false. O(number of lost ranges).
+    /// The report so far. Complete when ``next()`` has returned false. O(number of lost ranges).
     package var report: SalvageReport {
         var report = sink.report
         report.lost = sink.lostRanges.ranges()
@@ -60,7 +59,7 @@ package final class SalvageReader {
 
     // MARK: Moving
 
-    /// Goes to the next key; false at the end. After an error the reader is of no more use.
+    /// Moves to the next key; false at the end. After an error the reader must be discarded.
     package func next() throws(SalvageError) -> Bool {
         while let newest = try nextKey() {
             if let first = lastKey.bytes.first, options.ignoredFirstBytes.contains(first) { continue }
@@ -83,7 +82,7 @@ package final class SalvageReader {
         return false
     }
 
-    /// Goes to the next key of any source; nil at the end. The source that has its newest version.
+    /// Moves to the next key of any source; nil at the end. Returns the source with its newest version.
     private func nextKey() throws(SalvageError) -> (any MergeSource)? {
         best = nil
         while let top = heap.top {
@@ -104,7 +103,8 @@ package final class SalvageReader {
 
     // MARK: Gaps
 
-    /// Takes up the gaps that begin before or at the current key, and leaves those behind. Whether one has the key.
+    /// Adds the gaps that begin before or at the current key, and drops those that end before it. Returns whether one
+    /// contains the key.
     private func meetGaps() -> Bool {
         while gapIndex < logGaps.count, isAtOrBehind(logGaps[gapIndex].range.lower) {
             sink.gaps.append(logGaps[gapIndex])
@@ -117,8 +117,8 @@ package final class SalvageReader {
 
     private func isAtOrBehind(_ key: [UInt8]) -> Bool { key.withUnsafeBytes { compare(lastKey.bytes, $0) >= 0 } }
 
-    /// Whether something newer than all versions of the current key that are read may be lost. It is enough that one
-    /// version is newer than what is lost: the newest is then too.
+    /// Whether something newer than all versions read of the current key may be lost. One version that is newer than
+    /// the lost ones is enough: the newest is newer too.
     private func isHidden() -> Bool {
         sink.gaps.contains { gap in
             guard isAtOrBehind(gap.range.lower) else { return false }
@@ -158,24 +158,24 @@ package final class SalvageReader {
         return salvage.run(&sink.report)
     }
 
-    /// Those that are there and count, and those that have to be there; oldest first.
+    /// The logs that exist and count, and those that must exist; oldest first.
     private func wantedLogs(_ plan: SalvagePlan) -> [UInt64] {
         var wanted = Set(plan.logs)
-        // What was synced must be there, unless it may be in a table already: then there is a later log.
+        // Synced logs must exist, unless they may be in a table already: then there is a later log.
         let least = plan.requiredLog ?? plan.logs.last.map { $0 &+ 1 } ?? 0
         for (number, count) in options.syncedLogBytes where count > 0 && number >= least { wanted.insert(number) }
         if let required = plan.requiredLog, options.syncedLogBytes[required] != 0 {
-            // Where any would do, one that was synced does.
+            // If any log will do, a synced one does.
             if required > 0 || wanted.isEmpty { wanted.insert(required) }
         }
         return wanted.sorted()
     }
 
-    /// What the tables' sources tell.
+    /// Receives the reports of the tables' sources.
     private final class Sink: SalvageSink {
         var report = SalvageReport()
         var lostRanges = LostRanges()
-        /// Those that the current key has come to and not yet left.
+        /// The gaps that contain the current key or may contain a later one.
         var gaps: [Gap] = []
 
         func lost(_ damage: SalvageDamage, _ gap: Gap?) {

@@ -1,4 +1,4 @@
-/// Sources by where they are: the first one on top. Of several at one key those come first that are not loaded.
+/// A heap of sources by their positions. Of several at one key, those that are not loaded come first.
 struct SourceHeap {
     private var sources: [any MergeSource] = []
 
@@ -13,7 +13,7 @@ struct SourceHeap {
         }
     }
 
-    /// To be called when the top has moved.
+    /// Call it after the top source has moved.
     mutating func fix() {
         guard let top = sources.first else { return }
         if top.isAtEnd {
@@ -32,7 +32,7 @@ struct SourceHeap {
         }
     }
 
-    /// All that are at this key, which is the top's: they are at the top, without others in between.
+    /// All sources at this key, which is the top's. They are at the top, without others in between.
     func forEachAtTop(_ key: UnsafeRawBufferPointer, _ body: (any MergeSource) -> Void) {
         visit(0, key, body)
     }

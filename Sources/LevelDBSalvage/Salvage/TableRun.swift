@@ -1,4 +1,4 @@
-/// Tables that do not overlap, one after the other, block by block. A block is read when the merge has come to it.
+/// Tables that do not overlap, one after the other, block by block. A block is read when the merge reaches it.
 final class TableRun: MergeSource {
     private let files: SalvageFiles
     private let options: SalvageOptions
@@ -6,11 +6,11 @@ final class TableRun: MergeSource {
     private unowned let sink: any SalvageSink
 
     private var tableIndex = 0
-    /// Of the table at `tableIndex`, once it is open.
+    /// The table at `tableIndex`, once it is open.
     private var open: Open?
-    /// Of the block that is being gone over.
+    /// The block being read.
     private var block: BlockCursor?
-    /// The user's part of the key at which the source is.
+    /// The user's part of the source's current key.
     private let place: Memory
 
     private(set) var sequence: UInt64 = 0
@@ -19,9 +19,9 @@ final class TableRun: MergeSource {
 
     private struct Open {
         let file: TableFile
-        /// At the entry of the block that is next or is gone over.
+        /// At the index entry of the block that is next or being read.
         var index: BlockCursor
-        /// The internal key behind which that block begins; nil for the first.
+        /// The internal key after which that block begins; nil for the first.
         var former: [UInt8]?
     }
 
@@ -54,7 +54,7 @@ final class TableRun: MergeSource {
 
     // MARK: Tables
 
-    /// Stands before the table at `tableIndex`, if there is one.
+    /// Moves to the beginning of the table at `tableIndex`, if there is one.
     private func enter() throws(SalvageError) {
         block = nil
         open = nil
@@ -70,7 +70,7 @@ final class TableRun: MergeSource {
 
     private func move(to userKey: [UInt8]) throws(SalvageError) {
         place.truncate(to: 0)
-        // withUnsafeBytes does not pass the type of the error on.
+        // withUnsafeBytes does not support typed errors.
         let outcome = userKey.withUnsafeBytes { bytes in
             Result { () throws(SalvageError) in try place.append(bytes, path: files.path) }
         }
@@ -84,7 +84,7 @@ final class TableRun: MergeSource {
             try loseTable(part, offset: offset, byteCount: byteCount, reason)
         case .table(let file):
             for damage in file.harmless { sink.lost(damage, nil) }
-            // Another table under this one's name.
+            // Another table under this name.
             if let largest = table.largest, !Self.reaches(file.last, largest) {
                 return try loseTable(.table, offset: 0, byteCount: table.byteCount, "it is another table")
             }
@@ -121,7 +121,7 @@ final class TableRun: MergeSource {
 
     private func gap(_ range: KeyRange, lowerSequence: UInt64?) -> Gap {
         let table = tables[tableIndex]
-        // Only where the range still begins with that key.
+        // Only if the range still begins with that key.
         let isLower = range.lower == table.range.lower
         return Gap(
             range: range, hidden: .table(number: table.number, level: table.level),
@@ -130,12 +130,12 @@ final class TableRun: MergeSource {
 
     // MARK: Blocks
 
-    /// Goes to the next block's entry in the index. The source stands behind the former block's keys.
+    /// Moves to the index entry of the next block. The source is then after the former block's keys.
     private func nextBlock() throws(SalvageError) {
         block = nil
         isLoaded = false
         guard open != nil else { return }
-        // The index was gone over before: it has no malformed entries.
+        // The index was checked before: it has no malformed entries.
         guard case .entry? = try open?.index.next(path: files.path) else { return try leaveTable() }
     }
 
@@ -163,13 +163,13 @@ final class TableRun: MergeSource {
         }
     }
 
-    /// Whether all keys of the block begin with a byte that is ignored.
+    /// Whether all keys of the block begin with an ignored byte.
     private func isIgnored(_ open: Open) -> Bool {
         guard let first = (open.former ?? tables[tableIndex].smallest)?.dropLast(8).first else { return false }
         return options.ignoredFirstBytes.contains(first) && open.index.key.bytes.dropLast(8).first == first
     }
 
-    /// The keys that the current block may have, behind `key` if that was read.
+    /// The keys that the current block may have, above `key` if that was read.
     private func loseBlock(_ handle: BlockHandle, _ reason: String, behind key: [UInt8]? = nil) throws(SalvageError) {
         guard let open else { return }
         let table = tables[tableIndex]
@@ -214,8 +214,8 @@ final class TableRun: MergeSource {
         isLoaded = true
     }
 
-    /// Whether the key is behind the one before it, within what the index says of the block, and the first of the
-    /// table what the manifest says.
+    /// Whether the key is above the previous one and within the block's bounds in the index. The table's first key must
+    /// match the manifest.
     private func isInOrder(_ key: InternalKey, _ open: Open, isFirst: Bool) -> Bool {
         guard let last = InternalKey(open.index.key.bytes), !InternalKey.isLess(last, key) else { return false }
         if !isFirst {

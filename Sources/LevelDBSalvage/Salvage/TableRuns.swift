@@ -1,4 +1,4 @@
-/// Deals tables out into runs in which no two overlap, as few as can be: each run has one block in memory.
+/// Distributes tables to as few runs as possible, none with overlapping tables. Each run has one block in memory.
 enum TableRuns {
     static func make(of tables: [TableReference], files: SalvageFiles, options: SalvageOptions)
         throws(SalvageError) -> [[TableReference]]
@@ -20,7 +20,8 @@ enum TableRuns {
         return runs
     }
 
-    /// With its range, where no manifest tells: the last key is the index's, the first one that of the first block.
+    /// The table with its range if no manifest tells it: the last key is the index's, the first one that of the first
+    /// block.
     private static func probed(_ table: TableReference, _ files: SalvageFiles, _ options: SalvageOptions)
         throws(SalvageError) -> TableReference
     {

@@ -1,11 +1,11 @@
 import CSnappy
 
-/// Where a block of a table stands.
+/// The place of a block in a table.
 struct BlockHandle {
     let offset: Int
     let byteCount: Int
 
-    /// What follows each block: one byte, how it is compressed, and a checksum.
+    /// The bytes after each block: one for its compression, and a checksum.
     static let trailerBytes = 5
 
     init?(_ scanner: inout Scanner) {
@@ -24,7 +24,7 @@ struct BlockHandle {
     }
 }
 
-/// Reads blocks of a table, checked and uncompressed.
+/// Reads, verifies and decompresses blocks of a table.
 struct BlockReader {
     let files: SalvageFiles
     let name: String
@@ -34,7 +34,7 @@ struct BlockReader {
 
     enum Outcome {
         case block(Memory)
-        /// One bit was flipped back. Only for what proves itself otherwise.
+        /// One bit was flipped back. Only for data that proves itself otherwise.
         case mended(Memory)
         case bad(String)
     }
@@ -43,7 +43,7 @@ struct BlockReader {
     private static let plain: UInt8 = 0
     private static let snappy: UInt8 = 1
 
-    /// - Parameter mends: whether a flipped bit is to be flipped back.
+    /// - Parameter mends: whether to flip back a flipped bit.
     func read(_ handle: BlockHandle, mends: Bool = false) throws(SalvageError) -> Outcome {
         guard handle.fits(before: byteCount) else { return .bad("it is beyond the file's end") }
         guard handle.byteCount <= blockBytesMax else { return .bad("it is longer than any block") }
@@ -79,7 +79,7 @@ struct BlockReader {
         guard snappy_uncompressed_length(source, stored.count, &count) == SNAPPY_OK else {
             return .bad("not compressed as it says")
         }
-        // snappy's best is 64 bytes from 3.
+        // Snappy's best ratio is 64 bytes from 3.
         guard count >= 0, count <= blockBytesMax, count / 22 <= stored.count else {
             return .bad("it says that it is longer than it can be")
         }
@@ -92,7 +92,7 @@ struct BlockReader {
     }
 }
 
-/// Reads the entries of a block. Whatever the bytes are, it stays within them.
+/// Reads the entries of a block. Never reads beyond it, whatever its bytes are.
 struct BlockCursor {
     private let block: Memory
     private var scanner: Scanner
@@ -106,7 +106,7 @@ struct BlockCursor {
         case malformed
     }
 
-    /// nil if it is no block.
+    /// nil if it is not a block.
     init?(_ block: Memory, path: String) throws(SalvageError) {
         var end = Scanner(block.bytes, from: block.count - 4)
         guard block.count >= 4, let restarts = end.fixed32() else { return nil }

@@ -1,12 +1,12 @@
-/// A table that is to be read.
+/// A table to read.
 struct TableReference {
     let number: UInt64
     let name: String
     /// nil if no manifest tells; then the range below may be unknown too.
     let level: Int?
-    /// As the manifest says, otherwise as the file is.
+    /// As in the manifest, otherwise the file's.
     let byteCount: Int
-    /// Internal keys; nil: not known.
+    /// Internal keys; nil if unknown.
     var smallest: [UInt8]?
     var largest: [UInt8]?
 
@@ -22,7 +22,7 @@ struct TableReference {
 
 /// A table whose index is readable.
 struct TableFile {
-    /// How a table ends. On disk: do not change.
+    /// The size of a table's footer. On disk: do not change.
     private static let footerBytes = 48
     private static let magic: UInt64 = 0xDB47_7524_8B80_FB57
 
@@ -30,7 +30,7 @@ struct TableFile {
     let index: Memory
     /// The last key of the index; nil if it has no blocks.
     let last: [UInt8]?
-    /// What is wrong, and nothing is lost by it: its filter, or one bit that could be flipped back.
+    /// Damage by which nothing is lost: in the filter, or one bit that could be flipped back.
     let harmless: [SalvageDamage]
 
     enum Outcome {
@@ -79,7 +79,7 @@ struct TableFile {
         }
     }
 
-    /// What the footer leads to.
+    /// The blocks that the footer leads to.
     private struct Found {
         let meta: BlockHandle
         let handle: BlockHandle
@@ -88,7 +88,7 @@ struct TableFile {
         let harmless: [(SalvageDamage.Part, offset: Int, byteCount: Int)]
     }
 
-    /// The index, also if one bit of the footer or of the index itself is wrong. nil if the footer is none.
+    /// The index, also if one bit of the footer or of the index itself is wrong. nil if the footer is not one.
     private static func index(by footer: Memory, at place: Int, _ blocks: BlockReader) throws(SalvageError) -> Found? {
         if let (meta, handle) = handles(footer) {
             let block = try blocks.read(handle, mends: true)
@@ -106,7 +106,7 @@ struct TableFile {
         for bit in 0..<(footerBytes * 8) {
             footer.flip(1 << UInt8(bit % 8), at: bit / 8)
             defer { footer.flip(1 << UInt8(bit % 8), at: bit / 8) }
-            // The index is the last block; and only its checksum proves that it was found.
+            // The index is the last block; only its checksum proves that it was found.
             guard let (meta, handle) = handles(footer), handle.ends(at: blocks.byteCount),
                 case .block(let block) = try blocks.read(handle)
             else { continue }
@@ -126,9 +126,8 @@ struct TableFile {
         return (meta, index)
     }
 
-    /// Reads the whole index; nil if it is none.
-    /// - Parameter isGapless: whether its blocks must follow each other from the beginning of the file, as they are
-    ///   written.
+    /// Reads the whole index; nil if it is not one.
+    /// - Parameter isGapless: whether its blocks must follow each other from the beginning of the file, as written.
     private static func lastKey(of index: Memory, _ blocks: BlockReader, isGapless: Bool) throws(SalvageError) -> (
         key: [UInt8]?, blocks: Int
     )? {
@@ -156,7 +155,7 @@ struct TableFile {
         last?.withUnsafeBytes { bytes in InternalKey(bytes).map { InternalKey.isLess($0, key) } ?? false } ?? true
     }
 
-    /// Looks at the filter and what leads to it, which nobody needs here.
+    /// Checks the filter and the blocks that lead to it, which the salvage does not need.
     private static func filterDamage(
         _ meta: BlockHandle, _ blocks: BlockReader, _ reference: TableReference
     ) throws(SalvageError) -> SalvageDamage? {

@@ -1,7 +1,7 @@
 import CCRC32C
 import Platform
 
-/// Memory of its own, freed with it. Its size comes from files, so that there not being enough is an error and no trap.
+/// An allocation, freed with its object. Its size comes from files, so a lack of memory is an error and not a trap.
 final class Memory {
     private(set) var start: UnsafeMutableRawPointer
     private(set) var count: Int
@@ -19,7 +19,7 @@ final class Memory {
 
     var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: count) }
 
-    /// What `bytes` points to before is invalid afterwards.
+    /// Former pointers to `bytes` are invalid afterwards.
     func append(_ bytes: UnsafeRawBufferPointer, path: String) throws(SalvageError) {
         guard let source = bytes.baseAddress else { return }
         if bytes.count > capacity - count { try grow(to: count + bytes.count, path) }
@@ -33,10 +33,10 @@ final class Memory {
         start.storeBytes(of: bytes[offset] ^ mask, toByteOffset: offset, as: UInt8.self)
     }
 
-    /// Drops what is behind, and keeps its memory.
+    /// Drops the bytes after `count`, and keeps their memory.
     func truncate(to count: Int) { self.count = min(self.count, count) }
 
-    /// Gives back what is not used.
+    /// Frees the unused memory.
     func trim() {
         guard capacity > count, let smaller = realloc(start, max(count, 1)) else { return }
         start = smaller
@@ -76,7 +76,7 @@ enum MaskedChecksum {
     }
 }
 
-/// Takes numbers and pieces off the front of bytes that may be anything: nil instead of a step beyond the end.
+/// Takes numbers and byte strings off the front of arbitrary bytes; gives nil instead of reading beyond the end.
 struct Scanner {
     let bytes: UnsafeRawBufferPointer
     private(set) var offset: Int
@@ -95,7 +95,7 @@ struct Scanner {
         return bytes[offset]
     }
 
-    /// At most ten bytes; what does not fit in 64 bits is nil.
+    /// At most ten bytes; nil if it does not fit in 64 bits.
     mutating func varint() -> UInt64? {
         var value: UInt64 = 0
         for shift in stride(from: UInt64(0), through: 63, by: 7) {
@@ -129,11 +129,11 @@ struct Scanner {
         return UnsafeRawBufferPointer(rebasing: bytes[offset..<(offset + count)])
     }
 
-    /// A length and so many bytes.
+    /// A length, and that many bytes.
     mutating func prefixed() -> UnsafeRawBufferPointer? { length().flatMap { piece($0) } }
 }
 
-/// A key as LevelDB's tables have it: the user's key, then a sequence and a kind in eight bytes.
+/// An internal key of LevelDB's tables: the user's key, then a sequence and a kind in eight bytes.
 struct InternalKey {
     let userKey: UnsafeRawBufferPointer
     let sequence: UInt64
@@ -142,7 +142,7 @@ struct InternalKey {
     static let removal: UInt8 = 0
     static let value: UInt8 = 1
 
-    /// nil for what is too short to be one.
+    /// nil if it is too short.
     init?(_ bytes: UnsafeRawBufferPointer) {
         guard bytes.count >= 8 else { return nil }
         userKey = UnsafeRawBufferPointer(rebasing: bytes[..<(bytes.count - 8)])
@@ -151,7 +151,7 @@ struct InternalKey {
         kind = UInt8(truncatingIfNeeded: tag)
     }
 
-    /// By key ascending, then by sequence descending. Two bytes strings of internal keys.
+    /// By key ascending, then by sequence descending.
     static func isLess(_ left: InternalKey, _ right: InternalKey) -> Bool {
         let order = compare(left.userKey, right.userKey)
         return order != 0 ? order < 0 : left.sequence > right.sequence

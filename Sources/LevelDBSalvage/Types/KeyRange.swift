@@ -1,8 +1,8 @@
-/// Keys from `lower` on and before `upper`, in the order of bytes.
+/// The keys from `lower` to before `upper`, in byte order.
 package struct KeyRange: Hashable, Sendable {
-    /// The first key of the range, itself in it.
+    /// The first key of the range.
     package var lower: [UInt8]
-    /// The first key behind the range; nil: there is none.
+    /// The first key after the range; nil if there is none.
     package var upper: [UInt8]?
 
     package init(lower: [UInt8], upper: [UInt8]?) {
@@ -23,7 +23,7 @@ package struct KeyRange: Hashable, Sendable {
         !Self.isLess(key, lower) && upper.map { Self.isLess(key, $0) } ?? true
     }
 
-    /// From the first key of both to the last.
+    /// From the lower of both beginnings to the higher of both ends.
     func joined(with other: KeyRange) -> KeyRange {
         var joined = Self.isLess(other.lower, lower) ? other : self
         guard let upper, let otherUpper = other.upper else {
@@ -38,10 +38,10 @@ package struct KeyRange: Hashable, Sendable {
         left.withUnsafeBytes { left in right.withUnsafeBytes { compare(left, $0) < 0 } }
     }
 
-    /// The first key behind this one.
+    /// The first key after this one.
     static func successor(_ key: [UInt8]) -> [UInt8] { key + [0] }
 
-    /// Without the keys at both ends that begin with one of these bytes; nil if nothing is left.
+    /// Drops the keys at both ends that begin with one of these bytes; nil if nothing is left.
     func trimmed(without firstBytes: Set<UInt8>) -> KeyRange? {
         guard !firstBytes.isEmpty else { return isEmpty ? nil : self }
         var trimmed = self
@@ -50,7 +50,7 @@ package struct KeyRange: Hashable, Sendable {
             trimmed.lower = [first + 1]
         }
         while true {
-            // The first byte of the last keys of the range: that of `upper`, unless nothing in the range begins so.
+            // The first byte of the range's last keys: that of `upper`, unless no key in the range begins with it.
             let last: UInt8
             if let upper = trimmed.upper {
                 guard let first = upper.first else { return nil }

@@ -1,19 +1,19 @@
 import Platform
 
-/// Why files cannot be read now. Never damage: that is reported, not thrown. After it the reader must be discarded;
-/// another one may be made later.
+/// The reason why files cannot be read now. Never damage: that is reported, not thrown. The reader must then be
+/// discarded; another one may be made later.
 package struct SalvageError: Error, Hashable, Sendable {
     package enum Code: Hashable, Sendable {
         /// The system refused: no permission, no descriptors, no memory, an error of the device.
         case system
-        /// More has to be kept in memory than the options allow.
+        /// More must be kept in memory than the options allow.
         case tooLarge
-        /// What is there is no LevelDB with bytewise order.
+        /// The directory is not a LevelDB database with bytewise order.
         case unsupported
     }
 
     package let code: Code
-    /// The system's number; 0 unless the code is `.system`.
+    /// The system's errno; 0 unless the code is `.system`.
     package let errno: Int32
     /// The file or directory.
     package let path: String
@@ -26,7 +26,7 @@ package struct SalvageError: Error, Hashable, Sendable {
         self.message = message
     }
 
-    /// A system call that has just failed, as `errno` says.
+    /// A system call that has just failed, according to `errno`.
     init(systemCall: String, path: String, errno number: Int32) {
         self.init(.system, errno: number, path: path, message: "\(systemCall): \(SystemErrorText.of(number))")
     }

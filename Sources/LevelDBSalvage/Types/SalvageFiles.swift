@@ -1,23 +1,23 @@
 import Platform
 
-/// The files of a directory, opened for each piece that is read of them: so that there is no limit to how many tables
-/// are read at once. LOCK is never opened: closing it would drop the lock of a database that this process has open.
+/// The files of a directory. Each read opens its file, so the number of tables is not limited. LOCK is never opened:
+/// closing it would release the lock of a database that this process has open.
 struct SalvageFiles {
     let path: String
     let readErrorsAreDamage: Bool
 
-    /// What is known of a file.
+    /// The result of looking a file up.
     enum Look {
         case file(bytes: Int)
         case missing
-        /// A directory, a socket, something else that LevelDB never made.
+        /// A directory, a socket, or something else that LevelDB never made.
         case noFile
     }
 
-    /// What reading gave.
+    /// The result of a read.
     enum Outcome {
         case complete
-        /// The file is gone, shorter, or the device says no and that is to be damage.
+        /// The file is gone or shorter, or the device fails and that counts as damage.
         case unreadable(String)
     }
 
@@ -33,7 +33,7 @@ struct SalvageFiles {
                 return names
             }
             guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { continue }
-            // Not through the field, which would copy all of its 256 bytes, where the entry may be shorter.
+            // Not through the field: that would copy all of its 256 bytes, and the entry may be shorter.
             let name = String(cString: (UnsafeRawPointer(entry) + offset).assumingMemoryBound(to: CChar.self))
             if name != ".", name != ".." { names.append(name) }
         }
@@ -90,14 +90,14 @@ struct SalvageFiles {
     }
 
     private static func meansMissing(_ number: Int32) -> Bool {
-        // A link that leads nowhere or to itself is no file of LevelDB's.
+        // A link that leads nowhere or to itself is not LevelDB's file.
         number == ENOENT || number == ENOTDIR || number == ELOOP
     }
 }
 
-/// LevelDB's files by their names. Whatever else is in the directory is not its.
+/// LevelDB's files by their names. Other files are ignored.
 struct FileNames {
-    /// By number; `.sst` where there is no `.ldb`.
+    /// By number; `.sst` if there is no `.ldb`.
     private(set) var tables: [UInt64: String] = [:]
     private(set) var logs: [UInt64: String] = [:]
     private(set) var manifests: [UInt64: String] = [:]
@@ -119,7 +119,7 @@ struct FileNames {
         }
     }
 
-    /// What stands between, if it is a number as LevelDB writes it; so that no two names have the same.
+    /// The number between prefix and suffix, if LevelDB would write it so; no two names then have the same.
     static func number(_ name: String, prefix: String, suffix: String) -> UInt64? {
         guard name.hasPrefix(prefix), name.hasSuffix(suffix), name.utf8.count > prefix.utf8.count + suffix.utf8.count
         else { return nil }

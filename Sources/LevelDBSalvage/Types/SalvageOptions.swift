@@ -1,51 +1,51 @@
-/// What the caller knows of the files, and what is wanted of them.
+/// The caller's knowledge of the files, and the wanted result.
 package struct SalvageOptions: Sendable {
-    /// By the number of a log (123 of `000123.log`), how many of its bytes are known to have been synced.
+    /// For each log by number (123 of `000123.log`), how many of its bytes are known to be synced.
     ///
-    /// What is bad before that is damage; so is a log that is shorter, or gone. Behind that a log ends at the first
-    /// bad byte, which is no damage: the machine stopped while it was written. Of a log that is not in here, a bad
-    /// end counts as that only if the file itself ends within its last record, or holds nothing but zeros from there
-    /// on; everything else that is bad is damage.
+    /// Bad bytes before that are damage; so is a log that is shorter, or gone. After that a log ends at the first bad
+    /// byte, which is not damage: the machine stopped while it was written. For a log that is not in here, a bad end
+    /// counts as that only if the file ends within its last record, or has only zeros from there on. Any other bad
+    /// bytes are damage.
     package var syncedLogBytes: [UInt64: Int] = [:]
 
-    /// Whether the keys of every batch that was ever written ascend strictly, those with ``ignoredFirstBytes`` left
-    /// out of the account. The default is false.
+    /// Whether the keys of every batch ever written ascend strictly, not counting those with ``ignoredFirstBytes``. The
+    /// default is false.
     ///
-    /// Then a bad piece of a large batch costs the keys between its readable neighbours. Otherwise it may have held
+    /// If so, a bad piece of a large batch costs the keys between its readable neighbours. Otherwise it may have held
     /// any key.
     package var batchesAreSorted = false
 
     /// Keys that begin with these bytes are not given, and nothing is reported of them. The default is none.
     package var ignoredFirstBytes: Set<UInt8> = []
 
-    /// Whether EIO while bytes are read is damage of these bytes. The default is false: it is thrown, because it may
+    /// Whether EIO while reading bytes is damage of these bytes. The default is false: it is thrown, because it may
     /// pass.
     package var readErrorsAreDamage = false
 
-    /// How many bytes a table's block may have, uncompressed. What claims more is damage, and no memory is taken for
-    /// it. The default is 1 GiB, the longest entry that LevelDB takes, and 1 MiB.
+    /// The most bytes of a table's block, uncompressed. A block that claims more is damage, and no memory is allocated
+    /// for it. The default is 1 GiB (the longest entry that LevelDB takes) and 1 MiB.
     package var blockBytesMax = (1 << 30) + (1 << 20)
 
-    /// How many bytes of logs are kept in memory. More throws `.tooLarge`. The default is 3 GiB.
+    /// The most bytes of logs to keep in memory. More throws `.tooLarge`. The default is 3 GiB.
     package var logBytesMax = 3 << 30
 
-    /// What was noted of the manifest, for when it is lost or damaged. Whatever was written since has to be known
-    /// otherwise: it need not be in what is read. The default is nil.
+    /// Notes on the manifest, in case it is lost or damaged. Later writes must be known from elsewhere: the result need
+    /// not have them. The default is nil.
     package var noted: NotedManifest?
 
-    /// Whether nothing of the tables is given where nothing says which of them count: a table that was merged and not
-    /// removed has entries of before. The default is false: they are given, and ``SalvageReport/isComplete`` is.
+    /// Whether to skip the tables if nothing says which of them count: an obsolete table that was not removed has old
+    /// entries. The default is false: they are given, and ``SalvageReport/isComplete`` is false.
     package var unknownIsLost = false
 
     package init() {}
 }
 
-/// What a manifest said, as somebody noted it.
+/// Notes on a manifest's content.
 package struct NotedManifest: Sendable {
     package struct Table: Sendable {
         package let level: Int
         package let byteCount: Int
-        /// LevelDB's internal keys; nil: not noted.
+        /// LevelDB's internal keys; nil if not noted.
         package let smallest: [UInt8]?
         package let largest: [UInt8]?
 
@@ -54,13 +54,13 @@ package struct NotedManifest: Sendable {
         }
     }
 
-    /// The manifest's number, and up to which of its bytes it was noted.
+    /// The manifest's number, and the length up to which it was noted.
     package let number: UInt64
     package let byteCount: Int
-    /// Logs with lower numbers were in tables, but for `formerLogNumber`.
+    /// Logs with lower numbers were in tables, except `formerLogNumber`.
     package let logNumber: UInt64
     package let formerLogNumber: UInt64
-    /// Files with this number or a higher one were made later.
+    /// Later files have this number or a higher one.
     package let nextFileNumber: UInt64
     package let tables: [UInt64: Table]
 

@@ -16,10 +16,10 @@ package struct SalvageDamage: Hashable, Sendable {
     /// The file's name, without the directory.
     package let file: String
     package let offset: Int
-    /// As far as known; 0 for what is missing.
+    /// As far as known; 0 for missing files.
     package let byteCount: Int
     package let reason: String
-    /// The keys whose newest state may have stood there. nil: nothing is lost by it.
+    /// The keys whose newest state may have been there. nil: nothing is lost by it.
     package let range: KeyRange?
 }
 
@@ -30,16 +30,16 @@ extension SalvageDamage: CustomStringConvertible {
     }
 }
 
-/// What was given and what could not be read. Complete when ``SalvageReader/next()`` has given false.
+/// The counts of entries given, and the damage. Complete when ``SalvageReader/next()`` has returned false.
 package struct SalvageReport: Sendable {
     /// Keys that were given with a value.
     package internal(set) var entries = 0
-    /// Keys in lost ranges that were given as proven to be removed.
+    /// Keys in lost ranges that were proven to be removed.
     package internal(set) var removals = 0
     /// Keys that were found and not given, because something newer may be lost. They are in ``lost``.
     package internal(set) var withheld = 0
-    /// Where the newest state of keys may be lost: ascending and disjoint. A key in here that was given is right all
-    /// the same.
+    /// The ranges in which the newest state may be lost: ascending and disjoint. A key in them that was given is still
+    /// right.
     package internal(set) var lost: [KeyRange] = []
     /// In the order in which it was met; the first ``damagesMax``.
     package internal(set) var damages: [SalvageDamage] = []
@@ -47,16 +47,16 @@ package struct SalvageReport: Sendable {
     package internal(set) var damageCount = 0
     /// Of files, as far as known.
     package internal(set) var bytesLost = 0
-    /// False if nothing says for sure which files count. Then, unless ``SalvageOptions/unknownIsLost``, removed keys
-    /// may have come back, and files may be missing without anybody knowing, so that older values are taken for the
-    /// newest; ``notes`` says why.
+    /// False if it is not certain which files count. Then, unless ``SalvageOptions/unknownIsLost``, removed keys may
+    /// have come back. Files may also be missing unnoticed, so older values may have been taken for the newest;
+    /// ``notes`` says why.
     package internal(set) var isComplete = true
-    /// What is worth knowing and no damage: which manifest was used, which log ends within a record.
+    /// Facts that are not damage: which manifest was used, which log ends within a record.
     package internal(set) var notes: [String] = []
 
     package static let damagesMax = 10_000
 
-    /// Whether everything that was ever stored was given.
+    /// Whether everything ever stored was given.
     package var isUndamaged: Bool { damageCount == 0 && lost.isEmpty && isComplete }
 
     mutating func add(_ damage: SalvageDamage) {
