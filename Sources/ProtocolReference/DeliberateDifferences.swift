@@ -1,14 +1,14 @@
-/// Where larderd answers otherwise than Redis does, on purpose, with a command that shows it: docs/Protocol.md lists them,
-/// and a test sends them to both.
+/// A deliberate difference between larderd and Redis, with a command that shows it. docs/Protocol.md lists them, and a
+/// test sends them to both.
 package struct DeliberateDifference: Sendable, CustomStringConvertible {
     package let subject: String
-    /// What is sent first, on the same connection.
+    /// The commands before it, on the same connection.
     package let before: [String]
-    /// The command that shows it, as ``ConformanceStep`` reads it.
+    /// The command that shows the difference, in the syntax of ``ConformanceStep``.
     package let example: String
-    /// How Redis' reply begins.
+    /// The beginning of Redis' reply.
     package let redis: String
-    /// How larderd's reply begins.
+    /// The beginning of larderd's reply.
     package let larder: String
     package let reason: String
     package var description: String { subject }

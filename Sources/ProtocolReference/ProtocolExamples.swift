@@ -1,7 +1,7 @@
-/// What is typed and what comes, for docs/Protocol.md: a line behind `> ` is sent as it stands, what follows it is the reply of
-/// RESP2, a line each. The tests send them all, each group to a server of its own under `--policy never`.
+/// The examples of docs/Protocol.md: a line that begins with `> ` is sent as it is; the lines after it are the RESP2
+/// reply. The tests send them all, each group to a server of its own with `--policy never`.
 package enum ProtocolExamples {
-    /// By the group of commands.
+    /// By group of commands.
     package static let groups: [String: String] = [
         "string": #"""
         > SET fruit apple
@@ -376,7 +376,7 @@ package enum ProtocolExamples {
         """#,
     ]
 
-    /// Commands whose replies are another at every call, or no text, or that end something.
+    /// Commands whose replies vary or are not text, or that end something.
     package static let without: Set<String> = [
         "databases", "debug", "dump", "hello", "info", "lastsave", "latency", "memory", "meta", "monitor", "restore",
         "shutdown", "time",

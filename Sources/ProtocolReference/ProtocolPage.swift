@@ -2,8 +2,8 @@ import CommandCatalog
 import LarderEngine
 import LarderServer
 
-/// docs/Protocol.md, made from the command table, the limits and the list of differences. A test compares the file with
-/// this, and writes it anew where `LARDER_UPDATE_DOCS` is set.
+/// docs/Protocol.md, generated from the command table, the limits and the list of differences. A test compares the file
+/// with this, and rewrites it if `LARDER_UPDATE_DOCS` is set.
 package enum ProtocolPage {
     package static var text: String {
         ([introduction, examples, limitsSection, settingsSection, errorsSection, databasesSection, transactionsSection]
@@ -49,7 +49,7 @@ package enum ProtocolPage {
 
         """
 
-    /// The options of the daemon that CONFIG has too.
+    /// The daemon's options that CONFIG has too.
     private static var settingsSection: String {
         let rows = DaemonOption.all.filter { !$0.settingNames.isEmpty }.map { option in
             let names = option.settingNames.map { $0.isChangeable ? "`\($0.name)`" : "`\($0.name)` (shown only)" }
@@ -152,7 +152,7 @@ package enum ProtocolPage {
 
     private static func mebibytes(_ bytes: Int) -> String { "\(bytes >> 20) MiB" }
 
-    /// What one client can make the daemon take, and what bounds it.
+    /// The amounts that one client can make the daemon use, and their limits.
     private static var memorySection: String {
         let limits = Limits()
         let output = mebibytes(limits.outputBytesPause)
@@ -271,7 +271,7 @@ package enum ProtocolPage {
     private static func section(_ group: CommandGroup) -> String {
         let name = group.rawValue
         let title = group == .larder ? "Larder's own" : name.prefix(1).uppercased() + name.dropFirst()
-        // Subcommands have rows of their own, in the place of their command's.
+        // Subcommands have rows of their own, in place of their command's row.
         let specs = CommandMetadata.all.filter { $0.group == group }.flatMap { row in
             (row.runsByItself ? [row] : []) + row.subcommands
         }
@@ -291,7 +291,7 @@ package enum ProtocolPage {
 
     // MARK: Differences
 
-    /// Where we differ from Redis on purpose, and why.
+    /// The deliberate differences to Redis, with their reasons.
     package static let differences: [(what: String, why: String)] = [
         (
             "Keyspace events: `evicted` (e) and `keymiss` (m) never come.",

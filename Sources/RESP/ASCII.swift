@@ -1,4 +1,4 @@
-// Names for the bytes that the protocol gives a meaning.
+// Names for the bytes with a meaning in the protocol.
 
 enum ASCII {
     static let tab: UInt8 = 0x09
@@ -12,7 +12,7 @@ enum ASCII {
     static let minus = UInt8(ascii: "-")
     static let plus = UInt8(ascii: "+")
 
-    /// As C's isspace in the C locale.
+    /// Like C's isspace in the C locale.
     static func isSpace(_ byte: UInt8) -> Bool {
         byte == space || (tab...carriageReturn).contains(byte)
     }

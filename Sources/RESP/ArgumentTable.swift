@@ -1,9 +1,9 @@
-// Where the arguments of the current request lie.
+// The positions of the current request's arguments.
 
-/// Positions of arguments, relative to the start of their request, in the order in which they came. Single owner.
+/// Positions of arguments in their order, relative to the start of their request. Single owner.
 ///
-/// Memory grows with the arguments that arrived. Positions are kept in 32 bits, which halves the table's size;
-/// ``RESPLimits`` keeps requests below that.
+/// Memory grows with the arguments that arrived. Positions have 32 bits, which halves the table's size; ``RESPLimits``
+/// keeps requests below that.
 @usableFromInline struct ArgumentTable: ~Copyable {
     @usableFromInline struct Slice {
         @usableFromInline var offset: UInt32
@@ -14,7 +14,7 @@
     private(set) var capacity = 0
     private(set) var count = 0
 
-    /// Tables up to this size are kept when the parser gives memory back: they cost less than their allocation.
+    /// Tables up to this size are kept when the parser frees memory: they cost less than their allocation.
     private static let keptCapacity = 8
 
     init() {

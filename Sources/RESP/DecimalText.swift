@@ -4,8 +4,8 @@ enum DecimalText {
     /// Bytes that the longest 64-bit number takes, its sign included.
     static let lengthMax = 20
 
-    /// Reads a number in the one way in which the protocol writes it: digits without leading zeros, `-` in front of a
-    /// negative one. Nil for everything else, and for what does not fit in 64 bits.
+    /// Reads a number in the protocol's form only: digits without leading zeros, with a leading `-` if negative. nil
+    /// for everything else, and for numbers beyond 64 bits.
     static func integer(_ text: UnsafeRawPointer, count: Int) -> Int64? {
         guard count > 0, count <= lengthMax else { return nil }
         let negative = text.load(as: UInt8.self) == ASCII.minus
@@ -30,7 +30,7 @@ enum DecimalText {
     }
 
     /// Writes a number.
-    /// - Parameter destination: room for ``lengthMax`` bytes.
+    /// - Parameter destination: must have ``lengthMax`` bytes.
     /// - Returns: the number of bytes written.
     @inline(__always)
     static func write(_ value: Int64, to destination: UnsafeMutableRawPointer) -> Int {
@@ -74,7 +74,7 @@ enum DecimalText {
         return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
     }
 
-    /// Reads what ``text(_:)`` writes, and every other decimal notation. Nil for hexadecimal and for words other than
+    /// Reads the output of ``text(_:)``, and every other decimal notation. nil for hexadecimal and for words other than
     /// `inf` and `nan`.
     static func double(_ text: String) -> Double? {
         switch text {

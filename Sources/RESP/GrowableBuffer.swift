@@ -4,9 +4,9 @@
 //      | consumed    | live bytes         | free          |
 //
 // - 0 <= head <= tail <= capacity.
-// - Positions that users keep are relative to `head`, so that moving the live bytes does not disturb them.
-// - Moving costs O(1) per byte appended, amortized: the live bytes move only when at least as many bytes were
-//   consumed since the last move, or into memory that leaves at least as many bytes free.
+// - Users' positions are relative to `head`, so moving the live bytes does not affect them.
+// - Moving costs O(1) per byte appended, amortized: the live bytes move only when at least as many bytes were consumed
+//   since the last move, or into memory that leaves at least as many bytes free.
 
 /// A queue of bytes: appended at the tail, consumed at the head. Single owner.
 struct GrowableBuffer: ~Copyable {
@@ -14,12 +14,12 @@ struct GrowableBuffer: ~Copyable {
     private(set) var capacity = 0
     private var head = 0
     private var tail = 0
-    /// Its own memory, while it works on somebody else's.
+    /// Its own memory while it uses borrowed memory.
     private var own: (base: UnsafeMutableRawPointer, capacity: Int)?
-    /// Bytes that were copied to make room, over the life of the buffer. Lets tests see that the work is linear.
+    /// Bytes copied to make room, over the life of the buffer. For tests of linear cost.
     private(set) var bytesMoved = 0
 
-    /// Above this an empty buffer gives its memory back rather than keep it for the next request.
+    /// The capacity above which an empty buffer frees its memory instead of keeping it for the next request.
     private static let keptBytesMax = 1 << 20
 
     init() {
@@ -38,7 +38,7 @@ struct GrowableBuffer: ~Copyable {
     /// The first live byte. Valid until the next mutating call.
     var start: UnsafeMutableRawPointer { base + head }
 
-    /// The free bytes behind the live ones. Valid until the next mutating call.
+    /// The free bytes after the live ones. Valid until the next mutating call.
     var free: UnsafeMutableRawBufferPointer {
         UnsafeMutableRawBufferPointer(start: base + tail, count: capacity - tail)
     }
@@ -46,12 +46,12 @@ struct GrowableBuffer: ~Copyable {
     /// The first free byte. Valid until the next mutating call.
     var freeStart: UnsafeMutableRawPointer { base + tail }
 
-    /// Makes at least `room` bytes free behind the live ones.
+    /// Makes room for at least `room` bytes after the live ones.
     ///
-    /// Memory grows by doubling. While `expected`, the number of live bytes at which a message that has begun
-    /// will be complete, is not reached, it does not grow beyond what that message needs. Once a 16th of a message is
-    /// there, and it is long, memory for all of it is asked for at once: moving hundreds of megabytes again and again
-    /// holds up whoever waits for this thread, and pages that are not written to cost nothing.
+    /// Memory grows by doubling. Until the live bytes reach `expected`, the size of the message that has begun, memory
+    /// does not grow beyond that size. Once a 16th of a long message is there, memory for all of it is allocated:
+    /// moving hundreds of megabytes again and again would delay every client of this thread, and unwritten pages cost
+    /// nothing.
     mutating func reserve(_ room: Int, expected: Int = 0) {
         if capacity - tail >= room {
             if count > 0 || capacity <= Self.keptBytesMax { return }
@@ -91,7 +91,7 @@ struct GrowableBuffer: ~Copyable {
         tail = live
     }
 
-    /// Counts the first `count` free bytes as live. The caller wrote them.
+    /// Counts the first `count` free bytes as live. The caller has written them.
     mutating func commit(_ count: Int) {
         precondition(count >= 0 && count <= capacity - tail, "more bytes committed than were free")
         tail += count
@@ -104,7 +104,7 @@ struct GrowableBuffer: ~Copyable {
         if head == tail {
             head = 0
             tail = 0
-            // What a large message took is not kept until the next one: its bytes may have been copied elsewhere.
+            // The memory of a large message is not kept until the next one: its bytes may have been copied elsewhere.
             if capacity > Self.keptBytesMax, own == nil { move(toCapacity: 0) }
         }
     }
@@ -122,17 +122,17 @@ struct GrowableBuffer: ~Copyable {
         tail += bytes.count
     }
 
-    /// Keeps the live bytes and gives back all other memory.
+    /// Keeps the live bytes and frees all other memory.
     mutating func shrink() {
         if own == nil, capacity > count { move(toCapacity: count) }
     }
 
     // MARK: Borrowing
 
-    /// Takes `bytes` as its live bytes where they lie, instead of copying them. There must be no live bytes; until
+    /// Uses `bytes` in place as its live bytes, without copying. There must be no live bytes. Until
     /// ``endBorrowing(expected:)`` they may be consumed and changed in place, and nothing may be appended.
     ///
-    /// The lender keeps the memory valid, and touches it no more, until then.
+    /// The lender keeps the memory valid, and does not touch it, until then.
     mutating func beginBorrowing(_ bytes: UnsafeMutableRawBufferPointer) {
         precondition(count == 0 && own == nil, "memory is borrowed only by an empty buffer")
         guard let start = bytes.baseAddress else { return }
@@ -143,8 +143,8 @@ struct GrowableBuffer: ~Copyable {
         tail = bytes.count
     }
 
-    /// Copies what is left of the borrowed bytes into its own memory, and gives the borrowed memory back. Does nothing
-    /// when none is borrowed.
+    /// Copies the rest of the borrowed bytes into its own memory, and releases the borrowed memory. Does nothing when
+    /// none is borrowed.
     mutating func endBorrowing(expected: Int = 0) {
         guard let own else { return }
         let rest = UnsafeRawBufferPointer(start: base + head, count: count)

@@ -1,15 +1,15 @@
-// What both parsers share: the bytes that arrived, and a search for line ends that never starts over.
+// The common part of both parsers: the bytes that arrived, and a search for line ends that never starts over.
 
-/// Bytes that arrived, of which those before ``cursor`` are understood. Single owner.
+/// Bytes that arrived; those before ``cursor`` are parsed. Single owner.
 ///
-/// Positions count from the first byte that was not yet dropped. No byte is searched for a line end twice, however
-/// the stream was cut into pieces.
+/// Positions count from the first byte that was not yet dropped. No byte is searched for a line end twice, however the
+/// stream was cut into pieces.
 struct IncomingBytes: ~Copyable {
-    /// What was found out about the line at the cursor.
+    /// The state of the line at the cursor.
     enum Line {
-        /// Its end did not arrive yet.
+        /// Its end has not arrived yet.
         case incomplete
-        /// It is longer than allowed, whether or not its end arrived.
+        /// It is longer than allowed, whether or not its end has arrived.
         case tooLong
         /// It ends in a lone CR or LF.
         case malformed
@@ -18,17 +18,17 @@ struct IncomingBytes: ~Copyable {
     }
 
     private(set) var buffer = GrowableBuffer()
-    /// The first byte that is not yet understood.
+    /// The first byte that is not parsed yet.
     private(set) var cursor = 0
     /// Bytes of the line at the cursor that are known not to be its end.
     private var searched = 0
-    /// Bytes looked at while searching and reading lines. Lets tests see that the work is linear.
+    /// Bytes examined while searching and reading lines. For tests of linear cost.
     private(set) var bytesExamined = 0
 
-    /// Number of bytes behind the cursor.
+    /// The number of bytes from the cursor on.
     var available: Int { buffer.count - cursor }
 
-    /// The byte at the cursor. There must be one.
+    /// The byte at the cursor, which must exist.
     var current: UnsafeMutableRawPointer { buffer.start + cursor }
 
     /// See ``GrowableBuffer/reserve(_:expected:)``.
@@ -45,7 +45,7 @@ struct IncomingBytes: ~Copyable {
         buffer.append(bytes, expected: expected)
     }
 
-    /// See ``GrowableBuffer/beginBorrowing(_:)``. Takes a copy where there are bytes already.
+    /// See ``GrowableBuffer/beginBorrowing(_:)``. Copies if there are bytes already.
     mutating func borrow(_ bytes: UnsafeMutableRawBufferPointer, expected: Int) {
         if buffer.count == 0 {
             buffer.beginBorrowing(bytes)
@@ -54,12 +54,12 @@ struct IncomingBytes: ~Copyable {
         }
     }
 
-    /// See ``GrowableBuffer/endBorrowing(expected:)``. Positions stay what they are: they count from the first live byte.
+    /// See ``GrowableBuffer/endBorrowing(expected:)``. Positions do not change: they count from the first live byte.
     mutating func endBorrowing(expected: Int) {
         buffer.endBorrowing(expected: expected)
     }
 
-    /// Counts bytes that a parser looked at itself.
+    /// Counts bytes that a parser examined itself.
     mutating func noteExamined(_ count: Int) { bytesExamined &+= count }
 
     /// Moves the cursor `count` bytes on.
@@ -68,7 +68,7 @@ struct IncomingBytes: ~Copyable {
         searched = 0
     }
 
-    /// Forgets the bytes before the cursor.
+    /// Drops the bytes before the cursor.
     mutating func dropUnderstood() {
         buffer.consume(cursor)
         cursor = 0
@@ -78,10 +78,10 @@ struct IncomingBytes: ~Copyable {
         buffer.shrink()
     }
 
-    /// Reads `prefix` digits CR LF at the cursor when all of it is there and looks as usual, and moves behind it.
+    /// Reads `prefix` digits CR LF at the cursor if all of it is there in the usual form, and moves past it.
     ///
-    /// Nil says nothing about the line: ask ``crlfLine(limit:)``. Does nothing when the line was searched before, so
-    /// that a line that comes in drops is not read again at each of them.
+    /// nil says nothing about the line: call ``crlfLine(limit:)``. Does nothing if the line was searched before, so a
+    /// line that arrives in small pieces is not read again at each of them.
     @inline(__always)
     mutating func usualHeader() -> Int? {
         guard searched == 0 else { return nil }

@@ -1,17 +1,17 @@
 // The words of an inline command.
 //
-// Words are separated by white space. A word may hold a quoted part, with which it ends:
-//   "..."  knows \n \r \t \b \a \\ \" and \xHH; a backslash before any other byte stands for that byte
-//   '...'  knows \'
-// A NUL byte is a byte like any other. (Redis 7 does not find the end of a line behind one, and answers no more.)
+// Words are separated by white space. A word may end with a quoted part:
+//   "..."  has the escapes \n \r \t \b \a \\ \" and \xHH; a backslash before any other byte stands for that byte
+//   '...'  has the escape \'
+// A NUL byte is an ordinary byte. (Redis 7 does not find the end of a line after one, and stops answering.)
 
 enum InlineWords {
-    /// Splits a line, which it changes: each word is unescaped where it stands, which never makes it longer.
+    /// Splits a line, and unescapes each word in place, which never makes it longer.
     ///
     /// - Parameters:
     ///   - line: the line without its line end.
     ///   - offset: added to the position of each word in `words`.
-    /// - Returns: false when quotes are unbalanced, or when something else than white space follows a closing quote.
+    /// - Returns: false when quotes are unbalanced, or a closing quote is followed by anything but white space.
     static func split(
         _ line: UnsafeMutableRawBufferPointer, offset: Int, into words: inout ArgumentTable
     ) -> Bool {
@@ -25,7 +25,7 @@ enum InlineWords {
         }
     }
 
-    /// Unescapes the word at `input` and moves `input` behind it.
+    /// Unescapes the word at `input` and moves `input` past it.
     /// - Returns: the length of the word, or nil when its quotes are unbalanced.
     private static func unescapeWord(_ line: UnsafeMutableRawBufferPointer, at input: inout Int) -> Int? {
         let start = input
@@ -93,7 +93,7 @@ enum InlineWords {
         return input == line.count || ASCII.isSpace(line[input])
     }
 
-    /// The byte that `\xHH` at `index` stands for, or nil when that is not what stands there.
+    /// The byte of `\xHH` at `index`, or nil if there is no such escape.
     private static func hexEscape(_ line: UnsafeMutableRawBufferPointer, at index: Int) -> UInt8? {
         guard index + 3 < line.count, line[index + 1] == UInt8(ascii: "x"),
             let high = ASCII.hexValue(line[index + 2]), let low = ASCII.hexValue(line[index + 3])

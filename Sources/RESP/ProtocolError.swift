@@ -1,8 +1,8 @@
-// What is said about bytes that are not RESP.
+// Errors for bytes that are not RESP.
 
-/// The peer broke the protocol. The stream cannot be understood any further: answer with `message`, then close.
+/// The peer broke the protocol, and the rest of the stream cannot be parsed: answer with `message`, then close.
 package struct ProtocolError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The text after `ERR `. For requests it is the text that Redis uses, where Redis has one.
+    /// The text after `ERR `. For requests it is Redis' text, where Redis has one.
     package let message: String
 
     package init(_ message: String) {
@@ -45,7 +45,7 @@ extension ProtocolError {
     }
 }
 
-/// The byte as a part of a text of one line: line ends as spaces, as Redis shows them, what does not print as `\xHH`.
+/// A byte as part of one line of text: line ends as spaces, as in Redis, and unprintable bytes as `\xHH`.
 private func printable(_ byte: UInt8) -> String {
     if byte == ASCII.carriageReturn || byte == ASCII.lineFeed { return " " }
     if (0x20...0x7E).contains(byte) { return String(UnicodeScalar(byte)) }

@@ -1,9 +1,9 @@
-// How much the codec accepts from the other side of a connection.
+// The codec's limits for the other side of a connection.
 
-/// Bounds on what a peer may send. Every length on the wire is compared with its bound before anything is computed
-/// from it or allocated for it.
+/// Limits on what a peer may send. Every length on the wire is compared with its limit before it is used in arithmetic
+/// or an allocation.
 ///
-/// Values outside of a bound's range are clamped, so that a number from a command line cannot make the codec trap.
+/// Values out of range are clamped, so a number from a command line cannot make the codec trap.
 package struct RESPLimits: Sendable, Equatable {
     /// Longest inline command line in bytes, without its line end. The default is 65,536.
     package let inlineBytesMax: Int
@@ -15,7 +15,7 @@ package struct RESPLimits: Sendable, Equatable {
     package let headerBytesMax: Int
     /// Largest request, and largest reply, in bytes. The default is 1,073,741,824 (1 GiB); at most 4,000,000,000.
     package let requestBytesMax: Int
-    /// Most elements of one reply, those of nested aggregates included. The default is 16,777,216.
+    /// Most elements of one reply, including those of nested aggregates. The default is 16,777,216.
     package let elementsMax: Int
     /// Deepest nesting of aggregates in one reply. The default is 32.
     package let depthMax: Int
@@ -29,7 +29,7 @@ package struct RESPLimits: Sendable, Equatable {
         elementsMax: Int = 16_777_216,
         depthMax: Int = 32
     ) {
-        // Argument positions are kept in 32 bits: see ArgumentTable.
+        // Argument positions have 32 bits: see ArgumentTable.
         let bytesCeiling = 4_000_000_000
         self.inlineBytesMax = min(max(inlineBytesMax, 1), 1 << 30)
         self.argumentsMax = min(max(argumentsMax, 1), 1 << 30)
@@ -37,7 +37,7 @@ package struct RESPLimits: Sendable, Equatable {
         self.headerBytesMax = min(max(headerBytesMax, 1), 1 << 30)
         self.requestBytesMax = min(max(requestBytesMax, 1), bytesCeiling)
         self.elementsMax = min(max(elementsMax, 1), 1 << 30)
-        // Values nest as deep as this, and destroying one recurses.
+        // Values nest up to this depth, and destroying one recurses.
         self.depthMax = min(max(depthMax, 1), 256)
     }
 }

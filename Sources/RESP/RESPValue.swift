@@ -1,4 +1,4 @@
-// What a server can answer.
+// The values of a server's replies.
 
 /// A reply of the server, or a part of one.
 public enum RESPValue: Sendable, Equatable {

@@ -6,15 +6,15 @@ package enum RESPVersion: Int, Sendable {
     case three = 3
 }
 
-/// Collects encoded replies in the order in which they are to be sent.
+/// Collects encoded replies in the order of sending.
 ///
-/// Types that RESP2 lacks are written as Redis does for RESP2 clients: a map as an array of keys and values in turn, a
-/// double or a big number as a bulk string, a boolean as 1 or 0.
+/// Types that RESP2 lacks are written as Redis writes them for RESP2 clients: a map as an array of alternating keys and
+/// values, a double or a big number as a bulk string, a boolean as 1 or 0.
 ///
 /// Single owner: one thread at a time. The proof for `@unchecked Sendable`: it cannot be copied, and nobody else has
 /// pointers to its memory beyond a mutating call.
 package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
-    /// The version that is written. The default is ``RESPVersion/two``.
+    /// The version to write. The default is ``RESPVersion/two``.
     package var version: RESPVersion
     private var buffer = GrowableBuffer()
 
@@ -24,7 +24,7 @@ package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
 
     // MARK: Bytes out
 
-    /// Number of bytes that wait to be sent.
+    /// The number of bytes to send.
     package var count: Int { buffer.count }
 
     package var isEmpty: Bool { buffer.count == 0 }
@@ -32,36 +32,36 @@ package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
     /// Bytes of memory held.
     package var capacity: Int { buffer.capacity }
 
-    /// Calls `body` with the bytes that wait to be sent. They are valid during the call only.
+    /// Calls `body` with the bytes to send. They are valid during the call only.
     package func withBytes<Result, Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         try body(UnsafeRawBufferPointer(start: buffer.start, count: buffer.count))
     }
 
-    /// Forgets the first `count` bytes: they were sent. Costs nothing.
+    /// Removes the first `count` bytes, which were sent. Costs nothing.
     package mutating func removeFirst(_ count: Int) {
         buffer.consume(count)
     }
 
-    /// Takes the last `count` bytes back: what was written last is not to be sent.
+    /// Removes the last `count` bytes, which are not to be sent.
     package mutating func removeLast(_ count: Int) {
         buffer.removeLast(count)
     }
 
-    /// Forgets all bytes and keeps the memory.
+    /// Removes all bytes and keeps the memory.
     package mutating func clear() {
         buffer.consume(buffer.count)
     }
 
-    /// Hands all bytes over, and keeps the memory for the next replies.
+    /// Returns all bytes, and keeps the memory for the next replies.
     package mutating func take() -> [UInt8] {
         let bytes = withBytes { Array($0) }
         clear()
         return bytes
     }
 
-    /// Gives back memory that is not in use. Costs a copy of what waits: for connections that are idle.
+    /// Frees unused memory. Costs a copy of the waiting bytes: for connections that are idle.
     package mutating func reclaim() {
         buffer.shrink()
     }
@@ -80,7 +80,7 @@ package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
         text.withUTF8 { line(UInt8(ascii: "-"), UnsafeRawBufferPointer($0)) }
     }
 
-    /// Like ``error(_:)-(String)``, for texts that repeat bytes of the request which need not be UTF-8.
+    /// ``error(_:)-(String)`` for texts that repeat bytes of the request, which need not be UTF-8.
     package mutating func error(_ text: [UInt8]) {
         text.withUnsafeBytes { line(UInt8(ascii: "-"), $0) }
     }
@@ -112,7 +112,7 @@ package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
         text.withUTF8 { bulk(UnsafeRawBufferPointer($0)) }
     }
 
-    /// Text with a format of three letters, `txt` or `mkd`. A bulk string in RESP2.
+    /// Text with a three-letter format, `txt` or `mkd`. A bulk string in RESP2.
     package mutating func verbatim(_ text: String, format: StaticString = "txt") {
         precondition(format.utf8CodeUnitCount == 3, "the format of a verbatim string has three letters")
         var text = text
@@ -141,7 +141,7 @@ package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
         aggregate(UInt8(ascii: "*"), count)
     }
 
-    /// The header of a map. `count` keys must follow, each with its value behind it.
+    /// The header of a map. `count` keys must follow, each followed by its value.
     package mutating func map(count: Int) {
         precondition(count >= 0 && count <= Int.max / 2, "the count of a map is out of range")
         if version == .two { aggregate(UInt8(ascii: "*"), count * 2) } else { aggregate(UInt8(ascii: "%"), count) }
@@ -157,7 +157,7 @@ package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
         aggregate(version == .two ? UInt8(ascii: "*") : UInt8(ascii: ">"), count)
     }
 
-    /// A whole message that no request asked for, as RESP3 encodes it, of types that RESP2 has too. An array in RESP2.
+    /// A whole push message in RESP3 encoding, of types that RESP2 has too. An array in RESP2.
     package mutating func push(encoded bytes: [UInt8]) {
         precondition(bytes.first == UInt8(ascii: ">"), "what is pushed does not begin as a push")
         raw(version == .two ? "*" : ">")
@@ -177,24 +177,24 @@ package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
         if version == .two { integer(value ? 1 : 0) } else { raw(value ? "#t\r\n" : "#f\r\n") }
     }
 
-    /// A number of any size, as its decimal digits. A bulk string in RESP2.
+    /// A number of any size, in decimal digits. A bulk string in RESP2.
     package mutating func bigNumber(_ digits: String) {
         if version == .two { bulk(digits) } else { line(UInt8(ascii: "("), digits) }
     }
 
     // MARK: Encoded bytes
 
-    /// Bytes that are encoded already.
+    /// Appends encoded bytes.
     package mutating func raw(_ bytes: UnsafeRawBufferPointer) {
         buffer.append(bytes)
     }
 
-    /// Bytes that are encoded already.
+    /// Appends encoded bytes.
     package mutating func raw(_ bytes: [UInt8]) {
         bytes.withUnsafeBytes { buffer.append($0) }
     }
 
-    /// Bytes that are encoded already, such as `"+OK\r\n"`.
+    /// Appends encoded bytes, such as `"+OK\r\n"`.
     package mutating func raw(_ bytes: StaticString) {
         bytes.withUTF8Buffer { buffer.append(UnsafeRawBufferPointer($0)) }
     }
@@ -203,7 +203,7 @@ package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
 // MARK: - Writing
 
 extension ReplyBuffer {
-    /// Bytes of a type, a number and a line end, at most.
+    /// The most bytes of a type, a number and a line end.
     private static let headerBytesMax = 1 + DecimalText.lengthMax + 2
 
     private mutating func aggregate(_ type: UInt8, _ count: Int) {

@@ -1,11 +1,11 @@
 // Replies: bytes in, values out. No I/O.
 //
 // - Open aggregates are kept on a stack: nothing is parsed twice, however the stream was cut into pieces.
-// - Lengths are compared with their limits before anything is computed from them.
+// - Lengths are compared with their limits before they are used in arithmetic.
 // - Memory grows with the bytes that arrived, not with what a header promises.
 
-/// Splits a stream of bytes into replies, in RESP2 and RESP3. Attributes are skipped. Strings and aggregates of
-/// unknown length ("streamed"), which no server sends, are refused.
+/// Splits a stream of bytes into replies, in RESP2 and RESP3. Attributes are skipped. Strings and aggregates of unknown
+/// length ("streamed") are refused; no server sends them.
 ///
 /// Feed it with ``writableSpace(atLeast:)`` and ``didWrite(_:)``, or with ``append(_:)-(UnsafeRawBufferPointer)``;
 /// then call ``next()`` until it returns nil.
@@ -17,10 +17,10 @@ package struct ReplyParser: ~Copyable, @unchecked Sendable {
         case array, map, set, push, attribute
     }
 
-    /// An aggregate that is not complete.
+    /// An incomplete aggregate.
     private struct Frame {
         var kind: Kind
-        /// Values that are still to come; a pair counts as two.
+        /// Values still to come; a pair counts as two.
         var missing: Int
         var values: [RESPValue]
     }
@@ -29,11 +29,11 @@ package struct ReplyParser: ~Copyable, @unchecked Sendable {
         case bulk, error, verbatim
     }
 
-    /// What one step of reading brought.
+    /// The result of one step of reading.
     private enum Step {
         /// More bytes are needed.
         case incomplete
-        /// Something was read that is not a value by itself.
+        /// Something was read that is not a value in itself.
         case progress
         case value(RESPValue)
     }
@@ -41,11 +41,11 @@ package struct ReplyParser: ~Copyable, @unchecked Sendable {
     package let limits: RESPLimits
     private var input = IncomingBytes()
     private var stack: [Frame] = []
-    /// The string whose length is known and whose bytes are still to come.
+    /// The string whose header was read and whose bytes are still to come.
     private var string: (kind: StringKind, length: Int)?
-    /// Bytes of the current reply that were read and dropped.
+    /// Bytes of the current reply that were parsed and dropped.
     private var replyBytes = 0
-    /// Elements that the aggregates of the current reply have, or will have.
+    /// Elements of the current reply's aggregates, including those still to come.
     private var replyElements = 0
     private var failure: ProtocolError?
 
@@ -55,13 +55,13 @@ package struct ReplyParser: ~Copyable, @unchecked Sendable {
 
     // MARK: Bytes in
 
-    /// Free memory to read into, at least `room` bytes of it. Tell with ``didWrite(_:)`` how many were written.
-    /// The memory is valid until the next mutating call.
+    /// Free memory to read into, at least `room` bytes. Call ``didWrite(_:)`` with the number of bytes written. The
+    /// memory is valid until the next mutating call.
     package mutating func writableSpace(atLeast room: Int) -> UnsafeMutableRawBufferPointer {
         input.writableSpace(atLeast: room, expected: stringEnd)
     }
 
-    /// Takes the first `count` bytes of the space that ``writableSpace(atLeast:)`` gave as arrived.
+    /// Takes the first `count` bytes of ``writableSpace(atLeast:)`` as arrived.
     package mutating func didWrite(_ count: Int) {
         input.didWrite(count)
     }
@@ -96,19 +96,19 @@ package struct ReplyParser: ~Copyable, @unchecked Sendable {
         }
     }
 
-    /// Bytes that arrived and were not read yet.
+    /// Bytes that arrived and are not parsed yet.
     package var bufferedBytes: Int { input.available }
 
-    /// True between replies: false when a part of one was read, or waits to be read.
+    /// True between replies: false when a part of one was parsed, or waits to be parsed.
     package var isIdle: Bool { stack.isEmpty && string == nil && replyBytes == 0 && input.available == 0 }
 
-    /// Gives back memory that is not in use. Costs a copy of what is buffered; so nothing is done while a string is under
-    /// way, which would be copied again and again.
+    /// Frees unused memory. Costs a copy of the buffered bytes. Does nothing in the middle of a string, which would be
+    /// copied again and again.
     package mutating func reclaim() {
         if string == nil { input.shrink() }
     }
 
-    /// Bytes looked at to find lines, and bytes moved to make room: both stay proportional to the bytes that arrived.
+    /// Bytes examined to find lines, and bytes moved to make room: both stay proportional to the bytes that arrived.
     package var work: (bytesExamined: Int, bytesMoved: Int) {
         (input.bytesExamined, input.buffer.bytesMoved)
     }
@@ -134,8 +134,8 @@ extension ReplyParser {
         }
     }
 
-    /// Puts a value where it belongs: into the innermost aggregate, which may complete that one, and so on.
-    /// - Returns: the value that is not part of any aggregate, once there is one.
+    /// Adds a value to the innermost aggregate, which may complete that one, and so on.
+    /// - Returns: the outermost value, once it is complete.
     private mutating func deliver(_ value: RESPValue) -> RESPValue? {
         var value = value
         while let top = stack.indices.last {
@@ -149,7 +149,7 @@ extension ReplyParser {
         return value
     }
 
-    /// Nil for attributes, which are no values.
+    /// nil for attributes, which are not values.
     private static func aggregate(_ kind: Kind, _ values: [RESPValue]) -> RESPValue? {
         switch kind {
         case .array: .array(values)
@@ -262,7 +262,7 @@ extension ReplyParser {
         input.dropUnderstood()
     }
 
-    /// Leading zeros and a plus sign are allowed here: RESP allows them.
+    /// Allows leading zeros and a plus sign, as RESP does.
     private func integer(_ text: UnsafeRawBufferPointer) throws(ProtocolError) -> Int64 {
         guard let start = text.baseAddress else { throw .invalidNumber }
         if let value = DecimalText.integer(start, count: text.count) { return value }

@@ -1,13 +1,13 @@
 // The arguments of a command, for callers that read several of them.
 
 /// The positions of the arguments of a parser's current command. Valid until the next mutating call of the parser; then
-/// ask it again: ``RequestParser/currentArguments()``.
+/// call ``RequestParser/currentArguments()`` again.
 ///
-/// The same as ``RequestParser/argument(_:)``, at the cost of two loads.
+/// Gives the same as ``RequestParser/argument(_:)``, at the cost of two loads.
 @usableFromInline package struct RequestArguments {
     @usableFromInline let start: UnsafeRawPointer
     @usableFromInline let slices: UnsafePointer<ArgumentTable.Slice>
-    /// The name included.
+    /// Includes the name.
     @usableFromInline package let count: Int
 
     /// An argument; 0 is the name.

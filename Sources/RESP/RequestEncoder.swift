@@ -1,11 +1,11 @@
-// Requests as a client sends them.
+// Encoding of a client's requests.
 
 /// Encodes commands as arrays of bulk strings, which every RESP server understands.
 package enum RequestEncoder {
-    /// Appends one command to `output`. `arguments` holds its name and its arguments; it must not be empty.
+    /// Appends one command to `output`. `arguments` has its name and its arguments; it must not be empty.
     package static func encode(_ arguments: [[UInt8]], into output: inout [UInt8]) {
         precondition(!arguments.isEmpty, "a command has a name")
-        // Each bulk string takes its bytes, two line ends, `$` and usually few digits.
+        // Each bulk string needs its bytes, two line ends, `$` and usually few digits.
         let needed = arguments.reduce(output.count + 8) { $0 + $1.count + 12 }
         // Doubling keeps a long pipeline linear: reserving exactly would copy it for each of its commands.
         if needed > output.capacity { output.reserveCapacity(max(needed, output.capacity * 2)) }
@@ -18,7 +18,7 @@ package enum RequestEncoder {
         }
     }
 
-    /// Like ``encode(_:into:)-([[UInt8]],_)``, with arguments as UTF-8 text.
+    /// ``encode(_:into:)-([[UInt8]],_)`` with arguments as UTF-8 text.
     package static func encode(_ arguments: [String], into output: inout [UInt8]) {
         encode(arguments.map { Array($0.utf8) }, into: &output)
     }

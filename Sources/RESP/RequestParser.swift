@@ -1,14 +1,14 @@
 // Requests: bytes in, commands out. No I/O.
 //
 // - State is kept between reads: nothing is parsed twice, and no byte is searched for a line end twice.
-// - Lengths are compared with their limits before anything is computed from them.
-// - Memory grows with the bytes that arrived, not with what a header promises: to 16 times of them at most.
+// - Lengths are compared with their limits before they are used in arithmetic.
+// - Memory grows with the bytes that arrived, not with the lengths in headers: at most 16 times as much.
 
 /// Splits a stream of bytes into commands: inline commands and arrays of bulk strings, as Redis reads them.
 ///
-/// Feed it with ``writableSpace(atLeast:)`` and ``didWrite(_:)``, or with ``append(_:)-(UnsafeRawBufferPointer)``;
-/// then call ``next()`` until it returns false. The arguments of the current command stay where they arrived. In the
-/// steady state nothing is allocated.
+/// Feed it with ``writableSpace(atLeast:)`` and ``didWrite(_:)``, or with ``append(_:)-(UnsafeRawBufferPointer)``; then
+/// call ``next()`` until it returns false. The current command's arguments stay where they arrived. In the steady state
+/// it allocates nothing.
 ///
 /// Single owner: one thread at a time. The proof for `@unchecked Sendable`: it cannot be copied, and nobody else has
 /// pointers to its memory beyond a mutating call.
@@ -22,7 +22,7 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         case countHeader
         /// In `$<length>`.
         case bulkHeader
-        /// In the bytes of a bulk string, or in the CR LF behind them.
+        /// In the bytes of a bulk string, or in the CR LF after them.
         case bulkBody
         /// The arguments are those of a complete command.
         case complete
@@ -36,7 +36,7 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
     private var phase = Phase.start
     /// Bulk strings of the current request that are still to come.
     private var bulksLeft = 0
-    /// Length of the bulk string that is being read.
+    /// The length of the current bulk string.
     private var bulkLength = 0
     private var failure: ProtocolError?
 
@@ -49,13 +49,13 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
 
     // MARK: Bytes in
 
-    /// Free memory to read into, at least `room` bytes of it. Tell with ``didWrite(_:)`` how many were written.
-    /// The memory is valid until the next mutating call.
+    /// Free memory to read into, at least `room` bytes. Call ``didWrite(_:)`` with the number of bytes written. The
+    /// memory is valid until the next mutating call.
     package mutating func writableSpace(atLeast room: Int) -> UnsafeMutableRawBufferPointer {
         input.writableSpace(atLeast: room, expected: requestEnd)
     }
 
-    /// Takes the first `count` bytes of the space that ``writableSpace(atLeast:)`` gave as arrived.
+    /// Takes the first `count` bytes of ``writableSpace(atLeast:)`` as arrived.
     package mutating func didWrite(_ count: Int) {
         input.didWrite(count)
     }
@@ -70,26 +70,26 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         bytes.withUnsafeBytes { append($0) }
     }
 
-    /// Takes `bytes` as arrived, where possible without copying them. The memory must stay as it is, and nothing else may
-    /// be fed, until ``endBorrowing()``; commands found meanwhile may unescape their words in it.
+    /// Takes `bytes` as arrived, if possible without copying them. Until ``endBorrowing()`` the memory must not change
+    /// and nothing else may be appended; inline commands are unescaped in it.
     package mutating func borrow(_ bytes: UnsafeMutableRawBufferPointer) {
         input.borrow(bytes, expected: requestEnd)
     }
 
-    /// Copies what was not used up of the bytes that ``borrow(_:)`` lent, the current command included, whose arguments
-    /// move. Does nothing when nothing is lent.
+    /// Copies the unused rest of the bytes from ``borrow(_:)``, including the current command, whose arguments move.
+    /// Does nothing when nothing is borrowed.
     package mutating func endBorrowing() {
         input.endBorrowing(expected: requestEnd)
     }
 
-    /// Where the bulk string that is being read will end, 0 when there is none.
+    /// The end of the current bulk string; 0 when there is none.
     private var requestEnd: Int {
         phase == .bulkBody ? input.cursor + bulkLength + 2 : 0
     }
 
     // MARK: Commands out
 
-    /// Number of arguments of the current command, its name included. 0 when there is no current command.
+    /// The number of arguments of the current command, including its name. 0 when there is no current command.
     package var argumentCount: Int { phase == .complete ? arguments.count : 0 }
 
     /// An argument of the current command; 0 is its name. Valid until the next mutating call.
@@ -99,8 +99,8 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         return UnsafeRawBufferPointer(start: input.buffer.start + Int(slice.offset), count: Int(slice.length))
     }
 
-    /// All arguments of the current command; there must be one. Changes nothing: it is mutating because the compiler copies
-    /// the whole parser to call what is not.
+    /// All arguments of the current command, which must exist. Changes nothing; it is mutating because the compiler
+    /// copies the whole parser to call a function that is not.
     package mutating func currentArguments() -> RequestArguments {
         precondition(phase == .complete, "there is no current command")
         return RequestArguments(
@@ -109,8 +109,8 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
 
     /// Moves to the next command.
     ///
-    /// Empty lines and arrays of no elements are skipped. After an error the parser reads nothing more, and throws the
-    /// same error again.
+    /// Skips empty lines and arrays of no elements. After an error the parser reads nothing more, and throws the same
+    /// error again.
     /// - Returns: true when a complete command is there, false when more bytes are needed.
     package mutating func next() throws(ProtocolError) -> Bool {
         if let failure { throw failure }
@@ -123,13 +123,13 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         }
     }
 
-    /// Looks for requests `GET key` in their usual form (`*2`, `$3`, `GET` or `get`, a key of less than 1,000 bytes) that
-    /// follow each other from where the next command begins. Changes nothing that counts; the keys are valid until the next
-    /// mutating call. ``skip(_:)`` takes them as read.
+    /// Finds consecutive requests `GET key` in their usual form (`*2`, `$3`, `GET` or `get`, a key of less than 1,000
+    /// bytes) from the beginning of the next command on. Does not consume them; the keys are valid until the next
+    /// mutating call. ``skip(_:)`` consumes them.
     /// - Parameters:
     ///   - keys: gets the keys.
-    ///   - ends: gets how many bytes there are up to the end of each request.
-    /// - Returns: how many there are, at most as many as `keys` has room for.
+    ///   - ends: gets the number of bytes up to the end of each request.
+    /// - Returns: the number of requests, at most the size of `keys`.
     package mutating func usualGets(
         _ keys: UnsafeMutableBufferPointer<UnsafeRawBufferPointer>, _ ends: UnsafeMutableBufferPointer<Int>
     ) -> Int {
@@ -160,7 +160,7 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         return count
     }
 
-    /// Consumes bytes that ``usualGets(_:_:)`` has found.
+    /// Consumes bytes that ``usualGets(_:_:)`` found.
     package mutating func skip(_ byteCount: Int) {
         precondition(phase == .start && byteCount >= 0 && byteCount <= input.available, "there is not so much to skip")
         input.noteExamined(byteCount)
@@ -168,7 +168,7 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         finish()
     }
 
-    /// `*2` CR LF `$3` CR LF, as it lies in memory.
+    /// `*2` CR LF `$3` CR LF, as in memory.
     private static var getHead: UInt64 { UInt64(littleEndian: 0x0A0D_3324_0A0D_322A) }
     /// `GET` CR, without the bit that distinguishes small letters.
     private static var getName: UInt32 { UInt32(littleEndian: 0x0D54_4547) }
@@ -185,13 +185,13 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         input.buffer.capacity + arguments.capacity * MemoryLayout<ArgumentTable.Slice>.stride
     }
 
-    /// Gives back memory that is not in use. Costs a copy of what is buffered: for connections that are idle.
+    /// Frees unused memory. Costs a copy of the buffered bytes: for connections that are idle.
     package mutating func reclaim() {
         input.shrink()
         arguments.shrink()
     }
 
-    /// Bytes looked at to find lines, and bytes moved to make room: both stay proportional to the bytes that arrived.
+    /// Bytes examined to find lines, and bytes moved to make room: both stay proportional to the bytes that arrived.
     package var work: (bytesExamined: Int, bytesMoved: Int) {
         (input.bytesExamined, input.buffer.bytesMoved)
     }
@@ -223,17 +223,16 @@ extension RequestParser {
         }
     }
 
-    /// Drops the current command, or whatever else stands before the cursor.
+    /// Drops the current command and everything else before the cursor.
     private mutating func finish() {
         input.dropUnderstood()
         arguments.removeAll()
         phase = .start
     }
 
-    /// Reads an array of bulk strings in one go, as far as it is there and looks as usual.
+    /// Reads an array of bulk strings in one go, as far as it is there in the usual form.
     ///
-    /// What is unusual, wrong or incomplete is left to the phases, from the first argument that is concerned: nothing is
-    /// parsed twice.
+    /// The phases handle unusual, wrong or incomplete parts, from the first such argument on: nothing is parsed twice.
     /// - Returns: whether anything was read.
     private mutating func parseUsual() -> Bool {
         let text = UnsafeRawPointer(input.current)
@@ -271,8 +270,8 @@ extension RequestParser {
         UInt16(littleEndian: UInt16(ASCII.lineFeed) << 8 | UInt16(ASCII.carriageReturn))
     }
 
-    /// Reads digits CR LF from `at`, which moves behind them, if they are there before `end` and look as usual: at most
-    /// 18 digits, none of them a leading zero. Else -1, and `at` is where reading stopped.
+    /// Reads digits CR LF from `at` and moves `at` past them, if they end before `end` and have the usual form: at most
+    /// 18 digits without a leading zero. Otherwise returns -1, and `at` is where reading stopped.
     @inline(__always)
     private static func usualNumber(_ text: UnsafeRawPointer, _ at: inout Int, _ end: Int) -> Int {
         let start = at
@@ -302,7 +301,8 @@ extension RequestParser {
         case .incomplete: return false
         case .tooLong, .malformed: throw .tooBigInline
         case .complete(let length):
-            // A CR before the LF needs no care: it is white space. Inside of open quotes it makes no difference either.
+            // A CR before the LF needs no handling: it is white space. Inside of open quotes it makes no difference
+            // either.
             let line = UnsafeMutableRawBufferPointer(start: input.current, count: length)
             let ok = InlineWords.split(line, offset: input.cursor, into: &arguments)
             guard ok else { throw .unbalancedQuotes }
@@ -354,7 +354,7 @@ extension RequestParser {
         return true
     }
 
-    /// Reads the line `<type><number>` at the cursor and moves behind it. Nil when it is not complete.
+    /// Reads the line `<type><number>` at the cursor and moves past it. nil when it is incomplete.
     private mutating func header(
         tooLong: @autoclosure () -> ProtocolError, invalid: @autoclosure () -> ProtocolError
     ) throws(ProtocolError) -> Int? {

@@ -1,7 +1,7 @@
 // Names of commands and options, compared as numbers.
 
-/// A word of up to 15 bytes in lower case, zero-padded, with its length: equal for words that differ in the case of ASCII
-/// letters only. All longer words are the same one, ``other``, which is no name.
+/// A word of up to 15 bytes in lower case, zero-padded, with its length. Words that differ only in the case of ASCII
+/// letters are equal. All longer words equal ``other``, which is not a name.
 @usableFromInline package struct ShortWord: Hashable, Sendable {
     /// The first eight bytes, the first one lowest.
     @usableFromInline let low: UInt64
@@ -16,8 +16,8 @@
         self.high = high
     }
 
-    /// A word of up to eight lower-case letters, given as a number: its bytes, the first one lowest, and their count.
-    /// What is compared in every command is written so, because a constant costs nothing.
+    /// A word of up to eight lower-case letters as a number (its bytes, the first one lowest) and their count. For
+    /// words that every command is compared with, because a constant costs nothing.
     @inlinable package init(constant low: UInt64, length: UInt64) {
         self.init(low: low, high: length << 56)
     }
@@ -28,7 +28,7 @@
             return
         }
         let count = bytes.count
-        // No load reaches beyond the word: where it is shorter than a load, two loads overlap.
+        // No load reads beyond the word: if it is shorter than a load, two loads overlap.
         var low: UInt64 = 0
         var high: UInt64 = 0
         if count >= 8 {
@@ -66,7 +66,7 @@
         UInt64(UInt32(littleEndian: start.loadUnaligned(as: UInt32.self)))
     }
 
-    /// Eight bytes at a time: sets the bit that tells `a` from `A` in those that are `A` to `Z`.
+    /// Eight bytes at a time: sets the bit that distinguishes `a` from `A` in bytes from `A` to `Z`.
     @inline(__always)
     private static func lowercase(_ word: UInt64) -> UInt64 {
         let each: UInt64 = 0x0101_0101_0101_0101

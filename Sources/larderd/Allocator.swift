@@ -4,7 +4,7 @@
 
 /// The allocator of this process.
 enum Allocator {
-    /// For the log: figures of memory depend on it.
+    /// For the log: memory figures depend on it.
     static var name: String {
         #if LARDER_JEMALLOC
             "jemalloc " + String(cString: larder_allocator_version())

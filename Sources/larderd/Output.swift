@@ -6,7 +6,7 @@ import Synchronization
 enum Output {
     private static let failure = Atomic<Int32>(0)
 
-    /// Writes it at once, whole.
+    /// Writes the whole text at once.
     static func write(_ text: String) {
         do throws(FileError) {
             try FileSystem.writeAll(Array(text.utf8), descriptor: STDOUT_FILENO, path: "standard output")

@@ -3,7 +3,7 @@ import LarderServer
 import Platform
 import RESP
 
-/// `larderd --purge`: works on the files, or through the socket of the daemon that holds the larder.
+/// `larderd --purge`: works on the files, or through the socket of the daemon that has the larder.
 enum Purge {
     static func run(_ target: DaemonCommandLine.PurgeTarget, _ options: DaemonCommandLine) -> Int32 {
         guard FileSystem.isDirectory(options.configuration.directory) else {
@@ -91,7 +91,7 @@ enum Purge {
         }
     }
 
-    /// Whether the daemon that answers holds this larder: the purge of another one could not be undone.
+    /// Whether the daemon that answers has this larder: a purge of another one could not be undone.
     private static func serves(_ directory: String, _ socket: String) throws(AdminClient.Failure) -> Bool {
         let reply = try AdminClient.request([["INFO", "larder"]], socketPath: socket)[0]
         let path = FileSystem.canonical(directory) ?? directory
@@ -107,7 +107,7 @@ enum Purge {
         map.pairs?.first { $0.key.string == name }?.value
     }
 
-    /// - Returns: an exit code where something went wrong.
+    /// - Returns: an exit code if something failed.
     private static func show(_ name: String, _ replies: [RESPValue]) -> Int32? {
         for reply in replies {
             if let error = reply.errorMessage {

@@ -10,7 +10,7 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
         self.number = number
     }
 
-    /// Whether there is no room, or a limit of room was reached.
+    /// Whether the disk or a quota is full.
     package var isFullDisk: Bool { number == ENOSPC || number == EDQUOT }
 
     package var description: String { "\(operation) \(path): \(SystemErrorText.of(number))" }
@@ -28,8 +28,8 @@ package enum FileSystem {
 
     package static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
-    /// Whether there is something that is not a file, or a link that leads nowhere: a directory, a socket, a pipe.
-    /// False if the system does not tell.
+    /// Whether there is something that is not a file: a directory, a socket, a pipe, or a broken link. False if that
+    /// cannot be determined.
     package static func isNoFile(_ path: String) -> Bool {
         var status = stat()
         if stat(path, &status) == 0 { return status.st_mode & S_IFMT != S_IFREG }
@@ -47,14 +47,14 @@ package enum FileSystem {
         throw FileError(operation: "mkdir", path: path, number: errno)
     }
 
-    /// Makes a directory and those above it that are missing.
+    /// Makes a directory and its missing parents.
     package static func makeDirectories(_ path: String, mode: mode_t = 0o700) throws(FileError) {
         if isDirectory(path) { return }
         if let slash = path.lastIndex(of: "/"), slash != path.startIndex {
             try makeDirectories(String(path[..<slash]), mode: mode)
         }
         try makeDirectory(path, mode: mode)
-        // If a directory above may not be read, its names are not ours to sync.
+        // If a parent cannot be read, syncing its names is not this function's task.
         try? syncDirectory(parent(path))
     }
 
@@ -94,7 +94,7 @@ package enum FileSystem {
     /// Reads a small file whole.
     /// - Returns: nil when it does not exist.
     package static func read(_ path: String, bytesMax: Int = 65_536) throws(FileError) -> [UInt8]? {
-        // Something that is not a file must not make us wait for a writer.
+        // O_NONBLOCK: a pipe, for instance, would make the open wait for a writer.
         let file = openFile(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else {
             if errno == ENOENT { return nil }
@@ -137,14 +137,14 @@ package enum FileSystem {
 
     /// Replaces a file so that a crash leaves the old content or the new, never a mixture: a new file, fsync, rename,
     /// fsync of the directory. An error leaves the old content.
-    /// - Returns: nil, or why the directory could not be synced: then the new content is in place, and a failure of the
-    ///   machine may bring the old one back.
+    /// - Returns: nil, or the reason why the directory could not be synced. Then the new content is in place, and a
+    ///   machine failure may bring the old one back.
     package static func replace(_ path: String, with bytes: [UInt8]) throws(FileError) -> FileError? {
         try Replacement(of: path, with: bytes).putInPlace()
     }
 
-    /// Creates a file of `bytes`, writes and syncs a little of it, and removes it again: a test of whether the disk
-    /// takes so much.
+    /// Creates a file of `bytes`, writes and syncs a little of it, and removes it again: a test of whether the disk has
+    /// that much space.
     package static func probe(directory: String, bytes: Int) throws(FileError) {
         let path = directory + "/.probe"
         let file = openFile(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
@@ -180,13 +180,13 @@ package enum FileSystem {
         guard link(path, other) == 0 else { throw FileError(operation: "link", path: path, number: errno) }
     }
 
-    /// Removes a file. It is not an error if there is none.
+    /// Removes a file if it exists.
     package static func removeFile(_ path: String) throws(FileError) {
         if unlink(path) == 0 || errno == ENOENT { return }
         throw FileError(operation: "unlink", path: path, number: errno)
     }
 
-    /// Cuts a file off, durably.
+    /// Truncates a file, durably.
     package static func truncate(_ path: String, to byteCount: Int) throws(FileError) {
         let file = openFile(path, O_WRONLY | O_CLOEXEC)
         guard file >= 0 else { throw FileError(operation: "open", path: path, number: errno) }
@@ -197,8 +197,8 @@ package enum FileSystem {
         guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: path, number: errno) }
     }
 
-    /// Syncs a file, whoever has written it.
-    /// - Parameter byteCount: set to its length before that; so much is on the disk then.
+    /// Syncs a file, even one written by another process.
+    /// - Parameter byteCount: set to the length before the sync; that much is on the disk then.
     /// - Returns: false when there is no such file.
     package static func sync(_ path: String, byteCount: inout Int) throws(FileError) -> Bool {
         let file = openFile(path, O_RDONLY | O_CLOEXEC)
@@ -214,20 +214,20 @@ package enum FileSystem {
         return true
     }
 
-    /// The bytes of LevelDB's logs in a directory: opening writes them once more.
+    /// The bytes of LevelDB's logs in a directory: opening the database writes them once more.
     package static func size(ofLogsIn path: String) -> Int {
         let logs = ((try? list(path)) ?? []).filter { $0.hasSuffix(".log") }
         return logs.reduce(0) { $0 + size(path + "/" + $1) }
     }
 
-    /// The free room of a directory's file system in bytes; nil if it does not tell.
+    /// The free space of a directory's file system in bytes; nil if unknown.
     package static func room(directory: String) -> Int? {
         var status = statvfs()
         guard statvfs(directory, &status) == 0 else { return nil }
         return Int(clamping: UInt64(status.f_bavail) &* UInt64(status.f_frsize))
     }
 
-    /// Frees the room of a file, if there is one, and leaves it empty.
+    /// Empties a file if it exists, and so frees its space.
     package static func empty(_ path: String) {
         let file = openFile(path, O_WRONLY | O_TRUNC | O_CLOEXEC)
         if file >= 0 { close(file) }
@@ -261,7 +261,7 @@ package enum FileSystem {
         return names.reduce(0) { $0 + size(path + "/" + $1) }
     }
 
-    /// Removes a file or a whole directory. It is not an error if there is none. Links are removed, not followed.
+    /// Removes a file or a whole directory if it exists. Links are removed, not followed.
     package static func removeTree(_ path: String) throws(FileError) {
         var status = stat()
         guard lstat(path, &status) == 0 else {

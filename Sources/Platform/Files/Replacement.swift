@@ -1,32 +1,33 @@
 // What a file is to be replaced with.
 
-/// New content of a small file, written and synced under another name beside it: one rename from being in place.
+/// New content of a small file, written and synced beside it under another name. A rename puts it in place.
 ///
-/// Where a spare is kept, there is a file under the other name all the time that has its room already, so that a disk that is
-/// full does not keep anybody from replacing the file.
+/// With a spare, a file with that other name always exists and has its disk space already, so a full disk does not
+/// prevent the replacement.
 ///
+/// For one thread at a time, and one replacement of a file at a time.
 /// For one thread at a time, and one replacement of a file at a time.
 package final class Replacement {
     private let path: String
-    /// Opened before anything is changed, so that running out of descriptors cannot leave it half done.
+    /// Opened before any change, so that a lack of descriptors cannot leave it half done.
     private let directory: Int32
     private let keepsSpare: Bool
 
-    /// The room that is kept: a block of the usual file systems.
+    /// The reserved space: a block of the usual file systems.
     private static let spareBytes = 4096
 
-    /// Writes the new content. What throws leaves the old content in place.
+    /// Writes the new content. An error leaves the old content in place.
     package init(of path: String, with bytes: [UInt8], keepsSpare: Bool = false) throws(FileError) {
         self.path = path
         self.keepsSpare = keepsSpare
         let parent = FileSystem.parent(path)
         directory = FileSystem.openFile(parent, O_RDONLY | O_CLOEXEC)
         guard directory >= 0 else { throw FileError(operation: "open", path: parent, number: errno) }
-        // What throws from here on runs `deinit`.
+        // An error from here on runs `deinit`.
         do throws(FileError) {
             try Self.write(bytes, to: Self.spare(of: path))
         } catch {
-            // After a failed fsync nobody knows what the disk has of it. The next attempt makes a new one.
+            // After a failed fsync the file's content on the disk is unknown. The next attempt makes a new one.
             if !keepsSpare || !error.isFullDisk { unlink(Self.spare(of: path)) }
             throw error
         }
@@ -34,12 +35,12 @@ package final class Replacement {
 
     deinit { if directory >= 0 { close(directory) } }
 
-    /// Puts the new content in the place of the old one. What throws leaves the old content.
-    /// - Returns: nil, or why the directory could not be synced: then the new content is in place, and a failure of the
-    ///   machine may bring the old one back.
+    /// Replaces the old content by the new one. An error leaves the old content.
+    /// - Returns: nil, or the reason why the directory could not be synced. Then the new content is in place, and a
+    ///   machine failure may bring the old one back.
     package func putInPlace() throws(FileError) -> FileError? {
         try FileSystem.rename(Self.spare(of: path), to: path)
-        // Once more, because a signal or a full queue may be all that was wrong.
+        // Twice, because a signal or a full queue may have been the only problem.
         for _ in 0..<2 where fsync(directory) == 0 {
             if keepsSpare { Self.keepSpare(for: path) }
             return nil
@@ -47,7 +48,7 @@ package final class Replacement {
         return FileError(operation: "fsync", path: FileSystem.parent(path), number: errno)
     }
 
-    /// Sees to it that there is room for the next replacement of a file, if the disk has any.
+    /// Reserves space for the next replacement of a file, if the disk has any.
     package static func keepSpare(for path: String) {
         let file = FileSystem.openFile(spare(of: path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { return }
@@ -59,13 +60,13 @@ package final class Replacement {
         #endif
     }
 
-    /// What the name of the new content ends with until it is in place, and that of the spare.
+    /// The suffix of the new content's file name until it is in place, and of the spare's.
     package static let suffix = ".new"
 
     private static func spare(of path: String) -> String { path + suffix }
 
     private static func write(_ bytes: [UInt8], to spare: String) throws(FileError) {
-        // Not emptied first: that would give its room away.
+        // Not emptied first: that would free its space.
         let file = FileSystem.openFile(spare, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
         guard file >= 0 else { throw FileError(operation: "create", path: spare, number: errno) }
         defer { close(file) }

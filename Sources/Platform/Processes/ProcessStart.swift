@@ -1,13 +1,13 @@
-/// How another program is started: with posix_spawn(3), all signals let through, and no descriptor that is not named here
-/// unless it may be inherited.
+/// Starts another program with posix_spawn(3). The program begins with no signal blocked or ignored, and with no
+/// descriptors except those named here and the inheritable ones.
 package struct ProcessStart {
-    /// The program, by its path or by a name that is looked for in PATH, and its arguments.
+    /// The program (its path, or a name to find in PATH) and its arguments.
     package var words: [[UInt8]]
-    /// Its environment, as `NAME=value`; nil for this process' own.
+    /// Its environment as `NAME=value`; nil for that of this process.
     package var environment: [String]?
-    /// What becomes its descriptors 0, 1, 2 and so on.
+    /// The descriptors that become its 0, 1, 2 and so on.
     package var descriptors: [Int32] = []
-    /// Closes all descriptors from the last of ``descriptors`` up to here; 0 closes none.
+    /// Closes the descriptors from ``descriptors``' count up to this one; 0 closes none.
     package var closesBelow: Int32 = 0
 
     package init(_ words: [String], environment: [String]? = nil) {
@@ -28,7 +28,7 @@ package struct ProcessStart {
         for (number, descriptor) in descriptors.enumerated() {
             posix_spawn_file_actions_adddup2(&actions, descriptor, Int32(number))
         }
-        // Closing what is not open is no error.
+        // Closing a descriptor that is not open is not an error.
         for number in Int32(descriptors.count)..<max(closesBelow, Int32(descriptors.count)) {
             posix_spawn_file_actions_addclose(&actions, number)
         }
@@ -53,8 +53,7 @@ package struct ProcessStart {
         return process
     }
 
-    /// A process begins with the signals blocked that the thread blocks which starts it, and ignores what its parent
-    /// ignores.
+    /// A new process inherits the blocked signals of the starting thread and the ignored signals of its parent.
     private static func letSignalsThrough(_ attributes: inout Attributes) {
         var none = sigset_t()
         sigemptyset(&none)
@@ -67,7 +66,7 @@ package struct ProcessStart {
             &attributes, Int16(truncatingIfNeeded: POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
     }
 
-    /// The strings as C has them, with a null behind the last; valid inside `body`.
+    /// The strings in C's form, with a null after the last; valid inside `body`.
     private static func withCStrings<Result>(
         _ strings: [[UInt8]], _ body: ([UnsafeMutablePointer<CChar>?]) -> Result
     ) -> Result {
@@ -101,14 +100,14 @@ package enum ProcessEnd: Equatable, Sendable {
         return ProcessEnd(status: status)
     }
 
-    /// How a child of this process has ended; nil while it runs. To be asked no more once it has told.
+    /// How a child of this process has ended; nil while it runs. Do not call it again after it returned an end.
     package static func poll(_ process: pid_t) -> ProcessEnd? {
         var status: Int32 = 0
         guard waitpid(process, &status, WNOHANG) == process else { return nil }
         return ProcessEnd(status: status)
     }
 
-    /// As a shell has it: the exit code, or 128 and the number of the signal.
+    /// In a shell's form: the exit code, or 128 plus the number of the signal.
     package var shellStatus: Int32 {
         switch self {
         case .exited(let code): code

@@ -1,4 +1,4 @@
-/// What the system lets this process have of something, as getrlimit(2) and setrlimit(2) tell and change it.
+/// A resource limit of this process: getrlimit(2) and setrlimit(2).
 package enum ResourceLimit {
     case openFiles
     /// The length of a file, in bytes.
@@ -11,22 +11,22 @@ package enum ResourceLimit {
         }
     }
 
-    /// The limits that hold now; nil where the system does not tell.
+    /// The present limits; nil if unknown.
     package func read() -> rlimit? {
         var limit = rlimit()
         return getrlimit(number, &limit) == 0 ? limit : nil
     }
 
     /// Changes the limits.
-    /// - Returns: false where the system refuses.
+    /// - Returns: false if the system refuses.
     @discardableResult
     package func set(_ limit: rlimit) -> Bool {
         var limit = limit
         return setrlimit(number, &limit) == 0
     }
 
-    /// Changes the limit that holds, not the most that it may be.
-    /// - Parameter current: nil for as much as is allowed.
+    /// Changes the soft limit, not the hard limit.
+    /// - Parameter current: nil for the hard limit's value.
     @discardableResult
     package func set(current: rlim_t?) -> Bool {
         guard var limit = read() else { return false }

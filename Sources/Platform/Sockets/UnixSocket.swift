@@ -1,9 +1,10 @@
-/// Stream sockets in the file system (unix(7)), closed on exec, without SIGPIPE where the system has that as an option.
+/// Stream sockets in the file system (unix(7)), closed on exec, without SIGPIPE if that is an option of the system's
+/// sockets.
 package enum UnixSocket {
-    /// The longest path, in bytes: what `sun_path` holds, less the closing NUL.
+    /// The longest path in bytes: the size of `sun_path` without the closing NUL.
     package static let pathBytesMax = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
-    /// A new socket, which the caller closes; negative on failure, as `errno` says.
+    /// A new socket, to be closed by the caller; negative on failure, with `errno` set.
     package static func make() -> Int32 {
         #if os(Linux)
             return socket(AF_UNIX, streamSocket | Int32(SOCK_CLOEXEC.rawValue), 0)
@@ -17,7 +18,7 @@ package enum UnixSocket {
         #endif
     }
 
-    /// A connected blocking socket, which the caller closes.
+    /// A connected blocking socket, to be closed by the caller.
     package static func connected(to path: String) throws(FileError) -> Int32 {
         let descriptor = make()
         guard descriptor >= 0 else { throw FileError(operation: "make a socket for", path: path, number: errno) }
@@ -36,13 +37,13 @@ package enum UnixSocket {
     }
 
     /// Calls bind(2) once.
-    /// - Returns: as ``connect(_:to:)``.
+    /// - Returns: see ``connect(_:to:)``.
     package static func bind(_ descriptor: Int32, to path: String) -> Int32 {
         withAddress(path) { systemBind(descriptor, $0, $1) }
     }
 
-    /// Bounds how long one call may wait that sends, receives or connects; no limit for 0.
-    /// - Returns: false where the system refuses.
+    /// Limits the time of one call that sends, receives or connects; 0 means no limit.
+    /// - Returns: false if the system refuses.
     @discardableResult
     package static func limit(_ descriptor: Int32, milliseconds: Int) -> Bool {
         var time = timeval()
@@ -53,7 +54,7 @@ package enum UnixSocket {
         }
     }
 
-    /// Whether the other end of a connected socket is closed altogether, not only for writing.
+    /// Whether the other end of a connected socket is fully closed, not only for writing.
     package static func hasHungUp(_ descriptor: Int32) -> Bool {
         var entry = pollfd(fd: descriptor, events: 0, revents: 0)
         return poll(&entry, 1, 0) > 0 && Int32(entry.revents) & Int32(POLLHUP) != 0
@@ -63,7 +64,7 @@ package enum UnixSocket {
         guard path.utf8.count <= pathBytesMax else { return ENAMETOOLONG }
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
-        // One byte less than the field, which is zero, at most: the closing NUL stays.
+        // The copy is at least one byte shorter than the zeroed field, so the closing NUL stays.
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
         let status = withUnsafePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {

@@ -1,4 +1,4 @@
-// The C library under one import for every system that Larder runs on, and the few of its names that differ among them.
+// One import of the C library for all supported systems, with common names for the few that differ.
 
 #if canImport(Glibc)
     @_exported import Glibc
@@ -43,7 +43,7 @@ func systemBind(_ descriptor: Int32, _ address: UnsafePointer<sockaddr>, _ lengt
 // MARK: Constants
 
 #if canImport(Darwin)
-    /// A flag of send(2): no SIGPIPE. There it is an option of the socket, which ``UnixSocket/make()`` sets.
+    /// A flag of send(2): no SIGPIPE. On this system it is an option of the socket, which ``UnixSocket/make()`` sets.
     package let noSignal: Int32 = 0
 #else
     /// A flag of send(2): no SIGPIPE.
@@ -55,13 +55,13 @@ func systemBind(_ descriptor: Int32, _ address: UnsafePointer<sockaddr>, _ lengt
     typealias ResourceNumber = __rlimit_resource_t
     let openFilesNumber = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
     let fileSizeNumber = __rlimit_resource_t(RLIMIT_FSIZE.rawValue)
-    /// What getrusage(2) takes for this process.
+    /// The argument of getrusage(2) for this process.
     package let ownUsage = __rusage_who_t(RUSAGE_SELF.rawValue)
 #else
     let streamSocket = Int32(SOCK_STREAM)
     typealias ResourceNumber = Int32
     let openFilesNumber = RLIMIT_NOFILE
     let fileSizeNumber = RLIMIT_FSIZE
-    /// What getrusage(2) takes for this process.
+    /// The argument of getrusage(2) for this process.
     package let ownUsage = RUSAGE_SELF
 #endif

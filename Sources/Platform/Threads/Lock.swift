@@ -1,7 +1,7 @@
 // Mutual exclusion for code that shares memory between threads.
 //
-// A heap-allocated pthread mutex, because `Synchronization.Mutex` costs more than twice as much uncontended
-// (17 ns against 7 ns, measured on Linux) and makes ThreadSanitizer report races that are none.
+// A heap-allocated pthread mutex: `Synchronization.Mutex` costs more than twice as much uncontended (17 ns against 7
+// ns, measured on Linux), and ThreadSanitizer reports false races with it.
 
 /// A mutual-exclusion lock. Not recursive: taking it twice on one thread is a deadlock.
 ///
@@ -37,8 +37,7 @@
     }
 }
 
-/// A condition variable that is waited for with a ``Lock`` held. Waits with a limit use the monotonic clock where the
-/// system can.
+/// A condition variable used with a ``Lock``. Waits with a limit use the monotonic clock if the system can.
 ///
 /// Thread-safe, for the reason given at ``Lock``.
 package final class Condition: @unchecked Sendable {
@@ -65,7 +64,7 @@ package final class Condition: @unchecked Sendable {
     package func signal() { pthread_cond_signal(condition) }
     package func broadcast() { pthread_cond_broadcast(condition) }
 
-    /// Gives `lock` up, waits for a signal, takes `lock` again. May wake without a signal: test the condition again.
+    /// Releases `lock`, waits for a signal, takes `lock` again. May wake without a signal: test the condition again.
     package func wait(_ lock: Lock) { pthread_cond_wait(condition, lock.mutex) }
 
     /// Like ``wait(_:)``, for at most `milliseconds`.
@@ -85,7 +84,7 @@ package final class Condition: @unchecked Sendable {
     }
 
     private func add(_ milliseconds: Int64, to time: inout timespec) {
-        // A day is long enough for every caller here and keeps the sum far from overflow.
+        // A day is long enough for every caller and keeps the sum far from overflow.
         let bounded = min(max(milliseconds, 0), 86_400_000)
         time.tv_sec += Int(bounded / 1000)
         time.tv_nsec += Int(bounded % 1000) * 1_000_000

@@ -1,5 +1,5 @@
-/// A named thread of the operating system that runs one closure and ends. For work that may block, which must never
-/// run on Swift's cooperative pool.
+/// A named system thread that runs one closure and ends. For work that may block, which must never run on Swift's
+/// cooperative pool.
 ///
 /// Thread-safe: `join()` may be called from any other thread, once.
 package final class WorkThread: Sendable {

@@ -1,6 +1,6 @@
 import Larder
 
-/// The library as a program uses it, with bytes for values and text for keys.
+/// The library's cache, with bytes as values and text as keys.
 final class CacheStore: EmbeddedStore {
     private let entries: Entries
     private let cache: Cache
@@ -31,7 +31,7 @@ final class CacheStore: EmbeddedStore {
 
     func getAbsent(_ index: Int) throws -> Bool { try cache.bytes(forKey: entries.absentTextKeys[index]) != nil }
 
-    /// A snapshot reads LevelDB, and so has everything put there.
+    /// A snapshot reads LevelDB, so making one writes everything to it.
     func writeOut() throws { try cache.snapshot().close() }
 
     func close() throws { cache.close() }

@@ -1,10 +1,10 @@
 import Platform
 
-/// diskcache, a cache for Python over SQLite, measured by a Python of its own.
+/// diskcache, a cache for Python over SQLite, in a Python process of its own.
 enum Diskcache {
     static let name = "diskcache (Python)"
 
-    /// Prints one line per operation: its name, then wall and processor microseconds for each entry.
+    /// Prints one line per operation: its name, then wall and processor microseconds per entry.
     private static let script = """
         import os, random, sys, time
         import diskcache
@@ -51,7 +51,7 @@ enum Diskcache {
         return process.output.split(separator: "\n").first.map(String.init) ?? "unknown"
     }
 
-    /// Measures every operation once, on fewer entries than the other stores: it takes its time.
+    /// Measures every operation once, on fewer entries than the other stores, because it is slow.
     static func measure(
         _ options: BenchOptions, directory: String, valueBytes: Int
     ) throws(BenchError) -> [(EmbeddedSuite.Operation, [Metric: Double])] {

@@ -1,16 +1,16 @@
 import LarderEngine
 
-/// A store inside this process that is measured. Opened on a directory of its own; closed by `close()`.
+/// A store inside this process that is measured. It has a directory of its own, and `close()` closes it.
 protocol EmbeddedStore: AnyObject {
-    /// Stores one entry; on return the operating system has it.
+    /// Stores one entry, which the operating system has when the call returns.
     func put(_ index: Int) throws
     /// Stores entries all or none.
     func putBatch(_ indices: ArraySlice<Int>) throws
-    /// - Returns: whether the entry was there, its value in the hands of the caller.
+    /// - Returns: whether the entry was there; its value was given to the caller.
     func get(_ index: Int) throws -> Bool
-    /// - Returns: whether the key, which was never stored, was there.
+    /// - Returns: whether the key was there, although it was never stored.
     func getAbsent(_ index: Int) throws -> Bool
-    /// Does what it has put off although its writes have returned.
+    /// Does the work that its writes have deferred.
     func writeOut() throws
     func close() throws
 }
@@ -32,20 +32,20 @@ struct Entries {
     init(valueBytes: Int, count: Int = Entries.count) {
         textKeys = (0..<count).map(Keys.text)
         keys = textKeys.map { Array($0.utf8) }
-        // Between the keys that are there, so that only the Bloom filter tells that they are not.
+        // Between existing keys, so that only the Bloom filter can exclude them.
         absentTextKeys = textKeys.map { $0 + "-" }
         absentKeys = absentTextKeys.map { Array($0.utf8) }
         values = Values(bytes: valueBytes)
     }
 }
 
-/// What every store is told of LevelDB's options: those that a larder has.
+/// LevelDB's options for every store: those of a larder.
 enum StoreOptions {
     static let blockCacheBytes = 32 << 20
     static let writeBufferBytes = 4 << 20
     static let bloomBitsPerKey = 10
 
-    /// Room for all entries of the benchmark.
+    /// Enough for all entries of the benchmark.
     static let memoryBytes = 256 << 20
 
     static let summary =

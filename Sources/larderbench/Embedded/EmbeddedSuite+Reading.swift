@@ -1,10 +1,10 @@
 /// Reading inside one process.
 ///
-/// The stores are measured side by side, a slice of the keys in one, then the same slice in the next: other work of the
+/// The stores are measured side by side: a slice of the keys in one, then the same slice in the next. Other work of the
 /// machine affects all equally, and each slice is a sample.
 ///
-/// Before that LevelDB's tables are merged, in every store that has any, by the same call: otherwise the number of
-/// levels in which a key is looked for would depend on the state of the compactions at the end of writing.
+/// Before that, LevelDB's tables are merged in every store that has any, by the same call. Otherwise the number of
+/// levels to search would depend on the state of the compactions after writing.
 extension EmbeddedSuite {
     /// A store that was written to and closed.
     struct Written {
@@ -66,7 +66,7 @@ extension EmbeddedSuite {
 }
 
 extension RawStore {
-    /// Merges the tables of every LevelDB in a directory and below, all of which must be closed.
+    /// Merges the tables of every LevelDB in a directory and below. All must be closed.
     static func mergeTables(below directory: String) throws(BenchError) {
         let names = TemporaryTree.names(in: directory)
         if names.contains("CURRENT") {

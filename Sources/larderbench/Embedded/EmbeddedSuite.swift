@@ -1,8 +1,8 @@
 /// Put and get inside one process: LevelDB's C functions, the layers of Larder above them one by one, SQLite, and
 /// diskcache in a Python of its own.
 ///
-/// Stores are closed and opened again between writing and reading, so that the first time everything comes from tables,
-/// and the second time from whatever the store keeps in memory. See `EmbeddedSuite+Reading`.
+/// Stores are closed and reopened between writing and reading: the first pass reads everything from tables, the second
+/// from whatever the store keeps in memory. See `EmbeddedSuite+Reading`.
 final class EmbeddedSuite: Suite {
     enum Operation: String, CaseIterable {
         case put = "put one by one"
@@ -22,7 +22,7 @@ final class EmbeddedSuite: Suite {
 
     static func sizes(_ options: BenchOptions) -> [Int] { options.isQuick ? [100] : [100, 1024] }
 
-    /// Writes of their own that are committed as one group.
+    /// Separate writes that are committed as one group.
     static func grouped(_ subject: String) -> String { subject + ", single writes, grouped" }
 
     static func table(_ operation: Operation, _ valueBytes: Int) -> String {

@@ -1,6 +1,6 @@
 import LarderEngine
 
-/// LarderEngine: entries with a header and a policy, committed through the pipeline, but bytes and no models.
+/// LarderEngine: entries with a header and a policy, committed through the pipeline; bytes instead of models.
 final class EngineStore: EmbeddedStore {
     private let entries: Entries
     private let engine: Engine
@@ -26,7 +26,7 @@ final class EngineStore: EmbeddedStore {
         }
     }
 
-    /// Writes of their own that are committed as one group, as the daemon does with the commands of one turn.
+    /// Separate writes that are committed as one group, like the commands of one turn in the daemon.
     func putGroup(_ indices: ArraySlice<Int>) throws {
         var last = CommitTicket.none
         for index in indices {
@@ -55,7 +55,7 @@ final class EngineStore: EmbeddedStore {
         return value
     }
 
-    /// A snapshot reads LevelDB, and so has everything put there.
+    /// A cursor reads LevelDB, so making one writes everything to it.
     func writeOut() throws { _ = try database.cursor() }
 
     func close() throws { engine.shutdown() }

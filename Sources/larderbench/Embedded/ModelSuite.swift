@@ -35,9 +35,9 @@ final class ModelSuite: Suite {
 
     private let tree: TemporaryTree
     private let order: [Int]
-    /// As many reads, of the same 1000: what the processor's caches hold.
+    /// As many reads of the same 1000 models, which fit in the processor's caches.
     private let hotOrder: [Int]
-    /// What is read for each table of gets.
+    /// The reads for each table of gets.
     private var gets: [(table: String, order: [Int])] {
         [(Self.getTable, order), (Self.againTable, order), (Self.hotTable, hotOrder)]
     }
@@ -139,7 +139,7 @@ final class ModelSuite: Suite {
         cache.close()
     }
 
-    /// What was read must be what was stored; compared by one field, which costs next to nothing.
+    /// Checks that the model read is the one stored; compares one field, which costs next to nothing.
     private func check(_ model: Package?, _ expected: Package) throws(BenchError) {
         guard model?.installedSize == expected.installedSize else { throw BenchError("a model was read wrong") }
     }

@@ -1,6 +1,6 @@
 import LevelDB
 
-/// The module LevelDB: the safe Swift face, without entries, policies or commits.
+/// The module LevelDB: the safe Swift interface, without entries, policies or commits.
 final class ModuleStore: EmbeddedStore {
     private let entries: Entries
     private let database: LevelDB.Database

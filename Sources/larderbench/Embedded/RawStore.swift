@@ -1,6 +1,6 @@
 import CLevelDB
 
-/// LevelDB through its C functions, with nothing between: what everything else is compared with.
+/// LevelDB's C functions alone: the baseline for everything else.
 final class RawStore: EmbeddedStore {
     private let entries: Entries
     private let filter: OpaquePointer
@@ -68,7 +68,7 @@ final class RawStore: EmbeddedStore {
 
     func getAbsent(_ index: Int) throws -> Bool { try withValue(entries.absentKeys[index]) { $0 != nil } }
 
-    /// Runs `body` on LevelDB's own copy of the value: no further copy is made, as a C program would have it.
+    /// Runs `body` on LevelDB's own copy of the value, without a further copy, as a C program would.
     func withValue<Result>(_ key: [UInt8], _ body: (UnsafeRawBufferPointer?) throws -> Result) throws -> Result {
         var length = 0
         let value = try Self.checked { status in
@@ -80,7 +80,7 @@ final class RawStore: EmbeddedStore {
         return try body(value.map { UnsafeRawBufferPointer(start: $0, count: length) })
     }
 
-    /// Merges all tables, as the options of this store say.
+    /// Merges all tables, with this store's options.
     func mergeTables() { leveldb_compact_range(database, nil, 0, nil, 0) }
 
     func close() {

@@ -1,14 +1,14 @@
 import Platform
 
-/// The functions of SQLite that are measured with, looked up when the program runs, so that the package builds without
-/// SQLite's header and the benchmark runs without SQLite.
+/// The SQLite functions used here. They are looked up at run time, so the package builds without SQLite's header and
+/// the benchmark runs without SQLite.
 ///
 /// The signatures are those of SQLite's documented C interface, which is stable across version 3.
 struct SQLiteLibrary: @unchecked Sendable {
     static let done: Int32 = 101
     static let row: Int32 = 100
 
-    /// The library, or why it is not there. Function pointers and constants only, so that it may be shared.
+    /// The library, or the reason why it is missing. Has only function pointers and constants, so it may be shared.
     static let shared = Result<SQLiteLibrary, BenchError> { () throws(BenchError) in try SQLiteLibrary() }
 
     typealias Text = UnsafePointer<CChar>

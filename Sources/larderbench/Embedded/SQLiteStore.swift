@@ -22,7 +22,7 @@ final class SQLiteStore: EmbeddedStore {
     func put(_ index: Int) throws {
         try entries.keys[index].withUnsafeBytes { key in
             try entries.values.withValue(index) { value in
-                // The bytes stay where they are until the statement is reset: no destructor, no copy.
+                // The bytes stay in place until the statement is reset: no destructor, no copy.
                 try check(library.bind(insert, 1, key.baseAddress, Int32(key.count), nil))
                 try check(library.bind(insert, 2, value.baseAddress, Int32(value.count), nil))
                 try check(library.step(insert), SQLiteLibrary.done)
@@ -48,7 +48,7 @@ final class SQLiteStore: EmbeddedStore {
             if status == SQLiteLibrary.row {
                 let bytes = UnsafeRawBufferPointer(
                     start: library.columnBlob(select, 0), count: Int(library.columnBytes(select, 0)))
-                // In the hands of the caller, like in the other stores.
+                // Given to the caller, as in the other stores.
                 withExtendedLifetime([UInt8](bytes)) {}
             } else {
                 try check(status, SQLiteLibrary.done)

@@ -1,9 +1,9 @@
 import LarderEngine
 
-/// What LevelDB's settings cost and give behind the journal: each alone is changed from what larderd takes.
+/// The costs and benefits of LevelDB's settings behind the journal: each one alone is changed from larderd's value.
 ///
-/// Entries of 100 B are stored in random order in groups of 100, then all of them again, and read in random order after
-/// the larder was opened again, without memory for hot entries.
+/// Entries of 100 B are stored in random order in groups of 100, then all of them again. They are read in random order
+/// after the larder was reopened, without memory for hot entries.
 final class SettingsSuite: Suite {
     static let writes = "Settings: put in groups of 100, what was put off included"
     static let reads = "Settings: get, cold"
@@ -80,7 +80,7 @@ final class SettingsSuite: Suite {
         defer { engine.shutdown() }
         let database = try engine.openDatabase("bench", policy: .never)
         results.add(Self.reads, setting.name, try read(database, behindKeys: []))
-        // Between keys that are there, so that no table can be left out by its range.
+        // Between existing keys, so that no table can be excluded by its range.
         results.add(Self.absents, setting.name, try read(database, behindKeys: [0x2D]))
     }
 
@@ -95,7 +95,7 @@ final class SettingsSuite: Suite {
         }
     }
 
-    /// - Parameter suffix: what is put behind each key; with any, the keys are absent.
+    /// - Parameter suffix: appended to each key; with a suffix the keys are absent.
     private func read(_ database: Database, behindKeys suffix: [UInt8]) throws -> [Metric: Double] {
         try Stopwatch.measure(operations: Self.readCount) {
             for index in order.prefix(Self.readCount) {

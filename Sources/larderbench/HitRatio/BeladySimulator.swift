@@ -1,11 +1,11 @@
 /// The optimum (Belady, "A study of replacement algorithms for a virtual-storage computer", 1966): knows the trace, and
-/// keeps what is asked for again soonest. A new key that is asked for again later than everything held is not stored, so
-/// that no policy, whatever it admits, can do better.
+/// keeps the keys that are requested again soonest. It does not store a new key whose next request is later than those
+/// of all keys held, so no policy can do better, whatever it admits.
 struct BeladySimulator: CacheSimulator {
     private let capacity: Int
     /// For each position of the trace, that of the next request for the same key.
     private let next: [Int]
-    /// For each key held, when it is asked for next; -1 for those not held.
+    /// For each key held, the position of its next request; -1 for keys not held.
     private var due: [Int]
     private var position = 0
     private var farthest = MaximumHeap()
@@ -20,7 +20,7 @@ struct BeladySimulator: CacheSimulator {
         var next = [Int](repeating: 0, count: trace.count)
         for position in trace.indices.reversed() {
             let key = Int(trace[position])
-            // Never again: behind the end, each key at a place of its own.
+            // Never again: after the end, each key at a position of its own.
             next[position] = seen[key] >= 0 ? seen[key] : trace.count + key
             seen[key] = position
         }
@@ -52,16 +52,16 @@ struct BeladySimulator: CacheSimulator {
         farthest.insert(again)
     }
 
-    /// The key that is asked for at a place.
+    /// The key requested at a position.
     private func owner(_ place: Int) -> Int { place < trace.count ? Int(trace[place]) : place - trace.count }
 
-    /// Takes places off the heap whose key was asked for since, so that they no longer count.
+    /// Removes positions from the heap whose key was requested since.
     private mutating func dropStale() {
         while let last = farthest.first, due[owner(last)] != last { farthest.removeFirst() }
     }
 }
 
-/// Numbers of which the greatest can be had.
+/// A heap of numbers with access to the greatest.
 struct MaximumHeap {
     private var items: [Int] = []
 

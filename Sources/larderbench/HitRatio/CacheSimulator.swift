@@ -1,6 +1,6 @@
-/// A cache that holds keys alone, so many at most: how a policy would do, without the cost of anything real.
+/// A cache of keys alone, limited by their number: it shows a policy's hit ratio without real costs.
 protocol CacheSimulator {
-    /// Asks for a key, which is stored if it was not there.
+    /// Requests a key, and stores it if it was absent.
     /// - Returns: whether it was there.
     mutating func access(_ key: Int) -> Bool
     /// Keys held.
@@ -8,7 +8,7 @@ protocol CacheSimulator {
 }
 
 extension CacheSimulator {
-    /// The part of a trace that finds its key, counted from `start` on.
+    /// The share of a trace that finds its key, counted from `start` on.
     mutating func hitRatio(_ trace: [Int32], from start: Int) -> Double {
         var hits = 0
         for (position, key) in trace.enumerated() where access(Int(key)) && position >= start { hits += 1 }
@@ -16,7 +16,7 @@ extension CacheSimulator {
     }
 }
 
-/// A queue of keys 0..<universe, each in it once at most, where any can be taken out at once.
+/// A queue of keys 0..<universe, each in it at most once. Any key can be removed at once.
 struct KeyQueue {
     private var newer: [Int32]
     private var older: [Int32]

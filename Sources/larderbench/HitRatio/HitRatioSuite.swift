@@ -1,4 +1,5 @@
-/// How many requests the memory tier answers, beside policies from the literature with room for as many entries.
+/// The share of requests that the memory tier answers, compared with policies from the literature with the same
+/// capacity in entries.
 final class HitRatioSuite: Suite {
     static let tier = "Larder's memory tier"
     static let sieve = "SIEVE"
@@ -18,7 +19,7 @@ final class HitRatioSuite: Suite {
 
     static var tables: [String] { Trace.Kind.allCases.flatMap { kind in budgets.map { table(kind, $0) } } }
 
-    /// The other half of a trace fills the caches.
+    /// The first half of a trace fills the caches.
     func runRound(_ round: Int, into results: Results) throws(BenchError) {
         for kind in options.isQuick ? [.zipf10, .scans] : Trace.Kind.allCases {
             Progress.note("  hit ratio, \(kind.title)")

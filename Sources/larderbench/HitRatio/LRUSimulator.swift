@@ -1,4 +1,4 @@
-/// Evicts what was not asked for the longest.
+/// Evicts the least recently used key.
 struct LRUSimulator: CacheSimulator {
     private let capacity: Int
     private var queue: KeyQueue

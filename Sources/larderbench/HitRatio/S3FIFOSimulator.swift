@@ -1,7 +1,7 @@
-/// S3-FIFO (Yang, Zhang, Qiu, Yue and Vinayak, "FIFO Queues are All You Need for Cache Eviction", SOSP 2023), as its
-/// algorithm 1 has it: a small queue of a tenth, a main queue, a ghost queue of keys that left the small one, and a count
-/// of hits up to 3. What leaves the small queue with more than one hit moves to the main queue; what leaves the main
-/// queue with hits goes round again with one less.
+/// S3-FIFO, algorithm 1 (Yang, Zhang, Qiu, Yue and Vinayak, "FIFO Queues are All You Need for Cache Eviction", SOSP
+/// 2023). It has a small queue of a tenth, a main queue, a ghost queue of keys that left the small one, and a count of
+/// hits up to 3. A key that leaves the small queue with more than one hit moves to the main queue; a key that leaves
+/// the main queue with hits is queued again with one hit less.
 struct S3FIFOSimulator: CacheSimulator {
     private let capacity: Int
     private let smallTarget: Int
@@ -61,7 +61,7 @@ struct S3FIFOSimulator: CacheSimulator {
             hits[key] -= 1
             main.push(key)
         }
-        // Nothing in the main queue: the small one has all there is.
+        // The main queue is empty: the small one has all keys.
         if small.count > 0 { evictFromSmall() }
     }
 }

@@ -1,11 +1,11 @@
 /// SIEVE (Zhang, Yang, Yue, Vigfusson and Rashmi, "SIEVE is Simpler than LRU: an Efficient Turn-Key Eviction Algorithm
-/// for Web Caches", NSDI 2024): one queue in order of arrival, a bit per key that a hit sets, and a hand that moves from
-/// the oldest to the newest, clears bits, evicts the first key without one, and stays where it is.
+/// for Web Caches", NSDI 2024). It has one queue in order of arrival, a bit per key that a hit sets, and a hand. The
+/// hand moves from the oldest to the newest, clears bits, evicts the first key without one, and stays there.
 struct SieveSimulator: CacheSimulator {
     private let capacity: Int
     private var queue: KeyQueue
     private var isVisited: [Bool]
-    /// Where the search for the next victim goes on; -1 for the oldest.
+    /// Where the search for the next victim continues; -1 for the oldest.
     private var hand = -1
 
     init(capacity: Int, universe: Int) {

@@ -1,7 +1,7 @@
 import LarderEngine
 
-/// The engine's own memory tier under a trace: a larder whose entries are all in LevelDB, opened with a small tier, and
-/// asked as the daemon asks it. The only place that knows how the tier is reached.
+/// Runs a trace through the engine's own memory tier: a larder with all entries in LevelDB, opened with a small tier,
+/// and read as the daemon reads it. The only place that knows how to reach the tier.
 final class TierProbe {
     private let directory: String
 
@@ -20,8 +20,8 @@ final class TierProbe {
         }
     }
 
-    /// Runs a trace on a tier of so many bytes that is empty at first.
-    /// - Returns: the part of it that the tier answered, counted from `start` on, and how many entries it held at the end.
+    /// Runs a trace on a tier of `memoryBytes` that is empty at first.
+    /// - Returns: the share that the tier answered, counted from `start` on, and the number of its entries at the end.
     func run(_ trace: Trace, memoryBytes: Int, from start: Int) throws -> (hitRatio: Double, count: Int) {
         let engine = try Engine.open(directory, options: StoreOptions.engine(memoryBytes: memoryBytes))
         defer { engine.shutdown() }
@@ -32,7 +32,7 @@ final class TierProbe {
             if try isHit(keys[Int(key)], database) {
                 if position >= start { hits += 1 }
             } else {
-                // What the daemon's worker does with a cold key: the entry enters the tier.
+                // The daemon's worker does the same with a cold key: the entry enters the tier.
                 guard try database.get(Key(keys[Int(key)])) != nil else { throw BenchError("an entry is not there") }
             }
         }

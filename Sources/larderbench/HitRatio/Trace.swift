@@ -1,4 +1,4 @@
-/// Requests for keys, made up by a rule. The same in every run with the same seed.
+/// Generated requests for keys. The same in every run with the same seed.
 struct Trace {
     enum Kind: CaseIterable {
         case zipf08, zipf10, scans
@@ -12,9 +12,9 @@ struct Trace {
         }
     }
 
-    /// Keys that are asked for again and again.
+    /// Keys that are requested again and again.
     static let keyCount = 200_000
-    /// Keys that one scan asks for, each once and never again.
+    /// Keys of one scan, each requested once and never again.
     private static let scanLength = 10_000
 
     let keys: [Int32]

@@ -2,7 +2,7 @@
 struct KeyChooser {
     private enum Way {
         case uniform
-        /// The next key is so many further on, round and round.
+        /// Each key is this far from the previous one, modulo the number of keys.
         case stepping(by: Int)
         case zipf(ZipfSampler)
     }
@@ -28,7 +28,7 @@ struct KeyChooser {
     mutating func next() -> Int {
         switch way {
         case .uniform:
-            // The upper half of a product: without the division of a remainder.
+            // The upper half of a product avoids a division.
             return Int(generator.next().multipliedFullWidth(by: UInt64(count)).high)
         case .stepping(let step):
             defer { position = (position + step) % count }
@@ -38,8 +38,8 @@ struct KeyChooser {
         }
     }
 
-    /// A step without a common divisor with `count`, so that every key comes once before any comes again; about the golden
-    /// section of the whole, so that neighbours in time are far apart.
+    /// A step without a common divisor with `count`, so that every key comes once before any comes again. It is about
+    /// the golden section of `count`, so that consecutive keys are far apart.
     static func scatteringStep(_ count: Int) -> Int {
         var step = max(1, Int(Double(count) * 0.618_033_988_75))
         while gcd(step, count) != 1 { step += 1 }

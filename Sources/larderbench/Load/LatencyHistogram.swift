@@ -1,18 +1,18 @@
-/// How often each latency was seen, in buckets whose width grows with the latency: 64 for every doubling, so that what is
-/// read back is at most 1.6 % above what was measured, from nanoseconds to over an hour, in a fixed 20 KB. The idea is
-/// HdrHistogram's.
+/// The number of requests by latency, in buckets whose width grows with the latency: 64 for every doubling. A
+/// percentile is at most 1.6 % above the measured latency, from nanoseconds to over an hour, in a fixed 20 KB. The idea
+/// is HdrHistogram's.
 struct LatencyHistogram {
     private static let linear = 128
     private static let perDoubling = 64
-    /// Latencies in nanoseconds are cut to this.
+    /// The greatest latency in nanoseconds; longer ones are cut to this.
     private static let longest: UInt64 = (1 << 42) - 1
 
     private var counts = [UInt64](repeating: 0, count: Self.bucket(Self.longest) + 1)
     private(set) var count: UInt64 = 0
-    /// The greatest latency as it was measured, in nanoseconds; 0 before the first.
+    /// The greatest latency measured, in nanoseconds; 0 before the first.
     private(set) var maximum: UInt64 = 0
 
-    /// Notes one latency, in nanoseconds.
+    /// Adds one latency, in nanoseconds.
     mutating func add(_ nanoseconds: UInt64, times: UInt64 = 1) {
         counts[Self.bucket(min(nanoseconds, Self.longest))] += times
         count += times
@@ -25,10 +25,9 @@ struct LatencyHistogram {
         maximum = max(maximum, other.maximum)
     }
 
-    /// The latency, in nanoseconds, that `share` of all are not above: the upper end of its bucket, never above the
-    /// greatest.
+    /// A percentile in nanoseconds: the upper end of its bucket, never above the greatest latency.
     /// - Parameter share: 0...1; 0.99 for p99.
-    /// - Returns: 0 when nothing was noted.
+    /// - Returns: 0 when nothing was added.
     func percentile(_ share: Double) -> UInt64 {
         guard count > 0 else { return 0 }
         let wanted = max(1, UInt64((Double(count) * min(max(share, 0), 1)).rounded(.up)))
@@ -47,7 +46,7 @@ struct LatencyHistogram {
         return linear + (shift - 1) * perDoubling + Int(nanoseconds >> UInt64(shift)) - perDoubling
     }
 
-    /// The greatest latency that falls into a bucket.
+    /// The greatest latency in a bucket.
     static func upperEnd(_ bucket: Int) -> UInt64 {
         guard bucket >= linear else { return UInt64(bucket) }
         let shift = (bucket - linear) / perDoubling + 1

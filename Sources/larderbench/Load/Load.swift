@@ -1,27 +1,27 @@
-/// What the load generator sends: commands, sizes, keys, how many at a time and for how long.
+/// The work of the load generator: commands, sizes, keys, pipeline and duration.
 struct Load: Hashable {
-    /// In what order keys are asked for or stored.
+    /// The order of keys.
     enum KeyOrder: Hashable {
-        /// Each as likely as any other, with repetitions.
+        /// Equally likely, with repetitions.
         case uniform
         /// 0, 1, 2 …
         case sequential
-        /// Every key once in an order without order, then again in the same.
+        /// Every key once in a scattered order, then again in the same one.
         case scattered
-        /// Key k as likely as 1 / (k + 1)^exponent.
+        /// Key k with a probability proportional to 1 / (k + 1)^exponent.
         case zipf(exponent: Double)
     }
 
     enum Limit: Hashable {
         case seconds(Double)
         case requests(Int)
-        /// Until it is told to stop.
+        /// Until it is stopped.
         case none
     }
 
     static let keyCount = 100_000
 
-    /// How many of a hundred requests are SETs; the others are GETs.
+    /// The percentage of SETs; the other requests are GETs.
     var setPercent = 0
     var valueBytes = 64
     var clients = 50
@@ -30,10 +30,10 @@ struct Load: Hashable {
     /// The number of the first key.
     var firstKey = 0
     var order = KeyOrder.uniform
-    /// Words behind each SET, such as `PXAT` and a time. For RESP only.
+    /// Words after each SET, such as `PXAT` and a time. For RESP only.
     var setWords: [String] = []
-    /// Requests per second over all clients, sent when they are due, whether or not earlier ones are answered; nil to
-    /// send the next ones of a client as soon as its last are answered.
+    /// Requests per second over all clients, sent at their times whether or not earlier ones are answered. nil sends a
+    /// client's next requests as soon as its last ones are answered.
     var pacePerSecond: Double?
     var limit = Limit.none
     var seed: UInt64 = 1
@@ -59,14 +59,14 @@ struct Load: Hashable {
             order: .sequential, limit: .requests(count))
     }
 
-    /// The same for so many seconds.
+    /// The same load for a duration in seconds.
     func lasting(_ seconds: Double) -> Load {
         var load = self
         load.limit = .seconds(seconds)
         return load
     }
 
-    /// What it is called at the head of a table.
+    /// The title of its table.
     var title: String {
         let what = setPercent == 0 ? "GET" : setPercent == 100 ? "SET" : "\(setPercent) % SET"
         return "\(what) over the socket, \(valueBytes) B, \(clients == 1 ? "1 client" : "\(clients) clients"), "
@@ -74,19 +74,19 @@ struct Load: Hashable {
     }
 }
 
-/// What came back.
+/// The result of a load.
 struct LoadReport {
-    /// Requests that were answered, errors and misses included.
+    /// Answered requests, including errors and misses.
     var requests = 0
     /// Answers that are errors.
     var errors = 0
     /// GETs that found nothing.
     var misses = 0
-    /// What the first error said.
+    /// The text of the first error.
     var firstError: String?
     /// From the first request to the last answer.
     var seconds = 0.0
-    /// Processor seconds of the generator itself.
+    /// Processor seconds of the generator.
     var processorSeconds = 0.0
     var latency = LatencyHistogram()
 
@@ -94,7 +94,7 @@ struct LoadReport {
 
     func milliseconds(_ share: Double) -> Double { Double(latency.percentile(share)) / 1e6 }
 
-    /// Throughput and latencies, and what the generator itself took.
+    /// Throughput, latencies, and the generator's own cost.
     var figures: [Metric: Double] {
         [
             .rate: rate, .p50: milliseconds(0.5), .p99: milliseconds(0.99), .p999: milliseconds(0.999),
@@ -102,7 +102,7 @@ struct LoadReport {
         ]
     }
 
-    /// - Throws: where an answer was an error, or a key that must be there was not.
+    /// - Throws: if an answer was an error, or a key that must exist was missing.
     func check(allowingMisses: Bool = false) throws(BenchError) {
         guard errors == 0 else {
             throw BenchError("\(errors) of \(requests) answers are errors, the first: \(firstError ?? "?")")

@@ -1,11 +1,11 @@
 import CUV
 import Platform
 
-/// One connection of the load generator: what was asked when, and the bytes on their way out and in.
+/// One connection of the load generator: the times of its requests, and its output and input bytes.
 ///
-/// Belongs to the generator's loop, which is its only user. The generator outlives it.
+/// Used only by the generator's loop. The generator outlives it.
 final class LoadConnection {
-    /// A paced connection may have so many requests unanswered before the run is given up.
+    /// The number of unanswered requests at which a paced connection gives up the run.
     private static let unansweredMax = 65_536
     private static let inputBytes = 512 << 10
 
@@ -19,7 +19,7 @@ final class LoadConnection {
     private var outputStart = 0
     private var outputEnd = 0
     private var isWaitingToWrite = false
-    /// When each unanswered request was sent, in nanoseconds: a ring whose size is a power of two.
+    /// The time of each unanswered request in nanoseconds: a ring whose size is a power of two.
     private var sentAt: UnsafeMutableBufferPointer<UInt64>
     private var oldest = 0
     private(set) var unanswered = 0
@@ -53,7 +53,7 @@ final class LoadConnection {
         close(descriptor)
     }
 
-    /// Takes the connection out of the loop. The loop must turn once more before the connection may go.
+    /// Takes the connection out of the loop. The loop must turn once more before the connection is released.
     func end() {
         guard isPollOpen else { return }
         poll.withMemoryRebound(to: uv_handle_t.self, capacity: 1) {
@@ -63,7 +63,7 @@ final class LoadConnection {
 
     // MARK: Sending
 
-    /// Sends the next requests, as many as the load has at a time.
+    /// Sends the next batch of requests.
     /// - Returns: false when the load has no more.
     func sendBatch(at now: UInt64) throws(BenchError) -> Bool {
         let count = generator.takeRequests(at: now)
@@ -72,7 +72,7 @@ final class LoadConnection {
         return count > 0
     }
 
-    /// Sends one request whose time has come.
+    /// Sends one request that is due.
     func sendOne(at now: UInt64) throws(BenchError) {
         try append(at: now)
         try flush()
@@ -80,7 +80,7 @@ final class LoadConnection {
 
     private func append(at now: UInt64) throws(BenchError) {
         if outputEnd + generator.requestBytesMax > output.count {
-            // Only paced connections get here: a batch fits.
+            // Only paced connections get here: a batch always fits.
             guard outputStart > 0 else { throw BenchError("the server takes no more requests") }
             output.baseAddress?.copyMemory(
                 from: output.baseAddress.unsafelyUnwrapped + outputStart, byteCount: outputEnd - outputStart)
@@ -91,7 +91,7 @@ final class LoadConnection {
             }
         }
         guard unanswered < sentAt.count else { throw BenchError("\(unanswered) requests of a client are unanswered") }
-        // Room was made above.
+        // There is room: see above.
         outputEnd += generator.writeRequest(to: output.baseAddress.unsafelyUnwrapped + outputEnd)
         sentAt[(oldest + unanswered) & (sentAt.count - 1)] = now
         unanswered += 1
@@ -119,7 +119,7 @@ final class LoadConnection {
         }
     }
 
-    /// Sends what stands before the first request; a few bytes always fit.
+    /// Sends bytes before the first request; a few bytes always fit.
     func send(_ bytes: [UInt8]) throws(BenchError) {
         guard bytes.withUnsafeBytes({ unistdWrite(descriptor, $0) }) == bytes.count else {
             throw .system("write to the server")

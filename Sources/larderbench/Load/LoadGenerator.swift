@@ -2,15 +2,14 @@ import CUV
 import Synchronization
 
 /// Sends a ``Load`` to a server over its Unix socket and measures the answers: many connections on one thread, without
-/// blocking, cheap enough that the server is what limits.
+/// blocking, and cheap enough that the server is the bottleneck.
 ///
-/// Latency is the time from the sending of a batch until an answer to it was read. With a pace, requests are sent when
-/// they are due even if earlier ones are unanswered, so that a server that stops for a while is charged for everyone who
-/// would have waited.
+/// Latency is the time from sending a batch until an answer to it was read. With a pace, requests are sent when they
+/// are due even if earlier ones are unanswered, so a pause of the server counts for every request in it.
 ///
 /// Used by one thread, for one run.
 final class LoadGenerator {
-    /// The run fails when nothing is answered for so long, in nanoseconds.
+    /// The time without answers after which the run fails, in nanoseconds.
     private static let patience: UInt64 = 60_000_000_000
 
     let load: Load
@@ -39,14 +38,14 @@ final class LoadGenerator {
     private let timer: UnsafeMutablePointer<uv_timer_t>
     private let stop: StopFlag?
 
-    /// Asks a run on another thread to end.
+    /// Lets another thread end a run.
     final class StopFlag: Sendable {
         private let flag = Atomic<Bool>(false)
         func set() { flag.store(true, ordering: .relaxed) }
         var isSet: Bool { flag.load(ordering: .relaxed) }
     }
 
-    /// - Parameter stop: ends the run when it is set.
+    /// - Parameter stop: ends the run when set.
     init(_ load: Load, socket: String, dialect: Dialect, stop: StopFlag? = nil) {
         self.load = load
         self.socket = socket
@@ -111,7 +110,7 @@ final class LoadGenerator {
         }
     }
 
-    /// Every millisecond for a paced load, otherwise only to look whether something is wrong.
+    /// Every millisecond for a paced load, otherwise only to detect problems.
     private func startTimer() {
         uv_timer_init(loop, timer)
         timer.withMemoryRebound(to: uv_handle_t.self, capacity: 1) {
@@ -153,7 +152,7 @@ final class LoadGenerator {
         }
     }
 
-    /// Ends the run if nothing is running and nothing more is to come.
+    /// Ends the run if no connection is active and nothing more is to come.
     func connectionRests() {
         if load.pacePerSecond != nil, Clocks.nanoseconds() < end { return }
         if connections.allSatisfy({ $0.unanswered == 0 }) { uv_stop(loop) }
@@ -172,9 +171,9 @@ final class LoadGenerator {
         connections = []
     }
 
-    // MARK: What connections ask and tell
+    // MARK: For connections
 
-    /// How many requests a connection may send now.
+    /// The number of requests that a connection may send now.
     func takeRequests(at now: UInt64) -> Int {
         guard now < end else { return 0 }
         let count = min(remaining, load.pipeline)
@@ -182,7 +181,7 @@ final class LoadGenerator {
         return count
     }
 
-    /// Writes the next request to `place`, where there are `requestBytesMax` bytes of room.
+    /// Writes the next request to `place`, which has `requestBytesMax` bytes.
     /// - Returns: its length.
     func writeRequest(to place: UnsafeMutableRawPointer) -> Int {
         let key = load.firstKey + keys.next()

@@ -1,9 +1,9 @@
 import Platform
 
-/// A load on a thread of its own, beside whatever else is measured.
+/// A load on a thread of its own, beside another measurement.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: `outcome` is written by the thread before it ends and read after it
-/// was joined.
+/// Thread-safe. The proof for `@unchecked Sendable`: `outcome` is written by the thread before it ends and read after
+/// it was joined.
 final class LoadTask: @unchecked Sendable {
     private let flag = LoadGenerator.StopFlag()
     private var outcome: Result<LoadReport, BenchError>?
@@ -23,7 +23,7 @@ final class LoadTask: @unchecked Sendable {
     }
 
     /// Waits for the end of the load.
-    /// - Parameter now: whether it is asked to end now.
+    /// - Parameter now: whether to end it now.
     func finish(now: Bool) throws(BenchError) -> LoadReport {
         if now { flag.set() }
         thread?.join()

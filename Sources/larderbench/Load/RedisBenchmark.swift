@@ -1,6 +1,6 @@
 import Platform
 
-/// redis-benchmark as the load, to check this program's own: what it is told, and what it prints.
+/// redis-benchmark as the load generator, to check this program's own: its arguments and its output.
 struct RedisBenchmark {
     struct Figures {
         let rate: Double

@@ -1,7 +1,7 @@
 import Platform
 
-/// Finds the end of each reply to a GET or a SET in what a server sent, and what kind of reply it is. Builds nothing:
-/// a load generator must cost less than the server that it loads.
+/// Finds the end and the kind of each reply to a GET or a SET in a server's output. Builds nothing: a load generator
+/// must cost less than the server.
 struct ReplyScanner {
     enum Kind { case stored, found, missing, error }
 
@@ -11,7 +11,7 @@ struct ReplyScanner {
     }
 
     let dialect: Dialect
-    /// How a GET of a value of the expected size is answered; most replies are recognized by this alone.
+    /// The reply to a GET with a value of the expected size; most replies are equal to it.
     private let usual: [UInt8]
     private let usualByteCount: Int
 
@@ -28,8 +28,8 @@ struct ReplyScanner {
         }
     }
 
-    /// The first reply in `bytes`, or nil when it is not complete yet.
-    /// - Throws: when it is no reply of the protocol, or a value of another size than expected.
+    /// The first reply in `bytes`, or nil when it is incomplete.
+    /// - Throws: when it is not a reply of the protocol, or has a value of an unexpected size.
     @inline(__always)
     func next(_ bytes: UnsafeRawBufferPointer) throws(BenchError) -> Reply? {
         if !usual.isEmpty, bytes.count >= usualByteCount, startsAsUsual(bytes) {
@@ -56,7 +56,7 @@ struct ReplyScanner {
         case UInt8(ascii: "-"): return Reply(kind: .error, byteCount: line)
         case UInt8(ascii: "$"):
             if bytes[1] == UInt8(ascii: "-") { return Reply(kind: .missing, byteCount: line) }
-            // The usual reply was looked for before: either it is not all there, or the size is another one.
+            // It is not the usual reply (checked before): either it is incomplete, or its size differs.
             guard line == usual.count, startsAsUsual(bytes) else { throw Self.unexpected(bytes, line) }
             return nil
         default: throw Self.unexpected(bytes, line)
@@ -91,7 +91,7 @@ struct ReplyScanner {
         }
     }
 
-    /// The bytes of the first line, its end included; at least 3.
+    /// The bytes of the first line, including its end; at least 3.
     private static func lineByteCount(_ bytes: UnsafeRawBufferPointer) throws(BenchError) -> Int? {
         guard let start = bytes.baseAddress, bytes.count > 0,
             let end = memchr(start, 0x0A, min(bytes.count, 4096))

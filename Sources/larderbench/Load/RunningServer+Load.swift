@@ -1,6 +1,6 @@
 extension RunningServer {
-    /// Runs a load, whose answers must all be good. What it leaves behind is charged to it: until the server rests, and
-    /// then what it had put off (see ``writeOut()``), apart.
+    /// Runs a load, whose answers must all be good. The figures include its later work: first until the server rests,
+    /// and then, separately, its deferred work (see ``writeOut()``).
     func measure(_ load: Load) throws(BenchError) -> [Metric: Double] {
         let (report, processor) = try processorSeconds { () throws(BenchError) in try LoadGenerator.run(load, self) }
         try report.check()
@@ -16,7 +16,8 @@ extension RunningServer {
         return figures
     }
 
-    /// Stores entries and waits until the server rests, with nothing put off. Does nothing for the null server.
+    /// Stores entries and waits until the server rests and has done its deferred work. Does nothing for the null
+    /// server.
     func fill(count: Int, valueBytes: Int, firstKey: Int = 0) throws(BenchError) {
         guard contender.program != .null else { return }
         try LoadGenerator.run(.fill(count, valueBytes: valueBytes, firstKey: firstKey), self).check()

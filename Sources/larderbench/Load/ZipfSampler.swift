@@ -1,7 +1,7 @@
 import Platform
 
-/// Draws from 0..<count, k with a probability proportional to 1 / (k + 1)^exponent, in constant time and without a table:
-/// rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone discrete
+/// Draws k from 0..<count with a probability proportional to 1 / (k + 1)^exponent, in constant time and without a
+/// table: rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone discrete
 /// distributions", ACM TOMACS 1996).
 struct ZipfSampler {
     private let count: Double

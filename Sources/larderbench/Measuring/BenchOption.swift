@@ -3,11 +3,11 @@ struct BenchOption: Sendable {
     let name: String
     /// The name of the value in the help; nil for an option without one.
     let value: String?
-    /// Nil for an option that only the program itself uses.
+    /// nil for an internal option.
     let summary: String?
     let take: @Sendable (inout BenchOptions, String) throws(BenchError) -> Void
 
-    /// To add one, add a row.
+    /// Add a row to add an option.
     static let all: [BenchOption] = [
         BenchOption("--quick", nil, "3 shorter rounds and fewer rows: some five minutes") { options, _ in
             options.isQuick = true
@@ -96,7 +96,7 @@ struct BenchOption: Sendable {
             + BenchOptions.SuiteName.list { !$0.isInQuickRuns } + ")"
     }
 
-    /// One option of the help, its summary broken at blanks.
+    /// One option of the help, its summary wrapped.
     private static func line(_ call: String, _ summary: String) -> String {
         let column = 26
         var lines = ["  " + call + String(repeating: " ", count: column - 2 - call.count)]

@@ -18,11 +18,11 @@ struct BenchOptions {
     var showsHelp = false
     /// This program, which is also the null server.
     var program = ProgramPaths.own
-    /// The socket to serve as the null server instead of measuring: how the program starts itself.
+    /// The socket to serve as the null server, instead of measuring. The program starts itself so.
     var nullServerSocket: String?
 
     var roundCount: Int { rounds ?? (isQuick ? 3 : 5) }
-    /// How often a suite is run.
+    /// The number of rounds of a suite.
     func roundCount(of suite: SuiteName) -> Int { min(roundCount, suite.roundsMax(isQuick: isQuick)) }
 
     var secondsPerRun: Double { seconds ?? (isQuick ? 0.3 : 1.5) }

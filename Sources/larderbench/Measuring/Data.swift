@@ -1,4 +1,4 @@
-/// Keys as redis-benchmark writes them with `-r`: 16 bytes.
+/// Keys in the format of redis-benchmark with `-r`: 16 bytes.
 enum Keys {
     static func text(_ index: Int) -> String {
         let digits = String(index)
@@ -8,10 +8,10 @@ enum Keys {
     static func bytes(_ index: Int) -> [UInt8] { Array(text(index).utf8) }
 }
 
-/// Values of one size that snappy makes about half as large, as real ones often are. The same in every run.
+/// Values of one size that snappy compresses by about half, like many real ones. The same in every run.
 final class Values: Sendable {
     private static let poolCount = 512
-    /// Replies must fit into the buffer that they are read into.
+    /// A reply must fit into the buffer for reading.
     static let bytesMax = 65_536
 
     let byteCount: Int
@@ -35,14 +35,14 @@ final class Values: Sendable {
         return try pool.withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[start..<start + byteCount])) }
     }
 
-    /// Copies a value to `place`, where the caller has room for `byteCount` bytes.
+    /// Copies a value to `place`, which has `byteCount` bytes.
     func copy(_ index: Int, to place: UnsafeMutableRawPointer) {
         withValue(index) { if let start = $0.baseAddress { place.copyMemory(from: start, byteCount: $0.count) } }
     }
 }
 
-/// A small generator whose numbers are the same in every run. SplitMix64: Steele, Lea, Flood, "Fast splittable
-/// pseudorandom number generators", 2014.
+/// A small generator with the same numbers in every run. SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom
+/// number generators", 2014.
 struct SplitMix: RandomNumberGenerator {
     private var state: UInt64
 

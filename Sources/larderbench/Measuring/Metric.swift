@@ -1,4 +1,4 @@
-/// A figure that is measured. The raw value is its name in the JSON.
+/// A measured figure. The raw value is its name in the JSON.
 enum Metric: String, CaseIterable {
     case processor = "cpuMicrosecondsPerOperation"
     case processorAtRest = "cpuAtRestMicrosecondsPerOperation"
@@ -21,7 +21,7 @@ enum Metric: String, CaseIterable {
     case resident = "residentMiB"
     case disk = "diskMiB"
 
-    /// The head of its column.
+    /// The title of its column.
     var title: String {
         switch self {
         case .processor: "CPU µs/op"
@@ -47,7 +47,7 @@ enum Metric: String, CaseIterable {
         }
     }
 
-    /// How it is shown in a column.
+    /// Its text in a column.
     func text(_ value: Double) -> String {
         switch self {
         case .rate, .writeRate: Decimal.text(value / 1000, digits: value < 10_000 ? 2 : 0)

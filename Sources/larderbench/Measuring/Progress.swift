@@ -1,6 +1,6 @@
 import Platform
 
-/// Messages while it measures: to standard error, so that standard output has only the report.
+/// Progress messages. They go to standard error, so that standard output has only the report.
 enum Progress {
     static func note(_ text: String) {
         let line = Array("\(text)\n".utf8)

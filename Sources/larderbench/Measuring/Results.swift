@@ -15,7 +15,7 @@ struct Samples {
     var maximum: Double? { values.max() }
 }
 
-/// Everything that was measured, in the order in which it came.
+/// All results, in the order of measuring.
 final class Results {
     struct Row {
         let subject: String
@@ -26,7 +26,7 @@ final class Results {
         let title: String
         var rows: [Row] = []
 
-        /// The figures that any of its rows has.
+        /// The figures of its rows.
         var metrics: [Metric] {
             Metric.allCases.filter { metric in rows.contains { $0.samples[metric] != nil } }
         }
@@ -49,7 +49,7 @@ final class Results {
         }
     }
 
-    /// Runs one measurement. If it fails, that is noted and the others go on.
+    /// Runs one measurement. If it fails, notes that, and the others continue.
     /// - Throws: when the user interrupts.
     func attempt(_ what: String, _ body: () throws(BenchError) -> Void) throws(BenchError) {
         try Interruption.check()
@@ -61,7 +61,7 @@ final class Results {
         }
     }
 
-    /// Notes what could not be measured. The same trouble in a later round is not repeated.
+    /// Notes a failed measurement. The same failure in a later round is not repeated.
     func fail(_ what: String, _ error: any Error) {
         let text = "\(what): \(error)"
         guard !failures.contains(text) else { return }

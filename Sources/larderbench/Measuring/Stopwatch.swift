@@ -1,8 +1,8 @@
-/// Measures work in this process: the time that passed, and the processor time of all threads, that of the compactions
-/// which the work left behind included, and of what was put off.
+/// Measures work in this process: the elapsed time, and the processor time of all threads, including that of later
+/// compactions and of deferred work.
 enum Stopwatch {
-    /// - Parameter writeOut: does what `body` may have put off; its processor time counts, its time does not, as that of
-    ///   LevelDB's compactions does not.
+    /// - Parameter writeOut: does the deferred work of `body`. Like LevelDB's compactions, it counts as processor time,
+    ///   not as elapsed time.
     static func measure(
         operations: Int, writeOut: () throws -> Void = {}, _ body: () throws -> Void
     ) rethrows -> [Metric: Double] {
@@ -13,13 +13,13 @@ enum Stopwatch {
         }
     }
 
-    /// Like ``measure(operations:writeOut:_:)`` for what leaves no work behind: waits for nothing, and can be taken again
-    /// and again for little.
+    /// ``measure(operations:writeOut:_:)`` for work that leaves nothing behind. It waits for nothing, so it can be
+    /// called often.
     static func measureOnly(operations: Int, _ body: () throws -> Void) rethrows -> [Metric: Double] {
         try take(operations, body) {}
     }
 
-    /// - Parameter rest: its processor time counts, its time does not.
+    /// - Parameter rest: counts as processor time, not as elapsed time.
     private static func take(
         _ operations: Int, _ body: () throws -> Void, rest: () throws -> Void
     ) rethrows -> [Metric: Double] {

@@ -1,5 +1,5 @@
 extension BenchOptions {
-    /// The suites, in the order in which they are run.
+    /// The suites, in the order in which they run.
     enum SuiteName: String, CaseIterable {
         case socket, steady, crosscheck, mixed, bystander, start, memory, expiry, large, embedded, models, hits,
             settings
@@ -12,7 +12,7 @@ extension BenchOptions {
             }
         }
 
-        /// How many rounds it is measured in at most.
+        /// The most rounds to measure it in.
         func roundsMax(isQuick: Bool) -> Int {
             switch self {
             case .socket, .crosscheck: .max
@@ -26,7 +26,7 @@ extension BenchOptions {
             allCases.filter(isIncluded).map(\.rawValue).joined(separator: ", ")
         }
 
-        /// Reads a list of names with commas between them.
+        /// Parses a comma-separated list of names.
         static func set(_ list: String) throws(BenchError) -> Set<SuiteName> {
             var result: Set<SuiteName> = []
             for part in list.split(separator: ",", omittingEmptySubsequences: false) {

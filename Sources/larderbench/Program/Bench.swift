@@ -53,7 +53,7 @@ enum Bench {
         return isWhole && results.failures.isEmpty ? ExitCode.done : ExitCode.incomplete
     }
 
-    /// Finds out before the run, which may take an hour, whether its results can be written.
+    /// Checks before the run, which may take an hour, that its results can be written.
     private static func checkOutputs(_ options: BenchOptions) throws(BenchError) {
         if let path = options.jsonPath { try TextFile.write("", to: path) }
         guard let path = options.pagePath else { return }
@@ -62,7 +62,7 @@ enum Bench {
     }
 
     /// Measures round by round.
-    /// - Returns: false when the user interrupted; what was measured until then counts.
+    /// - Returns: false when the user interrupted; the results until then count.
     private static func measure(
         _ suites: [(BenchOptions.SuiteName, any Suite)], _ options: BenchOptions, into results: Results
     ) -> Bool {

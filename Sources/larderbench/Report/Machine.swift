@@ -1,7 +1,7 @@
 import CLevelDB
 import Platform
 
-/// The machine and the versions that were measured. Printed with the figures, because without it they say nothing.
+/// The machine and the measured versions. Printed with the figures, which mean nothing without it.
 enum Machine {
     static func facts(_ options: BenchOptions, _ tree: TemporaryTree) -> [(String, String)] {
         [
@@ -74,7 +74,7 @@ enum Machine {
         return numbers.isEmpty ? "unknown" : numbers
     }
 
-    /// The type of the file system that holds the measured files: in memory, an fsync would cost nothing.
+    /// The type of the file system of the measured files: in memory, an fsync would cost nothing.
     private static func fileSystem(_ path: String) -> String {
         var best = (mount: "", type: "unknown")
         for line in (TextFile.read("/proc/self/mounts") ?? "").split(separator: "\n") {
@@ -88,7 +88,7 @@ enum Machine {
         return "\(best.type) at \(best.mount)\(warning)"
     }
 
-    /// The commit of the working tree that this runs in, if there is one.
+    /// The commit of the current working tree, if there is one.
     private static var commit: String {
         guard let head = TextFile.read(".git/HEAD")?.split(separator: "\n").first.map(String.init) else {
             return "unknown (not run in the source tree)"

@@ -48,7 +48,7 @@ struct Report {
         return lines.count > 1 ? "\nTargets: ratios of medians, larder / the other\n" + Self.columns(lines) : ""
     }
 
-    /// Columns of equal width; the first to the left, the others to the right.
+    /// Columns of equal width; the first left-aligned, the others right-aligned.
     private static func columns(_ lines: [[String]]) -> String {
         let count = lines.first?.count ?? 0
         let widths = (0..<count).map { column in lines.map { $0[column].count }.max() ?? 0 }

@@ -1,16 +1,16 @@
-/// The page of the documentation that shows a run: the report stands between two lines of it.
+/// The page of the documentation with a run: the report is between two marker lines.
 enum ReportPage {
     private static let begin = "<!-- run: begin -->\n"
     private static let end = "<!-- run: end -->"
 
-    /// Puts a report into a page that is there.
+    /// Writes a report into an existing page.
     static func write(_ text: String, into path: String) throws(BenchError) {
         guard let page = TextFile.read(path) else { throw .system("cannot read \(path)") }
         try TextFile.write(try replacing(in: page, with: text), to: path)
     }
 
-    /// The page with the report in place of the one before.
-    /// - Throws: when the page has no such lines.
+    /// The page with the former report replaced.
+    /// - Throws: when the page has no marker lines.
     static func replacing(in page: String, with text: String) throws(BenchError) -> String {
         let parts = page.split(separator: begin, maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2 else { throw BenchError("the page has no line '\(begin.dropLast())'") }

@@ -9,13 +9,13 @@ struct Target {
     enum Limit {
         case most(Double)
         case least(Double)
-        /// Reported, without a limit.
+        /// Reported without a limit.
         case none
     }
 
     let what: String
     let numerator: Figure
-    /// Nil if the figure itself counts.
+    /// nil if the figure itself counts.
     let denominator: Figure?
     let limit: Limit
 
@@ -27,7 +27,7 @@ struct Target {
         self.limit = limit
     }
 
-    /// A figure for itself.
+    /// A single figure.
     init(_ what: String, _ table: String, _ ours: String, _ metric: Metric, _ limit: Limit) {
         self.what = what
         numerator = Figure(table: table, subject: ours, metric: metric)

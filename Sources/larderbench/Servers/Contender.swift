@@ -1,6 +1,6 @@
 import Platform
 
-/// A server that is measured: which program, with which settings.
+/// A server to measure: its program and its settings.
 struct Contender {
     enum Program { case larderd, redis, memcached, null }
 
@@ -51,14 +51,14 @@ struct Contender {
         case .larderd:
             return [options.larderd, "--dir", directory, "--socket", socket, "--log-level", "warning"] + settings
         case .redis:
-            // No TCP port and no snapshots; the append-only file is never rewritten, because a rewriting child's
-            // processor time would depend on when it happens to start.
+            // No TCP port and no snapshots. The append-only file is never rewritten, because the processor time of a
+            // rewrite would depend on when it happens to start.
             return [
                 options.redisServer, "--port", "0", "--unixsocket", socket, "--dir", directory, "--save", "",
                 "--daemonize", "no", "--loglevel", "warning", "--auto-aof-rewrite-percentage", "0",
             ] + settings
         case .memcached:
-            // It refuses to run as root without being told to.
+            // memcached refuses to run as root without this.
             return [options.memcached, "-s", socket, "-a", "0600", "-U", "0"] + settings
                 + (getuid() == 0 ? ["-u", "root"] : [])
         case .null: return [options.program, "--null-server", socket]

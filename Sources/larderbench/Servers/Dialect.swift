@@ -4,17 +4,17 @@ enum Dialect {
     case resp
     /// memcached's text protocol.
     case memcached
-    /// The null server's: RESP, behind a greeting that says how long each request is and what to answer.
+    /// The null server's: RESP after a greeting with the length of each request and the answer.
     case null
 }
 
-/// The bytes of one kind of request, with the places where key and value stand. Requests of one kind are all of one
-/// length: keys have 16 bytes, values one size.
+/// The bytes of one kind of request, with the places of key and value. Requests of one kind have the same length: keys
+/// have 16 bytes, values one size.
 struct RequestTemplate {
     let bytes: [UInt8]
-    /// Where the key's last digit stands.
+    /// The offset of the key's last digit.
     let lastDigit: Int
-    /// Where the value starts, if there is one.
+    /// The offset of the value, if there is one.
     let value: Int?
 
     static func get(_ dialect: Dialect) -> RequestTemplate {
@@ -24,7 +24,7 @@ struct RequestTemplate {
         }
     }
 
-    /// - Parameter words: behind the value, for RESP only.
+    /// - Parameter words: added after the value, for RESP only.
     static func set(_ dialect: Dialect, valueBytes: Int, words: [String] = []) -> RequestTemplate {
         switch dialect {
         case .resp, .null:
@@ -42,7 +42,7 @@ struct RequestTemplate {
         bytes = Array((head + key + middle).utf8) + [UInt8](repeating: 0x78, count: valueBytes ?? 0) + Array(tail.utf8)
     }
 
-    /// Writes a request. The caller has room for `bytes.count` bytes at `place`, and `key` is below 10^12.
+    /// Writes a request. `place` must have `bytes.count` bytes, and `key` must be below 10^12.
     @inline(__always)
     func write(key: Int, values: Values, to place: UnsafeMutableRawPointer) {
         bytes.withUnsafeBytes { place.copyMemory(from: $0.baseAddress.unsafelyUnwrapped, byteCount: $0.count) }

@@ -1,7 +1,7 @@
 import CUV
 
-/// The floor under every server: libuv, one loop, and no look at what is asked. Each connection says first how long a
-/// request is and what is answered; from then on bytes are counted and fixed answers sent.
+/// The lower bound for every server: libuv, one loop, and no parsing. Each connection first sends the length of its
+/// requests and the answer; after that the server counts bytes and sends fixed answers.
 ///
 /// A process of its own: `larderbench --null-server SOCKET`. Single-threaded.
 final class NullServer {
@@ -13,7 +13,7 @@ final class NullServer {
     fileprivate let input = UnsafeMutableRawBufferPointer.allocate(byteCount: inputBytes, alignment: 16)
     private var replies: [Int: Replies] = [:]
 
-    /// The same answer many times over, at least 64 KiB of it. Lives as long as the server.
+    /// The same answer many times, at least 64 KiB. Lives as long as the server.
     final class Replies {
         let byteCount: Int
         /// A multiple of `byteCount`.
@@ -31,7 +31,7 @@ final class NullServer {
         }
     }
 
-    /// What a client sends first: the length of each request, and that of the value it gets; nil for `+OK`.
+    /// A client's first message: the length of each request, and that of its value; nil for the answer `+OK`.
     static func greeting(requestBytes: Int, valueBytes: Int?) -> [UInt8] {
         func field(_ number: Int) -> String {
             let digits = String(number)
@@ -41,7 +41,7 @@ final class NullServer {
     }
 
     /// Serves until a signal ends the process.
-    /// - Returns: an exit code, where it cannot serve.
+    /// - Returns: an exit code if it cannot serve.
     static func serve(_ path: String) -> Int32 {
         guard let server = NullServer(path) else { return 1 }
         uv_run(server.loop, UV_RUN_DEFAULT)
@@ -86,14 +86,14 @@ final class NullServer {
     }
 }
 
-/// One connection to the null server. Keeps itself until it is closed.
+/// One connection to the null server. Retains itself until it is closed.
 private final class NullPeer {
     private unowned(unsafe) let server: NullServer
     private let pipe: UnsafeMutablePointer<uv_pipe_t>
     private var greeting: [UInt8] = []
     private var replies: NullServer.Replies?
     private var requestBytes = 1
-    /// Bytes of a request that is not complete yet.
+    /// Bytes of an incomplete request.
     private var partial = 0
 
     init(_ server: NullServer, _ loop: UnsafeMutablePointer<uv_loop_t>) {
@@ -159,7 +159,7 @@ private final class NullPeer {
         var rest = count * replies.byteCount
         pipe.withMemoryRebound(to: uv_stream_t.self, capacity: 1) { stream in
             while rest > 0 {
-                // All answers are alike, so that any place with the right remainder will do to go on.
+                // All answers are equal, so any offset with the right remainder will do.
                 let start = (replies.byteCount - rest % replies.byteCount) % replies.byteCount
                 let part = min(rest, replies.totalByteCount - start)
                 var buffer = uv_buf_init(replies.bytes + start, UInt32(part))
@@ -174,7 +174,7 @@ private final class NullPeer {
         }
     }
 
-    /// Leaves it to libuv to write on when the socket takes more. The bytes live as long as the server.
+    /// Lets libuv write the rest when the socket takes more. The bytes live as long as the server.
     private func queue(
         _ stream: UnsafeMutablePointer<uv_stream_t>, _ replies: NullServer.Replies, from start: Int, _ count: Int
     ) {

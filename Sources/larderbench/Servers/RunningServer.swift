@@ -1,7 +1,7 @@
 import Platform
 import RESP
 
-/// A server of a ``Contender``, up and answering, on a socket of its own. Stopped when it is let go.
+/// A running server of a ``Contender`` on a socket of its own. Deinitialization stops it.
 final class RunningServer {
     let contender: Contender
     let socket: String
@@ -44,7 +44,7 @@ final class RunningServer {
     deinit { stop() }
 
     /// Reads an entry.
-    /// - Returns: milliseconds from the server's start until the value was here.
+    /// - Returns: milliseconds from the server's start until the value arrived.
     func readAfterStart() throws(BenchError) -> Double {
         let answer = try SocketClient(path: socket).ask(["GET", Keys.text(1)])
         guard case .bulk = answer else { throw BenchError("GET of a stored key was answered with \(answer)") }
@@ -65,20 +65,20 @@ final class RunningServer {
         unlink(socket)
     }
 
-    /// Processor seconds that the server has used, all threads counted.
+    /// Processor seconds of all the server's threads.
     var processorSeconds: Double? { Clocks.processor(of: process.pid) }
 
     /// Waits until the server rests.
-    /// - Parameter quiet: for so many seconds.
+    /// - Parameter quiet: the seconds that it must rest.
     func settle(quiet: Double = 0.3) { Clocks.settle(quiet: quiet) { processorSeconds } }
 
     var residentMiB: Double? { process.residentMiB }
 
     var diskMiB: Double { Double(TemporaryTree.diskBytes(directory)) / 1_048_576 }
 
-    /// Processor seconds of the server in `body` and until it rests after it: what the load left behind counts.
+    /// Processor seconds of the server in `body` and until it rests again, which includes the later work of the load.
     func processorSeconds<Result>(of body: () throws(BenchError) -> Result) throws(BenchError) -> (Result, Double) {
-        // It rested after what came before; only a short look whether it still does.
+        // It rested after the former work; a short check is enough.
         settle(quiet: 0.1)
         guard let before = processorSeconds else { throw BenchError("the server is gone: \(process.lastLines)") }
         let result = try body()
@@ -87,12 +87,11 @@ final class RunningServer {
         return (result, after - before)
     }
 
-    /// Whether it puts work off although it rests.
+    /// Whether it defers work although it rests.
     var putsOff: Bool { contender.program == .larderd }
 
-    /// Makes the server do the work that it may have put off although it rests. larderd writes entries from journal and
-    /// memory to LevelDB when there are enough, or after half a minute, or for a snapshot; this asks for a snapshot.
-    /// The other servers put nothing off.
+    /// Makes the server do its deferred work. larderd writes entries from journal and memory to LevelDB when there are
+    /// enough, after half a minute, or for a snapshot; this requests a snapshot. The other servers defer nothing.
     func writeOut() throws(BenchError) {
         guard putsOff else { return }
         let client = try SocketClient(path: socket)
@@ -104,7 +103,7 @@ final class RunningServer {
 
     func entryCount() throws(BenchError) -> Int { try SocketClient(path: socket).entryCount() }
 
-    /// Checks that the server has `count` entries: GETs that find nothing would be measured as something else.
+    /// Checks that the server has `count` entries: GETs that miss would measure something else.
     func checkCount(_ count: Int) throws(BenchError) {
         guard contender.dialect == .resp else { return }
         try SocketClient(path: socket).checkCount(count)

@@ -1,7 +1,7 @@
 import Platform
 import RESP
 
-/// One blocking connection to a server, for filling it and asking it. Not what is measured with.
+/// One blocking connection to a server, to fill and query it. Not used for measuring.
 final class SocketClient {
     private let descriptor: Int32
     private var parser = ReplyParser()
@@ -24,7 +24,7 @@ final class SocketClient {
         return try reply()
     }
 
-    /// Checks that the server has `count` entries: GETs that find nothing would be measured as something else.
+    /// Checks that the server has `count` entries: GETs that miss would measure something else.
     func checkCount(_ count: Int) throws(BenchError) {
         let found = try entryCount()
         guard found == count else { throw BenchError("DBSIZE is \(found) after \(count) keys were stored") }

@@ -1,8 +1,8 @@
 import RESP
 
-/// How long ordinary clients wait while another one sends a command that is very long.
+/// The waiting time of ordinary clients while another one sends a very long command.
 final class BystanderSuite: Suite {
-    /// What the other client sends, in this order.
+    /// The other client's commands, in this order.
     enum Command: CaseIterable {
         case set, get, mset, exists, del
 
@@ -58,8 +58,8 @@ final class BystanderSuite: Suite {
         self.tree = tree
     }
 
-    /// The bystanders begin so many seconds before the command, and go on for a while after its reply: what a server puts off
-    /// comes then.
+    /// The bystanders begin this many seconds before the command, and continue for a while after its reply, when a
+    /// server does its deferred work.
     private static let lead = 0.5
     private var seconds: Double { options.isQuick ? 3 : 10 }
 
@@ -81,7 +81,7 @@ final class BystanderSuite: Suite {
     private func measure(_ command: Command, _ client: SocketClient, _ server: RunningServer) throws(BenchError)
         -> [Metric: Double]
     {
-        // Before the clock runs: to make it takes as long as to answer it.
+        // Before the clock starts: building it takes as long as answering it.
         let request = command.request
         var load = Load.get(clients: 4)
         load.setPercent = 50

@@ -1,12 +1,12 @@
-/// A million entries that all expire at one instant: how long readers of other entries wait meanwhile, and how long it
-/// takes until the expired ones are gone.
+/// A million entries that all expire at one instant: the waiting time of other entries' readers meanwhile, and the time
+/// until the expired ones are gone.
 final class ExpirySuite: Suite {
     static let table = "1,000,000 entries of 100 B expire at once; GET of others, 20 clients, 5000 a second"
     private static let contenders: [Contender] = [.larderEverySecond, .redisEverySecond]
     private static let count = 1_000_000
     /// From the first SET to the instant of expiry.
     private static let lead = 25.0
-    /// The readers begin a second before that instant and end so many seconds after.
+    /// The readers begin a second before that instant and end this many seconds after it.
     private static let readSeconds = 15.0
     private static let patience = 150.0
 
@@ -55,7 +55,7 @@ final class ExpirySuite: Suite {
         return figures
     }
 
-    /// Asks the server now and then how many entries have expired and are gone, which costs it next to nothing.
+    /// Polls the number of removed expired entries, which costs the server next to nothing.
     private func watch(_ server: RunningServer, from instant: Double) throws(BenchError) -> [Metric: Double] {
         let client = try SocketClient(path: server.socket)
         var figures: [Metric: Double] = [:]
@@ -70,7 +70,7 @@ final class ExpirySuite: Suite {
                 return figures
             }
         }
-        // Entries may have left in another way: only what is there counts.
+        // Entries may have been removed in another way: only the number of entries counts.
         guard try server.entryCount() == Load.keyCount else {
             throw BenchError("expired entries are still there after \(Int(Self.patience)) s")
         }

@@ -1,4 +1,4 @@
-/// Memory and disk that a million entries take.
+/// Memory and disk space of a million entries.
 final class MemorySuite: Suite {
     static let table = "Memory and disk with 1,000,000 entries of 100 B"
     static let larder = Contender.larder(memory: "64M")

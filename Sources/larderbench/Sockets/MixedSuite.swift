@@ -1,4 +1,4 @@
-/// How long readers wait while another client writes at full speed, through LevelDB's compactions.
+/// The waiting time of readers while another client writes at full speed, through LevelDB's compactions.
 final class MixedSuite: Suite {
     static let table = "GET, 20 clients, 5000 a second, while another client writes 1 KiB values (pipeline 16)"
     private static let contenders: [Contender] = [.larderEverySecond, .redisEverySecond, .redisOff]
@@ -28,7 +28,7 @@ final class MixedSuite: Suite {
         var writes = Load.set(1024, clients: 1, pipeline: 16, keys: 200_000, order: .scattered)
         writes.firstKey = 1_000_000
         let writer = LoadTask(writes, server)
-        // A start for the writer, so that the readers meet it at work.
+        // A head start for the writer, so that the readers meet it at work.
         Clocks.sleep(0.5)
         var reads = Load.get(clients: 20).lasting(options.isQuick ? 2 : 10)
         reads.pacePerSecond = 5000

@@ -1,7 +1,7 @@
-/// SET and GET over a Unix-domain socket, Larder beside redis-server, memcached and a null server.
+/// SET and GET over a Unix-domain socket: Larder, redis-server, memcached and a null server.
 ///
-/// All servers of a round run at the same time with files of their own; they are measured one after the other, load by
-/// load, so that what disturbs the machine for a while disturbs them equally.
+/// All servers of a round run at the same time with files of their own. They are measured one after the other, load by
+/// load, so that disturbances of the machine affect them equally.
 final class SocketSuite: Suite {
     static let spaceTable = "Space with 100,000 entries of 64 B, after filling"
 
@@ -13,7 +13,7 @@ final class SocketSuite: Suite {
         self.tree = tree
     }
 
-    /// Reading waits for no disk, so that GET is measured without the variants that differ only there.
+    /// Reading waits for no disk, so GET is measured without the variants that differ only in that.
     private var readers: [Contender] {
         let all: [Contender] = [.larderEverySecond, .larderThreads, .redisOff, .memcached, .null]
         return options.isQuick ? all : all + [.larderDefault, .larderCold, .redisEverySecond]
@@ -76,7 +76,7 @@ final class SocketSuite: Suite {
             for contender in contenders.rotated(by: round) {
                 guard let server = running[contender.name] else { continue }
                 try results.attempt("\(contender.name), \(load.title)") { () throws(BenchError) in
-                    // SET for longer, where there is time: what is put off must be seen to happen.
+                    // SET for longer in full runs, so that deferred work happens in it.
                     var load = load.lasting(options.secondsPerRun * (load.setPercent > 0 && !options.isQuick ? 2 : 1))
                     load.seed = UInt64(round + 1)
                     results.add(load.title, contender.name, try server.measure(load))
@@ -87,7 +87,7 @@ final class SocketSuite: Suite {
 }
 
 extension Array {
-    /// Another order in every round: nobody is always the one who runs after a certain other.
+    /// A different order in every round, so that no server always runs after a certain other.
     func rotated(by round: Int) -> [Element] {
         guard !isEmpty else { return [] }
         let shift = round % count

@@ -1,4 +1,4 @@
-/// SET for so long that everything a server puts off comes due again and again: what a server that goes on writing pays.
+/// SET for so long that all deferred work comes due again and again: the full cost of continuous writing.
 final class SteadySuite: Suite {
     static let contenders: [Contender] = [.larderEverySecond, .redisEverySecond]
     static let pipelines = [1, 16, 64]
@@ -13,7 +13,7 @@ final class SteadySuite: Suite {
 
     static func table(_ pipeline: Int) -> String { "\(Load.set(pipeline: pipeline).title), going on" }
 
-    /// How long each server writes: many times a full journal, in a full run.
+    /// The writing time of each server: enough to fill the journal many times, in a full run.
     private var seconds: Double { options.secondsPerRun * (options.isQuick ? 15 : 20) }
 
     func runRound(_ round: Int, into results: Results) throws(BenchError) {

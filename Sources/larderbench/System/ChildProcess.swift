@@ -1,16 +1,16 @@
 import Platform
 
-/// A program that runs beside this one. Its output goes into a file.
+/// A program that runs beside this one, with its output in a file.
 final class ChildProcess {
     let pid: pid_t
     let outputPath: String
     private var end: ProcessEnd?
 
     /// Starts a program.
-    /// - Parameter words: its path, or its name if it is to be found in PATH, and its arguments.
+    /// - Parameter words: its path, or a name to find in PATH, and its arguments.
     ///
-    /// It ends with this process, however that ends, where the system can see to it: `setpriv`, which is part of every
-    /// Debian, asks the kernel for it and becomes the program.
+    /// If the system supports it, the program ends with this process, however that ends: `setpriv`, part of every
+    /// Debian, requests that from the kernel and becomes the program.
     init(_ words: [String], outputPath: String) throws(BenchError) {
         self.outputPath = outputPath
         let words = Self.canEndWithParent ? [Self.setpriv, "--pdeathsig", "KILL"] + words : words
@@ -74,7 +74,7 @@ final class ChildProcess {
     /// Its output.
     var output: String { TextFile.read(outputPath) ?? "" }
 
-    /// The last lines it wrote, for messages.
+    /// Its last lines of output, for messages.
     var lastLines: String { lastLines(output) }
 
     func lastLines(_ text: String) -> String { text.split(separator: "\n").suffix(3).joined(separator: " | ") }

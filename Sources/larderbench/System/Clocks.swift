@@ -1,6 +1,6 @@
 import Platform
 
-/// Time that passed, and time that processors spent.
+/// Elapsed time and processor time.
 enum Clocks {
     /// Seconds from some fixed instant.
     static func monotonic() -> Double {
@@ -26,15 +26,15 @@ enum Clocks {
         return seconds(time)
     }
 
-    /// Processor seconds of all threads of this process, those that ended included, user and system.
+    /// Processor seconds of all threads of this process, including ended ones, user and system.
     static func ownProcessor() -> Double {
         var usage = rusage()
         getrusage(ownUsage, &usage)
         return seconds(usage.ru_utime) + seconds(usage.ru_stime)
     }
 
-    /// Processor seconds of all threads of another process, those that ended included, user and system, as the
-    /// scheduler counts them: in nanoseconds, not in ticks. Nil when the process is gone or the system cannot tell.
+    /// Processor seconds of all threads of another process, including ended ones, user and system, by the scheduler's
+    /// count in nanoseconds, not in ticks. nil when the process is gone or the system does not tell.
     static func processor(of process: pid_t) -> Double? {
         #if os(Linux)
             var clock = clockid_t()
@@ -53,13 +53,12 @@ enum Clocks {
         nanosleep(&time, nil)
     }
 
-    /// Waits until a process has come to rest, so that the work that an operation left behind (compactions, mostly) is
-    /// counted with it and does not disturb the next measurement: until it took less than a fiftieth of a processor for
-    /// `quiet` seconds on end.
+    /// Waits until a process rests: it used less than a fiftieth of a processor for `quiet` seconds. The later work of
+    /// an operation (mostly compactions) then counts with it, and does not disturb the next measurement.
     /// - Parameters:
-    ///   - quiet: longer than the intervals at which servers look for work of their own, which are a tenth and a quarter
-    ///     of a second.
-    ///   - limit: gives up after so many seconds.
+    ///   - quiet: longer than the intervals at which servers look for background work (a tenth and a quarter of a
+    ///     second).
+    ///   - limit: gives up after this many seconds.
     ///   - processor: the processor seconds of the process.
     static func settle(quiet: Double = 0.3, most limit: Double = 120, _ processor: () -> Double?) {
         let step = 0.05

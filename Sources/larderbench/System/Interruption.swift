@@ -1,8 +1,8 @@
 import Platform
 import Synchronization
 
-/// Whether SIGINT or SIGTERM asked for an end. Asked between measurements, so that servers are stopped and the
-/// temporary directory is removed however the program ends.
+/// Whether SIGINT or SIGTERM arrived. Checked between measurements, so that servers are stopped and the temporary
+/// directory is removed however the program ends.
 enum Interruption {
     private static let flag = Atomic<Bool>(false)
 

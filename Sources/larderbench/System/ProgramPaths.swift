@@ -1,6 +1,6 @@
 import Platform
 
-/// Where programs are.
+/// Paths of programs.
 enum ProgramPaths {
     /// The path of a program in the directory of this one.
     static func beside(_ name: String) -> String {

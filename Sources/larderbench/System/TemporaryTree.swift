@@ -4,7 +4,7 @@ import Platform
 final class TemporaryTree {
     let path: String
 
-    /// Makes a directory with a short name below `parent`: the path of a socket has room for about a hundred bytes.
+    /// Makes a directory with a short name below `parent`: a socket's path is limited to about a hundred bytes.
     init(in parent: String) throws(BenchError) {
         var template = Array((parent + "/larderbench-XXXXXX").utf8CString)
         guard mkdtemp(&template) != nil else { throw .system("cannot make a directory in \(parent)") }
@@ -23,7 +23,7 @@ final class TemporaryTree {
 
     static func remove(_ path: String) { try? FileSystem.removeTree(path) }
 
-    /// Bytes that the files below a directory take on the disk.
+    /// The disk space of the files below a directory, in bytes.
     static func diskBytes(_ path: String) -> Int {
         names(in: path).reduce(0) { sum, name in
             var status = stat()
@@ -33,6 +33,6 @@ final class TemporaryTree {
         }
     }
 
-    /// The names of what is in a directory.
+    /// The names in a directory.
     static func names(in path: String) -> [String] { (try? FileSystem.list(path)) ?? [] }
 }

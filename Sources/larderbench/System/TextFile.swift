@@ -2,7 +2,7 @@ import Platform
 
 /// Small files as text.
 enum TextFile {
-    /// All of a file as text; nil if it cannot be read.
+    /// A whole file as text; nil if it cannot be read.
     static func read(_ path: String) -> String? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }
@@ -30,7 +30,7 @@ enum TextFile {
     }
 }
 
-/// `read` and `write` of the C library, whose names are hidden inside types that have their own.
+/// `read` and `write` of the C library, for types that have functions of these names.
 func unistdRead(_ descriptor: Int32, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
     read(descriptor, buffer.baseAddress, buffer.count)
 }

@@ -9,18 +9,18 @@ struct OptionSpec: Sendable {
     /// The name of the value in the help; nil for an option without one.
     let value: String?
     let summary: String
-    /// Applies it to the options that every verb has; nil for an option of one verb, which parses it itself.
+    /// Applies it to the options of every verb; nil for an option of one verb, which parses it itself.
     var take: (@Sendable (inout Options, ParsedOption) throws -> Void)?
 }
 
-/// Options that every verb has, before it or after it.
+/// The options of every verb, before it or after it.
 struct Options {
     var socketPath: String?
     var database: String?
-    /// The daemon's; nil if it has none.
+    /// The daemon's password; nil if it has none.
     var password: String?
-    /// Users whose daemons are trusted, besides root, the own user, and those to whom root has given the socket's
-    /// directory.
+    /// Users whose daemons are trusted, besides root, the current user, and those whom root has made owners of the
+    /// socket's directory.
     var trustedUsers: Set<UInt32> = []
     var json = false
     /// Whether keys and values are written to a terminal unchanged.
@@ -29,7 +29,7 @@ struct Options {
     var showsHelp = false
     var showsVersion = false
 
-    /// To add one, add a row.
+    /// Add a row to add an option.
     static let specs: [OptionSpec] = [
         OptionSpec(
             name: "--socket", value: "PATH",
@@ -116,7 +116,7 @@ struct ParsedOption {
     /// Nil for `--`, which ends the options.
     let spec: OptionSpec?
     let value: [UInt8]?
-    /// How many words it takes, 1 or 2.
+    /// The number of its words, 1 or 2.
     let wordCount: Int
 
     /// Parses the option at `index`; nil if that word is not an option. `-` alone and `-5` are ordinary words; `--`

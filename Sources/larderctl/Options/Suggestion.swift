@@ -1,8 +1,8 @@
 // "Did you mean …?"
 
-/// Finds the name that somebody who has mistyped it meant.
+/// Finds the intended name of a mistyped word.
 enum Suggestion {
-    /// Words longer than this are not compared: the work grows with the square of the length.
+    /// The longest word to compare: the work grows with the square of the length.
     private static let lengthMax = 32
 
     /// The nearest of `names`, ignoring case; nil when none is near.
@@ -14,12 +14,12 @@ enum Suggestion {
             let distance = Self.distance(typed, Array(name.lowercased().utf8))
             if distance < best?.distance ?? Int.max { best = (name, distance) }
         }
-        // With a third of the letters wrong it is still a typing error; with more it is another word.
+        // Up to a third of wrong letters is a typing error; more make another word.
         guard let best, best.distance <= max(1, typed.count / 3) else { return nil }
         return best.name
     }
 
-    /// How many letters must be inserted, deleted, replaced or swapped with the next to turn one word into the other.
+    /// The number of letters to insert, delete, replace or swap with the next to turn one word into the other.
     private static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
         var beforeLast: [Int] = []
         var last = Array(0...right.count)

@@ -1,4 +1,4 @@
-// The text of `larderctl help`. The daemon's commands come from the catalog that the daemon uses too.
+// The text of `larderctl help`. The daemon's commands come from the daemon's own catalog.
 
 import CommandCatalog
 import LarderClient

@@ -1,4 +1,4 @@
-// Commands of the daemon that are sent unchanged.
+// Commands that are sent to the daemon unchanged.
 
 import CommandCatalog
 import LarderClient
@@ -30,7 +30,8 @@ enum Raw {
         return reply.isNull ? .notFound : .done
     }
 
-    /// Why a command makes no sense in a program that sends one and ends; nil for all other commands.
+    /// The reason why a command makes no sense in a program that sends one command and ends; nil for all other
+    /// commands.
     private static func refusal(_ command: CommandMetadata, _ words: [[UInt8]]) -> String? {
         let ends = "each call of larderctl is a connection of its own, which ends with the answer"
         switch (CommandMetadata.row(of: words) ?? command).effect {
@@ -41,8 +42,8 @@ enum Raw {
         }
     }
 
-    /// Text for people and simple scripts: a line for each element, with inner aggregates indented. Null is nothing at
-    /// the top level, and (nil) among others.
+    /// Text for people and simple scripts: a line for each element, with inner aggregates indented. Null is empty at
+    /// the top level, and (nil) inside aggregates.
     private static func write(_ reply: RESPValue, indent: Int, to output: Output) {
         let margin = Array(repeating: UInt8(ascii: " "), count: indent)
         switch reply {

@@ -1,4 +1,4 @@
-// larderctl, the command line to a running larderd. `larderctl help` says what it can do.
+// larderctl, the command line for a running larderd. `larderctl help` lists its verbs.
 
 import LarderClient
 import Platform

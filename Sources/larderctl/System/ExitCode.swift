@@ -1,4 +1,4 @@
-/// How the program ends. Scripts rely on these numbers: do not change them.
+/// The program's exit codes. Scripts rely on these numbers: do not change them.
 enum ExitCode: Int32 {
     /// Success; the result has been written.
     case done = 0
@@ -24,10 +24,10 @@ enum ExitCode: Int32 {
         """
 }
 
-/// The command line is wrong: what is wrong, and what would be right.
+/// The command line is wrong: the mistake, and the right form.
 struct UsageError: Error {
     let message: String
-    /// The verb whose help to read, if it was recognised.
+    /// The verb whose help to read, if it was recognized.
     var verb: String?
 
     init(_ message: String, verb: String? = nil) {

@@ -1,7 +1,7 @@
 import Platform
 
-/// The command line as bytes: `CommandLine.arguments` would change those that are not UTF-8, and keys and values need
-/// not be.
+/// The command line as bytes: `CommandLine.arguments` would change words that are not UTF-8, which keys and values may
+/// be.
 enum ProcessArguments {
     /// The words after the program's name.
     static var words: [[UInt8]] {

@@ -1,4 +1,4 @@
-// JSON out. A separate writer, because keys and values are bytes, which a library's strings cannot hold.
+// JSON output. A separate writer, because keys and values are bytes, which a library's strings cannot hold.
 
 import RESP
 
@@ -12,7 +12,7 @@ indirect enum JSONText {
     case double(Double)
     case bytes([UInt8])
     case array([JSONText])
-    /// Names in the order in which they are to be written.
+    /// The names in their order of writing.
     case object([(name: String, value: JSONText)])
 
     static func text(_ text: String) -> JSONText { .bytes(Array(text.utf8)) }
@@ -68,7 +68,7 @@ indirect enum JSONText {
             case 0x0D: output += "\\r".utf8
             case 0x09: output += "\\t".utf8
             case 0..<0x20, 0x7F: output += "\\u00".utf8 + [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-            // Of the control characters U+0080 to U+009F, which terminals obey as well: two bytes each.
+            // The control characters U+0080 to U+009F, which terminals obey as well; two bytes each.
             case 0xC2 where bytes[index + 1] < 0xA0: output += "\\u00".utf8
             case 0x80..<0xA0 where bytes[index - 1] == 0xC2: output += [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
             default: output.append(byte)
@@ -108,7 +108,7 @@ extension JSONText {
         }
     }
 
-    /// An object if every key is text; else an array of keys and values in turn.
+    /// An object if every key is text; else an array of alternating keys and values.
     private static func object(of pairs: [RESPValue.Pair]) -> JSONText {
         var members: [(name: String, value: JSONText)] = []
         for pair in pairs {

@@ -1,4 +1,4 @@
-// What goes to standard output and standard error.
+// Standard output and standard error.
 
 import LarderClient
 import Platform
@@ -10,17 +10,17 @@ final class Output {
     private var buffer: [UInt8] = []
     /// Whether a person is reading.
     let isTerminal = isatty(STDOUT_FILENO) == 1
-    /// Whether keys and values are written to a terminal unchanged, whatever they make it do.
+    /// Whether keys and values are written to a terminal unchanged, with all control characters.
     var isRaw = false
 
     private var escapes: Bool { isTerminal && !isRaw }
 
-    /// Text of our own, or a part of a document.
+    /// larderctl's own text, or a part of a document.
     func bytes(_ bytes: some Sequence<UInt8>) {
         buffer.append(contentsOf: bytes)
     }
 
-    /// A value, with the end of a line if a person reads it.
+    /// A value; a line end follows if a person reads it.
     func value(_ bytes: [UInt8]) {
         append(bytes, keepsLines: true)
         if isTerminal { buffer.append(UInt8(ascii: "\n")) }
@@ -28,13 +28,13 @@ final class Output {
 
     func line(_ text: String) { line(Array(text.utf8)) }
 
-    /// A line, or several: line ends stay.
+    /// One or more lines: line ends stay.
     func line(_ bytes: [UInt8]) {
         append(bytes, keepsLines: true)
         buffer.append(UInt8(ascii: "\n"))
     }
 
-    /// A line with one value: on a terminal a line end in it is escaped too.
+    /// A line with one value: on a terminal, line ends in it are escaped too.
     func oneLine(_ bytes: [UInt8]) {
         append(bytes, keepsLines: false)
         buffer.append(UInt8(ascii: "\n"))
@@ -50,17 +50,17 @@ final class Output {
         buffer.append(UInt8(ascii: "\n"))
     }
 
-    /// Writes a part of a document that is too long to be kept in memory.
+    /// Writes a part of a document that is too long to keep in memory.
     func jsonPart(_ value: JSONText) {
         value.write(to: &buffer)
     }
 
-    /// Writes what there is, if it is much. For output of any length.
+    /// Writes the buffer if it is large. For output of any length.
     func flushIfLarge() throws(InputOutputError) {
         if buffer.count >= Self.flushBytes { try flush() }
     }
 
-    /// Writes what there is.
+    /// Writes the buffer.
     func flush() throws(InputOutputError) {
         var start = 0
         while start < buffer.count {
@@ -70,7 +70,7 @@ final class Output {
             if count >= 0 {
                 start += count
             } else if errno == EAGAIN {
-                // Somebody made the terminal or pipe non-blocking. Wait until it takes more.
+                // The terminal or pipe is non-blocking. Wait until it takes more.
                 var entry = pollfd(fd: STDOUT_FILENO, events: Int16(truncatingIfNeeded: POLLOUT), revents: 0)
                 _ = poll(&entry, 1, -1)
             } else if errno != EINTR {
@@ -82,9 +82,9 @@ final class Output {
         buffer.removeAll(keepingCapacity: true)
     }
 
-    /// Writes to standard error at once. A failure has nowhere to be told.
+    /// Writes to standard error at once. A failure cannot be reported anywhere.
     static func standardError(_ text: String) {
-        // What the daemon says of a request has the words of the request in it.
+        // The daemon's text about a request contains words of the request.
         let bytes = TerminalText.escaped(Array(text.utf8), keepsLines: true)
         var start = 0
         while start < bytes.count {

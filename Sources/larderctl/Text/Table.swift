@@ -1,6 +1,6 @@
-/// Lines whose columns stand under each other.
+/// Lines with aligned columns.
 enum Table {
-    /// - Parameter rightAligned: the columns that are filled up on the left, such as numbers.
+    /// - Parameter rightAligned: the columns to align on the right, such as numbers.
     static func lines(_ rows: [[String]], rightAligned: Set<Int> = []) -> [String] {
         let columns = rows.map(\.count).max() ?? 0
         let widths = (0..<columns).map { column in

@@ -1,7 +1,8 @@
-/// Bytes as a terminal may show them: what a key or a value has in it must not move the cursor, rename the window or type
-/// into the shell.
+/// Bytes that are safe to show on a terminal: a key or value must not move the cursor, rename the window or type into
+/// the shell.
 enum TerminalText {
-    /// Control characters, those that turn the direction of text, and bytes that are not UTF-8 become `\n`, `\t`, `\r` or `\xHH`.
+    /// Control characters, characters that change the direction of text, and bytes that are not UTF-8 become `\n`,
+    /// `\t`, `\r` or `\xHH`.
     /// - Parameter keepsLines: whether line ends and tabs stay as they are.
     static func escaped(_ bytes: [UInt8], keepsLines: Bool) -> [UInt8] {
         var text: [UInt8] = []
@@ -26,8 +27,7 @@ enum TerminalText {
         return text
     }
 
-    /// How many bytes the character takes that begins at an index, if it is one that is not ASCII and no control character;
-    /// else 1.
+    /// The number of bytes of the character at an index if it is neither ASCII nor a control character; else 1.
     private static func sequenceLength(_ bytes: [UInt8], _ index: Int) -> Int {
         let byte = bytes[index]
         let length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC2 ? 2 : 1

@@ -1,6 +1,6 @@
 // Instants and spans for people.
 
-/// Writes times. Takes every number: what a server says may be nonsense, and must not stop the program.
+/// Writes times. Accepts every number: a server's numbers may be nonsense, and must not stop the program.
 enum TimeText {
     /// Milliseconds as seconds with three decimals: `12.345`.
     static func seconds(_ milliseconds: Int64) -> String {
@@ -8,7 +8,7 @@ enum TimeText {
         return (milliseconds < 0 ? "-" : "") + "\(whole).\(padded(rest, 3))"
     }
 
-    /// A span in the largest unit of which it is a whole number: `7 days`, `90 seconds`, `1 hour`.
+    /// A span in the largest unit that divides it: `7 days`, `90 seconds`, `1 hour`.
     static func span(_ milliseconds: Int64) -> String {
         for (length, unit) in [(86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second")] {
             let (count, rest) = milliseconds.quotientAndRemainder(dividingBy: Int64(length))
@@ -31,8 +31,8 @@ enum TimeText {
 
     /// The date of a day, counted from 1 January 1970, in the Gregorian calendar.
     private static func date(dayNumber: Int64) -> (year: Int64, month: Int64, day: Int64) {
-        // Counted from 1 March of the year 0, leap days end a year, and 400 years have 146,097 days. No Int64 of
-        // milliseconds makes a day number large enough for these sums to overflow.
+        // Counting from 1 March of the year 0 puts leap days at the end of a year, and 400 years have 146,097 days. No
+        // Int64 of milliseconds makes a day number large enough for these sums to overflow.
         let shifted = dayNumber + 719_468
         let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
         let dayOfEra = shifted - era * 146_097

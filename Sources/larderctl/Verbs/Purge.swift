@@ -18,7 +18,7 @@ extension Verb {
         case (nil, nil): result = try context.connect().removeAll()
         case (_?, nil): result = try context.connect().removeExpired()
         case (nil, let prefix?):
-            // Every key begins with nothing: that would empty the database by a slip, such as an unset variable.
+            // An empty prefix matches every key: a slip, such as an unset variable, would empty the database.
             guard let prefix = prefix.value, !prefix.isEmpty else {
                 throw UsageError("--prefix is empty; to empty the whole database leave it out", verb: "purge")
             }

@@ -41,7 +41,7 @@ extension Verb {
             }
             return .policy(policy)
         case (nil, let seconds?):
-            // Only a number is meant here, and a policy written as a number is one.
+            // Only a number is meant here, and a number is also a policy.
             guard seconds.utf8.first.map({ $0 < 0x3A }) ?? false, let policy = UpdatePolicy(seconds) else {
                 throw UsageError("--ttl takes seconds, 0.001 to 9000000000, not '\(seconds)'", verb: "set")
             }

@@ -1,18 +1,18 @@
-// What a verb is. Each has its own file, and stands in `Verb.all`.
+// The definition of a verb. Each has its own file, and is listed in `Verb.all`.
 
 import CommandCatalog
 
 /// A verb of the command line.
 struct Verb: Sendable {
     let name: String
-    /// The arguments, as the help shows them.
+    /// The arguments in the help.
     let synopsis: String
-    /// What it does, in one line.
+    /// Its description in one line.
     let summary: String
-    /// The rest of its help, the form of its answers and its exit codes among it.
+    /// The rest of its help, including the form of its answers and its exit codes.
     let details: String
     var options: [OptionSpec] = []
-    /// How many arguments it takes.
+    /// The allowed number of arguments.
     let argumentCount: ClosedRange<Int>
     let run: @Sendable (VerbArguments, Context) throws -> ExitCode
 
@@ -20,7 +20,7 @@ struct Verb: Sendable {
         .get, .set, .del, .ttl, .meta, .keys, .policy, .databases, .stats, .purge, .ping,
     ]
 
-    /// For a word that is neither a verb nor a command: a question to end the message with, or nothing.
+    /// A question to end the message about an unknown word with, or nothing.
     static func suggestion(for word: String) -> String {
         let verbs = all.map(\.name) + ["help"]
         if let verb = Suggestion.nearest(to: word, among: verbs) { return "; did you mean \(verb)?" }
@@ -28,7 +28,7 @@ struct Verb: Sendable {
         return Suggestion.nearest(to: word, among: commands).map { "; did you mean \($0)?" } ?? ""
     }
 
-    /// Reads the words after the verb. Options stand anywhere among them until `--`.
+    /// Parses the words after the verb. Options may be anywhere among them until `--`.
     func parse(_ words: [[UInt8]], _ options: Options) throws -> (VerbArguments, Options) {
         var options = options
         var arguments = VerbArguments()
@@ -62,6 +62,6 @@ struct Verb: Sendable {
 /// The arguments of a verb.
 struct VerbArguments {
     var words: [[UInt8]] = []
-    /// The verb's own options that were given, the last of each.
+    /// The verb's own options, the last of each.
     var options: [String: ParsedOption] = [:]
 }
