@@ -58,7 +58,7 @@ package enum ProtocolPage {
         return """
             ## Options and settings
 
-            What larderd is started with, and the names under which `CONFIG GET` shows it; `CONFIG SET` changes what is not
+            larderd's options, and their names in `CONFIG GET`; `CONFIG SET` changes those that are not
             marked, until the daemon ends.
 
             | option | setting | what it is |
@@ -78,10 +78,10 @@ package enum ProtocolPage {
         | `ERR wrong number of arguments for '…' command` | the table below says how many |
         | `ERR syntax error`, `ERR value is not an integer or out of range`, `ERR invalid expire time in '…' command` | as in Redis |
         | `ERR Protocol error: …` | the request cannot be read; the connection is closed after it |
-        | `ERR commit …: the write was not committed: …` | the disk refused it, and it is taken back; every command that was waiting with it gets this reply |
-        | `ERR update …: an earlier write failed …` | LevelDB refused what was committed before; this database takes no writes until it could be reopened, which is tried again and again |
-        | `NOPROTO unsupported protocol version` | `HELLO` with something else than 2 or 3 |
-        | `WRONGPASS …` | `AUTH` or `HELLO … AUTH` with a wrong password, or another user than `default`, the only one (`--password-file`) |
+        | `ERR commit …: the write was not committed: …` | the disk refused the write, and it is rolled back; every command that waited with it gets this reply |
+        | `ERR update …: an earlier write failed …` | LevelDB refused committed writes; the database takes no writes until it can be reopened, which larderd keeps trying |
+        | `NOPROTO unsupported protocol version` | `HELLO` with a version other than 2 or 3 |
+        | `WRONGPASS …` | `AUTH` or `HELLO … AUTH` with a wrong password (`--password-file`), or with a user other than `default` |
 
         """
 
@@ -104,7 +104,7 @@ package enum ProtocolPage {
             ),
             (
                 "unread replies of a client",
-                "\(limits.outputBytesPause) bytes, then it is no longer read from; disconnected after "
+                "\(limits.outputBytesPause) bytes, then its requests are no longer read; disconnected after "
                     + "\(limits.outputStallMilliseconds / 1000) s without progress (`--reply-timeout`)"
             ),
             (
@@ -134,11 +134,11 @@ package enum ProtocolPage {
             (
                 "keys read by clients that track",
                 "\(limits.trackedKeysMax) of all connections (`--max-tracked-keys`, `tracking-table-max-keys`), then some "
-                    + "are told of as if they had changed"
+                    + "are reported as changed"
             ),
             (
                 "deadlines watched for `expired`",
-                "\(limits.watchedDeadlinesMax) (`--max-watched-deadlines`); the first one more is logged as a warning"
+                "\(limits.watchedDeadlinesMax) (`--max-watched-deadlines`); beyond that, one warning is logged"
             ),
             (
                 "open snapshots",
@@ -159,24 +159,24 @@ package enum ProtocolPage {
         let rows: [(String, String, String)] = [
             (
                 "a request that is not complete",
-                "what arrived of it, up to twice that while its memory grows; of at most "
+                "the bytes that arrived, up to twice that while its memory grows; at most "
                     + mebibytes(limits.requests.requestBytesMax),
                 "fixed, as the \(mebibytes(limits.requests.bulkBytesMax)) of one word"
             ),
             ("requests sent ahead while replies are unread", mebibytes(limits.inputBytesPause), "fixed"),
             (
-                "replies that it does not read", "\(output), and the one reply that goes beyond",
+                "unread replies", "\(output), and the one reply that goes beyond",
                 "`--max-reply`, \(mebibytes(limits.replyBytesMax)), for that one; `--reply-timeout`, "
                     + "\(limits.outputStallMilliseconds / 1000) s, for how long"
             ),
             (
-                "messages that it does not read", mebibytes(limits.subscriberBytesMax),
+                "unread messages", mebibytes(limits.subscriberBytesMax),
                 "`--max-subscriber-output`, or `client-output-buffer-limit` (`pubsub`) of `CONFIG SET`"
             ),
-            ("commands behind MULTI", mebibytes(limits.transactionBytesMax), "`--max-transaction`"),
+            ("commands after MULTI", mebibytes(limits.transactionBytesMax), "`--max-transaction`"),
             (
                 "watched keys",
-                "\(limits.watchedKeysMax) keys of at most \(Key.bytesMax >> 10) KiB, and what the table of them takes",
+                "\(limits.watchedKeysMax) keys of at most \(Key.bytesMax >> 10) KiB, and the memory of their table",
                 "`--max-watched-keys`"
             ),
             (
@@ -185,7 +185,7 @@ package enum ProtocolPage {
             ),
             (
                 "keys it tracks",
-                "its part of \(limits.trackedKeysMax) keys of at most \(Key.bytesMax >> 10) KiB, and what the table of them takes",
+                "its part of \(limits.trackedKeysMax) keys of at most \(Key.bytesMax >> 10) KiB, and the memory of their table",
                 "`--max-tracked-keys`, for all clients together"
             ),
             (
@@ -198,7 +198,7 @@ package enum ProtocolPage {
             ),
             ("a connection at rest", "16 KiB", "`--max-clients`, \(limits.clientsMax)"),
         ]
-        return "\n### What one client can take\n\n| what | at most | bounded by |\n|---|---|---|\n"
+        return "\n### What one client can use\n\n| what | at most | limited by |\n|---|---|---|\n"
             + rows.map { "| \($0.0) | \($0.1) | \($0.2) |\n" }.joined() + largeValues
     }
 
@@ -221,7 +221,7 @@ package enum ProtocolPage {
         ## Databases and policies
 
         A connection begins in database `0`. `SELECT` takes `0` to `15`, as in Redis, and names: \(DatabaseName.rule).
-        A database comes into being with its first write.
+        A database is created by its first write.
 
         A policy says how long entries stay fresh after they were stored: `highest` 10 s, `high` 1 min, `middle` 1 h, `low`
         24 h, `lowest` 7 days, `never`, or a number of seconds such as `90` or `0.5` (shown as `every:90`). An entry stored
@@ -249,14 +249,14 @@ package enum ProtocolPage {
         command does not undo the others.
 
         A command on whole databases (`FLUSHDB`, `FLUSHALL`, `PURGE`, `KEYS`, `SCAN`, `DBSIZE`, `DATABASES`, `POLICY name`,
-        `SNAPSHOT`, `INFO`, …) inside a transaction answers as in Redis, but is no part of that unit: what stands before it
-        is one unit, what stands behind it another, and other connections may come in between. A transaction sees the
+        `SNAPSHOT`, `INFO`, …) inside a transaction answers as in Redis, but is not part of that unit: the commands before it
+        are one unit, those after it another, and other connections may come in between. A transaction sees the
         present: with a snapshot open its reads are errors.
 
         The same holds for `PUBLISH` and the SUBSCRIBE family where the transaction has to read the disk.
 
-        `WATCH` notices every write of the key, purges of an entry, a changed policy, and that a fresh entry expires; that
-        memory lets go of an entry is nothing to it. What removes an entry that had expired before may be noticed too.
+        `WATCH` notices every write of the key, purges of an entry, a changed policy, and the expiry of a fresh entry;
+        eviction of an entry from memory does not count. The removal of an entry that had expired before may count.
 
         """
 
@@ -295,119 +295,119 @@ package enum ProtocolPage {
     package static let differences: [(what: String, why: String)] = [
         (
             "Keyspace events: `evicted` (e) and `keymiss` (m) never come.",
-            "What leaves memory is still stored, and reads are not written down."
+            "An entry evicted from memory is still stored, and reads are not recorded."
         ),
         (
-            "`SET` with a deadline that has passed tells `set`, `expire` and `expired` at once; in Redis `expired` comes when somebody asks for the key, or a little later.",
-            "Nothing is stored that has expired already."
+            "`SET` with a past deadline sends `set`, `expire` and `expired` at once; in Redis `expired` comes when the key is read, or a little later.",
+            "An expired entry is not stored."
         ),
         (
-            "`SWAPDB` tells `del` of each entry that leaves a database, and `set` of each that comes, and clients that track keys are told of both; Redis tells nothing.",
-            "It writes the entries: who follows the events of a database follows what is in it."
+            "`SWAPDB` sends `del` for each entry that leaves a database and `set` for each that arrives, also to clients that track keys; Redis sends nothing.",
+            "It writes the entries, and events describe every change of a database."
         ),
         (
-            "`BITFIELD` with `OVERFLOW FAIL` that makes a value longer, and writes nothing into it, tells `setbit`; Redis tells nothing.",
+            "`BITFIELD` with `OVERFLOW FAIL` that extends a value without writing into it sends `setbit`; Redis sends nothing.",
             "The value was changed."
         ),
         (
-            "Where a command of a transaction is `CLIENT REPLY OFF` or `SKIP`, the reply of `EXEC` is left out as a whole; in Redis a part of it. `QUIT` closes the connection also after `CLIENT REPLY OFF`; Redis waits for the client to close it.",
+            "If a transaction contains `CLIENT REPLY OFF` or `SKIP`, the whole reply of `EXEC` is left out; in Redis a part of it. `QUIT` closes the connection also after `CLIENT REPLY OFF`; Redis waits for the client to close it.",
             "A part of a reply breaks clients."
         ),
         (
-            "What is published goes out at once. The events of writes that stand before it in a pipeline come when these are committed, and so may come after it.",
-            "Events tell of what is committed."
+            "Published messages are sent at once. Events of earlier writes in a pipeline are sent when the writes are committed, so they may come later.",
+            "Events describe committed writes."
         ),
         (
-            "`CONFIG GET requirepass` is empty also where there is a password. `MONITOR` hides the words of every `AUTH`, in Redis not of one with too many.",
+            "`CONFIG GET requirepass` is empty even if there is a password. `MONITOR` hides the words of every `AUTH`; Redis shows those of one with too many.",
             "Passwords are not shown."
         ),
         (
-            "A command that works on whole databases and waits for its turn is dropped when its client closes the connection, and with it what the client sent behind it; in Redis all of it is done. Not so where the client has only ended its own side, or writes with `CLIENT REPLY OFF`.",
-            "What nobody waits for keeps nobody waiting."
+            "A waiting command on whole databases is dropped with all later ones if its client closes the connection; Redis executes them. It is executed if the client has only ended its own side, or writes with `CLIENT REPLY OFF`.",
+            "A command without a client must not delay others."
         ),
         (
-            "The values that the commands of one transaction build (`SETRANGE`, `SETBIT`, `BITFIELD`, `APPEND`, `BITOP`) may take as much together as the longest value.",
-            "Memory is bounded."
+            "All values that one transaction builds (`SETRANGE`, `SETBIT`, `BITFIELD`, `APPEND`, `BITOP`) may together be as large as the longest value.",
+            "Memory is limited."
         ),
         (
-            "`expired_keys` of `INFO` counts an entry once: when a command finds it expired in memory, or reads it from the disk and memory keeps it; else when its space is reclaimed. One that memory drops between the two, for want of room, counts twice; one that is overwritten or removed unseen does not count.",
-            "An entry that a read finds expired is left to the checkpoint or the sweep: a longer policy makes one that follows it fresh again."
+            "`expired_keys` of `INFO` counts an entry once: when a command finds it expired in memory or loads it from the disk into memory, else when its space is reclaimed. An entry evicted between the two counts twice; one that is overwritten or removed before does not count.",
+            "A read leaves an expired entry to the checkpoint or the sweep: under a longer policy it may be fresh again."
         ),
         (
-            "Entries are counted for `INFO keyspace` in the background: where that takes more than 20 ms, the numbers are up to a minute old, or fifty times as old as the count took. A database that is not counted yet is left out.",
-            "`INFO` waits for nobody."
+            "Entries are counted for `INFO keyspace` in the background. If that takes more than 20 ms, the numbers are up to a minute old, or as old as fifty times the duration of the count. A database that is not counted yet is left out.",
+            "`INFO` does not wait."
         ),
         (
             "A command has at most 1,048,576 words, as in Redis before 7.0.",
-            "Memory is bounded."
+            "Memory is limited."
         ),
         (
             "Inside a transaction a command on whole databases (`FLUSHALL`, `KEYS`, `SCAN`, `DBSIZE`, `INFO`, …) is no part of its commit unit; see Transactions.",
-            "Such commands read or replace files, which is not done with the locks of entries held."
+            "Such commands read or replace files, which must not happen with the locks of entries held."
         ),
         (
-            "Above `--max-watched-deadlines` entries with deadlines of their own are not told to have expired, neither then nor when their space is reclaimed; one warning is logged.",
-            "What is watched takes memory."
+            "Beyond `--max-watched-deadlines`, entries with their own deadlines send no `expired`, neither then nor when their space is reclaimed; one warning is logged.",
+            "Watched deadlines take memory."
         ),
         (
-            "`KEYS` is an error where the keys take more than `--max-reply`; `SCAN` may return fewer keys than `COUNT` says where they are long.",
-            "Memory is bounded."
+            "`KEYS` is an error if the keys take more than `--max-reply`; `SCAN` may return fewer long keys than `COUNT`.",
+            "Memory is limited."
         ),
         (
-            "`maxmemory` is what `--memory` gives: the memory of the tier of hot entries, so that 0 means none of it, not any amount; nothing is lost when it is made smaller. `client-output-buffer-limit` shows what bounds clients here; only its class `pubsub` can be changed.",
+            "`maxmemory` is the value of `--memory`: the memory for hot entries, so 0 means none, not unlimited; no entry is lost when it is lowered. `client-output-buffer-limit` shows larderd's limits; only its class `pubsub` can be changed.",
             "Entries are on the disk."
         ),
         (
-            "`expired` comes within a second of a deadline that an entry has of its own, once, for up to `--max-watched-deadlines` entries; for entries that follow a policy when their space is reclaimed; not for what expired while the daemon was down or nobody listened.",
-            "Expired entries are not served, whether or not anybody was told."
+            "For an entry's own deadline, `expired` comes once within a second, for up to `--max-watched-deadlines` entries. For entries that follow a policy it comes when their space is reclaimed. It does not come for entries that expired while the daemon was down or nobody listened.",
+            "Expired entries are never served, with or without an event."
         ),
         (
-            "CLIENT TRACKING tells of entries that were read also when they end by themselves, follow a policy or not, and of everything when a policy changes. With BCAST, entries that follow a policy are told of when their space is reclaimed.",
-            "Nobody keeps what is stale."
+            "CLIENT TRACKING also reports entries that were read when they expire, and all of them when a policy changes. With BCAST, entries that follow a policy are reported when their space is reclaimed.",
+            "Clients keep no stale entries."
         ),
         (
-            "Entries without an `EX` expire after their database's policy, 7 days unless said otherwise.",
-            "Nothing is kept forever unless someone says so: `--policy never`, `POLICY never`, `PERSIST`."
+            "Entries without an `EX` expire by their database's policy, by default after 7 days.",
+            "Entries stay forever only on request: `--policy never`, `POLICY never`, `PERSIST`."
         ),
         (
             "An entry is expired from its deadline on (`now >= deadline`); Redis serves it one millisecond longer.",
-            "One boundary rule for every way in."
+            "One rule for all interfaces."
         ),
         (
             "`DBSIZE` reads all keys when LevelDB was written to since the last time, off the event loop; it is exact and counts expired entries that are not yet swept.",
-            "A blind write does not look whether the key is there; Redis has every key in memory."
+            "A blind write does not check whether the key exists; Redis has every key in memory."
         ),
         (
             "`SCAN` cursors are numbers of a bounded table; an unknown one is an error. `KEYS` and `SCAN` list keys in the order of their bytes.",
-            "They work on every connection and pin nothing; Redis takes any number for a cursor."
+            "They work on every connection and pin nothing; Redis accepts any number as a cursor."
         ),
         (
-            "`HELLO` and `INFO` say Redis version \(Version.redis); `larder_version` says ours.",
+            "`HELLO` and `INFO` give Redis version \(Version.redis); `larder_version` is larderd's.",
             "Clients choose their features by Redis' version."
         ),
         (
             "A bulk that is not followed by CR LF is a protocol error.",
-            "Redis skips the two bytes unread, and takes what follows for a command."
+            "Redis skips the two bytes unread, and reads the next bytes as a command."
         ),
         (
-            "`WAIT` answers 0 at once; Redis waits for replicas until the time is over.",
-            "There are no replicas, and no reply leaves before what it depends on is committed."
+            "`WAIT` returns 0 at once; Redis waits for replicas until the timeout.",
+            "There are no replicas, and every reply waits for the commits it depends on."
         ),
         (
-            "`CLIENT LIST` ends with `lib-name`, `lib-ver` and `watch`; buffers are told roughly. `db` is the name of a database that has one.",
+            "`CLIENT LIST` ends with `lib-name`, `lib-ver` and `watch`; buffer sizes are approximate. `db` is the database's name if it has one.",
             "From newer Redis; each line stays a list of `field=value`."
         ),
         (
-            "`SAVE` and `BGSAVE` write what is committed into the databases and sync it; `LASTSAVE` tells of them only.",
+            "`SAVE` and `BGSAVE` write committed entries into the databases and sync them; `LASTSAVE` covers only these commands.",
             "There is no other file to save to."
         ),
         (
             "`usec` in `INFO commandstats`, and percentiles in `INFO latencystats`, of `GET`, `SET`, `PING`, `MGET` and `EXISTS` are taken from one read of a connection in sixteen; these commands are in `SLOWLOG` from thresholds below 1 ms on, or where they were not in memory.",
-            "To look at the clock twice for each would be a good part of what they cost."
+            "Reading the clock twice for each would be a large part of their cost."
         ),
         (
             "`CLIENT PAUSE` ends up to 0.1 s late.",
-            "Event loops look ten times a second."
+            "Event loops check ten times a second."
         ),
     ]
 

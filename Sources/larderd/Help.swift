@@ -12,12 +12,12 @@ enum Help {
 
         \(DaemonOption.helpText)
 
-        BYTES: a number, or one with K, M, G or T behind it: 64M, 64mb and 64MiB are the same.
+        BYTES: a number, optionally with K, M, G or T: 64M, 64mb and 64MiB are the same.
 
-        SIGTERM, SIGINT and SIGHUP end the daemon: what was read is finished, everything is committed and synced.
-        SIGHUP does nothing where it was ignored when the daemon was started, as by nohup.
+        SIGTERM, SIGINT and SIGHUP end the daemon: it finishes the requests it has read, commits and syncs.
+        SIGHUP does nothing if it was ignored when the daemon was started, as by nohup.
 
-        exit codes: 0 done; 1 the larder, the socket's directory or the disk refused; 2 wrong usage; 3 the larder or
+        exit codes: 0 success; 1 error of the larder, the socket's directory or the disk; 2 wrong usage; 3 the larder or
         the socket belongs to another process; 4 there is no such database
 
         """

@@ -19,7 +19,7 @@ enum Output {
     static func finish(_ code: Int32) -> Int32 {
         let number = failure.load(ordering: .relaxed)
         guard number != 0 else { return code }
-        Daemon.complain("standard output takes nothing: \(SystemErrorText.of(number))")
+        Daemon.complain("cannot write to standard output: \(SystemErrorText.of(number))")
         return code == ExitCode.done ? ExitCode.failed : code
     }
 }

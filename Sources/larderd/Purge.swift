@@ -69,7 +69,7 @@ enum Purge {
     {
         do throws(AdminClient.Failure) {
             guard try serves(directory, socket) else {
-                Daemon.complain("the daemon at \(socket) serves another larder than \(directory): nothing was purged")
+                Daemon.complain("the daemon at \(socket) does not serve the larder \(directory): nothing was purged")
                 return ExitCode.held
             }
             var names = try databaseNames(socket)
@@ -118,7 +118,7 @@ enum Purge {
         guard let result = replies.last, let entries = field(result, "entries")?.int,
             let bytes = field(result, "bytes")?.int, let milliseconds = field(result, "milliseconds")?.int
         else {
-            Daemon.complain("the daemon's answer was not understood")
+            Daemon.complain("the daemon's answer is malformed")
             return ExitCode.failed
         }
         report(name, Int(entries), Int(bytes), milliseconds)

@@ -37,7 +37,7 @@ import Testing
         ),
         (
             ["set", "k", "v", "--ttl", "5", "--policy", "low"],
-            "--policy and --ttl say the same thing: give one of them\n(see: larderctl help set)"
+            "--policy and --ttl exclude each other: give one of them\n(see: larderctl help set)"
         ),
         (
             ["set", "k", "v", "--file", "f"],
@@ -53,7 +53,7 @@ import Testing
         ),
         (
             ["SUBSCRIBE", "news"],
-            "SUBSCRIBE cannot be sent from here: what follows its answer would be missed; redis-cli -s SOCKET shows it\n"
+            "SUBSCRIBE cannot be sent from here: larderctl would end before its later output; use redis-cli -s SOCKET\n"
                 + "(see: larderctl help)"
         ),
         (
@@ -68,7 +68,7 @@ import Testing
         ),
         (
             ["--password-file", "/dev/null", "ping"],
-            "--password-file /dev/null: its first line is to be the password, as text\n(see: larderctl help)"
+            "--password-file /dev/null: its first line must be the password, as text\n(see: larderctl help)"
         ),
         (
             ["help", "frobnicate"],
@@ -137,7 +137,7 @@ import Testing
         defer { server.stop() }
         let result = try Larderctl(socketPath: server.path)("ping")
         #expect(result.exitCode == 3)
-        #expect(result.errors.contains("does not speak as larderd does"))
+        #expect(result.errors.contains("does not use larderd's protocol"))
     }
 
     @Test func anErrorOfTheDaemonIsFour() throws {

@@ -56,8 +56,8 @@ public struct CacheEntry<Value: Decodable> {
     func textKey() throws(LarderError) -> String {
         guard let text = String(validating: storedKey.bytes, as: UTF8.self) else {
             throw LarderError(
-                .decoding, "the key is not UTF-8 and so no String; enumerate shows its bytes", operation: "enumerate",
-                database: databaseName, key: storedKey.description)
+                .decoding, "the key is not UTF-8, so it cannot be a String; enumerate gives its bytes",
+                operation: "enumerate", database: databaseName, key: storedKey.description)
         }
         return text
     }
@@ -75,7 +75,7 @@ public struct CacheEntry<Value: Decodable> {
         guard let value = try valueIfAny() else { return }
         guard dictionary.updateValue(value, forKey: try textKey()) == nil else {
             throw LarderError(
-                .decoding, "Swift holds this key equal to another one whose bytes differ; use enumerate",
+                .decoding, "Swift treats this key as equal to another one with different bytes; use enumerate",
                 operation: "enumerate", database: databaseName, key: storedKey.description)
         }
     }

@@ -31,7 +31,7 @@ final class BlockingConnection {
     /// Sends `request` and waits for `count` replies to it. Pushed messages are dropped.
     func exchange(_ request: [UInt8], replies count: Int) throws(WireFailure) -> [RESPValue] {
         guard try nextReply() == nil else {
-            throw WireFailure(.protocolViolation("an answer came that belongs to no request"))
+            throw WireFailure(.protocolViolation("the server sent an answer without a request"))
         }
         var replies: [RESPValue] = []
         replies.reserveCapacity(min(count, 65_536))

@@ -42,7 +42,7 @@ struct LifetimeChange: Sendable {
     private static func noCommand(_ key: [UInt8]) -> LarderClientError {
         LarderClientError(
             .invalidArgument,
-            "the daemon has no command that gives an entry back to its database's policy; store it again instead",
+            "the daemon has no command that makes an entry follow its database's policy again; store it again instead",
             operation: "touch", key: printableKey(key))
     }
 }

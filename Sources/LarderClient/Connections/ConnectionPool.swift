@@ -95,7 +95,7 @@ final class ConnectionPool: @unchecked Sendable {
         case .timeout:
             (code, message) = (
                 .timeout,
-                "all connections of their own (ClientOptions.ownConnectionsMax) were in use for \(limit) ms"
+                "all separate connections (ClientOptions.ownConnectionsMax) were in use for \(limit) ms"
             )
         }
         throw LarderClientError(code, message, operation: "connect", socketPath: settings.socketPath)
@@ -130,7 +130,7 @@ public final class OwnConnection: Sendable {
 
     static func overError(_ operation: String) -> LarderClientError {
         LarderClientError(
-            .closed, "the connection was its caller's only for the time of a call that is over", operation: operation)
+            .closed, "the connection was valid only during a call that has ended", operation: operation)
     }
 
     /// Sends one command and returns the reply unchanged; a server's error is a value.

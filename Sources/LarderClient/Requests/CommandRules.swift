@@ -34,8 +34,8 @@ enum CommandRules {
         case (_, .silences): "every request needs its reply"
         case (.own, _), (_, .none), (_, .names), (_, .endsDaemon): nil
         case (.shared, _):
-            "it changes the state of a connection that others use too: see withConnection, transaction"
-        case (.transaction, _): "it has no place in a transaction"
+            "it would change the state of a shared connection: see withConnection, transaction"
+        case (.transaction, _): "it is not possible in a transaction"
         }
     }
 
@@ -44,7 +44,7 @@ enum CommandRules {
         for word in words where word.count > Self.wordBytesMax {
             throw LarderClientError(
                 .invalidArgument,
-                "a word of the command has \(word.count) bytes, and may have at most \(Self.wordBytesMax)",
+                "a word of the command has \(word.count) bytes; the limit is \(Self.wordBytesMax)",
                 operation: words.first.map { printableKey($0) } ?? "command")
         }
     }

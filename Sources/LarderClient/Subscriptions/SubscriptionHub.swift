@@ -95,7 +95,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
             if link.knownServer == nil { try await link.connected() }
             guard link.knownServer?.speaksRESP3 == false else { return }
             throw LarderClientError(
-                .invalidArgument, "subscriptions need a server that speaks RESP3", operation: "SUBSCRIBE",
+                .invalidArgument, "subscriptions need a server with RESP3", operation: "SUBSCRIBE",
                 socketPath: settings.socketPath)
         } catch {
             let isUnused = lock.withLock {

@@ -89,7 +89,7 @@ public struct LarderClientError: Error, Sendable {
         -> LarderClientError
     {
         LarderClientError(
-            .protocolViolation, "the answer is not \(expected); is it larderd that listens there?",
+            .protocolViolation, "the answer is not \(expected); is the server larderd?",
             operation: operation, key: key)
     }
 }

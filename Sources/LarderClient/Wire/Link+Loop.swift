@@ -200,7 +200,7 @@ extension Link {
         }
         guard let exchange = pending.first else {
             if let text = reply.errorMessage { return WireFailure(.closed, finalError: text) }
-            return WireFailure(.protocolViolation("an answer came that belongs to no request"))
+            return WireFailure(.protocolViolation("the server sent an answer without a request"))
         }
         failures = 0
         if exchange.take(reply) {

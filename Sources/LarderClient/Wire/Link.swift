@@ -365,8 +365,8 @@ final class Link: GatedConnection, @unchecked Sendable {
         LarderClientError(
             .cancelled,
             exchange.mayBeSeen
-                ? "the task was cancelled; whether the request was carried out is not known"
-                : "the task was cancelled before the request was sent; it was not carried out",
+                ? "the task was cancelled; it is unknown whether the request was executed"
+                : "the task was cancelled before the request was sent; it was not executed",
             operation: exchange.operation)
     }
 }

@@ -9,7 +9,7 @@ enum SocketPath {
             LarderClientError(.invalidArgument, message, operation: "connect", socketPath: path)
         }
         guard !path.isEmpty else { throw refuse("a socket's path cannot be empty") }
-        guard !path.utf8.contains(0) else { throw refuse("a socket's path cannot have a zero byte in it") }
+        guard !path.utf8.contains(0) else { throw refuse("a socket's path cannot contain a zero byte") }
         guard path.utf8.count <= UnixSocket.pathBytesMax else {
             throw refuse(
                 "the socket's path has \(path.utf8.count) bytes, and at most \(UnixSocket.pathBytesMax) are possible: "
@@ -17,7 +17,7 @@ enum SocketPath {
         }
         guard (0...ClientOptions.timeoutMillisecondsMax).contains(timeoutMilliseconds) else {
             throw refuse(
-                "a time limit of \(timeoutMilliseconds) ms is not possible: it is 0 for none, or 1 to "
+                "the time limit is \(timeoutMilliseconds) ms, and must be 0 for none, or 1 to "
                     + "\(ClientOptions.timeoutMillisecondsMax)")
         }
         return path

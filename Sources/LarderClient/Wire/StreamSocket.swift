@@ -55,15 +55,15 @@ struct WireFailure: Error {
             message = "the daemon at \(socketPath) did not answer within \(limit) ms"
         case .closedBeforeRequest:
             code = .closed
-            message = "the daemon at \(socketPath) had ended the connection; the request was not sent"
+            message = "the daemon at \(socketPath) had closed the connection; the request was not sent"
         case .closed:
             code = .closed
             message =
-                "the daemon at \(socketPath) ended the connection before it had answered; "
-                + "whether the request was carried out is not known"
+                "the daemon at \(socketPath) closed the connection before it answered; "
+                + "it is unknown whether the request was executed"
         case .protocolViolation(let text):
             code = .protocolViolation
-            message = "what answers at \(socketPath) does not speak as larderd does: \(text)"
+            message = "the server at \(socketPath) does not use larderd's protocol: \(text)"
         case .system(let call, let number):
             code = .io
             message = "\(call) failed for \(socketPath): \(SystemErrorText.of(number))"

@@ -29,7 +29,7 @@ extension CheckpointWork {
             guard store.ending == .none else { return }
             // If the disk has no room for files, only the journal has the entries, and other databases must not wait.
             guard store.isMade else {
-                return database.context.report(.debug, "database '\(database.name)' stays without files: \(error)")
+                return database.context.report(.debug, "database '\(database.name)' has no files yet: \(error)")
             }
             throw error
         }

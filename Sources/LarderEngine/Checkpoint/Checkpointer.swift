@@ -73,7 +73,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         } catch {
             // Reported once, not four times a second.
             let isNew = trigger.note(failure: error)
-            context.report(isNew ? .error : .debug, "a checkpoint failed, and is tried again: \(error)")
+            context.report(isNew ? .error : .debug, "a checkpoint failed, will try again: \(error)")
             trigger.want()
             pipeline.tellOfCheckpoint()
             return false
@@ -180,7 +180,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         guard (try? FileSystem.probe(directory: context.directory + "/JOURNAL", bytes: bytes + (1 << 20))) != nil else {
             return nil
         }
-        context.report(.debug, "the journal keeps what it has of database '\(database.name)': \(error)")
+        context.report(.debug, "the journal keeps the operations of database '\(database.name)': \(error)")
         return rewritten(database, upTo: cut.sequence)
     }
 
@@ -302,7 +302,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
                 let isSalvaged = error.code == .damaged && context.options.onDamage == .salvage
                 context.report(
                     isSalvaged ? .debug : .warning,
-                    "nobody knows whether database '\(database.name)' needs more of the journal than there was: \(error)"
+                    "cannot tell whether database '\(database.name)' needs a lost part of the journal: \(error)"
                 )
             }
         }
@@ -316,13 +316,13 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         do throws(LarderError) {
             _ = try turn.withLock { () throws(LarderError) in try checkUnopened() }
         } catch {
-            context.report(.warning, "the journal stays: \(error)")
+            context.report(.warning, "the journal is kept: \(error)")
         }
         for database in table.all where database.needsJournal && !database.isReady(forWriting: true) {
             do throws(LarderError) {
                 _ = try database.prepareUnlessBusy()
             } catch {
-                context.report(.warning, "the journal keeps what it has of database '\(database.name)': \(error)")
+                context.report(.warning, "the journal keeps the operations of database '\(database.name)': \(error)")
             }
         }
     }
@@ -378,7 +378,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         guard database.needsJournal else { return nil }
         if database.isBeingSalvaged {
             throw LarderError(
-                .writesSuspended, "the database is being salvaged, and keeps what was written meanwhile in memory",
+                .writesSuspended, "the database is being salvaged; its new writes stay in memory",
                 operation: "checkpoint", database: database.name)
         }
         // Entries from the journal for a database that was not opened since the start.

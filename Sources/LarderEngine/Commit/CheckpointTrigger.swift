@@ -89,7 +89,7 @@ final class CheckpointTrigger: @unchecked Sendable {
     func refusal(_ operation: String) -> LarderError? {
         guard isStuck.load(ordering: .relaxed), isFull, let cause = lock.withLock({ failure }) else { return nil }
         return LarderError(
-            .writesSuspended, "the journal is full, and the checkpoint that is to empty it fails: \(cause.message)",
+            .writesSuspended, "the journal is full, and the checkpoint that would empty it fails: \(cause.message)",
             operation: operation, database: cause.database, underlying: cause)
     }
 }

@@ -205,7 +205,7 @@ final class CommitJournal: @unchecked Sendable {
         // The checkpointer tries again in its next round.
         trigger.want()
         throw LarderError(
-            .io, "the journal could not be read after an earlier commit failed, and that is tried again",
+            .io, "an earlier commit failed and cannot be rolled back yet, because the journal cannot be read; retrying",
             operation: operation)
     }
 

@@ -81,7 +81,7 @@ final class Sequences: @unchecked Sendable {
             }
             report(
                 .warning,
-                "\(path) cannot be used: \(why). Which numbers were given out is taken from the journal and the time")
+                "\(path) cannot be used: \(why). The used numbers are estimated from the journal and the time")
         }
     }
 
@@ -100,7 +100,7 @@ final class Sequences: @unchecked Sendable {
             if !wasUnreadable, journalEnd >= Self.first {
                 report(
                     .warning,
-                    "\(path) is lost. Which numbers were given out is taken from the journal and the time")
+                    "\(path) is lost. The used numbers are estimated from the journal and the time")
             }
         }
         base = min(base, Self.end - Self.unitsStep)
@@ -178,7 +178,7 @@ final class Sequences: @unchecked Sendable {
             } catch {
                 report(
                     failure?.number == error.number ? .debug : .error,
-                    "sequences cannot be reserved: \(error). Writes are refused when those that are left are used up")
+                    "sequences cannot be reserved: \(error). Writes will be refused when the reserved ones are used up")
                 failure = error
             }
         }

@@ -63,7 +63,7 @@ final class TimeKeeper: @unchecked Sendable {
         } catch {
             throw LarderError(
                 .io,
-                "\(error): it says how far the larder's time had come, and by the clock alone what has expired could come back. "
+                "\(error): it has the larder's time, without which expired entries could come back. "
                     + "Nothing was changed; try again, or remove the file if the clock has not been set back",
                 operation: "open larder", underlying: error)
         }
@@ -86,7 +86,7 @@ final class TimeKeeper: @unchecked Sendable {
             }
         }
         guard let newest = marks.max(by: { $0.number < $1.number }) else {
-            report(.warning, "\(path) is damaged: the larder's time goes by the clock, wherever it was before")
+            report(.warning, "\(path) is damaged: the larder's time follows the clock, whatever it was before")
             return nil
         }
         return newest
@@ -108,8 +108,8 @@ final class TimeKeeper: @unchecked Sendable {
         report(
             offset >= Self.saidMilliseconds ? .warning : .info,
             "the clock shows \(wall), and the larder's time was at \(mark.time) when it showed \(mark.wall) (milliseconds "
-                + "since 1970): time goes on from there, \(offset) ms ahead of the clock, so that nothing revives and nothing "
-                + "is lost")
+                + "since 1970): time continues from there, \(offset) ms ahead of the clock, so that nothing revives "
+                + "and nothing is lost")
     }
 
     /// Goes on from when something was stored that is found, if there was a mark: what was handed out after the last one.
@@ -137,7 +137,7 @@ final class TimeKeeper: @unchecked Sendable {
             } catch {
                 report(
                     hasFailed ? .debug : .error,
-                    "\(error): after a step back of the clock the next process may go on from an earlier time")
+                    "\(error): if the clock is set back, the next process may continue from an earlier time")
                 hasFailed = true
             }
         }
@@ -155,7 +155,7 @@ final class TimeKeeper: @unchecked Sendable {
         defer { close(descriptor) }
         guard fsync(descriptor) != 0 else { return }
         let failure = FileError(operation: "fsync", path: path, number: errno)
-        report(.debug, "\(failure): a failure of the machine may cost what the larder knows of the last seconds' time")
+        report(.debug, "\(failure): a machine failure may lose the last seconds of the larder's time")
     }
 
     /// Writes and syncs a last mark.
@@ -193,12 +193,12 @@ final class TimeKeeper: @unchecked Sendable {
         if offset - seen.offset >= Self.saidMilliseconds {
             report(
                 .warning,
-                "the clock was set back by \(offset - seen.offset) ms: the larder's time goes on, \(offset) ms ahead of it"
+                "the clock was set back by \(offset - seen.offset) ms: the larder's time continues, \(offset) ms ahead"
             )
         } else if lead - seen.lead >= Self.saidMilliseconds {
             report(
                 .warning,
-                "the clock was set forward by \(lead - seen.lead) ms beyond the larder's time: what is there ages by that"
+                "the clock was set forward by \(lead - seen.lead) ms beyond the larder's time: entries age by that"
             )
         } else if seen.offset - offset >= Self.saidMilliseconds {
             report(.info, "the clock was set forward: the larder's time is \(max(0, offset)) ms ahead of it")

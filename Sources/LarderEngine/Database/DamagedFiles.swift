@@ -43,7 +43,7 @@ enum DamagedFiles {
             try FileSystem.syncDirectory(FileSystem.parent(place))
             try FileSystem.syncDirectory(context.directory)
         } catch {
-            context.report(.error, "\(error); a failure of the machine now may bring damaged database '\(name)' back")
+            context.report(.error, "\(error); a machine failure now may bring damaged database '\(name)' back")
         }
     }
 
@@ -145,9 +145,9 @@ enum DamagedFiles {
             do throws(FileError) {
                 try FileSystem.removeTree(path)
                 total -= bytes
-                context.report(.warning, "removed \(path) (\(bytes) bytes): more damaged files than are kept")
+                context.report(.warning, "removed \(path) (\(bytes) bytes): the damaged files exceed their limit")
             } catch {
-                context.report(.warning, "could not remove \(path), more damaged files than are kept: \(error)")
+                context.report(.warning, "could not remove \(path), and damaged files exceed their limit: \(error)")
             }
         }
     }

@@ -55,7 +55,7 @@ extension Database {
             // The directory was unreadable at the start; now it turns out to be no database.
             if durableState.isEpochUnknown, case .foreign = files.found {
                 let error = LarderError(
-                    .io, "\(files.directory) is no database of this larder; what the journal has for it is kept",
+                    .io, "\(files.directory) is not a database of this larder; the journal keeps its operations",
                     operation: "open", database: name)
                 shards.withAllLocked { setBoth { $0.presence = .failed(error) } }
                 throw error
@@ -149,12 +149,12 @@ extension Database {
     private func correct(_ pointer: PointerFile) {
         context.report(
             .warning,
-            "the policy of database '\(name)' was changed when the clock was ahead, and nothing is known of that time any "
-                + "more: governed entries stored until now, \(pointer.rules.deadBefore), are expired")
+            "the policy of database '\(name)' was changed while the clock was ahead, and the record of that time is "
+                + "lost: governed entries stored until now, \(pointer.rules.deadBefore), are expired")
         do throws(FileError) {
             _ = try files.replacePointer(by: pointer)
         } catch {
-            context.report(.error, "database '\(name)': \(error); entries written now may not outlive the next start")
+            context.report(.error, "database '\(name)': \(error); entries written now may expire at the next start")
         }
     }
 
@@ -190,7 +190,7 @@ extension Database {
             guard present < context.options.databasesMax else {
                 throw LarderError(
                     .tooManyDatabases,
-                    "the larder already holds \(present) databases, the most it may "
+                    "the larder already has \(present) databases, which is its limit "
                         + "(--max-databases); delete one or raise the limit", operation: "create", database: name)
             }
             try files.requireAbsent()

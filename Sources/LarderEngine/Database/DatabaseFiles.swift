@@ -36,7 +36,7 @@ struct DatabaseFiles: Sendable {
             if FileSystem.isNoFile(pointerPath) {
                 throw LarderError(
                     .io,
-                    "\(pointerPath) is no file: nothing was changed, and the journal keeps what it has; move it away and put "
+                    "\(pointerPath) is not a file: nothing was changed, and the journal is kept; move it away and put "
                         + "\(PointerFile.name) back, or delete the database",
                     operation: "open", database: name)
             }
@@ -99,7 +99,7 @@ struct DatabaseFiles: Sendable {
     }
 
     private func reportUnsynced(_ error: FileError) {
-        context.report(.error, "\(error); a failure of the machine now may undo a change of database '\(name)'")
+        context.report(.error, "\(error); a machine failure now may undo a change of database '\(name)'")
     }
 
     // MARK: Epochs
@@ -133,8 +133,8 @@ struct DatabaseFiles: Sendable {
             guard let manifest = try EpochInspection.renewCurrent(path) else { return }
             context.report(
                 .warning,
-                "database '\(name)': CURRENT did not name LevelDB's newest manifest, as after a failure of the machine; it names "
-                    + "\(manifest) now, and nothing is lost")
+                "database '\(name)': CURRENT did not name LevelDB's newest manifest, as after a machine failure; it "
+                    + "names \(manifest) now, and nothing is lost")
         } catch {
             throw LarderError(.io, "\(error)", operation: "open", database: name, underlying: error)
         }
@@ -235,7 +235,7 @@ struct DatabaseFiles: Sendable {
             throw LarderError(.io, error.description, operation: "create", database: name, underlying: error)
         case .database, .foreign:
             throw LarderError(
-                .io, "\(directory) is there and is not this larder's: it is left alone, choose another name",
+                .io, "\(directory) exists and does not belong to this larder: it is left alone; choose another name",
                 operation: "create", database: name)
         }
     }
@@ -246,7 +246,7 @@ struct DatabaseFiles: Sendable {
         do throws(FileError) {
             try FileSystem.syncDirectory(context.directory)
         } catch {
-            context.report(.error, "\(error); a failure of the machine now may bring database '\(name)' back")
+            context.report(.error, "\(error); a machine failure now may bring database '\(name)' back")
         }
     }
 

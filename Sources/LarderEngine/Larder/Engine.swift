@@ -38,7 +38,7 @@ package final class Engine: @unchecked Sendable {
     private static func prepareDirectory(_ directory: String) throws(LarderError) -> String {
         guard !directory.isEmpty, !directory.utf8.contains(0) else {
             throw LarderError(
-                .invalidArgument, "the larder's directory must be a path that is not empty", operation: "open larder")
+                .invalidArgument, "the path of the larder's directory is empty", operation: "open larder")
         }
         do throws(FileError) {
             try FileSystem.makeDirectories(directory)
@@ -107,11 +107,12 @@ package final class Engine: @unchecked Sendable {
                 switch DatabaseDirectory(path) {
                 case .database: try add(name, exists: true).adoptPointer()
                 case .absent: break
-                case .foreign: context.report(.warning, "\(path) is no database of this larder; it is left alone")
+                case .foreign: context.report(.warning, "\(path) is not a database of this larder; it is left alone")
                 case .unreadable(let error):
                     context.report(
                         .error,
-                        "\(error): database '\(name)' cannot be used until that is mended; the journal keeps what it has of it"
+                        "\(error): database '\(name)' cannot be used until that is fixed; its operations stay in the "
+                            + "journal"
                     )
                     try add(name, exists: true).adoptPointer()
                 }
@@ -260,7 +261,7 @@ package final class Engine: @unchecked Sendable {
         do throws(LarderError) {
             try checkpointer.checkpoint()
         } catch {
-            context.report(.error, "the last checkpoint failed; the journal keeps what it has: \(error)")
+            context.report(.error, "the last checkpoint failed; the journal is kept: \(error)")
         }
         for database in databases { database.shut() }
         // Later units are refused, so that nobody waits for them forever.

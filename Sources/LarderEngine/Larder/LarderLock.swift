@@ -12,7 +12,7 @@ struct LarderLock: ~Copyable {
         if FileSystem.isNoFile(path) {
             throw LarderError(
                 .io,
-                "\(path) is no file, so that nobody can tell who holds the larder. Larder did not make it: move it away, "
+                "\(path) is not a file, so the holder of the larder is unknown. Larder did not make it: move it away, "
                     + "once no process uses the larder, and open it again", operation: "open larder")
         }
         let file = FileSystem.openFile(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)

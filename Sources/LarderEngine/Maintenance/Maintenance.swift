@@ -127,7 +127,7 @@ final class Maintenance: @unchecked Sendable {
             do throws(LarderError) {
                 try database.settlePointer()
             } catch {
-                context.report(.debug, "POINTER of database '\(database.name)' is to be written still: \(error)")
+                context.report(.debug, "POINTER of database '\(database.name)' is not written yet: \(error)")
             }
         }
     }
@@ -147,7 +147,7 @@ final class Maintenance: @unchecked Sendable {
         } catch {
             context.report(
                 .error,
-                "fsync of the journal failed; writes of the last second may not survive a failure of the machine: \(error)"
+                "fsync of the journal failed; writes of the last second may not survive a machine failure: \(error)"
             )
         }
         context.timeKeeper.sync()

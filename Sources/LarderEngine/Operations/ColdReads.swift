@@ -112,7 +112,7 @@ extension Database {
             }
             if cold.room < 0 {
                 throw LarderError(
-                    .invalidArgument, "the entries are too long to be read all at once", operation: "update",
+                    .invalidArgument, "the entries are too long to be read together", operation: "update",
                     database: name)
             }
         }
@@ -320,7 +320,7 @@ extension Database {
             ticket = max(ticket, CommitTicket(sequence: sequence))
             return HeldEntries(items, rules)
         }
-        guard let held else { preconditionFailure("what may ask the disk gave up") }
+        guard let held else { preconditionFailure("a blocking read did not finish") }
         return held
     }
 

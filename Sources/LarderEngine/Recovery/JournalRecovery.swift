@@ -47,8 +47,8 @@ final class JournalRecovery: CommitOwner {
             let isForeign = if case .foreign = DatabaseDirectory(context.directory + "/" + name) { true } else { false }
             context.report(
                 isForeign ? .error : .info,
-                "the journal has operations of database '\(name)', which is not there any more"
-                    + (isForeign ? ", but something else is; they are passed over" : ""))
+                "the journal has operations of database '\(name)', which no longer exists"
+                    + (isForeign ? ", but another file or directory has its name; they are skipped" : ""))
         }
         context.timeKeeper.goOn(fromStoredAt: applier.latestStored)
         context.sequences.wasCut = report.damage != nil || report.cut != nil
@@ -62,7 +62,7 @@ final class JournalRecovery: CommitOwner {
         if let damage = report.damage { try setAside(damage, report) }
         if let cut = report.cut, cut.bytes > 0 {
             context.report(
-                .info, "the journal's last \(cut.bytes) bytes are what was being written at the end: \(cut.reason)")
+                .info, "the journal's last \(cut.bytes) bytes were being written at the end: \(cut.reason)")
         }
         if report.operations > 0 {
             context.report(
@@ -81,7 +81,7 @@ final class JournalRecovery: CommitOwner {
         do throws(LarderError) {
             try journal.sync()
         } catch {
-            context.report(.error, "\(error.message); a failure of the machine may undo what the journal had")
+            context.report(.error, "\(error.message); a machine failure may undo operations of the journal")
         }
     }
 
@@ -96,7 +96,7 @@ final class JournalRecovery: CommitOwner {
                 if database.life.needsMoreJournal { throw error }
                 context.report(
                     .error,
-                    "database '\(database.name)' cannot be opened, so that nobody knows whether it needs the part of the "
+                    "database '\(database.name)' cannot be opened, so it is unknown whether it needs the part of the "
                         + "journal that is lost: \(error)")
             }
         }
@@ -106,8 +106,8 @@ final class JournalRecovery: CommitOwner {
         guard context.options.onDamage == .salvage else {
             throw LarderError(
                 .damaged,
-                "the journal is damaged: \(damage). What stands before the damage can be used; nothing was changed. "
-                    + "Open with the damage set aside to go on with that", operation: "open larder")
+                "the journal is damaged: \(damage). The part before the damage can be used; nothing was changed. "
+                    + "To continue with that part, open the larder with the damage set aside", operation: "open larder")
         }
         let place = try DamagedFiles.place(for: "journal", context: context)
         do throws(FileError) {
@@ -117,6 +117,6 @@ final class JournalRecovery: CommitOwner {
         }
         context.statistics.setAside.add()
         context.report(
-            .error, "the journal is damaged: \(damage); what stands behind the damage was set aside at \(place)")
+            .error, "the journal is damaged: \(damage); the part after the damage was set aside at \(place)")
     }
 }

@@ -32,7 +32,7 @@ extension Database {
     }
 
     /// Salvages a database whose open LevelDB has met damage. May take as long as reading and writing all of it.
-    /// - Returns: nil when the database has other files by now, or is being salvaged.
+    /// - Returns: nil when the database's files were replaced meanwhile, or is being salvaged.
     @discardableResult
     func salvage(
         _ store: EpochStore, _ damage: LarderError, shouldStop: @escaping () -> Bool = { false }
@@ -156,7 +156,7 @@ extension Database {
         if patient.epoch == life.epochAheadOfJournal {
             // Readable, but no state that ever was, and nobody knows of which keys: what it has may be newer than the journal's
             // end, and older too, where the journal had an entry written once more.
-            salvage.leaveOut("its LevelDB is ahead of what is left of the journal: only what the journal has goes on")
+            salvage.leaveOut("its LevelDB is ahead of the rest of the journal: only the journal's entries are kept")
         } else if FileSystem.exists(source) {
             try salvage.copy(into: store, of: self)
         }
@@ -217,7 +217,7 @@ extension Database {
         let unsynced = try files.wrapErrors("salvage") { () throws(FileError) in
             try files.replacePointer(by: pointer)
         }
-        if let unsynced { context.report(.error, "\(unsynced); a failure of the machine may undo the salvage") }
+        if let unsynced { context.report(.error, "\(unsynced); a machine failure may undo the salvage") }
         shards.withAllLocked {
             forgetStored()
             setBoth {
@@ -237,7 +237,7 @@ extension Database {
     }
 
     private func gone() -> LarderError {
-        LarderError(.io, "the database has other files by now", operation: "salvage", database: name)
+        LarderError(.io, "the database's files were replaced meanwhile", operation: "salvage", database: name)
     }
 
     /// The new epoch is current: releases the old one, and reports the result.

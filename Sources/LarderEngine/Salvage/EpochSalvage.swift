@@ -47,7 +47,7 @@ struct EpochSalvage {
             throw error
         } catch {
             throw LarderError(
-                .io, "what is left of the database cannot be read now: \(error)", operation: "salvage", database: name,
+                .io, "the rest of the database cannot be read now: \(error)", operation: "salvage", database: name,
                 underlying: error)
         }
     }
@@ -63,8 +63,8 @@ struct EpochSalvage {
             options.noted = files.manifestNote
             // The version that wrote the note also wrote the logs.
             options.batchesAreSorted = true
-        case .missing: doubts.append("\(SyncedFiles.name) is missing, so that a log's lost end is not known of")
-        case .unreadable: doubts.append("\(SyncedFiles.name) is damaged, so that a log's lost end is not known of")
+        case .missing: doubts.append("\(SyncedFiles.name) is missing: a log may have lost its end unnoticed")
+        case .unreadable: doubts.append("\(SyncedFiles.name) is damaged: a log may have lost its end unnoticed")
         }
         // Removed entries must not come back from a table that LevelDB had given up.
         options.unknownIsLost = true
@@ -137,7 +137,7 @@ struct EpochSalvage {
         summary.isComplete = report?.isComplete ?? true
         summary.doubts = doubts
         if !summary.isComplete {
-            summary.doubts.append("the manifest is lost, and what may be obsolete of the tables is left out")
+            summary.doubts.append("the manifest is lost; tables that may be obsolete are left out")
         }
         return summary
     }

@@ -83,6 +83,6 @@ final class Salvager: @unchecked Sendable {
         }
         context.report(
             isNew ? .error : .debug,
-            "could not salvage database '\(report.databaseName)', and tries again: \(error)")
+            "could not salvage database '\(report.databaseName)', will try again: \(error)")
     }
 }

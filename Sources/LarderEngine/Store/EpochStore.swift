@@ -82,7 +82,7 @@ final class EpochStore: @unchecked Sendable {
             if !create, try EpochInspection.prepare(path) == .unreadable {
                 context.report(
                     .error,
-                    "database '\(databaseName)': \(SyncedFiles.name) is damaged; nobody knows whether LevelDB's log has "
+                    "database '\(databaseName)': \(SyncedFiles.name) is damaged: LevelDB's log may have "
                         + "lost its end, and with it newer values")
             }
             return try LevelDB.Database(path: path, options: context.levelDBOptions(create: create))
@@ -277,7 +277,7 @@ final class EpochStore: @unchecked Sendable {
         let cause = stateLock.withLock { failure }
         return LarderError(
             .io,
-            "the database could not be reopened after a failed write yet"
+            "the database could not be reopened yet after a failed write"
                 + (cause.map { ": \($0.message)" } ?? ""), operation: operation, database: databaseName,
             underlying: cause)
     }
@@ -294,7 +294,7 @@ final class EpochStore: @unchecked Sendable {
         return LarderError(
             .writesSuspended,
             "an earlier write failed (\(cause?.message ?? "unknown")); "
-                + "nothing is accepted until the database was reopened", operation: operation, database: databaseName,
+                + "writes are refused until the database is reopened", operation: operation, database: databaseName,
             underlying: cause)
     }
 
@@ -410,7 +410,7 @@ final class EpochStore: @unchecked Sendable {
         } catch {
             throw (error as? LarderError)
                 ?? LarderError(
-                    .io, "what is synced cannot be noted: \(error)", operation: "sync", database: databaseName,
+                    .io, "the synced lengths cannot be written: \(error)", operation: "sync", database: databaseName,
                     underlying: error)
         }
     }

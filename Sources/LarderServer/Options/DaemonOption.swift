@@ -108,7 +108,7 @@ struct OptionValue {
 
     func path() throws(Failure) -> String {
         guard !text.isEmpty else {
-            throw Failure("\(option) needs a path that is not empty")
+            throw Failure("\(option) needs a path")
         }
         return text
     }
@@ -144,7 +144,7 @@ struct OptionValue {
         guard let bytes else { throw Failure("\(option) \(text): there is no such file") }
         let line = Array(bytes.prefix { $0 != 0x0A && $0 != 0x0D })
         guard !line.isEmpty else {
-            throw Failure("\(option) \(text): its first line is to be the password")
+            throw Failure("\(option) \(text): its first line must be the password")
         }
         return line
     }

@@ -67,8 +67,8 @@ extension DaemonOption {
         DaemonOption(
             "--memory", "BYTES",
             [
-                "memory for hot entries beside the disk, such as 256M; 0 for none",
-                "besides those that are not in LevelDB yet: up to half of this, or 32M",
+                "memory for hot entries, such as 256M; 0 for none",
+                "not counting entries that are not in LevelDB yet: up to half of this, or 32M",
                 "(default: a 16th of the machine's, at least 16M, at most 512M)",
             ],
             settings: [
@@ -85,8 +85,8 @@ extension DaemonOption {
         DaemonOption(
             "--checkpoint", "BYTES",
             [
-                "size of the journal at which entries are written to the databases and the journal is cut;",
-                "less takes less disk and memory but more time (default: 64M)",
+                "size of the journal that starts a checkpoint, which writes entries to the databases;",
+                "a smaller one takes less disk and memory but more time (default: 64M)",
             ],
             settings: [
                 Setting("larder-checkpoint") { String($0.engine.options.checkpointBytes) }
@@ -104,8 +104,8 @@ extension DaemonOption {
         DaemonOption(
             "--max-clients", "N",
             [
-                "connections at a time (default: 10000); fewer where the limit of open descriptors",
-                "(ulimit -n) leaves too few for the larder's files, as the log then says",
+                "connections at a time (default: 10000); fewer if the limit of open descriptors",
+                "(ulimit -n) leaves too few for the larder's files; the log then says so",
             ],
             settings: [
                 .number(

@@ -5,7 +5,7 @@ import LarderEngine
 /// Entries of 100 B are stored in random order in groups of 100, then all of them again. They are read in random order
 /// after the larder was reopened, without memory for hot entries.
 final class SettingsSuite: Suite {
-    static let writes = "Settings: put in groups of 100, what was put off included"
+    static let writes = "Settings: put in groups of 100, deferred work included"
     static let reads = "Settings: get, cold"
     static let absents = "Settings: get of absent keys"
     static let standard = "larderd's settings"

@@ -81,13 +81,13 @@ final class LoadConnection {
     private func append(at now: UInt64) throws(BenchError) {
         if outputEnd + generator.requestBytesMax > output.count {
             // Only paced connections get here: a batch always fits.
-            guard outputStart > 0 else { throw BenchError("the server takes no more requests") }
+            guard outputStart > 0 else { throw BenchError("the server no longer reads requests") }
             output.baseAddress?.copyMemory(
                 from: output.baseAddress.unsafelyUnwrapped + outputStart, byteCount: outputEnd - outputStart)
             outputEnd -= outputStart
             outputStart = 0
             guard outputEnd + generator.requestBytesMax <= output.count else {
-                throw BenchError("the server takes no more requests")
+                throw BenchError("the server no longer reads requests")
             }
         }
         guard unanswered < sentAt.count else { throw BenchError("\(unanswered) requests of a client are unanswered") }
@@ -160,7 +160,7 @@ final class LoadConnection {
         while used < inputCount,
             let reply = try generator.scanner.next(UnsafeRawBufferPointer(rebasing: input[used..<inputCount]))
         {
-            guard unanswered > 0 else { throw BenchError("the server answered more than it was asked") }
+            guard unanswered > 0 else { throw BenchError("the server sent more answers than requests") }
             let bytes = UnsafeRawBufferPointer(rebasing: input[used..<used + reply.byteCount])
             generator.note(reply, bytes, nanoseconds: now &- sentAt[oldest])
             oldest = (oldest + 1) & (sentAt.count - 1)

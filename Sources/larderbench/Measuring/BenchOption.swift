@@ -16,7 +16,7 @@ struct BenchOption: Sendable {
             options.rounds = try number("--rounds", value, 1...1000)
         },
         BenchOption(
-            "--seconds", "S", "how long one measurement over a socket takes, about (default 1.5, with --quick 0.3)"
+            "--seconds", "S", "the approximate time of one measurement over a socket (default 1.5, with --quick 0.3)"
         ) { (options, value) throws(BenchError) in
             guard let number = Double(value), number >= 0.05, number <= 60 else {
                 throw BenchError("--seconds \(value): it is a number from 0.05 to 60")
@@ -32,9 +32,9 @@ struct BenchOption: Sendable {
         },
         BenchOption("--json", "FILE", "also write every sample as JSON") { $0.jsonPath = $1 },
         BenchOption(
-            "--page", "FILE", "also write the report into a page, between its lines 'run: begin' and 'run: end'"
+            "--page", "FILE", "also write the report into this page, between its lines 'run: begin' and 'run: end'"
         ) { $0.pagePath = $1 },
-        BenchOption("--dir", "DIR", "where databases and sockets are put, on a real disk (default /var/tmp)") {
+        BenchOption("--dir", "DIR", "the directory for databases and sockets, on a real disk (default /var/tmp)") {
             $0.directory = $1
         },
         BenchOption("--larderd", "PATH", "the daemon to measure (default: beside this program)") { $0.larderd = $1 },
@@ -46,7 +46,7 @@ struct BenchOption: Sendable {
             "a Python that has diskcache (default: .build/venv/bin/python if it is there, else python3)"
         ) { $0.python = $1 },
         BenchOption("--null-server", "SOCKET", nil) { $0.nullServerSocket = $1 },
-        BenchOption("--help", nil, "say this") { options, _ in options.showsHelp = true },
+        BenchOption("--help", nil, "print this help") { options, _ in options.showsHelp = true },
     ]
 
     private init(

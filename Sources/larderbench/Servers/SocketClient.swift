@@ -38,7 +38,7 @@ final class SocketClient {
 
     /// A number from a section of INFO.
     func infoNumber(_ section: String, _ field: String) throws(BenchError) -> Int {
-        guard case .bulk(let bytes) = try ask(["INFO", section]) else { throw BenchError("INFO was answered oddly") }
+        guard case .bulk(let bytes) = try ask(["INFO", section]) else { throw BenchError("unexpected answer to INFO") }
         for line in String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline) {
             guard line.hasPrefix(field + ":"), let number = Int(line.dropFirst(field.count + 1)) else { continue }
             return number

@@ -93,7 +93,7 @@ final class BystanderSuite: Suite {
         let taken = Clocks.wall() - begin
         Clocks.sleep(seconds)
         let report = try bystanders.finish(now: true)
-        guard command.isAnswer(try reply.get()) else { throw BenchError("\(command.title) was answered oddly") }
+        guard command.isAnswer(try reply.get()) else { throw BenchError("\(command.title) got an unexpected answer") }
         try report.check()
         var figures = report.figures
         figures[.rate] = nil

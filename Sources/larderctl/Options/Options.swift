@@ -40,29 +40,29 @@ struct Options {
         },
         OptionSpec(
             name: "--password-file", value: "PATH",
-            summary: "a file whose first line is the daemon's password, as larderd has it"
+            summary: "a file with the daemon's password in its first line, as for larderd"
         ) { $0.password = try password(try $1.text()) },
         OptionSpec(
             name: "--trust-user", value: "NAME",
-            summary: "talk to this user's daemon too (name or number), not only to root's, yours and system ones"
+            summary: "also trust this user's daemon (name or number), besides root's, yours and system ones"
         ) { $0.trustedUsers.insert(try user(try $1.text())) },
         OptionSpec(name: "--json", value: nil, summary: "answer in JSON, one line for each answer") { options, _ in
             options.json = true
         },
         OptionSpec(
             name: "--raw", value: nil,
-            summary: "write control characters in keys and values to a terminal as they are; elsewhere they always are"
+            summary: "do not escape control characters in keys and values on a terminal (elsewhere they never are)"
         ) { options, _ in options.isRaw = true },
         OptionSpec(
             name: "--timeout", value: "MS", summary: "how long to wait for the daemon (default: 5000; 0: no limit)"
         ) { $0.timeoutMilliseconds = try milliseconds($1) },
         help,
-        OptionSpec(name: "--version", value: nil, summary: "say which version this is") { options, _ in
+        OptionSpec(name: "--version", value: nil, summary: "print the version") { options, _ in
             options.showsVersion = true
         },
     ]
 
-    static let help = OptionSpec(name: "--help", value: nil, summary: "say how it is used") { options, _ in
+    static let help = OptionSpec(name: "--help", value: nil, summary: "print this help") { options, _ in
         options.showsHelp = true
     }
 
@@ -104,7 +104,7 @@ struct Options {
     private static func password(_ path: String) throws -> String {
         let line = try Input.file(path).prefix { $0 != 0x0A && $0 != 0x0D }
         guard !line.isEmpty, let text = String(validating: line, as: UTF8.self) else {
-            throw UsageError("--password-file \(path): its first line is to be the password, as text")
+            throw UsageError("--password-file \(path): its first line must be the password, as text")
         }
         return text
     }

@@ -12,13 +12,13 @@ enum Help {
         """
 
     static var overview: String {
-        var lines = [usage, "", "Asks a running larderd. Verbs:"]
+        var lines = [usage, "", "The command line for a running larderd. Verbs:"]
         lines += Table.lines(Verb.all.map { ["  " + $0.name, $0.summary] })
         lines += ["", "Options, before the verb or after it:"]
         lines += optionLines(Options.specs)
         lines += ["", "Exit codes:"]
         lines += ExitCode.explanation.split(separator: "\n").map { "  " + $0 }
-        lines += ["", "Any other command of the daemon is sent as it stands, and so is a verb's name in capitals:"]
+        lines += ["", "Any other word is a command of the daemon, sent unchanged; so is a verb's name in capitals:"]
         lines += ["  larderctl SET greeting hello EX 5"]
         lines += groups.flatMap { ["", "Commands, \($0.name):"] + wrapped($0.commands) }
         return lines.joined(separator: "\n")

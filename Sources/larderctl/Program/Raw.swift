@@ -33,12 +33,12 @@ enum Raw {
     /// The reason why a command makes no sense in a program that sends one command and ends; nil for all other
     /// commands.
     private static func refusal(_ command: CommandMetadata, _ words: [[UInt8]]) -> String? {
-        let ends = "each call of larderctl is a connection of its own, which ends with the answer"
+        let ends = "each call of larderctl has its own connection, which ends with the answer"
         switch (CommandMetadata.row(of: words) ?? command).effect {
         case .none, .names, .introduces, .closes, .endsDaemon: return nil
         case .beginsTransaction, .endsTransaction, .changesState, .resets, .silences: return ends
         case .selectsDatabase: return "\(ends); --database NAME says where"
-        case .streams: return "what follows its answer would be missed; redis-cli -s SOCKET shows it"
+        case .streams: return "larderctl would end before its later output; use redis-cli -s SOCKET"
         }
     }
 

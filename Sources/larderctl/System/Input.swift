@@ -29,7 +29,7 @@ enum Input {
             if count > 0 {
                 guard bytes.count + count <= bytesMax else {
                     throw InputOutputError(
-                        message: "\(name) has more than \(bytesMax) bytes, and a value can have no more")
+                        message: "\(name) has more than \(bytesMax) bytes, the limit of a value")
                 }
                 bytes.append(contentsOf: piece[..<count])
             } else if count == 0 {

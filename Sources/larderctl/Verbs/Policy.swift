@@ -3,7 +3,7 @@ import LarderClient
 extension Verb {
     static let policy = Verb(
         name: "policy", synopsis: "[POLICY]",
-        summary: "read or change the database's policy: how long entries stay fresh",
+        summary: "show or change the database's policy: how long entries stay fresh",
         details: """
             A policy is highest (10 seconds), high (1 minute), middle (1 hour), low (24 hours), lowest (7 days), never,
             or a number of seconds.

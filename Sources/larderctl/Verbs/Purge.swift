@@ -8,8 +8,8 @@ extension Verb {
             Answers what was removed; with --json: {"entries":…,"bytes":…,"milliseconds":…}.
             """,
         options: [
-            OptionSpec(name: "--expired", value: nil, summary: "remove only what has expired and still takes space"),
-            OptionSpec(name: "--prefix", value: "PREFIX", summary: "remove only entries whose keys begin so"),
+            OptionSpec(name: "--expired", value: nil, summary: "remove only expired entries that still take space"),
+            OptionSpec(name: "--prefix", value: "PREFIX", summary: "remove only entries whose keys begin with PREFIX"),
         ],
         argumentCount: 0...0
     ) { arguments, context in

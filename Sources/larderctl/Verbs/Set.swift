@@ -11,7 +11,7 @@ extension Verb {
             Answers OK; with --json: {"key":…,"stored":true}.
             """,
         options: [
-            OptionSpec(name: "--file", value: "PATH", summary: "take the value from this file"),
+            OptionSpec(name: "--file", value: "PATH", summary: "read the value from this file"),
             OptionSpec(name: "--policy", value: "POLICY", summary: "how long it stays fresh: \(UpdatePolicy.syntax)"),
             OptionSpec(name: "--ttl", value: "SECONDS", summary: "the same in seconds; fractions are allowed"),
         ],
@@ -34,7 +34,7 @@ extension Verb {
         let seconds = try arguments.options["--ttl"]?.text()
         switch (word, seconds) {
         case (nil, nil): return .database
-        case (_?, _?): throw UsageError("--policy and --ttl say the same thing: give one of them", verb: "set")
+        case (_?, _?): throw UsageError("--policy and --ttl exclude each other: give one of them", verb: "set")
         case (let word?, nil):
             guard let policy = UpdatePolicy(word) else {
                 throw UsageError("'\(word)' is not a policy: it is \(UpdatePolicy.syntax)", verb: "set")

@@ -296,7 +296,7 @@ import Testing
         #expect(try await cache.value(forKey: "k") == 7)
         let error = await #expect(throws: LarderClientError.self) { try await cache.set(1, forKey: "k") }
         #expect(error?.code == .closed)
-        #expect(error?.message.contains("not known") == true)
+        #expect(error?.message.contains("unknown") == true)
         #expect(server.requests.count { $0[0] == "SET" } == 1)
         #expect(try await client.command("ONE") == .integer(1))
     }

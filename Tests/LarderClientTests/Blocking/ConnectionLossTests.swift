@@ -116,7 +116,7 @@ import Testing
         let client = try BlockingLarderClient(socketPath: server.path)
         let error = #expect(throws: LarderClientError.self) { try client.command(command) }
         #expect(error?.code == .closed)
-        #expect(error?.message.contains("not known") == true)
+        #expect(error?.message.contains("unknown") == true)
         #expect(server.requests == [[command]])
         #expect(try client.command("ONE") == .integer(1))
         #expect(server.connectionCount == 2)

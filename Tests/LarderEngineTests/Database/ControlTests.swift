@@ -190,7 +190,7 @@ import Testing
         #expect(symlink(directory, directory) == 0)
         #expect(crashCopy.events.all.isEmpty)
         #expect(errorCode { _ = try crashCopy.database().value("a") } == .io)
-        #expect(crashCopy.events.contains("cannot be used until that is mended"))
+        #expect(crashCopy.events.contains("cannot be used until that is fixed"))
         try crashCopy.database("other").put("c", "1")
         try crashCopy.engine().save()
         crashCopy.close()
@@ -209,7 +209,7 @@ import Testing
                 _ = try larder.engine()
                 Issue.record("it was opened")
             } catch let error as LarderError {
-                #expect(error.code == .io && error.message.contains("is no file") && error.message.contains("move it"))
+                #expect(error.code == .io && error.message.contains("is not a file") && error.message.contains("move it"))
             }
         }
         #expect(try larder.database().contents() == ["a": "1"])

@@ -291,7 +291,7 @@ import Testing
             #expect(!before.isSuperset(of: larder.setAside), "the newest is kept")
             #expect(larder.setAside.count <= 3)
         }
-        #expect(larder.events.contains("more damaged files than are kept"))
+        #expect(larder.events.contains("exceed their limit"))
         #expect(larder.setAside.allSatisfy { $0.hasSuffix("-books") })
     }
 

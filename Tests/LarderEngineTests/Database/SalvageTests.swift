@@ -288,7 +288,7 @@ import Testing
             let summary = try #require(database.lastSalvage)
             #expect(!summary.isComplete && summary.lostCount > 0)
             #expect(summary.doubts.count == (isNoted ? 1 : 2), "\(summary.doubts)")
-            #expect(larder.events.contains("the manifest is lost, and what may be obsolete of the tables is left out"))
+            #expect(larder.events.contains("the manifest is lost; tables that may be obsolete are left out"))
             #expect(larder.events.contains("SYNCED is missing") == !isNoted)
             #expect(try larder.engine().statistics.salvagesInDoubt.read() == 1)
             try database.put("k", "1")
@@ -316,11 +316,11 @@ import Testing
                 found.allSatisfy { key, value in (0..<10).contains { key == self.key($0) && value == Self.value($0) } })
             if isLogDamaged {
                 #expect(try crashCopy.database().lastSalvage?.doubts.first?.contains("SYNCED is damaged") == true)
-                #expect(crashCopy.events.contains("SYNCED is damaged, so that a log's lost end is not known of"))
+                #expect(crashCopy.events.contains("SYNCED is damaged: a log may have lost its end unnoticed"))
             } else {
                 #expect(found.count == 10)
                 #expect(
-                    crashCopy.events.contains("SYNCED is damaged; nobody knows whether LevelDB's log has lost its end"))
+                    crashCopy.events.contains("SYNCED is damaged: LevelDB's log may have lost its end"))
             }
         }
     }

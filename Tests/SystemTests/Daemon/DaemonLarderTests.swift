@@ -104,7 +104,7 @@ import Testing
         close(file)
         let (end, _, errors) = try DaemonProcess.run(["--purge", "--dir", held.larder])
         #expect(end == .exited(3))
-        #expect(errors.contains("serves another larder than \(held.larder): nothing was purged"), "\(errors)")
+        #expect(errors.contains("does not serve the larder \(held.larder): nothing was purged"), "\(errors)")
         #expect(try other.connect().call("DBSIZE") == ":1\r\n")
     }
 

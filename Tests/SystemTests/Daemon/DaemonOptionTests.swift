@@ -22,14 +22,14 @@ import Testing
           --durability LEVEL what an acknowledged write survives: os (the death of the daemon), everysecond
                              (also an fsync at least once a second), always (an fsync first)
                              (default: everysecond)
-          --memory BYTES     memory for hot entries beside the disk, such as 256M; 0 for none
-                             besides those that are not in LevelDB yet: up to half of this, or 32M
+          --memory BYTES     memory for hot entries, such as 256M; 0 for none
+                             not counting entries that are not in LevelDB yet: up to half of this, or 32M
                              (default: a 16th of the machine's, at least 16M, at most 512M)
-          --checkpoint BYTES size of the journal at which entries are written to the databases and the journal is cut;
-                             less takes less disk and memory but more time (default: 64M)
+          --checkpoint BYTES size of the journal that starts a checkpoint, which writes entries to the databases;
+                             a smaller one takes less disk and memory but more time (default: 64M)
           --threads N        event loops, 1 to 64 (default: 1)
-          --max-clients N    connections at a time (default: 10000); fewer where the limit of open descriptors
-                             (ulimit -n) leaves too few for the larder's files, as the log then says
+          --max-clients N    connections at a time (default: 10000); fewer if the limit of open descriptors
+                             (ulimit -n) leaves too few for the larder's files; the log then says so
           --max-databases N  databases in the larder (default: 64)
           --notify-keyspace-events FLAGS
                              keyspace events to publish, as in Redis: K, E or both, and A or some of
@@ -66,12 +66,12 @@ import Testing
           --help             print this
           --version          print the version
 
-        BYTES: a number, or one with K, M, G or T behind it: 64M, 64mb and 64MiB are the same.
+        BYTES: a number, optionally with K, M, G or T: 64M, 64mb and 64MiB are the same.
 
-        SIGTERM, SIGINT and SIGHUP end the daemon: what was read is finished, everything is committed and synced.
-        SIGHUP does nothing where it was ignored when the daemon was started, as by nohup.
+        SIGTERM, SIGINT and SIGHUP end the daemon: it finishes the requests it has read, commits and syncs.
+        SIGHUP does nothing if it was ignored when the daemon was started, as by nohup.
 
-        exit codes: 0 done; 1 the larder, the socket's directory or the disk refused; 2 wrong usage; 3 the larder or
+        exit codes: 0 success; 1 error of the larder, the socket's directory or the disk; 2 wrong usage; 3 the larder or
         the socket belongs to another process; 4 there is no such database
 
         """
@@ -96,8 +96,8 @@ import Testing
         (["serve"], "unexpected word 'serve': larderd takes only options"),
         ([""], "unexpected word '': larderd takes only options"),
         (["--dir"], "--dir needs a value"),
-        (["--dir", ""], "--dir needs a path that is not empty"),
-        (["--socket="], "--socket needs a path that is not empty"),
+        (["--dir", ""], "--dir needs a path"),
+        (["--socket="], "--socket needs a path"),
         (
             ["--policy", "often"],
             "--policy often: it is one of highest, high, middle, low, lowest, never, or a number of seconds"

@@ -88,7 +88,7 @@ import Testing
         faults.wallOffset = 0
         faults.arm(.failing(call, number, path: "TIME", count: 1))
         let error = #expect(throws: ChildProcess.Failure.self) { try daemon() }
-        #expect(error?.description.contains("what has expired could come back") ?? false, "\(error as Any)")
+        #expect(error?.description.contains("expired entries could come back") ?? false, "\(error as Any)")
         faults.disarm()
         #expect(try daemon().connect().call("GET k") == "$-1\r\n")
     }
