@@ -54,7 +54,7 @@ extension Engine {
         }
     }
 
-    /// As ``transact(_:now:bytesMax:_:_:)``, for one command on keys of two databases.
+    /// ``transact(_:now:bytesMax:_:_:)`` for one command on keys of two databases.
     /// - Returns: what the answer has to wait for; nil when the disk would have to be asked and may not be.
     package func transact(
         _ first: TransactionPart, and second: TransactionPart, now: Int64, _ access: Access,

@@ -61,7 +61,7 @@ package struct TransactionUpdate {
         updates[part].step = steps
     }
 
-    /// As ``update(part:positions:_:)`` for keys of two different parts.
+    /// ``update(part:positions:_:)`` for keys of two different parts.
     package mutating func update(
         part: Int, positions: [Int], and other: Int, _ otherPositions: [Int],
         _ body: (inout Update, inout Update) throws(LarderError) -> Void

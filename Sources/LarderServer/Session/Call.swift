@@ -138,7 +138,7 @@ struct Call {
         case .failure(let error): throw error
         case .refused(.tooMuch):
             throw CommandError(
-                "ERR the values that one command or transaction builds may take \(server.limits.valueBytesMax) bytes")
+                "ERR the values that one command or transaction builds exceed \(server.limits.valueBytesMax) bytes")
         case .refused:
             session.needsLongThread = true
             run?.leaveToLongThread()

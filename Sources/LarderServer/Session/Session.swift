@@ -261,7 +261,8 @@ package final class Session: @unchecked Sendable {
         case .snapshot(let open, _): return open
         case .expired:
             let seconds = server.limits.snapshotMilliseconds / 1000
-            throw CommandError("ERR the snapshot was open for \(seconds) s and was closed: SNAPSHOT CLOSE goes on")
+            throw CommandError(
+                "ERR the snapshot was open for \(seconds) s and was closed: send SNAPSHOT CLOSE to continue")
         }
     }
 

@@ -15,12 +15,12 @@ enum ExitCode: Int32 {
 
     /// The meaning of each number, for the help.
     static let explanation = """
-        0  found, or done
+        0  success
         1  there is no such entry
         2  the command line is wrong
-        3  no daemon answers at the socket, or not in time, or the daemon is another user's
-        4  the daemon answered with an error, which stands on standard error
-        5  the result could not be written, or standard input or the file not be read
+        3  no daemon answers at the socket in time, or the daemon belongs to another user
+        4  the daemon answered with an error; standard error has its text
+        5  the result could not be written, or the input could not be read
         """
 }
 

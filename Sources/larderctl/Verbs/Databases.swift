@@ -5,7 +5,7 @@ extension Verb {
         name: "databases", synopsis: "",
         summary: "list the databases",
         details: """
-            Answers one line for each, under a heading. With --json: an array of objects, with the interval in
+            Prints one line for each, under a heading. With --json: an array of objects, with the interval in
             milliseconds, null for never.
             """,
         argumentCount: 0...0

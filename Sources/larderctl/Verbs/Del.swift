@@ -5,8 +5,8 @@ extension Verb {
         name: "del", synopsis: "KEY…",
         summary: "remove entries, all in one step",
         details: """
-            Answers how many of them were there; with --json: {"removed":…}.
-            Ends with 1 if there was none.
+            Prints how many of them existed; with --json: {"removed":…}.
+            Exits with 1 if there was none.
             """,
         argumentCount: 1...1_000_000
     ) { arguments, context in

@@ -3,12 +3,12 @@ import LarderClient
 extension Verb {
     static let get = Verb(
         name: "get", synopsis: "KEY",
-        summary: "write an entry's value",
+        summary: "print an entry's value",
         details: """
-            Writes the value's bytes as they are. A terminal gets a line end behind them, and control characters as
+            Prints the value's bytes unchanged. On a terminal a line end follows, and control characters appear as
             \\x1b and the like, unless --raw is given.
             With --json: {"key":…,"found":true,"value":…}. A value that is not UTF-8 text is {"base64":"…"}.
-            Ends with 1 and writes nothing if there is no fresh entry of that name.
+            Exits with 1 and prints nothing if there is no fresh entry of that name.
             """,
         argumentCount: 1...1
     ) { arguments, context in

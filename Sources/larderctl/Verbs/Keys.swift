@@ -5,10 +5,10 @@ extension Verb {
         name: "keys", synopsis: "[PATTERN]",
         summary: "list the keys of the database's entries",
         details: """
-            In a pattern * stands for any characters, ? for one, [a-c] for one of these; quote it for the shell.
-            Writes one key on each line, in no particular order, as they come: entries that are stored or removed
-            meanwhile may or may not be among them. With --json: an array of keys.
-            Ends with 0, also when there is none.
+            In a pattern * matches any characters, ? one, [a-c] one of these; quote it for the shell.
+            Prints one key per line, in no particular order: entries that are stored or removed meanwhile may or may
+            not be among them. With --json: an array of keys.
+            Exits with 0, even if there is none.
             """,
         argumentCount: 0...1
     ) { arguments, context in

@@ -3,12 +3,11 @@ import LarderClient
 extension Verb {
     static let meta = Verb(
         name: "meta", synopsis: "KEY",
-        summary: "say what is known about an entry besides its value",
+        summary: "show an entry's times, policy, size and codec",
         details: """
-            Answers when it was stored, how old it is, from when on it is not fresh and which rule says so, its size,
-            and how its bytes are to be read. With --json all spans and instants are in milliseconds, the latter since
-            1970, and null stands for never.
-            Ends with 1 and writes nothing if there is no fresh entry of that name.
+            Prints when it was stored, its age, when it expires and by which rule, its size, and its codec. With --json
+            all spans and instants are in milliseconds, the latter since 1970, and null means never.
+            Exits with 1 and prints nothing if there is no fresh entry of that name.
             """,
         argumentCount: 1...1
     ) { arguments, context in

@@ -3,9 +3,9 @@ import LarderClient
 extension Verb {
     static let ping = Verb(
         name: "ping", synopsis: "",
-        summary: "ask the daemon whether it is there",
+        summary: "check whether the daemon answers",
         details: """
-            Answers PONG; with --json: {"answer":"PONG"}. Ends with 3 if no daemon answers.
+            Prints PONG; with --json: {"answer":"PONG"}. Exits with 3 if no daemon answers.
             """,
         argumentCount: 0...0
     ) { _, context in

@@ -7,8 +7,8 @@ extension Verb {
         details: """
             A policy is highest (10 seconds), high (1 minute), middle (1 hour), low (24 hours), lowest (7 days), never,
             or a number of seconds.
-            A change holds for the entries that are there too; those that had expired stay so.
-            Answers the policy and its interval, or OK after a change.
+            A change also applies to present entries; expired ones stay expired.
+            Prints the policy and its interval, or OK after a change.
             With --json: {"policy":…,"interval":…}, in milliseconds, null for never.
             """,
         argumentCount: 0...1

@@ -5,7 +5,7 @@ extension Verb {
         name: "purge", synopsis: "[--expired | --prefix PREFIX]",
         summary: "empty the database at once",
         details: """
-            Answers what was removed; with --json: {"entries":…,"bytes":…,"milliseconds":…}.
+            Prints what was removed; with --json: {"entries":…,"bytes":…,"milliseconds":…}.
             """,
         options: [
             OptionSpec(name: "--expired", value: nil, summary: "remove only expired entries that still take space"),

@@ -5,10 +5,10 @@ extension Verb {
         name: "set", synopsis: "KEY [VALUE | -] [--file PATH] [--policy POLICY | --ttl SECONDS]",
         summary: "store an entry",
         details: """
-            The value is the second argument; or what standard input brings, if that argument is - or missing; or what
-            the file holds. It is stored as it is, a line end at its end included.
-            Without --policy and --ttl the entry stays fresh as long as its database's policy says.
-            Answers OK; with --json: {"key":…,"stored":true}.
+            The value is the second argument; or standard input, if that argument is - or missing; or the file. It is
+            stored unchanged, including a line end at its end.
+            Without --policy and --ttl the database's policy applies.
+            Prints OK; with --json: {"key":…,"stored":true}.
             """,
         options: [
             OptionSpec(name: "--file", value: "PATH", summary: "read the value from this file"),

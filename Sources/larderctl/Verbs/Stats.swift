@@ -3,10 +3,10 @@ import LarderClient
 extension Verb {
     static let stats = Verb(
         name: "stats", synopsis: "[SECTION]",
-        summary: "write what the daemon says of itself",
+        summary: "show the daemon's statistics",
         details: """
-            Answers lines of name:value under headings, as the command INFO does.
-            With --json: an object of sections, each an object; what reads as a number is one.
+            Prints lines of name:value under headings, like the command INFO.
+            With --json: an object of sections, each an object; numbers are JSON numbers.
             """,
         argumentCount: 0...1
     ) { arguments, context in

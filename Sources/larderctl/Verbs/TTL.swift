@@ -3,11 +3,11 @@ import LarderClient
 extension Verb {
     static let ttl = Verb(
         name: "ttl", synopsis: "KEY",
-        summary: "say how long an entry stays fresh",
+        summary: "show how long an entry stays fresh",
         details: """
-            Answers the seconds that are left, with three decimals, or never.
+            Prints the seconds that are left, with three decimals, or never.
             With --json: {"key":…,"found":true,"ttl":…}, in milliseconds, null for never.
-            Ends with 1 and writes nothing if there is no fresh entry of that name.
+            Exits with 1 and prints nothing if there is no fresh entry of that name.
             """,
         argumentCount: 1...1
     ) { arguments, context in

@@ -80,7 +80,7 @@ import Testing
         _ = call("SET d v")
         let reply = call("EXEC")
         #expect(
-            reply.hasPrefix("*4\r\n:\(Self.end + 1)\r\n-ERR the values that one command or transaction builds may take")
+            reply.hasPrefix("*4\r\n:\(Self.end + 1)\r\n-ERR the values that one command or transaction builds exceed")
         )
         #expect(reply.hasSuffix("\r\n+OK\r\n"))
         #expect(call("MGET b c d") == Wire.array(Wire.null, Wire.null, Wire.bulk("v")))

@@ -42,7 +42,7 @@ enum PubSubCommands {
     static func checkSubscriptions(_ bytes: Int, _ limits: Limits) throws(CommandError) {
         guard bytes > limits.subscriptionBytesMax else { return }
         throw CommandError(
-            "ERR what one connection listens to may take \(limits.subscriptionBytesMax) bytes (--max-subscriptions)")
+            "ERR subscriptions of one connection exceed \(limits.subscriptionBytesMax) bytes (--max-subscriptions)")
     }
 
     static func unsubscribe(_ call: inout Call, _ kind: PubSub.Kind) -> Outcome {
