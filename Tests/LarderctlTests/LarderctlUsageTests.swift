@@ -58,12 +58,12 @@ import Testing
         ),
         (
             ["SELECT", "5"],
-            "SELECT cannot be sent from here: each call of larderctl is a connection of its own, which ends with the "
+            "SELECT cannot be sent from here: each call of larderctl has its own connection, which ends with the "
                 + "answer; --database NAME says where\n(see: larderctl help)"
         ),
         (
             ["client", "reply", "off"],
-            "CLIENT cannot be sent from here: each call of larderctl is a connection of its own, which ends with the "
+            "CLIENT cannot be sent from here: each call of larderctl has its own connection, which ends with the "
                 + "answer\n(see: larderctl help)"
         ),
         (

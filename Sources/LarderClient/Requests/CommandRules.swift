@@ -44,7 +44,7 @@ enum CommandRules {
         for word in words where word.count > Self.wordBytesMax {
             throw LarderClientError(
                 .invalidArgument,
-                "a word of the command has \(word.count) bytes; the limit is \(Self.wordBytesMax)",
+                "a word of the command has \(word.count) bytes, and may have at most \(Self.wordBytesMax)",
                 operation: words.first.map { printableKey($0) } ?? "command")
         }
     }

@@ -44,7 +44,7 @@ import Testing
             await expect(.closed) { try await transaction.watch(["k"]) }
             await expect(.closed) { try await transaction.watch([String]()) }
             let text = await expect(.closed) { try transaction.set(1, forKey: "k") }
-            #expect(text.hasPrefix("SET") && text.contains("a call that is over"))
+            #expect(text.hasPrefix("SET") && text.contains("a call that has ended"))
             await expect(.closed) { try transaction.setBytes([1], forKey: "k") }
             await expect(.closed) { try transaction.remove("k") }
         }

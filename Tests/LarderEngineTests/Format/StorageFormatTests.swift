@@ -45,7 +45,7 @@ import Testing
 
     /// Every constant that the page names has the value that the page gives.
     @Test func thePageKnowsTheConstants() throws {
-        let page = try Self.page().joined(separator: "\n")
+        let page = try Self.page().joined(separator: " ")
         for text in [
             "| `00` | metadata |", "| `01` | entry |", "| `02` | expiry index, own deadlines |",
             "| `03` | expiry index, governed entries |", "at most \(Key.bytesMax) bytes",
@@ -56,7 +56,7 @@ import Testing
             "payload of at most \(JournalFormat.payloadBytesMax)",
             "`\(TimeKeeper.fileName)`", "offsets 0 and \(TimeKeeper.secondOffset)", "\(TimeKeeper.restMilliseconds) ms",
             "`larder-sequences \(SequencesFile.formatVersion)`", "`\(SequencesFile.name)`",
-            "\(Sequences.unitsStep) sequences", "\(Sequences.epochsStep)\nnumbers of epochs",
+            "\(Sequences.unitsStep) sequences", "\(Sequences.epochsStep) epoch numbers",
             "header is \(JournalFormat.segmentHeaderBytes) bytes", "header of \(JournalFormat.frameHeaderBytes) bytes",
             "Keys are at most \(JournalFormat.keyBytesMax) bytes, records at most \(JournalFormat.recordBytesMax)",
             "less than \(ExpiryIndex.unindexedMilliseconds) ms", "`\(DamagedFiles.directoryName)/<number>-journal/`",

@@ -85,7 +85,7 @@ import Testing
         #expect(
             call("SET k v")
                 == Wire.error(
-                    "ERR create in database 'c': the larder already holds 2 databases, the most it may "
+                    "ERR create in database 'c': the larder already has 2 databases, which is its limit "
                         + "(--max-databases); delete one or raise the limit"))
         #expect(call("POLICY low").hasPrefix("-ERR create in database 'c'"))
         #expect(call("SELECT b") == Wire.ok)
