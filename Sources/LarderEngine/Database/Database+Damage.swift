@@ -56,10 +56,9 @@ extension Database {
             clearEntries()
             applied.endFiles(leaving: .absent)
             applied.rules = FreshnessRules(policy: policy)
-            let ticket = enqueueControl(
-                perform: { [files, context] () throws(LarderError) in
-                    try DamagedFiles.move(files.directory, to: place, name: files.name, context: context)
-                }, committed: { store?.end(.setAside) })
+            let ticket = enqueueRemoval(of: store, .setAside) { [files, context] () throws(LarderError) in
+                try DamagedFiles.move(files.directory, to: place, name: files.name, context: context)
+            }
             return (store, ticket)
         }
         try pipeline.wait(for: ticket)

@@ -117,9 +117,9 @@ extension Database {
             let store = applied.store
             clearEntries()
             applied.endFiles(leaving: .deleted)
-            let ticket = enqueueControl(
-                perform: { [files] () throws(LarderError) in try files.move(to: place) },
-                committed: { store?.end(.deleted) })
+            let ticket = enqueueRemoval(of: store, .deleted) { [files] () throws(LarderError) in
+                try files.move(to: place)
+            }
             return (store, ticket)
         }
         do throws(LarderError) {

@@ -64,6 +64,23 @@ extension Database {
         return CommitTicket(sequence: sequence)
     }
 
+    /// Queues the removal of all files, which was applied. Called with all shard locks held.
+    /// - Parameter move: moves the files out of the way.
+    func enqueueRemoval(
+        of store: EpochStore?, _ ending: EpochStore.Ending, move: @escaping () throws(LarderError) -> Void
+    ) -> CommitTicket {
+        enqueueControl(
+            perform: { () throws(LarderError) in
+                store?.prepareEnd(ending)
+                do throws(LarderError) {
+                    try move()
+                } catch {
+                    store?.cancelEnd()
+                    throw error
+                }
+            }, committed: { store?.end(ending) })
+    }
+
     // MARK: Epochs
 
     /// How a new epoch relates to the one it replaces.

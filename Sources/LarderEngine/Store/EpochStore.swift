@@ -39,6 +39,8 @@ final class EpochStore: @unchecked Sendable {
     private var failure: LarderError?
     private var damage: LarderError?
     private let endingValue = Atomic<UInt8>(Ending.none.rawValue)
+    /// The ending under way: the files may be gone already, and it is not decided yet.
+    private let nextEnding = Atomic<UInt8>(Ending.none.rawValue)
     private let failed = Atomic<Bool>(false)
     private let frozen = Atomic<Bool>(false)
     private let neededWhileFrozen = Atomic<UInt64>(0)
@@ -173,7 +175,11 @@ final class EpochStore: @unchecked Sendable {
         _ body: (LevelDB.Database) throws(LevelDBError) -> Result
     ) throws(LarderError) -> Result {
         try ForkGuard.check(operation)
-        if !isMade { try writeLock.withLock { () throws(LarderError) in try make() } }
+        if !isMade {
+            try whileItLasts(operation) { () throws(LarderError) in
+                try writeLock.withLock { () throws(LarderError) in try make() }
+            }
+        }
         return try accessMade(operation, key: key(), body)
     }
 
@@ -181,21 +187,35 @@ final class EpochStore: @unchecked Sendable {
         _ operation: String, key: @autoclosure () -> Key?,
         _ body: (LevelDB.Database) throws(LevelDBError) -> Result
     ) throws(LarderError) -> Result {
-        let error: LarderError
         do throws(LarderError) {
-            return try gate.withReadLock { () throws(LarderError) in
-                guard let handle else { throw unavailable(operation) }
-                do throws(LevelDBError) {
-                    return try body(handle)
-                } catch {
-                    throw Self.convert(error, operation: operation, database: databaseName, key: key())
+            return try whileItLasts(operation) { () throws(LarderError) in
+                try gate.withReadLock { () throws(LarderError) in
+                    guard let handle else { throw unavailable(operation) }
+                    do throws(LevelDBError) {
+                        return try body(handle)
+                    } catch {
+                        throw Self.convert(error, operation: operation, database: databaseName, key: key())
+                    }
                 }
             }
-        } catch let caught {
-            error = caught
+        } catch {
+            note(error)
+            throw error
         }
-        note(error)
-        throw error
+    }
+
+    /// Runs `body`. A failure while the store ends, or after its end, is that of the end: the files that `body` has
+    /// missed were moved away.
+    private func whileItLasts<Result>(
+        _ operation: String, _ body: () throws(LarderError) -> Result
+    ) throws(LarderError) -> Result {
+        do throws(LarderError) {
+            return try body()
+        } catch {
+            let next = Ending(rawValue: nextEnding.load(ordering: .acquiring)) ?? .none
+            throw error.code == .damaged || error.code == .io
+                ? endingError(ending == .none ? next : ending, operation) ?? error : error
+        }
     }
 
     /// Remembers damage, and reports it once.
@@ -405,13 +425,15 @@ final class EpochStore: @unchecked Sendable {
     /// See ``SyncedFiles``.
     /// - Parameter isReopened: whether to note it in any case, although the store still counts as suspended.
     func noteSynced(isReopened: Bool = false) throws(LarderError) {
-        do {
-            try noteLock.withLock { try noteSyncedLocked(isReopened) }
-        } catch {
-            throw (error as? LarderError)
-                ?? LarderError(
-                    .io, "the synced lengths cannot be written: \(error)", operation: "sync", database: databaseName,
-                    underlying: error)
+        try whileItLasts("sync") { () throws(LarderError) in
+            do {
+                try noteLock.withLock { try noteSyncedLocked(isReopened) }
+            } catch {
+                throw (error as? LarderError)
+                    ?? LarderError(
+                        .io, "what is synced cannot be noted: \(error)", operation: "sync", database: databaseName,
+                        underlying: error)
+            }
         }
     }
 
@@ -480,7 +502,9 @@ final class EpochStore: @unchecked Sendable {
     var ending: Ending { Ending(rawValue: endingValue.load(ordering: .acquiring)) ?? .closed }
 
     /// The error for snapshots and cursors of a store that is no longer current; nil while it is.
-    func endingError(_ operation: String) -> LarderError? {
+    func endingError(_ operation: String) -> LarderError? { endingError(ending, operation) }
+
+    private func endingError(_ ending: Ending, _ operation: String) -> LarderError? {
         switch ending {
         case .none: nil
         case .purged:
@@ -498,6 +522,11 @@ final class EpochStore: @unchecked Sendable {
         case .closed: LarderError(.closed, "the larder was closed", operation: operation, database: databaseName)
         }
     }
+
+    /// Says that the files are about to be moved away. Followed by ``end(_:)`` or ``cancelEnd()``.
+    func prepareEnd(_ reason: Ending) { nextEnding.store(reason.rawValue, ordering: .releasing) }
+
+    func cancelEnd() { nextEnding.store(Ending.none.rawValue, ordering: .releasing) }
 
     /// Marks the store as no longer current. The first reason stays.
     func end(_ reason: Ending) {

@@ -205,6 +205,29 @@ import Testing
         #expect(errorCode { _ = try database.value("b") } == .deleted)
     }
 
+    /// A deletion moves the files before it is decided. A reader that still has the store misses them, and that is no damage.
+    @Test(arguments: [false, true]) func filesThatADeletionMovesAwayAreNoDamage(isMade: Bool) throws {
+        let larder = try TestLarder()
+        let database = try larder.database()
+        try database.put("a", "1")
+        // Its files are made by the next one who needs them.
+        if !isMade { _ = try database.purge() }
+        let store = try #require(database.durableState.store)
+        #expect(store.isMade == isMade)
+        func use() throws(LarderError) {
+            if isMade { try store.noteSynced(isReopened: true) } else { try store.access("get") { _ in } }
+        }
+        let directory = FileSystem.parent(store.path)
+        store.prepareEnd(.deleted)
+        try FileSystem.rename(directory, to: directory + ".moved")
+        #expect(errorCode(use) == .deleted)
+        store.cancelEnd()
+        #expect(errorCode(use) == (isMade ? .damaged : .io))
+        try FileSystem.rename(directory + ".moved", to: directory)
+        try use()
+        #expect(!larder.events.contains("damaged"))
+    }
+
     /// Deleting one database is no reason to refuse what others, or it itself, had been told before.
     @Test func deletingDoesNotFailTheWritesOfOthers() throws {
         let larder = try TestLarder()
