@@ -2,16 +2,15 @@ import Platform
 
 /// A directory for databases and sockets, removed at the end.
 final class TemporaryTree {
-    let path: String
+    var path: String { directory.path }
+    private let directory: TemporaryDirectory
 
     /// Makes a directory with a short name below `parent`: a socket's path is limited to about a hundred bytes.
     init(in parent: String) throws(BenchError) {
-        var template = Array((parent + "/larderbench-XXXXXX").utf8CString)
-        guard mkdtemp(&template) != nil else { throw .system("cannot make a directory in \(parent)") }
-        path = template.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
+        directory = try BenchError.mapping { () throws(FileError) in
+            try TemporaryDirectory(in: parent, prefix: "larderbench")
+        }
     }
-
-    deinit { Self.remove(path) }
 
     /// Makes an empty directory below.
     func makeDirectory(_ name: String) throws(BenchError) -> String {

@@ -1,4 +1,5 @@
 import LevelDB
+import TestSupport
 import Testing
 
 @Suite struct BatchTests {
@@ -65,7 +66,7 @@ import Testing
         try #require(batch.byteCount < 32768 - 7)
         try database.write(batch)
         let log = try #require(try workspace.files(endingWith: ".log").last)
-        let record = try contents(of: "\(workspace.path)/\(log)")
+        let record = try Files.read("\(workspace.path)/\(log)")
         #expect(record.count == batch.byteCount + 7)
         // Bytes 8 to 11 of the representation, after the sequence number, count the records.
         #expect(record[15..<19].elementsEqual([9, 0, 0, 0]))

@@ -1,5 +1,6 @@
 import LevelDB
 import Platform
+import TestSupport
 import Testing
 
 @Suite struct CorruptionTests {
@@ -15,11 +16,11 @@ import Testing
         try workspace.database.compact()
         try workspace.database.close()
         let table = "\(workspace.path)/\(try #require(try workspace.files(endingWith: ".ldb").first))"
-        var damaged = try contents(of: table)
+        var damaged = try Files.read(table)
         let tail = [UInt8](repeating: 0x20, count: 100) + key(500)
         let start = try #require(damaged.indices.first { damaged[$0...].starts(with: tail) })
         damaged[start] ^= 1
-        try write(damaged, to: table)
+        try Files.write(table, damaged)
         try workspace.reopen()
     }
 
@@ -101,9 +102,9 @@ import Testing
     @Test func aTableThatIsCutShortIsDamage() throws {
         try workspace.database.close()
         let table = "\(workspace.path)/\(try #require(try workspace.files(endingWith: ".ldb").first))"
-        let whole = try contents(of: table)
+        let whole = try Files.read(table)
         for count in [0, 1, 47, 48, whole.count / 2, whole.count - 1] {
-            try write([UInt8](whole[..<count]), to: table)
+            try Files.write(table, [UInt8](whole[..<count]))
             let database = try Database(path: workspace.path)
             let error = failure { () throws(LevelDBError) in _ = try database.get(key(0)) }
             #expect(error?.code == .corruption, "\(count) bytes: \(String(describing: error))")

@@ -22,7 +22,7 @@ import Testing
     /// Trap 16: only what LevelDB could have made is deleted, and the directory stays for the rest.
     @Test func trap16DestroyLeavesFilesOfOthers() throws {
         try workspace.database.close()
-        try write(bytes("mine"), to: "\(path)/mine.txt")
+        try Files.write("\(path)/mine.txt", bytes("mine"))
         try Database.destroy(path: path)
         #expect(try workspace.files() == ["mine.txt"])
         #expect(Database.containsDatabaseFiles(path: path) == .absentOrEmpty)
@@ -56,9 +56,9 @@ import Testing
         try workspace.database.compact()
         try workspace.database.close()
         let table = try #require(try workspace.files(endingWith: ".ldb").first)
-        try write([UInt8](repeating: 0x55, count: 500), to: "\(path)/\(table)")
+        try Files.write("\(path)/\(table)", [UInt8](repeating: 0x55, count: 500))
         try Database.repair(path: path)
-        #expect(try contents(of: "\(path)/lost/\(table)").count == 500)
+        #expect(try Files.read("\(path)/lost/\(table)").count == 500)
         let database = try Database(path: path)
         #expect(try database.get(key(50)) == nil)
     }
@@ -69,7 +69,7 @@ import Testing
         #expect(failure { () throws(LevelDBError) in try Database.repair(path: none) }?.code == .notFound)
         #expect(access(none, F_OK) != 0)
         mkdir(none, 0o700)
-        try write(bytes("mine"), to: "\(none)/mine.txt")
+        try Files.write("\(none)/mine.txt", bytes("mine"))
         let error = failure { () throws(LevelDBError) in try Database.repair(path: none) }
         #expect(error?.description == "repair in \(none): not found: there is nothing to repair")
         #expect(Database.containsDatabaseFiles(path: none) == .absentOrEmpty)
@@ -77,9 +77,9 @@ import Testing
 
     @Test func aFileIsNeitherDestroyedNorRepaired() throws {
         let file = "\(workspace.directory.path)/file"
-        try write(bytes("mine"), to: file)
+        try Files.write(file, bytes("mine"))
         #expect(failure { () throws(LevelDBError) in try Database.destroy(path: file) }?.code == .ioError)
         #expect(failure { () throws(LevelDBError) in try Database.repair(path: file) }?.code == .ioError)
-        #expect(try contents(of: file) == bytes("mine"))
+        #expect(try Files.read(file) == bytes("mine"))
     }
 }

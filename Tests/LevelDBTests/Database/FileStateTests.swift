@@ -29,7 +29,7 @@ import Testing
         for name in [
             "readme.txt", "1.txt", "x.ldb", ".ldb", "ldb", "MANIFEST-", "MANIFEST-x", "LOCK", "LOG", "LOG.old",
         ] {
-            try write(bytes("x"), to: "\(empty.path)/\(name)")
+            try Files.write("\(empty.path)/\(name)", bytes("x"))
         }
         #expect(Database.containsDatabaseFiles(path: empty.path) == .absentOrEmpty)
     }
@@ -44,7 +44,7 @@ import Testing
     @Test func aCreationThatWasCutShortIsDoneAgain() throws {
         let cut = try TemporaryDirectory()
         for name in ["LOCK", "LOG", "MANIFEST-000001", "000001.dbtmp"] {
-            try write(bytes("x"), to: "\(cut.path)/\(name)")
+            try Files.write("\(cut.path)/\(name)", bytes("x"))
         }
         #expect(Database.containsDatabaseFiles(path: cut.path) == .absentOrEmpty)
         let database = try Database(path: cut.path, options: Options(createIfMissing: true))
@@ -56,7 +56,7 @@ import Testing
     /// Trap 22: LevelDB takes a directory without CURRENT for a missing database; open succeeds, empty, and deletes the
     /// tables.
     @Test func trap22AMissingCurrentIsDamageAndNoFileIsLost() throws {
-        let current = try contents(of: "\(path)/CURRENT")
+        let current = try Files.read("\(path)/CURRENT")
         unlink("\(path)/CURRENT")
         let before = try workspace.files()
         #expect(state == .damaged)
@@ -66,28 +66,28 @@ import Testing
             #expect(error?.operation == "open")
         }
         #expect(try workspace.files() == before)
-        try write(current, to: "\(path)/CURRENT")
+        try Files.write("\(path)/CURRENT", current)
         try workspace.reopen()
         #expect(try workspace.database.get(key(99)) == bytes("value"))
     }
 
     @Test(arguments: ["", "\n", "MANIFEST", "MANIFEST-", "MANIFEST-\n", "MANIFEST-999999\n", "LOG\n", "../x\n", "\0\n"])
     func aCurrentThatNamesNoManifestIsDamage(text: String) throws {
-        try write(bytes(text), to: "\(path)/CURRENT")
+        try Files.write("\(path)/CURRENT", bytes(text))
         #expect(state == .damaged)
         for creating in [false, true] { #expect(openError(creating: creating)?.code == .corruption) }
         #expect(try !workspace.files(endingWith: ".ldb").isEmpty)
     }
 
     @Test func aCurrentThatIsCutShortAnywhereIsDamage() throws {
-        let whole = try contents(of: "\(path)/CURRENT")
+        let whole = try Files.read("\(path)/CURRENT")
         for count in 0..<whole.count {
-            try write([UInt8](whole[..<count]), to: "\(path)/CURRENT")
+            try Files.write("\(path)/CURRENT", [UInt8](whole[..<count]))
             #expect(state == .damaged)
         }
-        try write(whole + [UInt8](repeating: 0x0a, count: 1000), to: "\(path)/CURRENT")
+        try Files.write("\(path)/CURRENT", whole + [UInt8](repeating: 0x0a, count: 1000))
         #expect(state == .damaged)
-        try write(whole, to: "\(path)/CURRENT")
+        try Files.write("\(path)/CURRENT", whole)
         #expect(state == .database)
     }
 
@@ -107,7 +107,7 @@ import Testing
 
     @Test func whatCannotBeReadIsNotTakenForFree() throws {
         let file = "\(workspace.directory.path)/file"
-        try write(bytes("x"), to: file)
+        try Files.write(file, bytes("x"))
         #expect(Database.containsDatabaseFiles(path: file) == .database)
         let error = failure { () throws(LevelDBError) in _ = try Database.fileState(path: file) }
         #expect(error?.code == .ioError)
@@ -126,7 +126,7 @@ import Testing
             func isLocked() throws -> Bool {
                 var status = stat()
                 try #require(lstat("\(path)/LOCK", &status) == 0)
-                let locks = String(decoding: try contents(of: "/proc/locks"), as: UTF8.self)
+                let locks = String(decoding: try Files.read("/proc/locks"), as: UTF8.self)
                 return locks.split(separator: "\n").contains { $0.contains(":\(status.st_ino) ") }
             }
             try #require(try isLocked())

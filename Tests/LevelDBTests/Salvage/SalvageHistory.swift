@@ -89,7 +89,7 @@ final class SalvageHistory {
     /// All files' bytes.
     func files() throws -> [String: [UInt8]] {
         var files: [String: [UInt8]] = [:]
-        for name in try workspace.files() { files[name] = try contents(of: "\(path)/\(name)") }
+        for name in try workspace.files() { files[name] = try Files.read("\(path)/\(name)") }
         return files
     }
 
@@ -99,13 +99,13 @@ final class SalvageHistory {
         try #require(try workspace.files().first { $0.hasPrefix("MANIFEST-") })
     }
 
-    func replace(_ name: String, _ bytes: [UInt8]) throws { try LevelDBTests.write(bytes, to: "\(path)/\(name)") }
+    func replace(_ name: String, _ bytes: [UInt8]) throws { try Files.write("\(path)/\(name)", bytes) }
 
     /// What was synced: all of each log.
     func synced() throws -> [UInt64: Int] {
         var synced: [UInt64: Int] = [:]
         for name in try workspace.files(endingWith: ".log") {
-            synced[try #require(UInt64(name.dropLast(4)))] = try contents(of: "\(path)/\(name)").count
+            synced[try #require(UInt64(name.dropLast(4)))] = try Files.read("\(path)/\(name)").count
         }
         return synced
     }

@@ -1,6 +1,7 @@
 import LevelDB
 import LevelDBSalvage
 import Platform
+import TestSupport
 import Testing
 
 /// Damage in the log. A thousand keys "old" in a table; in the log one batch of several hundred KiB that writes them
@@ -28,7 +29,7 @@ import Testing
         try workspace.database.close()
         name = try #require(try workspace.files(endingWith: ".log").last)
         number = try #require(UInt64(name.dropLast(4)))
-        pristine = try contents(of: "\(workspace.path)/\(name)")
+        pristine = try Files.read("\(workspace.path)/\(name)")
     }
 
     static func value(_ name: String, _ number: Int) -> [UInt8] {
@@ -40,7 +41,7 @@ import Testing
     {
         var bytes = pristine
         change(&bytes)
-        try write(bytes, to: "\(workspace.path)/\(name)")
+        try Files.write("\(workspace.path)/\(name)", bytes)
         var options = SalvageOptions()
         options.batchesAreSorted = sorted
         if let synced { options.syncedLogBytes[number] = min(synced, pristine.count) }
@@ -165,13 +166,13 @@ import Testing
         try other.write(batch)
         try other.close()
         let log = "\(other.path)/000003.log"
-        var damaged = try contents(of: log)
+        var damaged = try Files.read(log)
         var options = SalvageOptions()
         options.batchesAreSorted = true
         let whole = try SalvageOutcome(path: other.path, options: options)
         #expect(whole.entries == [bytes("a"): bytes("1"), bytes("b"): long, bytes("c"): bytes("2")])
         for place in (1 << 20)..<(1 << 20) + 4096 { damaged[place] = 0 }
-        try write(damaged, to: log)
+        try Files.write(log, damaged)
         let outcome = try SalvageOutcome(path: other.path, options: options)
         #expect(outcome.entries == [bytes("a"): bytes("1"), bytes("c"): bytes("2")])
         #expect(outcome.report.lost == [LevelDBSalvage.KeyRange(lower: bytes("b"), upper: bytes("c"))])

@@ -14,7 +14,7 @@ import Testing
     init() throws {
         history = try SalvageHistory.usual(seed: testSeed("SalvageManifestTests"))
         manifest = try history.manifest()
-        pristine = try contents(of: "\(history.path)/\(manifest)")
+        pristine = try Files.read("\(history.path)/\(manifest)")
         options.syncedLogBytes = try history.synced()
     }
 
@@ -62,7 +62,7 @@ import Testing
         try history.workspace.database.compact()
         try history.workspace.database.close()
         let name = try history.manifest()
-        var bytes = try contents(of: "\(history.path)/\(name)")
+        var bytes = try Files.read("\(history.path)/\(name)")
         for place in (bytes.count / 2)..<bytes.count { bytes[place] = 0xA5 }
         try history.replace(name, bytes)
         let outcome = try SalvageOutcome(path: history.path)
@@ -79,7 +79,7 @@ import Testing
         }
         mkdir("\(history.path)/000001.log", 0o700)
         // A table that no manifest names was being made when the machine stopped.
-        try history.replace("009999.ldb", try contents(of: "\(history.path)/\(try history.tables()[0])"))
+        try history.replace("009999.ldb", try Files.read("\(history.path)/\(try history.tables()[0])"))
         let outcome = try outcome()
         #expect(outcome.report.isUndamaged && outcome.entries == history.model)
     }
@@ -88,7 +88,7 @@ import Testing
         let path = "\(history.workspace.directory.path)/empty"
         mkdir(path, 0o700)
         #expect(try SalvageOutcome(path: path).report.isUndamaged)
-        try write(bytes("hello"), to: "\(path)/LOG")
+        try Files.write("\(path)/LOG", bytes("hello"))
         #expect(try SalvageOutcome(path: path).report.isUndamaged)
     }
 

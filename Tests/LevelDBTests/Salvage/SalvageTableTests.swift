@@ -2,6 +2,7 @@ import CCRC32C
 import LevelDB
 import LevelDBSalvage
 import Platform
+import TestSupport
 import Testing
 
 /// Damage in tables. Two hundred keys three deep: "old" in a deep table, "new" in one of level 0, and a few "newest"
@@ -29,7 +30,7 @@ import Testing
         try #require(tables.count == 2)
         (deep, upper) = (tables[0], tables[1])
         var pristine: [String: [UInt8]] = [:]
-        for name in try workspace.files() { pristine[name] = try contents(of: "\(workspace.path)/\(name)") }
+        for name in try workspace.files() { pristine[name] = try Files.read("\(workspace.path)/\(name)") }
         self.pristine = pristine
     }
 
@@ -44,7 +45,7 @@ import Testing
     private func damage(_ table: String, _ change: (inout [UInt8]) -> Void) throws -> SalvageOutcome {
         var bytes = try #require(pristine[table])
         change(&bytes)
-        try write(bytes, to: "\(workspace.path)/\(table)")
+        try Files.write("\(workspace.path)/\(table)", bytes)
         return try SalvageOutcome(path: workspace.path)
     }
 

@@ -36,17 +36,7 @@ final class Workspace {
     }
 
     /// The names in the database's directory that end so.
-    func files(endingWith ending: String = "") throws -> [String] {
-        let directory = try #require(opendir(path))
-        defer { closedir(directory) }
-        var names: [String] = []
-        while let entry = readdir(directory) {
-            let offset = try #require(MemoryLayout<dirent>.offset(of: \.d_name))
-            let name = String(cString: (UnsafeRawPointer(entry) + offset).assumingMemoryBound(to: CChar.self))
-            if name != "." && name != ".." && name.hasSuffix(ending) { names.append(name) }
-        }
-        return names.sorted()
-    }
+    func files(endingWith ending: String = "") throws -> [String] { try Files.names(in: path, endingWith: ending) }
 }
 
 /// The bytes of a text.
@@ -76,27 +66,4 @@ func keys(_ cursor: Cursor, backward: Bool = false) throws(LevelDBError) -> [[UI
         if backward { try cursor.previous() } else { try cursor.next() }
     }
     return found
-}
-
-/// Reads a whole file.
-func contents(of path: String) throws -> [UInt8] {
-    let file = open(path, O_RDONLY | O_CLOEXEC)
-    try #require(file >= 0, "\(path): \(String(cString: strerror(errno)))")
-    defer { close(file) }
-    var all: [UInt8] = []
-    var piece = [UInt8](repeating: 0, count: 65536)
-    while true {
-        let count = read(file, &piece, piece.count)
-        try #require(count >= 0)
-        if count == 0 { return all }
-        all += piece[..<count]
-    }
-}
-
-/// Makes a file, or replaces what it holds.
-func write(_ bytes: [UInt8], to path: String) throws {
-    let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-    try #require(file >= 0, "\(path): \(String(cString: strerror(errno)))")
-    defer { close(file) }
-    try #require(write(file, bytes, bytes.count) == bytes.count)
 }

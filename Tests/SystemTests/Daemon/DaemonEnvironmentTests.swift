@@ -26,7 +26,7 @@ import Testing
         let child = try start("exec $larderd --log-level debug \(closed)", in: place)
         let client = try connect(place, child)
         #expect(try client.call("SET k v") == "+OK\r\n")
-        let lock = try #require(try? contents(place.path + "/larder/LOCK"))
+        let lock = try #require(try? String(decoding: Files.read(place.path + "/larder/LOCK"), as: UTF8.self))
         #expect(!lock.contains(" info ") && !lock.contains(" debug "))
         #expect(lock.contains("\(child.pid)"))
         child.send(signal: SIGTERM)
@@ -68,14 +68,6 @@ import Testing
         let (end, _, errors) = try ChildProcess.run(
             "setpriv", ["--reuid=65534", "--regid=65534", "--clear-groups", "env", "-i", program])
         #expect(end == .exited(2) && errors.contains("say with --dir"), "\(end), \(errors)")
-    }
-
-    private func contents(_ path: String) throws -> String {
-        guard let file = fopen(path, "r") else { throw ChildProcess.Failure(description: "no \(path)") }
-        defer { fclose(file) }
-        var bytes = [UInt8](repeating: 0, count: 4096)
-        let count = fread(&bytes, 1, bytes.count, file)
-        return String(decoding: bytes[..<count], as: UTF8.self)
     }
 
     /// Clients used to take every descriptor, and then commits and checkpoints failed.

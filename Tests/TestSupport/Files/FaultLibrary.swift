@@ -22,7 +22,7 @@ package enum FaultLibrary {
         // Named for what it was made of, so that an old one is never taken, and renamed when it is complete: several
         // processes may make it at once.
         let digest = try sources.reduce(UInt64(14_695_981_039_346_656_037)) { digest, path in
-            try contents(path).reduce(digest) { ($0 ^ UInt64($1)) &* 1_099_511_628_211 }
+            try Files.read(path).reduce(digest) { ($0 ^ UInt64($1)) &* 1_099_511_628_211 }
         }
         let program = try DaemonProcess.program()
         let products = String(program.prefix(upTo: program.lastIndex(of: "/") ?? program.startIndex))
@@ -45,13 +45,4 @@ package enum FaultLibrary {
     }
 
     private static let directory = PackageRoot.path + "/Tests/FaultLibrary"
-
-    private static func contents(_ path: String) throws -> [UInt8] {
-        guard let file = fopen(path, "r") else {
-            throw ChildProcess.Failure(description: "cannot read \(path): \(String(cString: strerror(errno)))")
-        }
-        defer { fclose(file) }
-        var bytes = [UInt8](repeating: 0, count: 1 << 20)
-        return Array(bytes.prefix(fread(&bytes, 1, bytes.count, file)))
-    }
 }

@@ -1,0 +1,37 @@
+import Platform
+import TestSupport
+
+@testable import LarderEngine
+
+extension Files {
+    /// Has CURRENT name a manifest that never was: nothing says what counts.
+    static func misleadCurrent(_ epoch: String) throws {
+        try write(epoch + "/CURRENT", Array("MANIFEST-009999\n".utf8))
+    }
+}
+
+extension TestLarder {
+    /// The directory of a database.
+    func directory(of name: String = "books") -> String { path + "/" + name }
+
+    /// The directory of the epoch that POINTER names.
+    func epochDirectory(of name: String = "books") throws -> String {
+        let pointer = try PointerFile(parsing: try Files.read(directory(of: name) + "/POINTER"))
+        return directory(of: name) + "/\(pointer.epoch)"
+    }
+
+    /// The directories of all epochs.
+    func epochs(of name: String = "books") throws -> [String] {
+        try FileSystem.list(directory(of: name)).filter { UInt64($0) != nil }
+    }
+
+    var setAside: [String] { (try? FileSystem.list(path + "/DAMAGED")) ?? [] }
+}
+
+extension Checkpointing {
+    /// What databases do not ask for, and tests do.
+    @discardableResult
+    func checkpointIfDue() -> Bool { (self as? Checkpointer)?.checkpointIfDue() ?? false }
+
+    func rewrite() throws(LarderError) { try (self as? Checkpointer)?.rewrite() }
+}
