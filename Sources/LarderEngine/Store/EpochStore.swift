@@ -49,7 +49,7 @@ final class EpochStore: @unchecked Sendable {
     private let removals = Atomic<Int>(0)
     private var lastCount: (generation: UInt64, count: Int)?
     private let noteLock = Lock()
-    /// The write generation at the last ``noteSynced(isReopened:)``; nil before the first. Guarded by `noteLock`.
+    /// The write generation at the last ``noteSynced(isReopening:)``; nil before the first. Guarded by `noteLock`.
     private var noted: UInt64?
     /// The manifest at that time. Guarded by `noteLock`.
     private var notedManifest: (number: UInt64, byteCount: Int)?
@@ -322,25 +322,29 @@ final class EpochStore: @unchecked Sendable {
     /// - Parameters:
     /// - sync: whether to return after an fsync.
     func write(_ batch: LevelDB.WriteBatch, sync: Bool) throws(LarderError) {
-        try writeLock.withLock { () throws(LarderError) in
-            if isFrozen {
-                throw LarderError(
-                    .writesSuspended, "the database is being salvaged", operation: "write", database: databaseName)
+        try whileItLasts("write") { () throws(LarderError) in
+            try writeLock.withLock { () throws(LarderError) in try writeLocked(batch, sync: sync) }
+        }
+        if sync { context.statistics.syncs.add() }
+    }
+
+    private func writeLocked(_ batch: LevelDB.WriteBatch, sync: Bool) throws(LarderError) {
+        if isFrozen {
+            throw LarderError(
+                .writesSuspended, "the database is being salvaged", operation: "write", database: databaseName)
+        }
+        if let error = suspension("write") { throw error }
+        // An error here means that nothing was written: the store is unchanged.
+        try make()
+        // After the write, so that a count taken without it is not kept.
+        defer { _ = writes.wrappingAdd(1, ordering: .acquiringAndReleasing) }
+        do throws(LarderError) {
+            try accessMade("write", key: nil) { (database) throws(LevelDBError) in
+                try database.write(batch, options: WriteOptions(sync: sync))
             }
-            if let error = suspension("write") { throw error }
-            // An error here means that nothing was written: the store is unchanged.
-            try make()
-            // After the write, so that a count taken without it is not kept.
-            defer { _ = writes.wrappingAdd(1, ordering: .acquiringAndReleasing) }
-            do throws(LarderError) {
-                try accessMade("write", key: nil) { (database) throws(LevelDBError) in
-                    try database.write(batch, options: WriteOptions(sync: sync))
-                }
-            } catch {
-                suspend(error)
-                throw error
-            }
-            if sync { context.statistics.syncs.add() }
+        } catch {
+            suspend(error)
+            throw error
         }
     }
 
@@ -391,8 +395,7 @@ final class EpochStore: @unchecked Sendable {
                 operation: "reopen", database: databaseName, underlying: error)
         }
         do throws(LarderError) {
-            try gate.withWriteLock { () throws(LarderError) in try reopen() }
-            try noteSynced(isReopened: true)
+            try noteSynced(isReopening: true)
         } catch {
             note(error)
             throw error
@@ -423,11 +426,15 @@ final class EpochStore: @unchecked Sendable {
     /// Syncs LevelDB's log and manifest, and notes their lengths: before the segments of the journal with the same
     /// entries are removed, and before entries count as clean. Does nothing if nothing was written since the last time.
     /// See ``SyncedFiles``.
-    /// - Parameter isReopened: whether to note it in any case, although the store still counts as suspended.
-    func noteSynced(isReopened: Bool = false) throws(LarderError) {
+    /// - Parameter isReopening: whether to reopen the LevelDB first, and to note it in any case, although the store still
+    ///   counts as suspended. A new manifest must not take the place of the one that is being noted.
+    func noteSynced(isReopening: Bool = false) throws(LarderError) {
         try whileItLasts("sync") { () throws(LarderError) in
             do {
-                try noteLock.withLock { try noteSyncedLocked(isReopened) }
+                try noteLock.withLock {
+                    if isReopening { try gate.withWriteLock { () throws(LarderError) in try reopen() } }
+                    try noteSyncedLocked(isReopening)
+                }
             } catch {
                 throw (error as? LarderError)
                     ?? LarderError(
@@ -469,7 +476,7 @@ final class EpochStore: @unchecked Sendable {
             if let number = FileNames.logNumber(name) { synced[number] = byteCount }
         }
         guard let manifest = try ManifestScan.scan(directory: path) else {
-            throw LarderError(.damaged, "CURRENT is gone", operation: "sync", database: databaseName)
+            throw LarderError(.damaged, "CURRENT or its manifest is gone from \(path)", operation: "sync", database: databaseName)
         }
         var length = 0
         _ = try FileSystem.sync(path + "/MANIFEST-" + EpochInspection.padded(manifest.number), byteCount: &length)

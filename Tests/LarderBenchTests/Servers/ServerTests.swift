@@ -110,7 +110,7 @@ import class TestSupport.TemporaryDirectory
         var socket: String?
         while socket == nil, !process.hasEnded {
             Clocks.sleep(0.01)
-            for name in TemporaryTree.names(in: directory.path) where name.hasPrefix("larderbench-") {
+            for name in TemporaryTree.names(in: directory.path) where name.hasPrefix("larderbench.") {
                 let path = "\(directory.path)/\(name)/m.sock"
                 if access(path, F_OK) == 0, (try? SocketClient(path: path)) != nil { socket = path }
             }

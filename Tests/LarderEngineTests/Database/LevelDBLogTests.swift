@@ -38,6 +38,31 @@ import Testing
         #expect(try database.contents().count == 101)
     }
 
+    /// LevelDB begins a new manifest when it is reopened after a failed write, and removes the one that is being noted.
+    @Test func aReopeningWaitsForANote() throws {
+        let larder = try TestLarder(inMemory: true)
+        let database = try larder.database()
+        try database.put("a", "1")
+        try larder.engine().save()
+        let store = try #require(database.durableState.store)
+        let errors = Recorder<String>()
+        let isDone = Guarded(false)
+        onThreads(2) { thread in
+            defer { isDone.with { $0 = true } }
+            do {
+                for _ in 0..<200 where thread == 0 {
+                    store.suspend(LarderError(.io, "pulled out", operation: "test"))
+                    try store.recover()
+                }
+                while thread == 1, !isDone.value { try store.noteSynced(isReopening: true) }
+            } catch {
+                errors.add("\(error)")
+            }
+        }
+        #expect(errors.all == [])
+        #expect(try database.value("a") == "1")
+    }
+
     @Test func aLogThatIsWholeIsReadWhole() throws {
         let larder = try killed()
         try check(try larder.crashCopy())

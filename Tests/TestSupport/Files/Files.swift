@@ -1,5 +1,6 @@
-@_exported import class Platform.TemporaryDirectory
 import Platform
+
+@_exported import class Platform.TemporaryDirectory
 
 /// What tests do to files, mostly without the knowledge of those who use them.
 package enum Files {
