@@ -476,7 +476,8 @@ final class EpochStore: @unchecked Sendable {
             if let number = FileNames.logNumber(name) { synced[number] = byteCount }
         }
         guard let manifest = try ManifestScan.scan(directory: path) else {
-            throw LarderError(.damaged, "CURRENT or its manifest is gone from \(path)", operation: "sync", database: databaseName)
+            throw LarderError(
+                .damaged, "CURRENT or its manifest is gone from \(path)", operation: "sync", database: databaseName)
         }
         var length = 0
         _ = try FileSystem.sync(path + "/MANIFEST-" + EpochInspection.padded(manifest.number), byteCount: &length)
