@@ -74,7 +74,8 @@ public final class BlockingLarderClient: Sendable {
     /// Like ``command(_:)-([String])``, for keys and values of any bytes.
     @discardableResult
     public func command(bytes words: [[UInt8]]) throws(LarderClientError) -> RESPValue {
-        try reply(words)
+        try CommandRules.blocking.check([words])
+        return try reply(words)
     }
 
     /// Sends several commands at once and returns their replies, in the same order. Not atomic: commands of other
@@ -82,7 +83,8 @@ public final class BlockingLarderClient: Sendable {
     ///
     /// Costs one round trip for all of them.
     public func pipeline(_ commands: [[[UInt8]]]) throws(LarderClientError) -> [RESPValue] {
-        try session.perform(commands, operation: "pipeline")
+        try CommandRules.own.check(commands)
+        return try session.perform(commands, operation: "pipeline")
     }
 
     /// Checks that the daemon answers.

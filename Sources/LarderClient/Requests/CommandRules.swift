@@ -9,6 +9,8 @@ enum CommandRules {
     case transaction
     /// On a connection of the caller's own: all that is answered with one reply.
     case own
+    /// Alone on the connection of a blocking client, whose own calls follow.
+    case blocking
 
     /// The longest word of a request, and so the longest value, in bytes: 512 MiB.
     static let wordBytesMax = RESPLimits().bulkBytesMax
@@ -30,9 +32,10 @@ enum CommandRules {
     /// Why a command may not be sent here; nil if it may.
     private func refusal(of row: CommandMetadata) -> String? {
         switch (self, row.effect) {
-        case (_, .streams): "use subscribe(to:) for messages"
+        case (_, .streams): "use LarderClient's subscribe(to:) for messages"
         case (_, .silences): "every request needs its reply"
-        case (.own, _), (_, .none), (_, .names), (_, .endsDaemon): nil
+        case (.blocking, .beginsTransaction): "send it in one pipeline with its commands and EXEC"
+        case (.own, _), (.blocking, _), (_, .none), (_, .names), (_, .endsDaemon): nil
         case (.shared, _):
             "it would change the state of a shared connection: see withConnection, transaction"
         case (.transaction, _): "it is not possible in a transaction"

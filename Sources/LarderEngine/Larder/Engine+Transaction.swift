@@ -54,20 +54,18 @@ extension Engine {
         }
     }
 
-    /// ``transact(_:now:bytesMax:_:_:)`` for one command on keys of two databases.
-    /// - Returns: what the answer has to wait for; nil when the disk would have to be asked and may not be.
+    /// Like ``transact(_:now:bytesMax:_:_:)``, for one command on keys of two databases.
+    /// - Returns: `dropped` if it would write to a database without open files. Then nothing was done.
     package func transact(
         _ first: TransactionPart, and second: TransactionPart, now: Int64, _ access: Access,
         _ body: (inout Update, inout Update) throws(LarderError) -> Void
-    ) throws(LarderError) -> CommitTicket? {
-        let end = try transact([first, second], now: now, bytesMax: .max, access) { (update) throws(LarderError) in
+    ) throws(LarderError) -> TransactionEnd {
+        try transact([first, second], now: now, bytesMax: .max, access) { (update) throws(LarderError) in
             let own = update.parts[0].database === first.database ? 0 : 1
             try update.update(
                 part: own, positions: Array(first.keys.indices), and: 1 - own, Array(second.keys.indices), body)
-            return true
+            return update.withoutFiles.isEmpty
         }
-        guard case .applied(let ticket) = end else { return nil }
-        return ticket
     }
 }
 

@@ -80,6 +80,14 @@ package struct TransactionUpdate {
         }
     }
 
+    /// The databases that would be written to and have no open files. With these nothing can be applied.
+    package var withoutFiles: [Database] {
+        zip(parts, updates).filter { part, update in
+            let state = part.database.applied
+            return !update.operations.isEmpty && (state.isAbsent || state.isUnopened)
+        }.map(\.0.database)
+    }
+
     /// The operations by part.
     var operations: [[CommitOperation]] { updates.map(\.operations) }
 }

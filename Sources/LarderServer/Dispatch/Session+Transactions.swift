@@ -130,7 +130,7 @@ extension Session {
             attempt.missing = run.missing
             update = run.update
             attempt.needsLongThread = run.needsLongThread
-            return run.missing.isEmpty && !run.needsLongThread
+            return attempt.missing.isEmpty && !run.needsLongThread
         }
         return attempt
     }

@@ -513,34 +513,44 @@ struct Call {
             }
             return Self.made(result)
         }
-        if !other.isReady(forWriting: true) {
-            guard mayBlock else { throw cold() }
-            // Without an entry to move there is nothing to write, and no need for files.
-            var isNeeded = false
-            for key in keys where try read(key, nil) != nil { isNeeded = true }
+        // Without an entry to move there is nothing to write, and no need for files. It may come meanwhile.
+        for isNeeded in [false, true] {
+            if !other.isReady(forWriting: true) { try prepare(other, isNeeded: isNeeded, keys) }
+            var result: Result?
+            let end: TransactionEnd
             do throws(LarderError) {
-                try other.prepare(forWriting: isNeeded || other.exists)
+                end = try server.engine.transact(
+                    TransactionPart(database: database, keys: keys, loadedCount: keys.count, watches: []),
+                    and: TransactionPart(database: other, keys: otherKeys, loadedCount: otherKeys.count, watches: []),
+                    now: now, access
+                ) {
+                    (update, otherUpdate) throws(LarderError) in
+                    prepare(&update, hasLoaded: true)
+                    prepare(&otherUpdate, hasLoaded: true)
+                    result = try body(&update, &otherUpdate)
+                }
             } catch {
                 throw CommandError(error)
             }
-        }
-        var result: Result?
-        let ticket: CommitTicket?
-        do throws(LarderError) {
-            ticket = try server.engine.transact(
-                TransactionPart(database: database, keys: keys, loadedCount: keys.count, watches: []),
-                and: TransactionPart(database: other, keys: otherKeys, loadedCount: otherKeys.count, watches: []),
-                now: now, access
-            ) {
-                (update, otherUpdate) throws(LarderError) in
-                prepare(&update, hasLoaded: true)
-                prepare(&otherUpdate, hasLoaded: true)
-                result = try body(&update, &otherUpdate)
+            switch end {
+            case .applied(let ticket): return try committed(result, ticket)
+            case .cold: return try committed(result, nil)
+            case .dropped: continue
             }
+        }
+        throw CommandError("ERR the database was emptied or deleted meanwhile: try again")
+    }
+
+    /// Opens the files of another database that a command may write to, and makes them if it has an entry for it.
+    private mutating func prepare(_ other: Database, isNeeded: Bool, _ keys: [Key]) throws(CommandError) {
+        guard mayBlock else { throw cold() }
+        var isNeeded = isNeeded || other.exists
+        if !isNeeded { for key in keys where try read(key, nil) != nil { isNeeded = true } }
+        do throws(LarderError) {
+            try other.prepare(forWriting: isNeeded)
         } catch {
             throw CommandError(error)
         }
-        return try committed(result, ticket)
     }
 
     private var access: Access { mayBlock ? .mayBlock : .memoryOnly }

@@ -66,10 +66,12 @@ struct TransactionPlan {
         }
         for missing in more {
             switch missing {
-            case .key(let database, let key, let isOther):
+            case .key(let database, let key):
                 let index = part(database)
                 parts[index].add(key, isBlind: false)
-                if isOther { parts[index].isCreated = true }
+            case .files(let database):
+                let index = part(database)
+                parts[index].isCreated = true
             case .database(let name): _ = resolve(name, engine)
             }
         }
@@ -126,8 +128,9 @@ struct TransactionPlan {
 
 /// Something that a command of a transaction asked for and the plan did not have: the transaction starts again with it.
 enum TransactionMissing {
-    /// - Parameter isOther: whether it belongs to a database that the command writes to in addition to its own.
-    case key(Database, Key, isOther: Bool)
+    case key(Database, Key)
+    /// The files of a database that would be written to and has none open.
+    case files(Database)
     case database(String)
 }
 
@@ -137,7 +140,10 @@ enum TransactionMissing {
 final class TransactionRun {
     private let plan: TransactionPlan
     private(set) var update: TransactionUpdate
-    private(set) var missing: [TransactionMissing] = []
+    private var notFound: [TransactionMissing] = []
+    var missing: [TransactionMissing] {
+        notFound.isEmpty ? update.withoutFiles.map { .files($0) } : notFound
+    }
     /// Whether a command would build a long value, and may not here: then nothing is applied.
     private(set) var needsLongThread = false
     private let parts: [ObjectIdentifier: (plan: Int, engine: Int)]
@@ -157,7 +163,7 @@ final class TransactionRun {
 
     /// The indices of keys; nil if the plan lacks one, which is noted.
     private func find(
-        _ keys: [Key], _ database: Database, isOther: Bool = false
+        _ keys: [Key], _ database: Database
     ) -> (part: Int, positions: [Int])? {
         let part = parts[ObjectIdentifier(database)]
         var positions: [Int] = []
@@ -166,7 +172,7 @@ final class TransactionRun {
             if let part, let position = plan.parts[part.plan].positions[key] {
                 positions.append(position)
             } else {
-                missing.append(.key(database, key, isOther: isOther))
+                notFound.append(.key(database, key))
             }
         }
         guard let part, positions.count == keys.count else { return nil }
@@ -192,7 +198,7 @@ final class TransactionRun {
         _ body: (inout Update, inout Update) throws(LarderError) -> Void
     ) throws(CommandError) {
         let own = find(keys, database)
-        let others = find(otherKeys, other, isOther: true)
+        let others = find(otherKeys, other)
         guard let own, let others else { throw Self.isMissing }
         do throws(LarderError) {
             try update.update(part: own.part, positions: own.positions, and: others.part, others.positions, body)
@@ -220,7 +226,7 @@ final class TransactionRun {
         case .success(let database): return database
         case .failure(let error): throw CommandError(error)
         case nil:
-            missing.append(.database(name))
+            notFound.append(.database(name))
             throw Self.isMissing
         }
     }

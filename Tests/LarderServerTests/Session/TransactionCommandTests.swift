@@ -37,6 +37,24 @@ import Testing
         #expect(call("EXEC") == Wire.error("ERR EXEC without MULTI"))
     }
 
+    /// MOVE and COPY to a database without files, and another command on the same key there.
+    @Test(arguments: [
+        (["MOVE i books", "SELECT books", "EXPIRE i 100", "TTL i"], [":1", "+OK", ":1", ":100"]),
+        (["COPY i d DB books", "SELECT books", "GET d"], [":1", "+OK", "$1|v"]),
+        (["SELECT books", "GET d", "SELECT 0", "COPY i d DB books"], ["+OK", "$-1", "+OK", ":1"]),
+        (["MOVE i books", "SELECT books", "MOVE i 0"], [":1", "+OK", ":1"]),
+        (["MOVE none books", "SELECT books", "GET none"], [":0", "+OK", "$-1"]),
+    ])
+    func itMakesTheFilesThatMoveAndCopyNeed(commands: [String], replies: [String]) throws {
+        let server = try SocketlessServer()
+        let call = server.connect()
+        #expect(call("SET i v") == Wire.ok)
+        #expect(call("MULTI") == Wire.ok)
+        for line in commands { #expect(call(line) == Self.queued) }
+        let all = replies.map { $0.replacing("|", with: "\r\n") + "\r\n" }.joined()
+        #expect(call("EXEC") == "*\(replies.count)\r\n" + all)
+    }
+
     @Test func whatCannotBeQueuedAbortsIt() throws {
         let call = try SocketlessServer().connect()
         let aborted = Wire.error("EXECABORT Transaction discarded because of previous errors.")
