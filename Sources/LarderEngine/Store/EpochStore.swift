@@ -438,7 +438,8 @@ final class EpochStore: @unchecked Sendable {
             } catch {
                 throw (error as? LarderError)
                     ?? LarderError(
-                        .io, "what is synced cannot be noted: \(error)", operation: "sync", database: databaseName,
+                        .io, "the synced lengths cannot be written: \(error)", operation: "sync",
+                        database: databaseName,
                         underlying: error)
             }
         }

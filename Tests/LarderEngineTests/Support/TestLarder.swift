@@ -85,7 +85,9 @@ extension Engine {
         let parts = [source, target].map {
             TransactionPart(database: $0, keys: [Key(key)], loadedCount: 1, watches: [])
         }
-        return try transact(parts[0], and: parts[1], now: source.now(), access, body)
+        let end = try transact(parts[0], and: parts[1], now: source.now(), access, body)
+        guard case .applied(let ticket) = end else { return nil }
+        return ticket
     }
 }
 
