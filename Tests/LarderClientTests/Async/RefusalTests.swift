@@ -179,6 +179,25 @@ import Testing
         try process.stop()
     }
 
+    /// A blocking client has one connection: what would break it for the next call is refused, and nothing is sent.
+    @Test func aBlockingClientRefusesWhatBreaksItsConnection() async throws {
+        let process = try DaemonProcess()
+        let client = try BlockingLarderClient(socketPath: process.socketPath)
+        for words in [
+            ["subscribe", "c"], ["PSUBSCRIBE", "c*"], ["UNSUBSCRIBE"], ["MONITOR"], ["CLIENT", "REPLY", "OFF"], ["MULTI"],
+        ] {
+            let text = await expect(.invalidArgument) { try client.command(words) }
+            #expect(text.contains("cannot be sent here"), "\(text)")
+            try client.set(words, forKey: "k")
+            #expect(try client.value([String].self, forKey: "k") == words)
+        }
+        let transaction = [["MULTI"], ["SET", "a", "1"], ["EXEC"]].map { $0.map { Array($0.utf8) } }
+        #expect(try client.pipeline(transaction).count == 3)
+        #expect(try client.command("GET", "a") == .bulk(Array("1".utf8)))
+        _ = await expect(.invalidArgument) { _ = try client.pipeline([[Array("MONITOR".utf8)]]) }
+        try process.stop()
+    }
+
     @Test func aValueThatWasRemovedAndCannotBeReadNamesTheCommand() async throws {
         let process = try DaemonProcess()
         let client = try await LarderClient.connect(socketPath: process.socketPath)
