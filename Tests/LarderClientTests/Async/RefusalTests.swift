@@ -184,7 +184,8 @@ import Testing
         let process = try DaemonProcess()
         let client = try BlockingLarderClient(socketPath: process.socketPath)
         for words in [
-            ["subscribe", "c"], ["PSUBSCRIBE", "c*"], ["UNSUBSCRIBE"], ["MONITOR"], ["CLIENT", "REPLY", "OFF"], ["MULTI"],
+            ["subscribe", "c"], ["PSUBSCRIBE", "c*"], ["UNSUBSCRIBE"], ["MONITOR"], ["CLIENT", "REPLY", "OFF"],
+            ["MULTI"],
         ] {
             let text = await expect(.invalidArgument) { try client.command(words) }
             #expect(text.contains("cannot be sent here"), "\(text)")
