@@ -25,7 +25,10 @@ enum Purge {
                 Daemon.complain(error.description)
                 return ExitCode.held
             }
-            return purgeThroughSocket(target, options.configuration.directory, socket)
+            let directory = options.configuration.directory
+            let client = AdminClient(
+                socketPath: socket, password: options.configuration.password, directory: directory)
+            return purge(target, through: client, directory, socket)
         }
     }
 
@@ -62,17 +65,15 @@ enum Purge {
 
     // MARK: With the daemon running
 
-    private static func purgeThroughSocket(
-        _ target: DaemonCommandLine.PurgeTarget, _ directory: String, _ socket: String
-    )
-        -> Int32
-    {
+    private static func purge(
+        _ target: DaemonCommandLine.PurgeTarget, through client: AdminClient, _ directory: String, _ socket: String
+    ) -> Int32 {
         do throws(AdminClient.Failure) {
-            guard try serves(directory, socket) else {
+            guard try serves(directory, client) else {
                 Daemon.complain("the daemon at \(socket) does not serve the larder \(directory): nothing was purged")
                 return ExitCode.held
             }
-            var names = try databaseNames(socket)
+            var names = try databaseNames(client)
             if case .database(let name) = target {
                 names = names.filter { $0 == name }
                 if names.isEmpty { return noDatabase(name) }
@@ -81,7 +82,7 @@ enum Purge {
             var code = ExitCode.done
             for name in names {
                 let purge = target == .expired ? ["PURGE", "EXPIRED"] : ["PURGE"]
-                let replies = try AdminClient.request([["HELLO", "3"], ["SELECT", name], purge], socketPath: socket)
+                let replies = try client.request([["HELLO", "3"], ["SELECT", name], purge])
                 code = show(name, replies) ?? code
             }
             return code
@@ -92,14 +93,14 @@ enum Purge {
     }
 
     /// Whether the daemon that answers has this larder: a purge of another one could not be undone.
-    private static func serves(_ directory: String, _ socket: String) throws(AdminClient.Failure) -> Bool {
-        let reply = try AdminClient.request([["INFO", "larder"]], socketPath: socket)[0]
+    private static func serves(_ directory: String, _ client: AdminClient) throws(AdminClient.Failure) -> Bool {
+        let reply = try client.request([["INFO", "larder"]])[0]
         let path = FileSystem.canonical(directory) ?? directory
         return reply.string?.split(separator: "\r\n").contains("directory:\(path)") == true
     }
 
-    private static func databaseNames(_ socket: String) throws(AdminClient.Failure) -> [String] {
-        let replies = try AdminClient.request([["HELLO", "3"], ["DATABASES"]], socketPath: socket)
+    private static func databaseNames(_ client: AdminClient) throws(AdminClient.Failure) -> [String] {
+        let replies = try client.request([["HELLO", "3"], ["DATABASES"]])
         return (replies[1].elements ?? []).compactMap { field($0, "name")?.string }
     }
 

@@ -82,24 +82,11 @@ struct PeerTrust: Sendable {
 
     /// Checks who listens at the other end of a connected socket.
     func check(_ descriptor: CInt, _ path: String) throws(WireFailure) {
-        guard let peer = Self.peer(descriptor) else { throw WireFailure(.system("SO_PEERCRED", errno)) }
+        guard let peer = UnixSocket.peerUser(descriptor) else { throw WireFailure(.system("SO_PEERCRED", errno)) }
         let absolute = path.hasPrefix("/") ? path : Self.workingDirectory() + "/" + path
         if let objection = objection(to: peer, own: geteuid(), path: absolute, look: Self.look) {
             throw WireFailure(.untrusted(objection))
         }
-    }
-
-    private static func peer(_ descriptor: CInt) -> UInt32? {
-        #if os(Linux)
-            // As `ucred`, which Glibc's module lacks: process, user and group.
-            var credentials: (pid_t, uid_t, gid_t) = (0, .max, .max)
-            var length = socklen_t(MemoryLayout.size(ofValue: credentials))
-            guard getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0 else { return nil }
-            return credentials.1
-        #else
-            var (user, group) = (uid_t(), gid_t())
-            return getpeereid(descriptor, &user, &group) == 0 ? user : nil
-        #endif
     }
 
     private static func workingDirectory() -> String {

@@ -2,32 +2,65 @@ import LarderEngine
 import Platform
 import RESP
 
-/// One request to a running daemon, for larderd's own `--purge`.
-package enum AdminClient {
+/// Requests to a running daemon, for larderd's own `--purge`. Each has a connection of its own.
+package struct AdminClient {
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
+        package init(_ description: String) { self.description = description }
     }
 
-    /// Sends commands over the socket and returns their replies. Blocks; gives up if nothing comes for `seconds`.
-    package static func request(_ commands: [[String]], socketPath: String, seconds: Int = 300) throws(Failure)
-        -> [RESPValue]
-    {
+    private let socketPath: String
+    private let password: [UInt8]?
+    private let owner: uid_t?
+
+    /// - Parameters:
+    ///   - password: sent first; nil for none.
+    ///   - directory: the larder's. Its owner may answer, besides root and this process' own user; nothing is sent to others.
+    package init(socketPath: String, password: [UInt8]?, directory: String) {
+        self.socketPath = socketPath
+        self.password = password
+        var status = stat()
+        owner = stat(directory, &status) == 0 ? status.st_uid : nil
+    }
+
+    /// Sends commands and returns their replies. Blocks; gives up after `seconds` without an answer.
+    package func request(_ commands: [[String]], seconds: Int = 300) throws(Failure) -> [RESPValue] {
         let descriptor: Int32
         do throws(FileError) {
             descriptor = try UnixSocket.connected(to: socketPath)
         } catch {
-            throw Failure(description: "cannot connect to \(socketPath): \(SystemErrorText.of(error.number))")
+            throw Failure("cannot connect to \(socketPath): \(SystemErrorText.of(error.number))")
         }
         defer { close(descriptor) }
+        try checkPeer(descriptor)
         UnixSocket.limit(descriptor, milliseconds: seconds * 1000)
         var bytes: [UInt8] = []
+        if let password { RequestEncoder.encode([Array("AUTH".utf8), password], into: &bytes) }
         for command in commands { RequestEncoder.encode(command, into: &bytes) }
         do throws(FileError) {
             try FileSystem.writeAll(bytes, descriptor: descriptor, path: socketPath)
         } catch {
-            throw Failure(description: error.description)
+            throw Failure(error.description)
         }
-        return try readReplies(commands.count, descriptor)
+        var replies = try Self.readReplies(commands.count + (password == nil ? 0 : 1), descriptor)
+        if password != nil, let error = replies.removeFirst().errorMessage {
+            throw Failure("the daemon at \(socketPath) does not take the password: \(error) (--password-file)")
+        }
+        for reply in replies where reply.errorMessage?.hasPrefix("NOAUTH") ?? false {
+            throw Failure("the daemon at \(socketPath) asks for a password: name its file with --password-file")
+        }
+        return replies
+    }
+
+    private func checkPeer(_ descriptor: Int32) throws(Failure) {
+        guard let peer = UnixSocket.peerUser(descriptor) else {
+            throw Failure("who answers at \(socketPath) cannot be told: \(SystemErrorText.of(errno))")
+        }
+        guard peer == 0 || peer == geteuid() || peer == owner else {
+            throw Failure(
+                "the process that answers at \(socketPath) runs as user \(peer), who is neither root nor the user of this "
+                    + "process (\(geteuid())), and does not own the larder: nothing was sent")
+        }
     }
 
     private static func readReplies(_ count: Int, _ descriptor: Int32) throws(Failure) -> [RESPValue] {
@@ -40,12 +73,12 @@ package enum AdminClient {
                     continue
                 }
             } catch {
-                throw Failure(description: error.message)
+                throw Failure(error.message)
             }
             let space = parser.writableSpace(atLeast: 4096)
             let received = recv(descriptor, space.baseAddress, space.count, 0)
             if received < 0, errno == EINTR { continue }
-            guard received > 0 else { throw Failure(description: "the daemon did not answer") }
+            guard received > 0 else { throw Failure("the daemon did not answer") }
             parser.didWrite(received)
         }
         return replies

@@ -60,6 +60,20 @@ package enum UnixSocket {
         return poll(&entry, 1, 0) > 0 && Int32(entry.revents) & Int32(POLLHUP) != 0
     }
 
+    /// The user of the process at the other end of a connected socket; nil if the system does not tell. Nobody can fake it.
+    package static func peerUser(_ descriptor: Int32) -> uid_t? {
+        #if os(Linux)
+            // Like `ucred`, which Glibc's module lacks: process, user and group.
+            var credentials: (pid_t, uid_t, gid_t) = (0, .max, .max)
+            var length = socklen_t(MemoryLayout.size(ofValue: credentials))
+            guard getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0 else { return nil }
+            return credentials.1
+        #else
+            var (user, group) = (uid_t(), gid_t())
+            return getpeereid(descriptor, &user, &group) == 0 ? user : nil
+        #endif
+    }
+
     private static func withAddress(_ path: String, _ call: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
         guard path.utf8.count <= pathBytesMax else { return ENAMETOOLONG }
         var address = sockaddr_un()

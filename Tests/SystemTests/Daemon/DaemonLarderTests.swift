@@ -108,6 +108,28 @@ import Testing
         #expect(try other.connect().call("DBSIZE") == ":1\r\n")
     }
 
+    @Test func aPurgeGivesThePassword() throws {
+        let place = try TemporaryDirectory()
+        let (right, wrong) = (
+            try place.makeFile("pw", Array("secret\n".utf8)), try place.makeFile("no", Array("x\n".utf8))
+        )
+        let daemon = try DaemonProcess(["--password-file", right])
+        let client = try daemon.connect()
+        #expect(try client.call("AUTH secret") == "+OK\r\n")
+        #expect(try client.call("SET k v") == "+OK\r\n")
+        func purge(_ more: String...) throws -> (ProcessEnd, String) {
+            let (end, _, errors) = try DaemonProcess.run(["--purge", "--dir", daemon.larder] + more)
+            return (end, errors)
+        }
+        let without = try purge()
+        #expect(without.0 == .exited(1) && without.1.contains("asks for a password"), "\(without)")
+        let refused = try purge("--password-file", wrong)
+        #expect(refused.0 == .exited(1) && refused.1.contains("does not take the password"), "\(refused)")
+        #expect(try client.call("DBSIZE") == ":1\r\n")
+        #expect(try purge("--password-file", right) == (.exited(0), ""))
+        #expect(try client.call("DBSIZE") == ":0\r\n")
+    }
+
     @Test func purgingALarderThatServesNoSocket() throws {
         let daemon = try DaemonProcess()
         let file = open(daemon.larder + "/LOCK", O_WRONLY | O_TRUNC)
