@@ -120,28 +120,34 @@ final class EpochStore: @unchecked Sendable {
     /// held.
     private func make() throws(LarderError) {
         guard !isMade, ending == .none else { return }
-        do {
-            let parent = FileSystem.parent(path)
-            // An earlier attempt may have come so far.
-            if !FileSystem.exists(path) { try makeFiles(in: parent + "/" + Self.makingPrefix + "\(epoch)") }
-            try FileSystem.syncDirectory(parent)
-            let opened = try openHandle(create: false, "create")
+        try whileItLasts("create") { () throws(LarderError) in
             do {
-                // LevelDB has begun a new manifest and a new log, which SYNCED does not know yet. Nobody writes to them
-                // before they are noted: until then damage could not be told from what a power cut has left of the log.
-                try writeSynced(logLengths())
+                try makeAndOpen()
             } catch {
-                try? opened.close()
-                throw error
+                throw (error as? LarderError)
+                    ?? LarderError(.io, "\(error)", operation: "create", database: databaseName, underlying: error)
             }
-            gate.withWriteLock {
-                if ending == .none { handle = opened } else { try? opened.close() }
-            }
-            made.store(true, ordering: .releasing)
-        } catch {
-            throw (error as? LarderError)
-                ?? LarderError(.io, "\(error)", operation: "create", database: databaseName, underlying: error)
         }
+    }
+
+    private func makeAndOpen() throws {
+        let parent = FileSystem.parent(path)
+        // An earlier attempt may have come so far.
+        if !FileSystem.exists(path) { try makeFiles(in: parent + "/" + Self.makingPrefix + "\(epoch)") }
+        try FileSystem.syncDirectory(parent)
+        let opened = try openHandle(create: false, "create")
+        do {
+            // LevelDB has begun a new manifest and a new log, which SYNCED does not know yet. Nobody writes to them
+            // before they are noted: until then damage could not be told from what a power cut has left of the log.
+            try writeSynced(logLengths())
+        } catch {
+            try? opened.close()
+            throw error
+        }
+        gate.withWriteLock {
+            if ending == .none { handle = opened } else { try? opened.close() }
+        }
+        made.store(true, ordering: .releasing)
     }
 
     /// The prefix of directories in which the files of an epoch are created.
@@ -175,11 +181,7 @@ final class EpochStore: @unchecked Sendable {
         _ body: (LevelDB.Database) throws(LevelDBError) -> Result
     ) throws(LarderError) -> Result {
         try ForkGuard.check(operation)
-        if !isMade {
-            try whileItLasts(operation) { () throws(LarderError) in
-                try writeLock.withLock { () throws(LarderError) in try make() }
-            }
-        }
+        if !isMade { try writeLock.withLock { () throws(LarderError) in try make() } }
         return try accessMade(operation, key: key(), body)
     }
 
@@ -212,9 +214,9 @@ final class EpochStore: @unchecked Sendable {
         do throws(LarderError) {
             return try body()
         } catch {
+            guard error.code == .damaged || error.code == .io else { throw error }
             let next = Ending(rawValue: nextEnding.load(ordering: .acquiring)) ?? .none
-            throw error.code == .damaged || error.code == .io
-                ? endingError(ending == .none ? next : ending, operation) ?? error : error
+            throw endingError(ending == .none ? next : ending, operation) ?? error
         }
     }
 
@@ -319,32 +321,27 @@ final class EpochStore: @unchecked Sendable {
     }
 
     /// Writes a batch. The first failure suspends the store.
-    /// - Parameters:
-    /// - sync: whether to return after an fsync.
+    /// - Parameter sync: whether to return after an fsync.
     func write(_ batch: LevelDB.WriteBatch, sync: Bool) throws(LarderError) {
-        try whileItLasts("write") { () throws(LarderError) in
-            try writeLock.withLock { () throws(LarderError) in try writeLocked(batch, sync: sync) }
-        }
-        if sync { context.statistics.syncs.add() }
-    }
-
-    private func writeLocked(_ batch: LevelDB.WriteBatch, sync: Bool) throws(LarderError) {
-        if isFrozen {
-            throw LarderError(
-                .writesSuspended, "the database is being salvaged", operation: "write", database: databaseName)
-        }
-        if let error = suspension("write") { throw error }
-        // An error here means that nothing was written: the store is unchanged.
-        try make()
-        // After the write, so that a count taken without it is not kept.
-        defer { _ = writes.wrappingAdd(1, ordering: .acquiringAndReleasing) }
-        do throws(LarderError) {
-            try accessMade("write", key: nil) { (database) throws(LevelDBError) in
-                try database.write(batch, options: WriteOptions(sync: sync))
+        try writeLock.withLock { () throws(LarderError) in
+            if isFrozen {
+                throw LarderError(
+                    .writesSuspended, "the database is being salvaged", operation: "write", database: databaseName)
             }
-        } catch {
-            suspend(error)
-            throw error
+            if let error = suspension("write") { throw error }
+            // An error here means that nothing was written: the store is unchanged.
+            try make()
+            // After the write, so that a count taken without it is not kept.
+            defer { _ = writes.wrappingAdd(1, ordering: .acquiringAndReleasing) }
+            do throws(LarderError) {
+                try accessMade("write", key: nil) { (database) throws(LevelDBError) in
+                    try database.write(batch, options: WriteOptions(sync: sync))
+                }
+            } catch {
+                suspend(error)
+                throw error
+            }
+            if sync { context.statistics.syncs.add() }
         }
     }
 
