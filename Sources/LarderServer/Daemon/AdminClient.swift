@@ -1,4 +1,3 @@
-import LarderEngine
 import Platform
 import RESP
 

@@ -1,4 +1,3 @@
-import LarderEngine
 import Platform
 
 /// The daemon's listening socket in the file system.

@@ -499,7 +499,7 @@ struct Call {
     }
 
     /// Runs one change of entries of two databases, the connection's and another one, as one commit unit. If the other
-    /// one has no files and something may be written to it, it gets them first.
+    /// one has no files and something is written to it, it gets them first.
     mutating func update<Result>(
         _ keys: [Key], and other: Database, _ otherKeys: [Key],
         _ body: (inout Update, inout Update) throws(LarderError) -> Result
@@ -513,9 +513,9 @@ struct Call {
             }
             return Self.made(result)
         }
-        // Without an entry to move there is nothing to write, and no need for files. It may come meanwhile.
-        for isNeeded in [false, true] {
-            if !other.isReady(forWriting: true) { try prepare(other, isNeeded: isNeeded, keys) }
+        // Files are made only for what is written to them.
+        for needsFiles in [other.exists, true] {
+            if needsFiles, !other.isReady(forWriting: true) { try prepare(other) }
             var result: Result?
             let end: TransactionEnd
             do throws(LarderError) {
@@ -541,16 +541,10 @@ struct Call {
         throw CommandError("ERR the database was emptied or deleted meanwhile: try again")
     }
 
-    /// Opens the files of another database that a command may write to, and makes them if it has an entry for it.
-    private mutating func prepare(_ other: Database, isNeeded: Bool, _ keys: [Key]) throws(CommandError) {
+    /// Opens the files of another database, and makes them if there are none.
+    private mutating func prepare(_ other: Database) throws(CommandError) {
         guard mayBlock else { throw cold() }
-        var isNeeded = isNeeded || other.exists
-        if !isNeeded { for key in keys where try read(key, nil) != nil { isNeeded = true } }
-        do throws(LarderError) {
-            try other.prepare(forWriting: isNeeded)
-        } catch {
-            throw CommandError(error)
-        }
+        do throws(LarderError) { try other.prepare(forWriting: true) } catch { throw CommandError(error) }
     }
 
     private var access: Access { mayBlock ? .mayBlock : .memoryOnly }

@@ -91,8 +91,7 @@ struct TransactionPlan {
         }
     }
 
-    /// The key that MOVE or COPY writes in another database, if that has files. If it has none, only the command knows
-    /// whether it will get some.
+    /// The key that MOVE or COPY writes in another database.
     private mutating func noteTarget(_ command: QueuedCommand, _ database: Database, _ engine: Engine) {
         let place: (name: Int, key: Int)
         switch command.row.database {
@@ -104,7 +103,7 @@ struct TransactionPlan {
             place = (option + 1, key)
         }
         guard command[place.key].count <= Key.bytesMax,
-            case .success(let target) = resolve(command.text(place.name), engine), target !== database, target.exists
+            case .success(let target) = resolve(command.text(place.name), engine), target !== database
         else { return }
         let index = part(target)
         parts[index].isWritten = true

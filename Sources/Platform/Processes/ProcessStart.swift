@@ -106,14 +106,6 @@ package enum ProcessEnd: Equatable, Sendable {
         guard waitpid(process, &status, WNOHANG) == process else { return nil }
         return ProcessEnd(status: status)
     }
-
-    /// In a shell's form: the exit code, or 128 plus the number of the signal.
-    package var shellStatus: Int32 {
-        switch self {
-        case .exited(let code): code
-        case .killed(let signal): 128 + signal
-        }
-    }
 }
 
 // A struct on Linux, a pointer on macOS.
