@@ -20,6 +20,7 @@ final class CommitJournal: @unchecked Sendable {
     private let context: LarderContext
     let trigger: CheckpointTrigger
     private let segments: Journal
+    private let marks: JournalMarkFile
     /// Held while a group is appended, and synced if it asks for that. The journal's own lock guards its list of
     /// segments; the syncing thread, stagers and the counters take that one.
     private let lock = Lock()
@@ -35,10 +36,13 @@ final class CommitJournal: @unchecked Sendable {
     init(context: LarderContext, trigger: CheckpointTrigger) throws(LarderError) {
         self.context = context
         self.trigger = trigger
+        marks = JournalMarkFile(directory: context.directory) { [sequences = context.sequences] in
+            sequences.reserved.commitUnits
+        }
         do throws(FileError) {
             segments = try Journal(
                 directory: context.directory + "/JOURNAL", segmentBytes: context.options.journalSegmentBytes,
-                faults: context.options.journalFaults)
+                marks: marks, faults: context.options.journalFaults)
         } catch {
             throw LarderError(.io, error.description, operation: "open journal", underlying: error)
         }
@@ -231,6 +235,26 @@ final class CommitJournal: @unchecked Sendable {
     func noteKept(_ last: UInt64) { keptSequence = last }
 
     // MARK: Reading
+
+    /// Reads what the last process noted of the journal, before ``replay(_:)``.
+    /// - Throws: `newerFormat`. A file that cannot be used is reported.
+    func loadMarks() throws(LarderError) {
+        guard case .known(let file) = context.sequences.origin else { return }
+        switch marks.load(reserved: file.commitUnits) {
+        case .done: break
+        case .unusable(let why):
+            context.report(
+                .warning, "\(why): should the journal's beginning or end be lost, that will not be noticed this time")
+        case .newerVersion(let version):
+            throw LarderError(
+                .newerFormat,
+                "\(JournalMarkFile.fileName) was written by a newer version of Larder (version \(version), this one reads "
+                    + "\(JournalMark.version))", operation: "open larder")
+        }
+    }
+
+    /// Begins to note what is synced and removed. Call it after this process has reserved its sequences.
+    func beginMarks(_ report: JournalReport) { marks.begin(removed: report.precedingSequence) }
 
     /// Reads the journal, before anything is appended.
     func replay(_ visit: JournalVisit) throws(LarderError) -> JournalReport { try segments.replay(visit) }

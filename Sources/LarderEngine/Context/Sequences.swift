@@ -184,7 +184,7 @@ final class Sequences: @unchecked Sendable {
         }
     }
 
-    /// The reserved bounds. For tests.
+    /// The reserved bounds.
     var reserved: SequencesFile {
         SequencesFile(
             commitUnits: unitsReserved.load(ordering: .relaxed), epochs: epochsReserved.load(ordering: .relaxed))

@@ -21,6 +21,10 @@ package final class Statistics: Sendable {
     package let compactions = Atomic<Int>(0)
     package let purges = Atomic<Int>(0)
     package let setAside = Atomic<Int>(0)
+    /// Journals that were found damaged, so that acknowledged writes are lost.
+    package let journalDamages = Atomic<Int>(0)
+    /// Bytes at the end of the journal that the last process had not finished writing.
+    package let journalCutBytes = Atomic<Int>(0)
     package let salvages = Atomic<Int>(0)
     /// Parts of files that could not be read, and ranges of keys that may have lost entries.
     package let salvagedPieces = Atomic<Int>(0)

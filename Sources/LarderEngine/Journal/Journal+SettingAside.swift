@@ -34,6 +34,7 @@ extension Journal {
                 lock.withLock { damaged.byteCount = damage.offset }
             }
             try FileSystem.syncDirectory(FileSystem.parent(place))
+            marks?.noteLost(behind: report.lastSequence)
             lock.withLock {
                 self.damage = nil
                 isRead = false

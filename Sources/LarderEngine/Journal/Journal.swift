@@ -22,6 +22,8 @@ final class Journal: @unchecked Sendable {
     let files: JournalFiles
     /// Bytes of a segment to read at once.
     let readAheadBytes: Int
+    /// Notes what was synced and removed; nil if nobody needs that.
+    let marks: JournalMarkFile?
 
     // Lock order: `removing` or `syncing`, then `lock`.
     /// Held while segments are read or removed (which takes some fsyncs), so that none vanishes under a reader.
@@ -55,9 +57,11 @@ final class Journal: @unchecked Sendable {
     /// - Parameter segmentBytes: a segment ends when the next frame would make it longer. One frame may be longer.
     /// - Parameter faults: for tests.
     init(
-        directory: String, segmentBytes: Int, faults: JournalFaults? = nil, readAheadBytes: Int = 1 << 20
+        directory: String, segmentBytes: Int, marks: JournalMarkFile? = nil, faults: JournalFaults? = nil,
+        readAheadBytes: Int = 1 << 20
     ) throws(FileError) {
         self.directory = directory
+        self.marks = marks
         self.segmentBytes = segmentBytes
         self.readAheadBytes = readAheadBytes
         files = JournalFiles(faults: faults)
@@ -215,6 +219,8 @@ final class Journal: @unchecked Sendable {
 
     /// Makes a segment the active one. Called with `lock` held.
     func add(_ segment: JournalSegment) {
+        // Until it has frames.
+        segment.lastSequence = lastSequence
         segments.append(segment)
         active = segment
         nextNumber = segment.number + 1
@@ -244,10 +250,12 @@ final class Journal: @unchecked Sendable {
                     if let failure = segment.syncFailure { throw failure }
                 }
             }
-            let (unsynced, sequence) = lock.withLock {
+            let (unsynced, sequence, frame) = lock.withLock {
                 (
                     segments.filter { $0.number > number && !$0.isSynced }.map { ($0, $0.liveBytes, $0.isNameSynced) },
-                    lastSequence
+                    lastSequence,
+                    // Not the number behind which this process began: no frame has it.
+                    segments.last(where: \.hasFrames)?.lastSequence ?? 0
                 )
             }
             for (segment, bytes, _) in unsynced where segment.syncedBytes < bytes {
@@ -257,7 +265,7 @@ final class Journal: @unchecked Sendable {
             if !unnamed.isEmpty {
                 try giveUpOnFailure(unnamed) { () throws(FileError) in try files.syncDirectory(directory) }
             }
-            lock.withLock {
+            let synced = lock.withLock {
                 for (segment, bytes, _) in unsynced {
                     segment.syncedBytes = max(segment.syncedBytes, bytes)
                     segment.isNameSynced = true
@@ -265,7 +273,9 @@ final class Journal: @unchecked Sendable {
                 if isRead, segments.allSatisfy({ $0.number > number || $0.isSynced }) {
                     syncedSequence = max(syncedSequence, sequence)
                 }
+                return syncedSequence >= frame ? frame : 0
             }
+            marks?.noteSynced(synced)
         }
     }
 
@@ -310,6 +320,10 @@ final class Journal: @unchecked Sendable {
     func removeSegments(upTo number: UInt64, if condition: () -> Bool = { true }) throws(FileError) -> Bool {
         try withoutRemovals { () throws(FileError) in
             guard condition() else { return false }
+            let last = lock.withLock {
+                segments.lazy.filter { [active] in $0.number <= number && $0 !== active }.map(\.lastSequence).max()
+            }
+            if let last { try marks?.noteRemoved(last) }
             try syncRemoval()
             while true {
                 let oldest = lock.withLock { segments.first.flatMap { $0 === active ? nil : $0 } }

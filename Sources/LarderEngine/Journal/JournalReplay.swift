@@ -30,10 +30,17 @@ struct JournalReplay {
     private var items: [Item] = []
     private var sequence: UInt64 = 0
     private let known: UInt64
+    private let mark: JournalMark?
 
     /// Opens the files and reads their headers.
-    init(_ segments: [JournalSegment], known: UInt64, readAheadBytes: Int, _ files: JournalFiles) throws(FileError) {
+    /// - Parameters:
+    ///   - known: everything up to this sequence is durable elsewhere.
+    ///   - mark: what an earlier process noted of the journal; nil if that is unknown.
+    init(
+        _ segments: [JournalSegment], known: UInt64, mark: JournalMark?, readAheadBytes: Int, _ files: JournalFiles
+    ) throws(FileError) {
         self.known = known
+        self.mark = mark
         for segment in segments {
             try files.willRead(segment.path)
             let reader = try JournalReader(
@@ -58,6 +65,24 @@ struct JournalReplay {
             if !goesOn { break }
         }
         report.lastSequence = sequence
+        requireSynced()
+        // Nothing counts: what was removed is the last that is known.
+        if report.damage != nil, sequence == 0, let mark { report.lastSequence = mark.removed }
+    }
+
+    /// A journal that ends before what was synced is damaged: no failure of a process or of the machine explains that.
+    private mutating func requireSynced() {
+        guard report.damage == nil, let mark, mark.synced > max(sequence, mark.removed) else { return }
+        let missing =
+            "the journal ends with commit unit \(max(sequence, mark.removed)), and those up to \(mark.synced) "
+            + "were on the disk"
+        let cut = report.cut
+        report.cut = nil
+        report.damage = JournalDamage(
+            segment: cut?.segment ?? items.last?.segment.number ?? 0,
+            offset: cut?.offset ?? ends.last?.bytes ?? 0,
+            reason: cut.map { "\($0.reason); \(missing)" } ?? missing,
+            unusedBytes: cut?.bytes ?? 0, laterFrames: 0, concernsSynced: true)
     }
 
     private mutating func dropStillborn() throws(FileError) {
@@ -144,6 +169,10 @@ struct JournalReplay {
                 report.precedingSequence = header.formerSequence
                 guard header.formerSequence <= known else {
                     return "it follows sequence \(header.formerSequence), and only those up to \(known) are elsewhere"
+                }
+                if let mark, header.formerNumber != 0, header.formerSequence > mark.removed {
+                    return "it follows \(JournalFormat.fileName(header.formerNumber)), which is missing and was not "
+                        + "removed by Larder"
                 }
                 sequence = header.formerSequence
                 return nil

@@ -21,8 +21,11 @@ struct JournalDamage: Equatable, Sendable, CustomStringConvertible {
     let concernsSynced: Bool
 
     var description: String {
-        "segment \(JournalFormat.fileName(segment)) at byte \(offset): \(reason); \(unusedBytes) bytes with "
-            + "\(laterFrames) good groups cannot be used"
+        // 0: there is none.
+        segment == 0
+            ? reason
+            : "segment \(JournalFormat.fileName(segment)) at byte \(offset): \(reason); \(unusedBytes) bytes with "
+                + "\(laterFrames) good groups cannot be used"
     }
 }
 

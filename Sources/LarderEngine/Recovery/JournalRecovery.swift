@@ -31,6 +31,7 @@ final class JournalRecovery: CommitOwner {
     /// Applies the journal to its databases, before anything else uses them.
     /// - Returns: the sequence of the last commit unit.
     func recover() throws(LarderError) -> UInt64 {
+        try journal.loadMarks()
         // Nobody else has them yet; the locks keep one thread's eviction off the other's shards.
         let databases = table.all
         for database in databases { database.shards.lockAll() }
@@ -51,16 +52,20 @@ final class JournalRecovery: CommitOwner {
                     + (isForeign ? ", but another file or directory has its name; they are skipped" : ""))
         }
         context.timeKeeper.goOn(fromStoredAt: applier.latestStored)
+        // Before anything is changed: the next start must find the same.
+        if let damage = report.damage, context.options.onDamage == .fail { throw Self.refusal(of: damage) }
         context.sequences.wasCut = report.damage != nil || report.cut != nil
         // An empty journal does not tell the last sequence of an earlier process.
         context.sequences.begin(behind: report.lastSequence, now: context.time.now())
+        journal.beginMarks(report)
         // Without a segment the journal's end is unknown, but nothing of it was needed any more.
-        if report.segments > 0 {
+        if report.segments > 0 || report.damage != nil {
             context.larder.journalEnd.store(report.lastSequence, ordering: .relaxed)
             if report.damage != nil || report.cut != nil { try findWhoNeedsMore(report) }
         }
         if let damage = report.damage { try setAside(damage, report) }
         if let cut = report.cut, cut.bytes > 0 {
+            context.statistics.journalCutBytes.add(cut.bytes)
             context.report(
                 .info, "the journal's last \(cut.bytes) bytes were being written at the end: \(cut.reason)")
         }
@@ -88,7 +93,6 @@ final class JournalRecovery: CommitOwner {
     /// Opens all databases, and sets those aside whose LevelDB needs a lost part of the journal. It does so now,
     /// because the next start would not know of the loss.
     private func findWhoNeedsMore(_ report: JournalReport) throws(LarderError) {
-        if report.damage != nil, context.options.onDamage == .fail { return }
         for database in table.all where database.exists {
             do throws(LarderError) {
                 try database.prepare(forWriting: false)
@@ -103,12 +107,6 @@ final class JournalRecovery: CommitOwner {
     }
 
     private func setAside(_ damage: JournalDamage, _ report: JournalReport) throws(LarderError) {
-        guard context.options.onDamage == .salvage else {
-            throw LarderError(
-                .damaged,
-                "the journal is damaged: \(damage). The part before the damage can be used; nothing was changed. "
-                    + "To continue with that part, open the larder with the damage set aside", operation: "open larder")
-        }
         let place = try DamagedFiles.place(for: "journal", context: context)
         do throws(FileError) {
             try journal.setAside(report, to: place)
@@ -116,7 +114,17 @@ final class JournalRecovery: CommitOwner {
             throw LarderError(.io, error.description, operation: "set the journal aside", underlying: error)
         }
         context.statistics.setAside.add()
+        context.statistics.journalDamages.add()
         context.report(
-            .error, "the journal is damaged: \(damage); the part after the damage was set aside at \(place)")
+            .error,
+            "the journal is damaged: \(damage); the part after the damage was set aside at \(place). "
+                + "Entries written there have their older values again, or are missing")
+    }
+
+    private static func refusal(of damage: JournalDamage) -> LarderError {
+        LarderError(
+            .damaged,
+            "the journal is damaged: \(damage). The part before the damage can be used; nothing was changed. "
+                + "To continue with that part, open the larder with the damage set aside", operation: "open larder")
     }
 }

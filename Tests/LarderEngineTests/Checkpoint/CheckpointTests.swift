@@ -109,6 +109,8 @@ import Testing
         let whole = try Files.read(larder.journalSegments[0]).count
         for count in JournalFormat.segmentHeaderBytes...whole {
             let crashCopy = try larder.crashCopy()
+            // Which would tell it too.
+            try FileSystem.removeFile(crashCopy.path + "/SYNCED")
             try Files.truncate(crashCopy.journalSegments[0], to: count)
             let code = errorCode { try #expect(crashCopy.database().value("a") == "2") }
             #expect(code == (count == whole ? nil : .damaged), "\(count) of \(whole) bytes")
@@ -123,6 +125,7 @@ import Testing
         try larder.database().put("a", "2")
         try larder.database().flush()
         let crashCopy = try larder.crashCopy { $0.onDamage = setsAside ? .salvage : .fail }
+        try FileSystem.removeFile(crashCopy.path + "/SYNCED")
         try Files.truncate(crashCopy.journalSegments[0], to: JournalFormat.segmentHeaderBytes)
         for _ in 0..<2 {
             _ = try crashCopy.engine()

@@ -233,7 +233,7 @@ import Testing
             #expect(errorCode { _ = try engine.openDatabase("third") } == .io)
             #expect(
                 try FileSystem.list(disk.path + "/larder") == [
-                    "JOURNAL", "LOCK", "SEQUENCES", "TIME", "books", "other",
+                    "JOURNAL", "LOCK", "SEQUENCES", "SYNCED", "TIME", "books", "other",
                 ])
             try Files.remove(disk.filler)
             engine.maintain()

@@ -317,7 +317,7 @@ import Testing
         try Files.write(larder.path + "/books", [])
         let database = try engine.database("books")
         #expect(errorCode { try database.put("a", "1") } == .io)
-        #expect(try FileSystem.list(larder.path) == ["JOURNAL", "LOCK", "SEQUENCES", "TIME", "books"])
+        #expect(try FileSystem.list(larder.path) == ["JOURNAL", "LOCK", "SEQUENCES", "SYNCED", "TIME", "books"])
         try Files.remove(larder.path + "/books")
         try database.put("a", "1")
         #expect(try database.value("a") == "1")

@@ -196,7 +196,7 @@ import Testing
         #expect(!database.exists)
         #expect(database.condition == "deleted")
         #expect(engine.databases.isEmpty)
-        #expect(try FileSystem.list(larder.path) == ["JOURNAL", "LOCK", "SEQUENCES", "TIME"])
+        #expect(try FileSystem.list(larder.path) == ["JOURNAL", "LOCK", "SEQUENCES", "SYNCED", "TIME"])
         let again = try larder.database()
         #expect(again !== database)
         #expect(try again.contents() == [:])

@@ -22,6 +22,8 @@ enum StorageFormatExamples {
     static let ownNever = Record(RecordHeader(storedAt: storedAt, rule: .ownNever, generation: 7), payload: [])
 
     static let timeMark = TimeMark(number: 7, time: 1_700_003_600_000, wall: 1_700_000_000_000)
+    static let journalMark = JournalMark(
+        number: 7, reserved: 4_723_097_222_722_355_200, removed: Sequences.first + 40, synced: Sequences.first + 43)
     static let sequences = SequencesFile(commitUnits: 4_723_097_222_722_355_200, epochs: 1_700_000_001_025)
     static let pointer = PointerFile(
         epoch: 1_700_000_000_001, rules: FreshnessRules(policy: .low, deadBefore: 1_699_999_940_000))
@@ -48,6 +50,11 @@ enum StorageFormatExamples {
             hex: "4c 41 52 44 45 52 54 4d 00 00 00 01 2c 75 c0 09 00 00 00 00 00 00 00 07 00 00 01 8b d0 1c "
                 + "56 80 00 00 01 8b cf e5 68 00 67 36 b2 1c",
             made: timeMark.bytes),
+        Example(
+            name: "journal-mark",
+            hex: "4c 41 52 44 45 52 53 59 00 00 00 01 c5 5b e3 c7 00 00 00 00 00 00 00 07 41 8b cf e6 68 00 "
+                + "00 00 40 00 00 00 00 00 00 28 40 00 00 00 00 00 00 2b 7e de e5 f9",
+            made: journalMark.bytes),
         Example(
             name: "journal-segment",
             hex: "4c 41 52 44 45 52 4a 4c 00 00 00 01 dd 17 10 30 00 00 00 00 00 00 00 02 00 00 00 00 00 00 "

@@ -66,6 +66,9 @@ import Testing
         #expect([JournalFormat.Kind.database, JournalFormat.Kind.put, JournalFormat.Kind.remove] == [1, 2, 3])
         #expect(JournalFormat.version == 1)
         #expect(TimeMark.version == 1 && StorageFormatExamples.timeMark.bytes.count == TimeMark.byteCount)
+        #expect(JournalMark.version == 1 && StorageFormatExamples.journalMark.bytes.count == JournalMark.byteCount)
+        #expect(
+            JournalMarkFile.secondOffset == TimeKeeper.secondOffset && page.contains("`\(JournalMarkFile.fileName)`"))
         #expect(RecordHeader.version == 1)
         #expect(EpochMetadata.formatVersion == 1)
     }
@@ -105,7 +108,7 @@ import Testing
         let larder = try TestLarder()
         try larder.database(policy: .middle).put("a", "1")
         let journal = larder.path + "/" + JournalFormat.directoryName
-        #expect(try FileSystem.list(larder.path) == ["JOURNAL", "LOCK", "SEQUENCES", "TIME", "books"])
+        #expect(try FileSystem.list(larder.path) == ["JOURNAL", "LOCK", "SEQUENCES", "SYNCED", "TIME", "books"])
         #expect(try FileSystem.list(journal) == [JournalFormat.fileName(1)])
         larder.close()
         #expect(try FileSystem.list(journal) == [])

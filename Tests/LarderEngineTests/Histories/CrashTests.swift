@@ -50,7 +50,7 @@ import Testing
         try Files.copy(larder.directory(of: "books"), to: larder.path + "/.creating-other-7")
         let engine = try larder.engine()
         #expect(engine.databases.map(\.name) == ["books"])
-        #expect(try FileSystem.list(larder.path) == ["JOURNAL", "LOCK", "SEQUENCES", "TIME", "books"])
+        #expect(try FileSystem.list(larder.path) == ["JOURNAL", "LOCK", "SEQUENCES", "SYNCED", "TIME", "books"])
         #expect(try larder.database("new").contents() == [:])
     }
 
@@ -58,7 +58,7 @@ import Testing
         let larder = try larder()
         try FileSystem.rename(larder.directory(of: "books"), to: larder.path + "/.deleted-books-12")
         #expect(try larder.engine().databases.isEmpty)
-        #expect(try FileSystem.list(larder.path) == ["JOURNAL", "LOCK", "SEQUENCES", "TIME"])
+        #expect(try FileSystem.list(larder.path) == ["JOURNAL", "LOCK", "SEQUENCES", "SYNCED", "TIME"])
     }
 
     @Test func foreignFilesAreLeftAlone() throws {
@@ -75,7 +75,8 @@ import Testing
         #expect(errorCode { _ = try larder.database("notes.txt") } == .io)
         larder.close()
         let names = try FileSystem.list(larder.path)
-        #expect(Set(names) == ["JOURNAL", "LOCK", "SEQUENCES", "TIME", "Photos", "README", "books", "notes.txt"])
+        #expect(
+            Set(names) == ["JOURNAL", "LOCK", "SEQUENCES", "SYNCED", "TIME", "Photos", "README", "books", "notes.txt"])
     }
 
     /// What was committed without sync is in the operating system: the files as they stand hold it.

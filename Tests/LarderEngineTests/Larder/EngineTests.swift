@@ -72,7 +72,7 @@ import Testing
         #expect(errorCode { _ = try engine.database("new") } == .closed)
         #expect(errorCode { _ = try engine.deleteDatabase("books") } == .closed)
         #expect(engine.databases.isEmpty)
-        #expect(try FileSystem.list(larder.path) == ["JOURNAL", "LOCK", "SEQUENCES", "TIME", "books"])
+        #expect(try FileSystem.list(larder.path) == ["JOURNAL", "LOCK", "SEQUENCES", "SYNCED", "TIME", "books"])
         // Closing children late is well.
         snapshot.close()
         cursor.close()

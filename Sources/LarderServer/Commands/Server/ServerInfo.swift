@@ -195,6 +195,8 @@ struct ServerInfo {
             ("pending_bytes", "\(server.engine.pipeline.pendingByteCount)"),
             ("journal_bytes", "\(server.engine.journalByteCount)"), ("checkpoints", "\(statistics.checkpoints.read())"),
             ("journal_rewrites", "\(statistics.journalRewrites.read())"),
+            ("journal_damages", "\(statistics.journalDamages.read())"),
+            ("journal_cut_bytes", "\(statistics.journalCutBytes.read())"),
             ("salvages", "\(statistics.salvages.read())"),
             ("salvaged_lost_pieces", "\(statistics.salvagedPieces.read())"),
             ("salvaged_lost_ranges", "\(statistics.salvagedRanges.read())"),

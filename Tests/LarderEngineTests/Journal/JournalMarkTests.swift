@@ -1,0 +1,150 @@
+import Platform
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+
+/// `SYNCED` tells which part of the journal must be there.
+@Suite struct JournalMarkTests {
+    /// Three segments, synced: in LevelDB `a` is old, in the first `a` is new, in the others there are `b` and `c`.
+    private func threeSegments() throws -> TestLarder {
+        let larder = try TestLarder(inMemory: true) {
+            $0.durability = .always
+            $0.journalSegmentBytes = 1
+        }
+        let database = try larder.database()
+        try database.put("a", "old")
+        try larder.engine().save()
+        try database.put("a", "new")
+        try database.put("b", "1")
+        try database.put("c", "1")
+        return larder
+    }
+
+    private typealias Harm = @Sendable (_ segments: [String]) throws -> Void
+    private static let harms: [(name: String, values: [String: String], harm: Harm)] = [
+        (
+            "the last is cut", ["a": "new", "b": "1"],
+            { try Files.write($0[2], Array(try Files.read($0[2]).dropLast(9))) }
+        ),
+        ("the last is zero", ["a": "new", "b": "1"], { try zero($0[2]) }),
+        ("the last is empty", ["a": "new", "b": "1"], { try Files.write($0[2], []) }),
+        ("the last is missing", ["a": "new", "b": "1"], { try FileSystem.removeFile($0[2]) }),
+        ("the last two are missing", ["a": "new"], { for path in $0[1...] { try FileSystem.removeFile(path) } }),
+        ("the one between is missing", ["a": "new"], { try FileSystem.removeFile($0[1]) }),
+        ("the first is missing", ["a": "old"], { try FileSystem.removeFile($0[0]) }),
+        ("all are zero", ["a": "old"], { for path in $0 { try zero(path) } }),
+        ("all are missing", ["a": "old"], { for path in $0 { try FileSystem.removeFile(path) } }),
+        ("the directory is missing", ["a": "old"], { try FileSystem.removeTree(FileSystem.parent($0[0])) }),
+    ]
+
+    private static func zero(_ path: String) throws {
+        try Files.write(path, [UInt8](repeating: 0, count: try Files.read(path).count))
+    }
+
+    @Test(arguments: harms.indices) func aSyncedPartThatIsLostIsReportedAsDamage(_ index: Int) throws {
+        let (name, values, harm) = Self.harms[index]
+        let larder = try threeSegments()
+        defer { withExtendedLifetime(larder) {} }
+        let copy = try larder.crashCopy { $0.onDamage = .salvage }
+        #expect(copy.journalSegments.count == 3)
+        try harm(copy.journalSegments)
+        #expect(try copy.database().contents() == values, "\(name)")
+        let reports = copy.events.all.filter { $0.message.contains("the journal is damaged") }
+        #expect(reports.map(\.level) == [.error], "\(name): \(copy.events.all)")
+        #expect(try copy.engine().statistics.journalDamages.read() == 1, "\(name)")
+        // It is reported once, and what is written now stays.
+        try copy.database().put("d", "1")
+        let again = try copy.crashCopy { $0.onDamage = .fail }
+        #expect(try again.database().contents() == values.merging(["d": "1"]) { $1 }, "\(name)")
+    }
+
+    /// The library refuses the larder each time, until it is told to go on.
+    @Test(arguments: harms.indices) func aProgramThatDoesNotSalvageGetsAnErrorEachTime(_ index: Int) throws {
+        let (name, values, harm) = Self.harms[index]
+        let larder = try threeSegments()
+        defer { withExtendedLifetime(larder) {} }
+        let copy = try larder.crashCopy { $0.onDamage = .fail }
+        try harm(copy.journalSegments)
+        for _ in 0..<3 { #expect(errorCode { _ = try copy.engine() } == .damaged, "\(name)") }
+        copy.close { $0.onDamage = .salvage }
+        #expect(try copy.database().contents() == values, "\(name)")
+    }
+
+    /// What was not synced may be lost in a failure of the machine.
+    @Test(arguments: [harms.startIndex, 1, 2, 3]) func anUnsyncedEndThatIsLostIsNoDamage(_ index: Int) throws {
+        let larder = try threeSegments()
+        try larder.database().put("d", "1", durability: .os)
+        let copy = try larder.crashCopy { $0.onDamage = .fail }
+        try Self.harms[index].harm(Array(copy.journalSegments.dropFirst()))
+        #expect(try copy.database().contents() == ["a": "new", "b": "1", "c": "1"])
+        #expect(try copy.engine().statistics.journalDamages.read() == 0)
+    }
+
+    /// Segments that Larder has removed are not missed, also by a process that is killed right behind it.
+    @Test func removedSegmentsAreNotMissed() throws {
+        let larder = try threeSegments()
+        for round in 0..<4 {
+            try larder.engine().save()
+            if round > 1 { try larder.database().put("e\(round)", "1") }
+            let copy = try larder.crashCopy { $0.onDamage = .fail }
+            _ = try copy.database().contents()
+            try copy.database().put("f", "1")
+            copy.close()
+            _ = try copy.database().contents()
+        }
+        larder.close()
+        _ = try larder.database().contents()
+    }
+
+    /// A version that does not know the file leaves it behind, and removes segments of which it tells.
+    @Test func aMarkThatAnOlderVersionLeftSaysNothing() throws {
+        let larder = try threeSegments()
+        let mark = try Files.read(larder.path + "/SYNCED")
+        let copy = try larder.crashCopy { $0.onDamage = .fail }
+        _ = try copy.database().contents()
+        copy.close()
+        try Files.write(copy.path + "/SYNCED", mark)
+        #expect(try copy.database().contents() == ["a": "new", "b": "1", "c": "1"])
+    }
+
+    /// Without a readable file the journal counts as before, and that is reported.
+    @Test(arguments: ["", "nonsense"]) func aDamagedMarkIsReported(_ text: String) throws {
+        let larder = try threeSegments()
+        defer { withExtendedLifetime(larder) {} }
+        let copy = try larder.crashCopy { $0.onDamage = .fail }
+        try Files.write(copy.path + "/SYNCED", Array(text.utf8))
+        #expect(try copy.database().contents() == ["a": "new", "b": "1", "c": "1"])
+        #expect(copy.events.all.contains { $0.level == .warning && $0.message.contains("SYNCED is damaged") })
+        let again = try copy.crashCopy { $0.onDamage = .fail }
+        _ = try again.database()
+        #expect(!again.events.contains("SYNCED"))
+    }
+
+    /// A torn mark leaves the one before, which claims less, but never segments that were removed since.
+    @Test func aTornMarkClaimsNothingThatWasRemoved() throws {
+        let larder = try threeSegments()
+        try larder.engine().save()
+        try larder.database().put("d", "1")
+        let whole = try Files.read(larder.path + "/SYNCED")
+        for offset in [0, JournalMarkFile.secondOffset] {
+            let copy = try larder.crashCopy { $0.onDamage = .fail }
+            var torn = whole
+            torn[offset + 40] ^= 0xFF
+            try Files.write(copy.path + "/SYNCED", torn)
+            #expect(try copy.database().contents()["d"] == "1")
+        }
+    }
+
+    @Test func aMarkOfANewerVersionIsRefused() throws {
+        let larder = try threeSegments()
+        defer { withExtendedLifetime(larder) {} }
+        let copy = try larder.crashCopy()
+        var bytes = try Files.read(copy.path + "/SYNCED")
+        bytes.replaceSubrange(8..<12, with: [0, 0, 0, 2])
+        let sum = CRC32C.checksum(Array(bytes[..<12]))
+        bytes.replaceSubrange(12..<16, with: (0..<4).map { UInt8(truncatingIfNeeded: sum >> (24 - 8 * $0)) })
+        try Files.write(copy.path + "/SYNCED", bytes)
+        #expect(errorCode { _ = try copy.engine() } == .newerFormat)
+    }
+}
