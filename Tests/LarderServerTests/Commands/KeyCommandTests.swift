@@ -1,4 +1,5 @@
 import LarderEngine
+import TestSupport
 import Testing
 
 @testable import LarderServer
@@ -157,5 +158,48 @@ import Testing
         let more = rest.split(separator: "\r\n", maxSplits: 4).map(String.init)
         #expect(more[2] == "0")
         #expect((Int(words[3].dropFirst()) ?? 0) + (Int(more[3].dropFirst()) ?? 0) == 320)
+    }
+
+    /// Redis never answers with an error beside FLUSHDB: what reads while the database is emptied begins again.
+    @Test func readsOfAllKeysBeginAgainWhenTheDatabaseIsEmptied() throws {
+        let server = try SocketlessServer()
+        let call = server.connect()
+        #expect(call("MSET a 1 b 2") == Wire.ok)
+        let database = try server.engine.database("0")
+        let view = View(database)
+        var rounds = 0
+        let keys = try view.run { () throws(LarderError) -> [String] in
+            rounds += 1
+            guard let cursor = try view.cursor(EnumerationOptions()) else { return [] }
+            if rounds == 1 { _ = try database.purge() }
+            var keys: [String] = []
+            while try cursor.next() { keys.append(String(decoding: try cursor.key().bytes, as: UTF8.self)) }
+            return keys
+        }
+        #expect(rounds == 2 && keys.isEmpty)
+        #expect(call("SET c 3") == Wire.ok)
+        let sizes = try view.run { () throws(LarderError) -> [Int] in
+            rounds += 1
+            let snapshot = try view.snapshot()
+            let before = try snapshot.count(includingExpired: true)
+            if rounds == 3 { _ = try database.purge() }
+            return [before, try snapshot.count(includingExpired: true)]
+        }
+        #expect(rounds == 4 && sizes == [0, 0])
+    }
+
+    @Test func readsOfAllKeysNeverFailBesideFLUSHDB() throws {
+        let server = try InProcessServer()
+        let (reader, writer) = (try SocketClient(server.socketPath), try SocketClient(server.socketPath))
+        for round in 0..<60 {
+            let pairs = (0..<200).map { "k\($0) \(round)" }.joined(separator: " ")
+            try writer.send(Array("MSET \(pairs)\r\nFLUSHDB\r\n".utf8))
+            try reader.send(Array("KEYS *\r\nSCAN 0\r\nDBSIZE\r\nRANDOMKEY\r\n".utf8))
+            for reply in try reader.receive(4) {
+                #expect(reply.first != UInt8(ascii: "-"), "\(String(decoding: reply, as: UTF8.self))")
+            }
+            #expect(try writer.receive(2) == [Array("+OK\r\n".utf8), Array("+OK\r\n".utf8)])
+        }
+        server.stop()
     }
 }

@@ -50,6 +50,8 @@ enum KeyCommands {
             var keys: [[UInt8]] = []
             var room = most
             try view.run { () throws(LarderError) in
+                keys = []
+                room = most
                 guard let cursor = try view.cursor(EnumerationOptions(prefix: pattern.fixedPrefix)) else { return }
                 while try cursor.next() {
                     let key = Array(try cursor.key().bytes)
@@ -86,7 +88,10 @@ enum KeyCommands {
         }
         return .deferred { [start] (reply) throws(CommandError) in
             var step = ScanStep()
-            try view.run { () throws(LarderError) in try step.run(view, options, start) }
+            try view.run { () throws(LarderError) in
+                step = ScanStep()
+                try step.run(view, options, start)
+            }
             let next = step.last.map { cursors.add($0, database: view.database.name) } ?? 0
             reply.array(count: 2)
             reply.bulk(String(next))
@@ -157,9 +162,12 @@ struct View: Sendable {
     let database: Database
     private let open: OpenSnapshot?
 
-    init(_ call: Call) throws(CommandError) {
-        database = call.database
-        open = try call.session.snapshot()
+    init(_ call: Call) throws(CommandError) { self.init(call.database, try call.session.snapshot()) }
+
+    /// - Parameter open: nil to read the database as it is.
+    init(_ database: Database, _ open: OpenSnapshot? = nil) {
+        self.database = database
+        self.open = open
     }
 
     func cursor(_ options: EnumerationOptions) throws(LarderError) -> EntryCursor? {
@@ -178,8 +186,17 @@ struct View: Sendable {
         return try database.count(includingExpired: true)
     }
 
-    /// Runs `body` with the engine's errors turned into replies.
+    /// Runs `body` with the engine's errors turned into replies. If the database is emptied or reopened meanwhile, it
+    /// runs `body` again, which must start anew: the reply shows the new state. Only a snapshot of the connection cannot
+    /// go on then.
     func run<Result>(_ body: () throws(LarderError) -> Result) throws(CommandError) -> Result {
-        do throws(LarderError) { return try body() } catch { throw CommandError(error) }
+        while true {
+            do throws(LarderError) {
+                return try body()
+            } catch {
+                if open == nil, error.code == .purged || error.code == .invalidated { continue }
+                throw CommandError(error)
+            }
+        }
     }
 }
