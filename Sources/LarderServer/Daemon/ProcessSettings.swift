@@ -17,6 +17,12 @@ package enum ProcessSettings {
         pthread_sigmask(SIG_UNBLOCK, &signals, nil)
     }
 
+    /// The daemon is stopping already: only SIGINT, which a human sends, ends it at once.
+    static func ignoreRepeatedStopSignals() {
+        signal(SIGTERM, SIG_IGN)
+        signal(SIGHUP, SIG_IGN)
+    }
+
     /// Whether the parent wants the process to outlive its terminal, as nohup does.
     static var ignoresHangUp: Bool {
         var action = sigaction()

@@ -195,7 +195,10 @@ private final class SignalWatch {
 
     deinit { for handle in handles { handle.deallocate() } }
 
+    /// Ends the watch. From now on SIGINT ends the process, and further SIGTERM and SIGHUP change nothing: a supervisor may
+    /// repeat them while the last checkpoint is running.
     func close() {
+        defer { ProcessSettings.ignoreRepeatedStopSignals() }
         for handle in handles where uv_is_closing(asHandle(handle)) == 0 { uv_close(asHandle(handle), nil) }
     }
 }

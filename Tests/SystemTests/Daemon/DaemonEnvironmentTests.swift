@@ -133,4 +133,38 @@ import Testing
         #expect(try child.waitForExit() == .exited(0))
         #expect(!child.errors.contains("SIGHUP"))
     }
+
+    /// A supervisor may repeat SIGTERM while the last checkpoint is running.
+    @Test(arguments: [SIGTERM, SIGHUP]) func aSecondSIGTERMLetsTheDaemonEndInOrder(_ signal: Int32) throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let faults = try FaultControl(in: place)
+        let daemon = try DaemonProcess(in: place, faults: faults)
+        #expect(try daemon.connect().call("SET k v") == "+OK\r\n")
+        faults.arm(FaultControl.Rule(.sync, .pause))
+        daemon.process.send(signal: SIGTERM)
+        _ = try daemon.process.waitForErrorLine(containing: "stopping: SIGTERM")
+        while faults.hits() == 0 { sched_yield() }
+        for _ in 0..<5 { daemon.process.send(signal: signal) }
+        #expect(kill(daemon.process.pid, 0) == 0)
+        faults.disarm()
+        #expect(try daemon.process.waitForExit() == .exited(0))
+        #expect(try FileSystem.list(daemon.larder + "/JOURNAL").isEmpty)
+    }
+
+    /// A human who presses Ctrl-C again does not want to wait.
+    @Test func aSecondSIGINTEndsTheDaemonAtOnce() throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let faults = try FaultControl(in: place)
+        let daemon = try DaemonProcess(in: place, faults: faults)
+        #expect(try daemon.connect().call("SET k v") == "+OK\r\n")
+        faults.arm(FaultControl.Rule(.sync, .pause))
+        daemon.process.send(signal: SIGINT)
+        _ = try daemon.process.waitForErrorLine(containing: "stopping: SIGINT")
+        while faults.hits() == 0 { sched_yield() }
+        daemon.process.send(signal: SIGINT)
+        #expect(try daemon.process.waitForExit() == .killed(signal: SIGINT))
+        let next = try DaemonProcess(in: place)
+        #expect(try next.connect().call("GET k") == "$1\r\nv\r\n")
+        #expect(try next.stop() == .exited(0))
+    }
 }
