@@ -19,7 +19,7 @@ import Testing
         (["--json=yes", "ping"], "--json takes no value\n(see: larderctl help)"),
         (
             ["--timeout", "soon", "ping"],
-            "--timeout takes milliseconds, 1 to 86400000, or 0 for no limit\n(see: larderctl help)"
+            "--timeout takes milliseconds, 1 to 86400000, or 0 for no limit, not 'soon'\n(see: larderctl help)"
         ),
         (
             ["set", "k", "v", "--policy", "often"],
@@ -73,6 +73,15 @@ import Testing
         (
             ["help", "frobnicate"],
             "there is no help on 'frobnicate', which is neither a verb nor a command\n(see: larderctl help)"
+        ),
+        (
+            ["help", "PUBSUB", "frobnicate"],
+            "there is no help on 'PUBSUB frobnicate'; PUBSUB has PUBSUB CHANNELS, PUBSUB NUMSUB, PUBSUB NUMPAT, "
+                + "PUBSUB SHARDCHANNELS, PUBSUB SHARDNUMSUB, PUBSUB HELP\n(see: larderctl help)"
+        ),
+        (
+            ["help", "GET", "k"],
+            "there is no help on 'GET k': GET has no subcommands\n(see: larderctl help)"
         ),
     ])
     func wrongCommandLinesEndWithTwoAndSayWhatWouldBeRight(words: [String], message: String) throws {
@@ -180,6 +189,15 @@ import Testing
         #expect(try larderctl("get", "--", "--json").text == "-h")
         #expect(try larderctl("set", "-5", "-6").exitCode == 0)
         #expect(server.requests.last == ["SET", "-5", "-6"])
+    }
+
+    @Test func subcommandsHaveHelp() throws {
+        let larderctl = Larderctl(socketPath: nil)
+        let help = try larderctl("help", "client", "tracking")
+        #expect(help.exitCode == 0 && help.text.hasPrefix("usage: larderctl [OPTION…] CLIENT TRACKING "))
+        let client = try larderctl("help", "CLIENT").text
+        #expect(client.contains("\nSubcommands (larderctl help CLIENT SUBCOMMAND):\n  ID GETNAME "))
+        #expect(client.split(separator: "\n").allSatisfy { $0.count <= 120 })
     }
 
     @Test func versionAndHelp() throws {

@@ -138,7 +138,7 @@ import Testing
                 deadline   2026-02-01 00:00:13.844 UTC
                 ttl        12.345 s
                 rule       its own
-                size       1 bytes
+                size       1 byte
                 codec      json
                 state      fresh
 

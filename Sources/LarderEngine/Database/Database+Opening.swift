@@ -191,7 +191,9 @@ extension Database {
                 throw LarderError(
                     .tooManyDatabases,
                     "the larder already has \(present) databases, which is its limit "
-                        + "(--max-databases); delete one or raise the limit", operation: "create", database: name)
+                        + "(--max-databases): raise it, or delete a database that is not needed any more: in a program "
+                        + "with `Cache.delete(named:directory:)`, or remove its directory \(context.directory)/<name> while no "
+                        + "process uses the larder", operation: "create", database: name)
             }
             try files.requireAbsent()
             try makeFiles(PointerFile(epoch: epoch, rules: FreshnessRules(policy: policy)))

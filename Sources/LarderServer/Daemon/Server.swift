@@ -60,6 +60,9 @@ package enum Server {
             throw Failure(error)
         }
         defer { socket.remove() }
+        if socket.hasMadeDirectory {
+            log.info("made the socket's directory \(FileSystem.parent(socket.path)), which was missing, with mode 0700")
+        }
         try serve(configuration, descriptors, engine, socket.descriptor, log, onReady)
         log.info("stopped")
     }

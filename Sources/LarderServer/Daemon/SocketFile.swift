@@ -8,6 +8,8 @@ import Platform
 final class SocketFile {
     let path: String
     let descriptor: Int32
+    /// Whether the directory was missing, and was made.
+    let hasMadeDirectory: Bool
     private let device: dev_t
     private let inode: ino_t
     /// Held from before the probe until the end, so that of two daemons that start at once only one finds the path
@@ -39,6 +41,7 @@ final class SocketFile {
                 description: "the socket's path is \(path.utf8.count) bytes long, the system allows "
                     + "\(UnixSocket.pathBytesMax): choose a shorter one with --socket")
         }
+        hasMadeDirectory = !FileSystem.isDirectory(FileSystem.parent(path))
         do throws(FileError) {
             try FileSystem.makeDirectories(FileSystem.parent(path), mode: 0o700)
         } catch {

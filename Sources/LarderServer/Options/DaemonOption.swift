@@ -99,9 +99,10 @@ struct OptionValue {
         return parsed
     }
 
-    func byteCount() throws(Failure) -> Int {
-        guard let bytes = DaemonCommandLine.bytes(text) else {
-            throw Failure("\(option) \(text): it is \(ByteCount.rule), up to 1T")
+    func byteCount(least: Int = 0) throws(Failure) -> Int {
+        guard let bytes = DaemonCommandLine.bytes(text), bytes >= least else {
+            let range = least == 0 ? "up to 1T" : "from \(least) to 1T"
+            throw Failure("\(option) \(text): it is \(ByteCount.rule), \(range)")
         }
         return bytes
     }

@@ -11,7 +11,7 @@ extension DaemonOption {
             "--dir", "PATH",
             [
                 "the larder's directory; made with mode 0700 if it is missing",
-                "(default: /var/cache/larder for root, else ~/.cache/larder)",
+                "(default: /var/cache/larder for root, else $XDG_CACHE_HOME/larder, else ~/.cache/larder)",
             ],
             settings: [
                 Setting("dir", .protected) { $0.engine.directory }
@@ -86,12 +86,12 @@ extension DaemonOption {
             "--checkpoint", "BYTES",
             [
                 "size of the journal that starts a checkpoint, which writes entries to the databases;",
-                "a smaller one takes less disk and memory but more time (default: 64M)",
+                "a smaller one takes less disk and memory but more time; at least 1K (default: 64M)",
             ],
             settings: [
                 Setting("larder-checkpoint") { String($0.engine.options.checkpointBytes) }
             ]
-        ) { $0.configuration.setCheckpoint(try $1.byteCount()) },
+        ) { $0.configuration.setCheckpoint(try $1.byteCount(least: ServerConfiguration.checkpointBytesMin)) },
         DaemonOption(
             "--threads", "N",
             [

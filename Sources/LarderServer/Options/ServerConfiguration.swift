@@ -34,11 +34,14 @@ package struct ServerConfiguration: Sendable {
         return min(max((overflow ? Int.max : bytes) / 16, 16 << 20), 512 << 20)
     }
 
-    /// How many bytes of journal make a checkpoint due, at least 1 KiB.
+    /// The least that makes sense: every few writes are put into LevelDB then.
+    static let checkpointBytesMin = 1 << 10
+    private static let segmentBytesMin = 64 << 10
+
+    /// How many bytes of journal make a checkpoint due, at least ``checkpointBytesMin``.
     mutating func setCheckpoint(_ asked: Int) {
-        let bytes = max(1024, asked)
-        engine.checkpointBytes = bytes
+        engine.checkpointBytes = asked
         // A checkpoint removes whole files of the journal, so there are a few for each.
-        engine.journalSegmentBytes = min(engine.journalSegmentBytes, max(64 << 10, bytes / 4))
+        engine.journalSegmentBytes = min(engine.journalSegmentBytes, max(Self.segmentBytesMin, asked / 4))
     }
 }

@@ -88,7 +88,8 @@ struct Options {
             (0...ClientOptions.timeoutMillisecondsMax).contains(number)
         else {
             throw UsageError(
-                "--timeout takes milliseconds, 1 to \(ClientOptions.timeoutMillisecondsMax), or 0 for no limit")
+                "--timeout takes milliseconds, 1 to \(ClientOptions.timeoutMillisecondsMax), or 0 for no limit, not "
+                    + "'\((try? option.text()) ?? "")'")
         }
         return number
     }

@@ -8,7 +8,7 @@ enum Help {
     static let usage = """
         usage: larderctl [OPTION…] VERB [ARGUMENT…]
                larderctl [OPTION…] COMMAND [ARGUMENT…]
-               larderctl help [VERB | COMMAND]
+               larderctl help [VERB | COMMAND [SUBCOMMAND]]
         """
 
     static var overview: String {
@@ -31,7 +31,9 @@ enum Help {
             return .done
         }
         let name = String(decoding: first, as: UTF8.self)
-        if let verb = Verb.all.first(where: { $0.name == name }) {
+        if words.count > 1 {
+            output.line(text(of: try subcommand(words)))
+        } else if let verb = Verb.all.first(where: { $0.name == name }) {
             output.line(text(of: verb))
         } else if let command = CommandMetadata.named(name) {
             output.line(text(of: command))
@@ -44,6 +46,26 @@ enum Help {
         }
         return .done
     }
+
+    /// The subcommand that two words name.
+    private static func subcommand(_ words: [[UInt8]]) throws(UsageError) -> CommandMetadata {
+        let name = words.prefix(2).map { String(decoding: $0, as: UTF8.self).lowercased() }.joined(separator: "|")
+        let command = CommandMetadata.named(words[0])
+        guard words.count == 2, let found = command?.subcommands.first(where: { $0.name == name }) else {
+            let hint =
+                command.map { command in
+                    command.subcommands.isEmpty
+                        ? ": \(command.name.uppercased()) has no subcommands"
+                        : "; \(command.name.uppercased()) has "
+                            + command.subcommands.map { spoken($0.name) }.joined(separator: ", ")
+                } ?? ""
+            throw UsageError("there is no help on '\(words.map(printableKey).joined(separator: " "))'" + hint)
+        }
+        return found
+    }
+
+    /// The name as it is typed: `CLIENT TRACKING`.
+    private static func spoken(_ name: String) -> String { name.uppercased().replacing("|", with: " ") }
 
     private static func text(of verb: Verb) -> String {
         var lines = ["usage: larderctl [OPTION…] \(verb.name)" + (verb.synopsis.isEmpty ? "" : " " + verb.synopsis)]
@@ -63,10 +85,14 @@ enum Help {
             ["  arguments", arguments], ["  answer", command.reply], ["  group", command.group.rawValue],
             ["  since", command.since], ["  complexity", command.complexity],
         ]
-        let call = command.name.uppercased() + (command.syntax.isEmpty ? "" : " " + command.syntax)
-        return
-            (["usage: larderctl [OPTION…] \(call)", "", command.summary, ""]
-            + Table.lines(rows.filter { !$0[1].isEmpty })).joined(separator: "\n")
+        let call = spoken(command.name) + (command.syntax.isEmpty ? "" : " " + command.syntax)
+        var lines = ["usage: larderctl [OPTION…] \(call)", "", command.summary, ""]
+        lines += Table.lines(rows.filter { !$0[1].isEmpty })
+        if !command.subcommands.isEmpty {
+            lines += ["", "Subcommands (larderctl help \(command.name.uppercased()) SUBCOMMAND):"]
+            lines += wrapped(command.subcommands.map { spoken(String($0.name.dropFirst(command.name.count + 1))) })
+        }
+        return lines.joined(separator: "\n")
     }
 
     private static func optionLines(_ specs: [OptionSpec]) -> [String] {

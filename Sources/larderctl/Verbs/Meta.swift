@@ -36,7 +36,7 @@ extension Verb {
             ("deadline", info.deadlineMilliseconds.map { TimeText.instant($0) } ?? "never"),
             ("ttl", info.timeToLiveMilliseconds.map { TimeText.seconds($0) + " s" } ?? "never"),
             ("rule", rule),
-            ("size", "\(info.byteCount) bytes"),
+            ("size", "\(info.byteCount) \(info.byteCount == 1 ? "byte" : "bytes")"),
             ("codec", info.codec.description),
             ("state", state(info)),
         ]

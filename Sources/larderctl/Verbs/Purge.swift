@@ -36,7 +36,8 @@ extension Verb {
                 ]))
         } else {
             context.output.line(
-                "removed \(entries) \(entries == 1 ? "entry" : "entries"), \(result.bytes) bytes, "
+                "removed \(entries) \(entries == 1 ? "entry" : "entries"), \(result.bytes) "
+                    + "\(result.bytes == 1 ? "byte" : "bytes"), "
                     + "in \(result.milliseconds) ms")
         }
         return .done

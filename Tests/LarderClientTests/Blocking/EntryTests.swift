@@ -212,6 +212,9 @@ import Testing
         #expect(DefaultSocket.path(environment: { runtime[$0] }, userID: 0) == "/run/larder/larder.sock")
         #expect(DefaultSocket.path(environment: { runtime[$0] }, userID: 7) == "/run/user/7/larder/larder.sock")
         #expect(DefaultSocket.path(environment: { empty[$0] }, userID: 7) == "/tmp/larder-7/larder.sock")
+        #expect(DefaultSocket.path(environment: { _ in "run/7" }, userID: 0) == "run/7")
+        let relative = ["XDG_RUNTIME_DIR": "run/7"]
+        #expect(DefaultSocket.path(environment: { relative[$0] }, userID: 7) == "/tmp/larder-7/larder.sock")
         #expect(DefaultSocket.path(environment: { _ in nil }, userID: 7) == "/tmp/larder-7/larder.sock")
     }
 

@@ -86,7 +86,9 @@ import Testing
             call("SET k v")
                 == Wire.error(
                     "ERR create in database 'c': the larder already has 2 databases, which is its limit "
-                        + "(--max-databases); delete one or raise the limit"))
+                        + "(--max-databases): raise it, or delete a database that is not needed any more: in a program "
+                        + "with `Cache.delete(named:directory:)`, or remove its directory \(server.engine.directory)/<name> "
+                        + "while no process uses the larder"))
         #expect(call("POLICY low").hasPrefix("-ERR create in database 'c'"))
         #expect(call("SELECT b") == Wire.ok)
         #expect(call("GET k") == Wire.bulk("v"))

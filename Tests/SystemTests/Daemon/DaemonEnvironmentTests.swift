@@ -167,4 +167,13 @@ import Testing
         #expect(try next.connect().call("GET k") == "$1\r\nv\r\n")
         #expect(try next.stop() == .exited(0))
     }
+
+    @Test func theSocketsDirectoryIsMadeAndThatIsSaid() throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let child = try start("exec $larderd --socket '\(place.path)/a/b/socket'", in: place)
+        _ = try child.waitForErrorLine(containing: "made the socket's directory \(place.path)/a/b, which was missing")
+        _ = try child.waitForErrorLine(containing: " ready: ")
+        child.send(signal: SIGTERM)
+        #expect(try child.waitForExit() == .exited(0))
+    }
 }

@@ -45,7 +45,7 @@ import Testing
             return (end, lines, errors)
         }
         func said(_ name: String, _ entries: Int) -> String {
-            "purged database '\(name)': \(entries) entries,bytes,ms"
+            "purged database '\(name)': \(entries) \(entries == 1 ? "entry" : "entries"),bytes,ms"
         }
 
         #expect(try purge("--purge=nosuch") == (.exited(4), [], "larderd: there is no database 'nosuch'\n"))

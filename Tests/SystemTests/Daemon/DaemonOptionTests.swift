@@ -12,7 +12,7 @@ import Testing
                larderd --purge[=NAME] | --purge-expired [--dir PATH]
 
           --dir PATH         the larder's directory; made with mode 0700 if it is missing
-                             (default: /var/cache/larder for root, else ~/.cache/larder)
+                             (default: /var/cache/larder for root, else $XDG_CACHE_HOME/larder, else ~/.cache/larder)
           --socket PATH      the socket to listen on, made with mode 0600
                              (default: $LARDER_SOCKET, else /run/larder/larder.sock for root,
                              else $XDG_RUNTIME_DIR/larder/larder.sock, else /tmp/larder-UID/larder.sock)
@@ -26,7 +26,7 @@ import Testing
                              not counting entries that are not in LevelDB yet: up to half of this, or 32M
                              (default: a 16th of the machine's, at least 16M, at most 512M)
           --checkpoint BYTES size of the journal that starts a checkpoint, which writes entries to the databases;
-                             a smaller one takes less disk and memory but more time (default: 64M)
+                             a smaller one takes less disk and memory but more time; at least 1K (default: 64M)
           --threads N        event loops, 1 to 64 (default: 1)
           --max-clients N    connections at a time (default: 10000); fewer if the limit of open descriptors
                              (ulimit -n) leaves too few for the larder's files; the log then says so
@@ -111,7 +111,18 @@ import Testing
         (["--max-clients", "x"], "--max-clients x: it is a number from 1 to 1000000"),
         (
             ["--checkpoint", "often"],
-            "--checkpoint often: it is a number of bytes, or one with K, M, G or T behind it, such as 64M, 64mb or 64MiB, up to 1T"
+            "--checkpoint often: it is a number of bytes, or one with K, M, G or T behind it, such as 64M, 64mb or 64MiB, "
+                + "from 1024 to 1T"
+        ),
+        (
+            ["--checkpoint", "1023"],
+            "--checkpoint 1023: it is a number of bytes, or one with K, M, G or T behind it, such as 64M, 64mb or 64MiB, "
+                + "from 1024 to 1T"
+        ),
+        (
+            ["--checkpoint", "0"],
+            "--checkpoint 0: it is a number of bytes, or one with K, M, G or T behind it, such as 64M, 64mb or 64MiB, "
+                + "from 1024 to 1T"
         ),
         (
             ["--memory", "lots"],
