@@ -15,13 +15,19 @@ struct LarderLock: ~Copyable {
                 "\(path) is not a file, so the holder of the larder is unknown. Larder did not make it: move it away, "
                     + "once no process uses the larder, and open it again", operation: "open larder")
         }
-        let file = FileSystem.openFile(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        guard file >= 0 else { throw Self.error("open", path, errno) }
+        let refusal = Self.refusal(of: directory)
+        let file = FileSystem.openFile(path, O_RDWR | (refusal == nil ? O_CREAT : 0) | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw refusal ?? Self.error("open", path, errno) }
         guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
             let number = errno
             let holder = (try? FileSystem.read(descriptor: file, path: path, bytesMax: 4096)) ?? []
             close(file)
             throw number == EWOULDBLOCK ? Self.held(directory, holder) : Self.error("lock", path, number)
+        }
+        if let refusal {
+            flock(file, LOCK_UN)
+            close(file)
+            throw refusal
         }
         do throws(FileError) {
             guard ftruncate(file, 0) == 0 else { throw FileError(operation: "truncate", path: path, number: errno) }
@@ -38,6 +44,19 @@ struct LarderLock: ~Copyable {
         // explicitly. A forked child must not do so for its parent.
         if !ForkGuard.isForked { flock(descriptor, LOCK_UN) }
         close(descriptor)
+    }
+
+    /// Why this process must not use a larder that nobody holds: files that root makes in another user's larder would lock
+    /// that user out.
+    private static func refusal(of directory: String) -> LarderError? {
+        var status = stat()
+        guard geteuid() == 0, stat(directory, &status) == 0, status.st_uid != 0 else { return nil }
+        return LarderError(
+            .io,
+            "the larder \(directory) belongs to the user with uid \(status.st_uid), and root's files in it would lock that "
+                + "user out; nothing was changed. Use it as that user: setpriv --reuid=\(status.st_uid) "
+                + "--regid=\(status.st_gid) --clear-groups … (or make it root's: chown -R root)",
+            operation: "open larder")
     }
 
     private static func error(_ operation: String, _ path: String, _ number: Int32) -> LarderError {

@@ -176,4 +176,18 @@ import Testing
         child.send(signal: SIGTERM)
         #expect(try child.waitForExit() == .exited(0))
     }
+
+    /// Root's files in another user's larder would lock that user out.
+    @Test(.enabled(if: geteuid() == 0)) func rootDoesNotUseTheLarderOfAnotherUser() throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let larder = place.path + "/larder"
+        try FileSystem.makeDirectories(larder)
+        #expect(chown(larder, 65_534, 65_534) == 0)
+        for option in ["", "--purge"] {
+            let child = try start("exec $larderd \(option)", in: place)
+            #expect(try child.waitForExit() == .exited(1))
+            #expect(child.errors.contains("belongs to the user with uid 65534"), "\(child.errors)")
+            #expect(try FileSystem.list(larder).isEmpty)
+        }
+    }
 }
