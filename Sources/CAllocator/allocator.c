@@ -4,8 +4,15 @@
 #include <stddef.h>
 
 // jemalloc reads this name when it starts (jemalloc(3), "Tuning"): a few arenas, because entries are freed by other
-// threads than those that made them, and what is free goes back to the system after two seconds, on a thread of its own.
-const char *malloc_conf = "narenas:4,background_thread:true,dirty_decay_ms:2000,muzzy_decay_ms:0";
+// threads than those that made them, and what is free goes back to the system after two seconds, on a thread of its own
+// (larder_allocator_start_thread). One for all arenas: jemalloc tries to start further ones again and again, and writes a
+// line each time, if the system allows no more threads.
+const char *malloc_conf = "narenas:4,max_background_threads:1,dirty_decay_ms:2000,muzzy_decay_ms:0";
+
+bool larder_allocator_start_thread(void) {
+    bool enabled = true;
+    return mallctl("background_thread", NULL, NULL, &enabled, sizeof enabled) == 0;
+}
 
 const char *larder_allocator_version(void) {
     const char *version = "";

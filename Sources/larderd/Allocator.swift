@@ -4,6 +4,16 @@
 
 /// The allocator of this process.
 enum Allocator {
+    /// Starts the thread that gives free memory back to the system.
+    /// - Returns: false if that failed.
+    static func startBackgroundThread() -> Bool {
+        #if LARDER_JEMALLOC
+            larder_allocator_start_thread()
+        #else
+            true
+        #endif
+    }
+
     /// For the log: memory figures depend on it.
     static var name: String {
         #if LARDER_JEMALLOC

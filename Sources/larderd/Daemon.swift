@@ -29,6 +29,9 @@ enum Daemon {
 
     private static func serve(_ options: DaemonCommandLine) -> Int32 {
         let log = Log(least: options.logLevel)
+        if !Allocator.startBackgroundThread() {
+            log.warning("no thread can be started for the allocator: free memory goes back to the system later")
+        }
         log.debug("memory comes from \(Allocator.name)")
         do throws(Server.Failure) {
             try Server.run(options.configuration, log: log)
@@ -63,7 +66,7 @@ enum ExitCode {
         case .larder(let error): error.code == .larderHeld ? held : failed
         case .socketPath: usage
         case .socketTaken: held
-        case .socket, .descriptors: failed
+        case .socket, .descriptors, .threads: failed
         }
     }
 }

@@ -14,11 +14,15 @@ package enum Server {
         case socket(String)
         /// The process may not open as many descriptors as the larder needs.
         case descriptors(String)
+        /// The process may not start as many threads as it needs.
+        case threads(String)
 
         package var description: String {
             switch self {
             case .larder(let error): error.description
-            case .socketPath(let text), .socketTaken(let text), .socket(let text), .descriptors(let text): text
+            case .socketPath(let text), .socketTaken(let text), .socket(let text), .descriptors(let text),
+                .threads(let text):
+                text
             }
         }
 
@@ -39,6 +43,11 @@ package enum Server {
         onReady: (@escaping @Sendable (String) -> Void) -> Void = { _ in }
     ) throws(Failure) {
         ProcessSettings.ignoreWriteSignals()
+        // Later nobody could be told.
+        let threads = otherThreads + configuration.threads + configuration.limits.coldThreads
+        if let shortage = WorkThread.shortage(ofThreads: threads) {
+            throw .threads("larderd cannot start: \(shortage)")
+        }
         var configuration = configuration
         let descriptors = try DescriptorBudget.take(for: &configuration, log: log)
         var options = configuration.engine
@@ -66,6 +75,10 @@ package enum Server {
         try serve(configuration, descriptors, engine, socket.descriptor, log, onReady)
         log.info("stopped")
     }
+
+    /// Besides those for event loops and cold reads: slow commands and counts, commits, syncs, checkpoints, maintenance,
+    /// merging, the replay at the start, LevelDB's, and some in reserve.
+    private static let otherThreads = 14
 
     private static func serve(
         _ configuration: ServerConfiguration, _ descriptors: DescriptorBudget, _ engine: Engine, _ descriptor: Int32,

@@ -21,15 +21,53 @@ package final class WorkThread: Sendable {
         #if canImport(Darwin)
             var thread: pthread_t?
             let status = pthread_create(&thread, nil, { runThread($0) }, context)
-            precondition(status == 0, "pthread_create failed with \(status)")
-            guard let thread else { preconditionFailure("pthread_create gave no thread") }
+            guard status == 0, let thread else { Self.giveUp(name, status) }
             handle = SendableThread(thread: thread)
         #else
             var thread = pthread_t()
             let status = pthread_create(&thread, nil, { runThread($0) }, context)
-            precondition(status == 0, "pthread_create failed with \(status)")
+            guard status == 0 else { Self.giveUp(name, status) }
             handle = SendableThread(thread: thread)
         #endif
+    }
+
+    /// Ends the process, with a sentence: whoever starts a thread relies on its work.
+    private static func giveUp(_ name: String, _ status: Int32) -> Never {
+        let line = Array("larder: the thread '\(name)' cannot be started: \(shortage(status))\n".utf8)
+        _ = write(STDERR_FILENO, line, line.count)
+        abort()
+    }
+
+    /// The reason why there are no more threads, and what helps.
+    private static func shortage(_ status: Int32) -> String {
+        "\(SystemErrorText.of(status)). The limit of processes and threads (ulimit -u, a service's TasksMax) or of memory "
+            + "(ulimit -v) is too low"
+    }
+
+    /// Whether so many threads can be started at once. Starts them, and ends them again.
+    /// - Returns: nil, or the reason why not.
+    package static func shortage(ofThreads count: Int) -> String? {
+        let lock = Lock()
+        // The threads wait for it.
+        lock.lock()
+        let context = Unmanaged.passUnretained(lock).toOpaque()
+        var threads: [SendableThread] = []
+        var status: Int32 = 0
+        while status == 0, threads.count < count {
+            #if canImport(Darwin)
+                var thread: pthread_t?
+                status = pthread_create(&thread, nil, { waitForLock($0) }, context)
+                if let thread { threads.append(SendableThread(thread: thread)) }
+            #else
+                var thread = pthread_t()
+                status = pthread_create(&thread, nil, { waitForLock($0) }, context)
+                if status == 0 { threads.append(SendableThread(thread: thread)) }
+            #endif
+        }
+        lock.unlock()
+        for thread in threads { pthread_join(thread.thread, nil) }
+        if status == 0 { return nil }
+        return "only \(threads.count) of \(count) threads can be started: \(shortage(status))"
     }
 
     /// Waits until the closure has returned.
@@ -55,6 +93,12 @@ package final class WorkThread: Sendable {
 /// `pthread_t` is a pointer on Darwin and so not Sendable; the handle itself may be used by any thread.
 private struct SendableThread: @unchecked Sendable {
     let thread: pthread_t
+}
+
+private func waitForLock(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    // The lock outlives the thread, which is joined.
+    if let context { Unmanaged<Lock>.fromOpaque(context).takeUnretainedValue().withLock {} }
+    return nil
 }
 
 private func runThread(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {

@@ -190,4 +190,16 @@ import Testing
             #expect(try FileSystem.list(larder).isEmpty)
         }
     }
+
+    /// Too few threads are an error with a sentence, not a crash, and do not fill the log.
+    @Test(.enabled(if: geteuid() == 0)) func tooFewThreadsAreAnErrorWithASentence() throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        // Another user's limit, because root has none. Nobody else runs anything as this one.
+        let child = try start(
+            "exec setpriv --reuid=64321 --clear-groups prlimit --nproc=6 $larderd", in: place)
+        let end = try child.waitForExit()
+        #expect(end == .exited(1), "\(end)")
+        #expect(child.errors.contains("threads can be started"), "\(child.errors)")
+        #expect(child.errors.split(separator: "\n").count < 8, "\(child.errors.prefix(2000))")
+    }
 }
