@@ -332,42 +332,56 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     @discardableResult
     func flush(_ database: Database) throws(LarderError) -> PurgeReport {
         if !database.isReady(forWriting: true) { try database.prepare(forWriting: false) }
-        pipeline.drain()
-        try pipeline.rollBackWhatFailed("checkpoint")
-        // LevelDB must never be ahead of a journal whose end a failing machine has lost. So first the entries to write
-        // are fixed, then the journal is synced; a sync does not cover frames that are appended after it began. The
-        // last decided unit may be a change of a whole database, which the journal does not have.
-        let sequence = min(pipeline.lastDecided, journal.lastAppended)
-        try journal.sync()
+        let sequence = try syncForFlush()
         while true {
-            if let report = try flushInTurn(database, upTo: sequence) { return report }
+            let report = try turn.withLock { () throws(LarderError) in try flushInTurn(database, upTo: sequence) }
+            if let report { return report }
             // Waits for a thread that is opening, purging or deleting it.
             try database.prepare(forWriting: false)
         }
     }
 
+    /// ``flush(_:)``, unless another checkpoint or flush is running: that may take seconds, for large values of others.
+    /// - Returns: nil if nothing was done.
+    func flushIfIdle(_ database: Database) throws(LarderError) -> PurgeReport? {
+        if !database.isReady(forWriting: true) { try database.prepare(forWriting: false) }
+        guard turn.tryLock() else { return nil }
+        defer { turn.unlock() }
+        return try flushInTurn(database, upTo: try syncForFlush())
+    }
+
+    /// LevelDB must never be ahead of a journal whose end a failing machine has lost. So first the entries to write are
+    /// fixed, then the journal is synced; a sync does not cover frames that are appended after it began.
+    /// - Returns: the last sequence to write.
+    private func syncForFlush() throws(LarderError) -> UInt64 {
+        pipeline.drain()
+        try pipeline.rollBackWhatFailed("checkpoint")
+        // The last decided unit may be a change of a whole database, which the journal does not have.
+        let sequence = min(pipeline.lastDecided, journal.lastAppended)
+        try journal.sync()
+        return sequence
+    }
+
+    /// Called with `turn` held.
     /// - Returns: nil when another thread is about to work on the files.
     private func flushInTurn(_ database: Database, upTo sequence: UInt64) throws(LarderError) -> PurgeReport? {
-        try turn.withLock { () throws(LarderError) -> PurgeReport? in
-            metBusy = false
-            if let store = database.durableState.store, store.isFrozen {
-                throw store.knownDamage
-                    ?? LarderError(.damaged, "it is being salvaged", operation: "checkpoint", database: database.name)
-            }
-            guard let pass = try pass(database, upTo: sequence) else { return metBusy ? nil : PurgeReport() }
-            do throws(LarderError) {
-                try syncNames(pass.store)
-                // Clean entries need neither the journal nor memory: they must be where nobody takes them for a torn
-                // end.
-                try pass.store.noteSynced()
-            } catch {
-                pass.abandon()
-                guard isCurrent(pass.store) else { return PurgeReport() }
-                throw error
-            }
-            pass.finish()
-            return pass.expired
+        metBusy = false
+        if let store = database.durableState.store, store.isFrozen {
+            throw store.knownDamage
+                ?? LarderError(.damaged, "it is being salvaged", operation: "checkpoint", database: database.name)
         }
+        guard let pass = try pass(database, upTo: sequence) else { return metBusy ? nil : PurgeReport() }
+        do throws(LarderError) {
+            try syncNames(pass.store)
+            // Clean entries need neither the journal nor memory: they must be where nobody takes them for a torn end.
+            try pass.store.noteSynced()
+        } catch {
+            pass.abandon()
+            guard isCurrent(pass.store) else { return PurgeReport() }
+            throw error
+        }
+        pass.finish()
+        return pass.expired
     }
 
     /// How many failed commits were rolled back. It does not change while a shard lock is held.

@@ -37,6 +37,9 @@ protocol Checkpointing: AnyObject, Sendable {
     /// - Returns: the entries that were dropped because they had expired.
     @discardableResult
     func flush(_ database: Database) throws(LarderError) -> PurgeReport
+    /// ``flush(_:)``, unless a checkpoint is under way.
+    /// - Returns: nil if nothing was done.
+    func flushIfIdle(_ database: Database) throws(LarderError) -> PurgeReport?
     /// Runs `body` while no checkpoint is under way.
     func withTurn<Result>(_ body: () throws(LarderError) -> Result) throws(LarderError) -> Result
     /// Runs `body`, which does not fail, while no checkpoint is under way.

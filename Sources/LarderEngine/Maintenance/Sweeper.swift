@@ -1,5 +1,6 @@
 import LevelDB
 import Platform
+import Synchronization
 
 /// Deletes expired entries of one database from LevelDB, step by step, along the expiry index; and now and then, by a
 /// scan of all entries, those that are not in the index.
@@ -52,6 +53,7 @@ struct Sweeper {
     /// written many removals.
     mutating func takeCompactable(_ database: Database) -> EpochStore? {
         let least = database.context.options.compactionBytesMin
+        if let store, store.wantsCompaction.exchange(false, ordering: .relaxed) { return store }
         guard let store, deletedBytes >= least || !isCompared else { return nil }
         let size = FileSystem.size(store.path)
         let isHalfDeleted = deletedBytes >= least && deletedBytes >= size / 2

@@ -1,4 +1,5 @@
 import LevelDB
+import Synchronization
 
 /// Removal of some of a database's entries.
 extension Database {
@@ -20,11 +21,16 @@ extension Database {
 
     /// Removes the entries that are expired now, in commit units of at most 512, and frees their space. Reads all
     /// entries. May block.
-    package func purgeExpired() throws(LarderError) -> PurgeReport {
-        // Entries that expired in memory need not reach LevelDB at all.
+    /// - Parameter merges: whether to return only when LevelDB has merged the files. It has one thread for that, which
+    ///   may be busy with other databases for seconds; and a checkpoint of theirs is waited for. Without it the files
+    ///   are merged in the background.
+    package func purgeExpired(merges: Bool = true) throws(LarderError) -> PurgeReport {
         var report = PurgeReport()
+        // Entries that expired in memory need not reach LevelDB at all.
         if try readableStore(appliedState, "purge") != nil {
-            report = try checkpointer.flush(self)
+            // A scan of more would flush them.
+            let mustFlush = merges || mustFlushToBeRead
+            report = try (mustFlush ? checkpointer.flush(self) : checkpointer.flushIfIdle(self)) ?? PurgeReport()
         }
         report.add(
             try removeMatching([]) { header, rules, start in
@@ -32,7 +38,9 @@ extension Database {
             } stillMatches: { _, header, rules, start in
                 rules.freshness(header, now: start) == .expired
             })
-        if report.entries != 0, let store = durableState.store { try store.compactAll() }
+        if report.entries != 0, let store = durableState.store {
+            if merges { try store.compactAll() } else { store.wantsCompaction.store(true, ordering: .relaxed) }
+        }
         return report
     }
 

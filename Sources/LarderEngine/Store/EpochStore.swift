@@ -55,6 +55,8 @@ final class EpochStore: @unchecked Sendable {
     private var notedManifest: (number: UInt64, byteCount: Int)?
     /// This process' last note of which part of the journal must exist; `.max` before the first.
     let journalNeeded = Atomic<UInt64>(.max)
+    /// Whether somebody who does not wait for it wants the tables merged.
+    let wantsCompaction = Atomic<Bool>(false)
     /// Called when LevelDB reports corruption for the first time.
     let onDamage: @Sendable (EpochStore, LarderError) -> Void
 

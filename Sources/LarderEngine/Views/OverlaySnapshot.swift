@@ -106,6 +106,9 @@ extension Database {
     /// The most bytes that are copied so: 16 MiB.
     static let copiedBytesMax = 16 << 20
 
+    /// Whether so much is not in LevelDB yet that a view first puts it there.
+    var mustFlushToBeRead: Bool { dirtyCount > Self.copiedMax || dirtyByteCount > Self.copiedBytesMax }
+
     /// Takes a view of everything applied before the call, and waits until that is committed. May block.
     /// - Parameters:
     ///   - prefix: of the keys that matter.
@@ -120,7 +123,7 @@ extension Database {
         while true {
             guard let store = try readableStore(appliedState, operation) else { return nil }
             // If that fails, more must be copied.
-            if dirtyCount > Self.copiedMax || dirtyByteCount > Self.copiedBytesMax { _ = try? checkpointer.flush(self) }
+            if mustFlushToBeRead { _ = try? checkpointer.flush(self) }
             let before = checkpointer.rollbackCount
             func take() throws(LarderError) -> DatabaseView<Below>? {
                 try shards.withAllLocked { () throws(LarderError) in

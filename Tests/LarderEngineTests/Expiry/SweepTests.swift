@@ -245,6 +245,29 @@ import Testing
         #expect(try raw(database, KeyKind.governed) == 10)
         #expect(try database.purgeExpired() == PurgeReport())
     }
+
+    /// A checkpoint of other databases' large values takes seconds.
+    @Test(.timeLimit(.minutes(1))) func purgeExpiredThatDoesNotMergeWaitsForNoCheckpoint() throws {
+        let larder = try TestLarder()
+        let database = try larder.database(policy: .high)
+        for number in 0..<600 { try database.put("old\(number)", "value") }
+        larder.time.advance(milliseconds: 60_000)
+        try database.put("new", "value")
+        let gate = Gate(isClosed: true)
+        let checkpoint = WorkThread(name: "checkpoint") { [checkpointer = database.checkpointer] in
+            checkpointer.holdingTurn { gate.pass() }
+        }
+        gate.waitUntil()
+        let report = try database.purgeExpired(merges: false)
+        gate.open()
+        checkpoint.join()
+        #expect(report.entries == 600)
+        #expect(report.bytes == (0..<600).reduce(0) { $0 + "old\($1)".utf8.count + 5 })
+        #expect(try database.count(includingExpired: true) == 1)
+        try larder.maintain()
+        #expect(try larder.engine().statistics.compactions.read() == 1)
+        #expect(try database.purgeExpired(merges: false) == PurgeReport())
+    }
 }
 
 /// What the sweep deletes the disk gets back.

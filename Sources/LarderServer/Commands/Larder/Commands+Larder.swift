@@ -118,7 +118,7 @@ enum LarderCommands {
                 try notifier.tellOnce(of: [database]) { () throws(LarderError) in try database.purge() }
             }
         } else if call.count == 2, call.isWord(1, "EXPIRED") {
-            work = { (database) throws(LarderError) in try database.purgeExpired() }
+            work = { (database) throws(LarderError) in try database.purgeExpired(merges: false) }
         } else if call.count == 3, call.isWord(1, "PREFIX") {
             let prefix = call.array(2)
             work = { (database) throws(LarderError) in try database.purge(prefix: prefix) }
