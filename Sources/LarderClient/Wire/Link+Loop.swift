@@ -343,7 +343,8 @@ extension Link {
         for exchange in waiting.elements where !exchange.isResolved {
             let end = min(exchange.deadline, exchange.patienceEnd)
             if now >= end {
-                let reason = now >= exchange.deadline || isConnecting ? nil : lastFailure
+                // Also at the deadline: why there is no connection says more than that time is up.
+                let reason = isConnecting ? nil : lastFailure
                 // A first attempt that is still running is waited for until the deadline.
                 if reason == nil, now < exchange.deadline {
                     next = min(next, exchange.deadline)

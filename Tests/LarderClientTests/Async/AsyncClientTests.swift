@@ -163,6 +163,24 @@ import Testing
         #expect(error?.message == "no daemon answers at \(path): start one with: larderd --socket \(path)")
     }
 
+    /// A time limit that ends before the patience used to hide why there was no connection.
+    @Test(arguments: [100, 200])
+    func aDaemonThatIsGoneIsNoDaemonWhateverTheTimeLimit(limit: Int) async throws {
+        let server = try Self.server()
+        let client = try await Self.connect(
+            server, .init(timeoutMilliseconds: limit, reconnectPatienceMilliseconds: 200))
+        try await client.command("ECHO", "a")
+        server.stop()
+        // The first may have been on the way; it says that the connection was lost.
+        _ = try? await client.command("ECHO", "b")
+        for _ in 0..<3 {
+            let error = await #expect(throws: LarderClientError.self) {
+                try await client.cache(of: Int.self).value(forKey: "k")
+            }
+            #expect(error?.code == .noDaemon, "\(error.map { "\($0)" } ?? "")")
+        }
+    }
+
     @Test func impossibleOptionsAreRefused() async throws {
         for options in [
             ClientOptions(timeoutMilliseconds: -1), .init(reconnectPatienceMilliseconds: -1),
