@@ -68,6 +68,11 @@ package let deliberateDifferences: [DeliberateDifference] = [
         "SET has IFEQ, IFNE, IFDEQ and IFDNE", "SET k v IFEQ v", redis: "-ERR syntax error", larder: "$-1",
         "From Redis 8.4, with DELEX, DIGEST and MSETEX: a cache can replace a value if it is still the one it read."),
     DeliberateDifference(
+        "INCRBYFLOAT keeps to the range of a double", before: ["SET k 1.7e308"], "INCRBYFLOAT k 1.7e308",
+        redis: "$309\r\n", larder: "-ERR increment would produce NaN or Infinity",
+        "What Redis can hold beyond depends on its processor, and who reads the value as a double, as clients and JSON "
+            + "do, cannot read it."),
+    DeliberateDifference(
         "commands of other types are unknown", "LPUSH k v", redis: ":1", larder: "-ERR unknown command 'LPUSH'",
         "Only strings exist."),
     DeliberateDifference(

@@ -116,7 +116,8 @@ extension BlockingLarderClient {
 
     /// Adds to a number in one step; a key without a fresh entry counts as 0. The entry keeps its rule.
     /// - Returns: the sum.
-    /// - Throws: `server` when the value is not a number, or the sum is not finite.
+    /// - Throws: `server` when the value is not a number, or the sum is not finite; then the entry is unchanged. Redis
+    ///   stores a sum that no `Double` can hold: then `decode`.
     @discardableResult
     public func increment(_ key: some CacheKey, by step: Double) throws(LarderClientError) -> Double {
         try perform(.increment(key.keyBytes, by: step))

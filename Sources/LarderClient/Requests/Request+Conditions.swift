@@ -73,8 +73,16 @@ extension Request where Result == Int64 {
 
 extension Request where Result == Double {
     static func increment(_ key: [UInt8], by step: Double) -> Request {
-        Request([Array("INCRBYFLOAT".utf8), key, Array("\(step)".utf8)], key: key, expects: "a number") { reply in
-            reply.string.flatMap { Double($0) }
+        Request([Array("INCRBYFLOAT".utf8), key, Array("\(step)".utf8)], key: key, expects: "a number") {
+            (reply) throws(LarderClientError) in
+            guard let sum = reply.string.flatMap({ Double($0) }) else { return nil }
+            // larderd refuses such a sum; Redis counts with more bits, and has stored it.
+            guard sum.isFinite else {
+                throw LarderClientError(
+                    .decode, "the sum is stored, and is beyond what a Double can hold", operation: "INCRBYFLOAT",
+                    key: printableKey(key))
+            }
+            return sum
         }
     }
 }

@@ -72,6 +72,30 @@ private struct Session: Codable, Equatable, Sendable {
         }
     }
 
+    /// The daemon counts with more bits than a `Double` has, and used to store what no `Double` can hold.
+    @Test(arguments: LiveServer.allCases)
+    func aSumThatNoDoubleHoldsIsRefused(server: LiveServer) async throws {
+        try await server.run { client in
+            let numbers = client.cache(of: Double.self)
+            try await numbers.set(1.7e308, forKey: "d")
+            let error = await #expect(throws: LarderClientError.self) {
+                try await numbers.increment("d", by: 1.7e308)
+            }
+            // Redis has stored it: at least nobody gets an infinite sum.
+            #expect(error?.code == (server == .redis ? .decode : .server))
+            guard server != .redis else { return }
+            #expect(try await numbers.value(forKey: "d") == 1.7e308)
+            let blocking = try BlockingLarderClient(socketPath: client.socketPath)
+            let other = #expect(throws: LarderClientError.self) { try blocking.increment("d", by: 1.7e308) }
+            #expect(other?.code == .server)
+            #expect(try blocking.value(Double.self, forKey: "d") == 1.7e308)
+            for step in [-1.7e308, 1e-7, 0.1, 1e22] {
+                let sum = try await numbers.increment("d", by: step)
+                #expect(try await numbers.value(forKey: "d") == sum, "\(step)")
+            }
+        }
+    }
+
     @Test(arguments: LiveServer.allCases)
     func lifetimes(server: LiveServer) async throws {
         try await server.run(.init(nearCache: .init())) { client in

@@ -264,9 +264,9 @@ extension ConformanceScript {
         INCRBYFLOAT f "1\x00"
         INCRBYFLOAT f 1e5000
         INCRBYFLOAT f 1e-5000
-        INCRBYFLOAT f 1e4000
-        INCRBYFLOAT f 1e4932
-        INCRBYFLOAT f 1e4932
+        INCRBYFLOAT f 1e300
+        INCRBYFLOAT f 1e308
+        INCRBYFLOAT f -1e308
         SET f 3.0
         INCRBYFLOAT f 0
         SET f 10.50

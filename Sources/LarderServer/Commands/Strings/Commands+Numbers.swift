@@ -39,7 +39,8 @@ enum NumberCommands {
             var value: LongDouble? = LongDouble.zero
             if let record = update.current(0) { value = record.withPayload { LongDouble($0) } }
             guard let value, let amount else { return .failure(CommandError("ERR value is not a valid float")) }
-            guard let text = (value + amount).text else {
+            let sum = value + amount
+            guard sum.isDouble, let text = sum.text else {
                 return .failure(CommandError("ERR increment would produce NaN or Infinity"))
             }
             replace(&update, with: text)
@@ -73,6 +74,10 @@ struct LongDouble {
     static let zero = LongDouble(value: 0)
 
     private init(value: Value) { self.value = value }
+
+    /// Whether it is in the range of a double. Those who read the stored text as one, such as readers of JSON, could not
+    /// read a number beyond.
+    var isDouble: Bool { Double(value).isFinite }
 
     static func + (left: LongDouble, right: LongDouble) -> LongDouble { LongDouble(value: left.value + right.value) }
 
