@@ -51,10 +51,13 @@ public struct CacheEntry<Value: Decodable> {
         }
     }
 
+    /// The key as text; nil if it is not UTF-8.
+    var text: String? { String(validating: storedKey.bytes, as: UTF8.self) }
+
     /// The key as text.
     /// - Throws: ``LarderError/Code/decoding`` when it is not UTF-8.
-    func textKey() throws(LarderError) -> String {
-        guard let text = String(validating: storedKey.bytes, as: UTF8.self) else {
+    private func textKey() throws(LarderError) -> String {
+        guard let text else {
             throw LarderError(
                 .decoding, "the key is not UTF-8, so it cannot be a String; enumerate gives its bytes",
                 operation: "enumerate", database: databaseName, key: storedKey.description)

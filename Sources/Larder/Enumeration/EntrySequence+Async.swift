@@ -91,7 +91,7 @@ extension EntrySequence: AsyncSequence {
     /// ``keys()``, without blocking the caller.
     public func keys() async throws(LarderError) -> [String] {
         var keys: [String] = []
-        for try await entry in self { keys.append(try entry.textKey()) }
+        for try await entry in self { if let key = entry.text { keys.append(key) } }
         return keys
     }
 

@@ -79,11 +79,13 @@ public struct EntrySequence<Value: Decodable> {
         return count
     }
 
-    /// The keys. Values are read only for a filter.
-    /// - Throws: ``LarderError/Code/decoding`` at a key that is not UTF-8 and so not a `String`.
+    /// The keys. Values are read only for a filter. Keys that are not UTF-8, and so not a `String`, are left out:
+    /// ``CacheEntry/keyBytes`` has them.
     public func keys() throws(LarderError) -> [String] {
         var keys: [String] = []
-        try forEach { (entry) throws(LarderError) in keys.append(try entry.textKey()) }
+        try forEach { (entry) throws(LarderError) in
+            if let key = entry.text { keys.append(key) }
+        }
         return keys
     }
 

@@ -178,8 +178,7 @@ extension CacheReading {
     }
 
     /// The keys in the order of their bytes; values are not read. For the costs see ``EntrySequence``.
-    /// - Throws: ``LarderError/Code/decoding`` at a key that is not UTF-8 and so not a `String`;
-    ///   ``EntrySequence/enumerate(_:)`` gives the bytes of such keys.
+    /// Keys that are not UTF-8, and so not a `String`, are left out; ``EntrySequence/enumerate(_:)`` gives their bytes.
     public func keys(_ options: EntryOptions = EntryOptions()) throws(LarderError) -> [String] {
         try EntrySequence<Never>(source: source, options: options).keys()
     }

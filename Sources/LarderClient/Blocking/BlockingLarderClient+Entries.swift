@@ -136,14 +136,11 @@ extension BlockingLarderClient {
 
     /// The keys of the database's fresh entries, each once, in no particular order.
     ///
-    /// Every key that exists from the beginning to the end is among them; other keys may be. For many keys use
-    /// ``forEachKey(matching:_:)``.
+    /// Every key that exists from the beginning to the end is among them; other keys may be. Keys that are not UTF-8 are
+    /// left out; ``forEachKey(matching:_:)`` gives them too, and is for many keys.
     /// - Parameter pattern: `*` stands for any characters, `?` for one, `[a-c]` for one of these; nil for all keys.
-    /// - Throws: `decode` when a key is not UTF-8 text; ``forEachKey(matching:_:)`` gives such keys too.
     public func keys(matching pattern: String? = nil) throws(LarderClientError) -> [String] {
-        var texts: [String] = []
-        for key in try allKeys(matching: pattern) { texts.append(try ScanStep.text(key)) }
-        return texts
+        try allKeys(matching: pattern).compactMap { ScanStep.text($0) }
     }
 
     private func allKeys(matching pattern: String?) throws(LarderClientError) -> Set<[UInt8]> {

@@ -75,9 +75,9 @@ extension RemoteCache {
     /// The keys of the database's fresh entries, each once, in no particular order. Takes a round trip for every few
     /// hundred of them.
     ///
-    /// Every key that exists from the beginning to the end is among them; other keys may be.
+    /// Every key that exists from the beginning to the end is among them; other keys may be. Keys that are not UTF-8 are
+    /// left out; ``entries(matching:)`` and ``allKeys(matching:)`` have their bytes.
     /// - Parameter pattern: `*` stands for any characters, `?` for one, `[a-c]` for one of these; nil for all keys.
-    /// - Throws: `decode` when a key is not UTF-8 text.
     public func keys(matching pattern: String? = nil) async throws(LarderClientError) -> [String] {
         try await ScanStep.texts(matching: pattern) { (request) async throws(LarderClientError) in
             try await store.perform(request)

@@ -1,10 +1,21 @@
 // The entries of a database, one after the other.
 
+/// An entry of ``RemoteEntries``. A value.
+public struct RemoteEntry<Value: Sendable>: Sendable {
+    /// The key's bytes.
+    public let keyBytes: [UInt8]
+    /// The model.
+    public let value: Value
+
+    /// The key as text. Bytes that are not UTF-8 appear as U+FFFD; use ``keyBytes`` for such keys.
+    public var key: String { String(decoding: keyBytes, as: UTF8.self) }
+}
+
 /// The fresh entries of a database, keys and models, read while they are used: some hundred keys at a time, 32 values
 /// at a time.
 ///
 /// ```swift
-/// for try await (key, reader) in readers.entries(matching: "reader:*") { print(key, reader.userName) }
+/// for try await entry in readers.entries(matching: "reader:*") { print(entry.key, entry.value.userName) }
 /// ```
 ///
 /// Every entry that exists from the beginning to the end is among them; other entries may be. The near cache is not
@@ -13,7 +24,7 @@
 ///
 /// Thread-safe: a value that refers to the client. An iterator belongs to one task.
 public struct RemoteEntries<Value: Codable & Sendable>: AsyncSequence, Sendable {
-    public typealias Element = (key: String, value: Value)
+    public typealias Element = RemoteEntry<Value>
     public typealias Failure = LarderClientError
 
     let cache: RemoteCache<Value>
@@ -35,15 +46,15 @@ public struct RemoteEntries<Value: Codable & Sendable>: AsyncSequence, Sendable 
             self.pattern = pattern
         }
 
-        /// - Throws: what the client's calls throw, and `decode` when a key is not UTF-8 text or a value is of another
-        ///   type; then the iteration is over.
+        /// - Throws: what the client's calls throw, and `decode` when a value is of another type; then the iteration is
+        ///   over.
         public mutating func next() async throws(LarderClientError) -> Element? {
             do throws(LarderClientError) {
                 while true {
                     while let (key, bytes) = found.popFirst() {
                         // An entry that was removed meanwhile is skipped.
                         guard let value = try await cache.decoded(bytes, key) else { continue }
-                        return (try ScanStep.text(key), value)
+                        return RemoteEntry(keyBytes: key, value: value)
                     }
                     if keys.isEmpty {
                         if isAtEnd { return nil }

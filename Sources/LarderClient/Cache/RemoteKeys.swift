@@ -10,9 +10,41 @@
 /// Every key that exists from the beginning to the end is among them; other keys may be. larderd gives each key once,
 /// in the order of their bytes; Redis may give one more than once. Each iteration starts from the beginning.
 ///
+/// Keys that are not UTF-8 are left out; ``bytes`` has all keys.
+///
 /// Thread-safe: a value that refers to the client. An iterator belongs to one task.
 public struct RemoteKeys: AsyncSequence, Sendable {
     public typealias Element = String
+    public typealias Failure = LarderClientError
+
+    /// All keys, as their bytes.
+    public let bytes: RemoteKeyBytes
+
+    public func makeAsyncIterator() -> Iterator { Iterator(bytes: bytes.makeAsyncIterator()) }
+
+    /// One run over the keys. Belongs to one task.
+    public struct Iterator: AsyncIteratorProtocol {
+        var bytes: RemoteKeyBytes.Iterator
+
+        /// - Throws: what the client's calls throw; then the iteration is over.
+        public mutating func next() async throws(LarderClientError) -> String? {
+            while let key = try await bytes.next() {
+                if let text = ScanStep.text(key) { return text }
+            }
+            return nil
+        }
+
+        public mutating func next(
+            isolation actor: isolated (any Actor)?
+        ) async throws(LarderClientError) -> String? { try await next() }
+    }
+}
+
+/// The keys of a database's fresh entries as bytes, read like ``RemoteKeys``: also those that are not UTF-8.
+///
+/// Thread-safe: a value that refers to the client. An iterator belongs to one task.
+public struct RemoteKeyBytes: AsyncSequence, Sendable {
+    public typealias Element = [UInt8]
     public typealias Failure = LarderClientError
 
     let store: DatabaseStore
@@ -33,9 +65,8 @@ public struct RemoteKeys: AsyncSequence, Sendable {
             self.pattern = pattern
         }
 
-        /// - Throws: what the client's calls throw, and `decode` when a key is not UTF-8 text; then the iteration is
-        ///   over.
-        public mutating func next() async throws(LarderClientError) -> String? {
+        /// - Throws: what the client's calls throw; then the iteration is over.
+        public mutating func next() async throws(LarderClientError) -> [UInt8]? {
             do throws(LarderClientError) {
                 while keys.isEmpty, !isAtEnd {
                     let step = try await store.perform(.scan(from: cursor, matching: pattern))
@@ -43,8 +74,7 @@ public struct RemoteKeys: AsyncSequence, Sendable {
                     cursor = step.next
                     isAtEnd = step.next == nil
                 }
-                guard let bytes = keys.popFirst() else { return nil }
-                return try ScanStep.text(bytes)
+                return keys.popFirst()
             } catch {
                 keys = []
                 isAtEnd = true
@@ -54,7 +84,7 @@ public struct RemoteKeys: AsyncSequence, Sendable {
 
         public mutating func next(
             isolation actor: isolated (any Actor)?
-        ) async throws(LarderClientError) -> String? { try await next() }
+        ) async throws(LarderClientError) -> [UInt8]? { try await next() }
     }
 }
 
@@ -63,6 +93,6 @@ extension RemoteCache {
     /// all at once.
     /// - Parameter pattern: `*` stands for any characters, `?` for one, `[a-c]` for one of these; nil for all keys.
     public func allKeys(matching pattern: String? = nil) -> RemoteKeys {
-        RemoteKeys(store: store, pattern: pattern.map(\.keyBytes))
+        RemoteKeys(bytes: RemoteKeyBytes(store: store, pattern: pattern.map(\.keyBytes)))
     }
 }

@@ -60,9 +60,8 @@ public struct RemoteSnapshot<Value: Codable & Sendable>: Sendable {
         try await perform(.contains(key.keyBytes))
     }
 
-    /// The keys, each once, in no particular order.
+    /// The keys, each once, in no particular order. Keys that are not UTF-8 are left out.
     /// - Parameter pattern: as for ``RemoteCache/keys(matching:)``.
-    /// - Throws: `decode` when a key is not UTF-8 text.
     public func keys(matching pattern: String? = nil) async throws(LarderClientError) -> [String] {
         try await ScanStep.texts(matching: pattern) { (request) async throws(LarderClientError) in
             try await perform(request)

@@ -170,21 +170,14 @@ struct ScanStep: Sendable {
     /// The cursor for the next one; nil at the end.
     let next: [UInt8]?
 
-    /// A key as text.
-    static func text(_ key: [UInt8]) throws(LarderClientError) -> String {
-        guard let text = String(validating: key, as: UTF8.self) else {
-            throw LarderClientError(.decode, "this key is not UTF-8 text", operation: "SCAN", key: printableKey(key))
-        }
-        return text
-    }
+    /// A key as text; nil if it is not UTF-8.
+    static func text(_ key: [UInt8]) -> String? { String(validating: key, as: UTF8.self) }
 
-    /// All keys as text, each once.
+    /// All keys that are text, each once.
     static func texts(
         matching pattern: String?, _ perform: (Request<ScanStep>) async throws(LarderClientError) -> ScanStep
     ) async throws(LarderClientError) -> [String] {
-        var texts: [String] = []
-        for key in try await keys(matching: pattern, perform) { texts.append(try text(key)) }
-        return texts
+        try await keys(matching: pattern, perform).compactMap { text($0) }
     }
 
     /// All keys, each once.

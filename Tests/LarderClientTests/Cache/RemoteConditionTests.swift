@@ -96,6 +96,32 @@ private struct Session: Codable, Equatable, Sendable {
         }
     }
 
+    /// Any program can store a key that is not text; it used to end every enumeration.
+    @Test(arguments: LiveServer.allCases)
+    func aKeyThatIsNoTextEndsNoEnumeration(server: LiveServer) async throws {
+        try await server.run { client in
+            let numbers = client.cache(of: Int.self)
+            try await numbers.set([[0x61]: 1, [0xFF, 0x62]: 2, [0x63]: 3] as [[UInt8]: Int])
+            #expect(Set(try await numbers.keys()) == ["a", "c"])
+            var texts: Set<String> = []
+            for try await key in numbers.allKeys() { texts.insert(key) }
+            #expect(texts == ["a", "c"])
+            var bytes: Set<[UInt8]> = []
+            for try await key in numbers.allKeys().bytes { bytes.insert(key) }
+            #expect(bytes == [[0x61], [0xFF, 0x62], [0x63]])
+            var found: [[UInt8]: Int] = [:]
+            for try await entry in numbers.entries() {
+                found[entry.keyBytes] = entry.value
+                #expect(entry.key == String(decoding: entry.keyBytes, as: UTF8.self))
+            }
+            #expect(found == [[0x61]: 1, [0xFF, 0x62]: 2, [0x63]: 3])
+            let blocking = try BlockingLarderClient(socketPath: client.socketPath)
+            #expect(Set(try blocking.keys()) == ["a", "c"])
+            guard server != .redis else { return }
+            #expect(Set(try await numbers.withSnapshot { try await $0.keys() }) == ["a", "c"])
+        }
+    }
+
     @Test(arguments: LiveServer.allCases)
     func lifetimes(server: LiveServer) async throws {
         try await server.run(.init(nearCache: .init())) { client in
@@ -155,10 +181,10 @@ private struct Session: Codable, Equatable, Sendable {
             let pairs = (0..<1500).map { ("k\($0)", $0) }
             try await numbers.set(pairs)
             var found: [String: Int] = [:]
-            for try await (key, value) in numbers.entries() { found[key] = value }
+            for try await entry in numbers.entries() { found[entry.key] = entry.value }
             #expect(found == Dictionary(uniqueKeysWithValues: pairs))
             found = [:]
-            for try await (key, value) in numbers.entries(matching: "k1?") { found[key] = value }
+            for try await entry in numbers.entries(matching: "k1?") { found[entry.key] = entry.value }
             #expect(found.count == 10)
             try await numbers.setBytes([0xFF], forKey: "k7")
             await #expect(throws: LarderClientError.self) { for try await _ in numbers.entries() {} }
