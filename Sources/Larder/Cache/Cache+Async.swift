@@ -76,20 +76,23 @@ extension Cache {
     /// ``update(_:forKey:policy:attempts:durability:_:)-(_,_,_,_,_,(Value?)->Result)``, without blocking the caller.
     @discardableResult
     public func update<Value: Codable, Result>(
-        _ type: Value.Type = Value.self, forKey key: some CacheKey, policy: EntryPolicy = .keep, attempts: Int = 16,
+        _ type: Value.Type = Value.self, forKey key: some CacheKey, policy: EntryPolicy = .keep, attempts: Int? = nil,
         durability: Durability? = nil, _ body: (inout Value?) async throws -> Result
     ) async throws -> Result {
         let key = try source.key(key, "update")
         try checkAttempts(attempts)
-        for _ in 0..<attempts {
+        var runs = UpdateAttempts(most: attempts, limitMilliseconds: Self.updateMilliseconds)
+        while true {
             let record = try await source.recordForTask(key, "update")
             var model: Value?
             if let record { model = try await source.decodeForTask(type, record, key) }
             let result = try await body(&model)
             guard let write = try source.write(model, in: record, key, policy, durability) else { return result }
             if try await carryOut(write) { return result }
+            guard let rest = runs.rest() else { throw conflict(key, runs) }
+            // A cancelled task does not rest, and lets others run nevertheless.
+            if (try? await Task.sleep(nanoseconds: rest)) == nil { await Task.yield() }
         }
-        throw conflict(key, attempts)
     }
 
     // Without this form, and similar ones, Swift takes the synchronous call for a closure that awaits nothing.
@@ -97,7 +100,7 @@ extension Cache {
     /// Like the call above, for a closure that awaits nothing.
     @discardableResult
     public func update<Value: Codable, Result>(
-        _ type: Value.Type = Value.self, forKey key: some CacheKey, policy: EntryPolicy = .keep, attempts: Int = 16,
+        _ type: Value.Type = Value.self, forKey key: some CacheKey, policy: EntryPolicy = .keep, attempts: Int? = nil,
         durability: Durability? = nil, _ body: (inout Value?) throws -> Result
     ) async throws -> Result {
         try await update(type, forKey: key, policy: policy, attempts: attempts, durability: durability) {

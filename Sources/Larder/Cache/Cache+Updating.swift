@@ -1,4 +1,5 @@
 import LarderEngine
+import Platform
 
 // Changes that depend on the stored value.
 
@@ -17,7 +18,9 @@ extension Cache {
     ///   - type: the model's type.
     ///   - key: the entry's key.
     ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's rule.
-    ///   - attempts: how often `body` may run, at least 1; for less, `invalidArgument` is thrown. The default is 16.
+    ///   - attempts: how often `body` may run, at least 1; for less, `invalidArgument` is thrown. The default, nil,
+    ///     stands for 64 times, and for more until 5 seconds have passed. Runs are separated by random rests that grow,
+    ///     up to half a second, so that many who change one key all get their turn.
     ///   - durability: nil for ``CacheOptions/durability``.
     ///   - body: gets the model, or nil when there is no fresh entry, and leaves the model to store, or nil to remove
     ///     the entry. May run several times, so its side effects must allow that. When it throws, nothing is written.
@@ -27,31 +30,34 @@ extension Cache {
     ///   `body` throws.
     @discardableResult
     public func update<Value: Codable, Result>(
-        _ type: Value.Type = Value.self, forKey key: some CacheKey, policy: EntryPolicy = .keep, attempts: Int = 16,
+        _ type: Value.Type = Value.self, forKey key: some CacheKey, policy: EntryPolicy = .keep, attempts: Int? = nil,
         durability: Durability? = nil, _ body: (inout Value?) throws -> Result
     ) throws -> Result {
         let key = try source.key(key, "update")
         try checkAttempts(attempts)
-        for _ in 0..<attempts {
+        var runs = UpdateAttempts(most: attempts, limitMilliseconds: Self.updateMilliseconds)
+        while true {
             let record = try source.record(key, "update")
             var model = try record.flatMap { record throws(LarderError) in try source.decode(type, record, key) }
             let result = try body(&model)
             guard let write = try source.write(model, in: record, key, policy, durability) else { return result }
             if try perform(write) { return result }
+            guard let rest = runs.rest() else { throw conflict(key, runs) }
+            WorkThread.sleep(nanoseconds: rest)
         }
-        throw conflict(key, attempts)
     }
 
-    func checkAttempts(_ attempts: Int) throws(LarderError) {
-        guard attempts < 1 else { return }
+    /// How long an update without a number of attempts tries.
+    static let updateMilliseconds = 5_000
+
+    func checkAttempts(_ attempts: Int?) throws(LarderError) {
+        guard let attempts, attempts < 1 else { return }
         throw LarderError(
             .invalidArgument, "attempts is \(attempts), and must be at least 1", operation: "update", database: name)
     }
 
-    func conflict(_ key: Key, _ attempts: Int) -> LarderError {
-        LarderError(
-            .conflict, "others changed the entry in each of \(attempts) attempts", operation: "update",
-            database: name, key: key.description)
+    func conflict(_ key: Key, _ attempts: UpdateAttempts) -> LarderError {
+        LarderError(.conflict, attempts.conflict, operation: "update", database: name, key: key.description)
     }
 
     // MARK: Numbers

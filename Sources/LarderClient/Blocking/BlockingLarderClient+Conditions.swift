@@ -1,5 +1,7 @@
 // Writes that depend on the stored value, counters, lifetimes.
 
+import Platform
+
 extension BlockingLarderClient {
     // MARK: Conditions
 
@@ -62,25 +64,30 @@ extension BlockingLarderClient {
     ///   - type: the model's type.
     ///   - key: the entry's key.
     ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's rule.
-    ///   - attempts: how often `body` may run, at least 1; for less, `invalidArgument` is thrown. The default is 16.
+    ///   - attempts: how often `body` may run, at least 1; for less, `invalidArgument` is thrown. The default, nil,
+    ///     stands for 64 times, and for more until the client's time limit has passed. Runs are separated by random
+    ///     rests that grow, up to half a second, so that many who change one key all get their turn.
     ///   - body: gets the model, or nil when there is no fresh entry, and leaves the model to store, or nil to remove
     ///     the entry. May run several times, so its side effects must allow that. When it throws, nothing is written.
     /// - Returns: what the last run of `body` returned.
     /// - Throws: `conflict` when somebody else changed the value in every attempt, and what `body` throws.
     @discardableResult
     public func update<Value: Codable, Result>(
-        _ type: Value.Type = Value.self, forKey key: some CacheKey, policy: EntryPolicy = .keep, attempts: Int = 16,
+        _ type: Value.Type = Value.self, forKey key: some CacheKey, policy: EntryPolicy = .keep, attempts: Int? = nil,
         _ body: (inout Value?) throws -> Result
     ) throws -> Result {
         let key = key.keyBytes
         try LarderClientError.checkAttempts(attempts, "update")
-        for _ in 0..<attempts {
+        let limit = session.timeoutMilliseconds
+        var runs = UpdateAttempts(most: attempts, limitMilliseconds: limit == 0 ? nil : limit)
+        while true {
             let former = try bytes(forKey: key)
             var model = try former.map { try decoded(type, $0, key) }
             let result = try body(&model)
             if try exchange(former, for: model, key, policy) { return result }
+            guard let rest = runs.rest() else { throw LarderClientError.updateConflict(key, runs) }
+            WorkThread.sleep(nanoseconds: rest)
         }
-        throw LarderClientError.updateConflict(key, attempts)
     }
 
     /// - Returns: whether the value was still `former`.

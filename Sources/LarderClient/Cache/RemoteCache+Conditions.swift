@@ -84,25 +84,30 @@ extension RemoteCache {
     /// - Parameters:
     ///   - key: the entry's key.
     ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's rule.
-    ///   - attempts: how often `body` may run, at least 1; for less, `invalidArgument` is thrown. The default is 16.
+    ///   - attempts: how often `body` may run, at least 1; for less, `invalidArgument` is thrown. The default, nil,
+    ///     stands for 64 times, and for more until ``ClientOptions/timeoutMilliseconds`` have passed. Runs are
+    ///     separated by random rests that grow, up to half a second, so that many tasks that change one key all get
+    ///     their turn.
     ///   - body: gets the model, or nil when there is no fresh entry, and leaves the model to store, or nil to remove
     ///     the entry. May run several times, so its side effects must allow that. When it throws, nothing is written.
     /// - Returns: what the last run of `body` returned.
     /// - Throws: `conflict` when somebody else changed the value in every attempt, and what `body` throws.
     @discardableResult
     public func update<Result>(
-        forKey key: some CacheKey, policy: EntryPolicy = .keep, attempts: Int = 16,
+        forKey key: some CacheKey, policy: EntryPolicy = .keep, attempts: Int? = nil,
         _ body: (inout Value?) async throws -> Result
     ) async throws -> Result {
         let key = key.keyBytes
         try LarderClientError.checkAttempts(attempts, "update")
-        for _ in 0..<attempts {
+        var runs = UpdateAttempts(most: attempts, limitMilliseconds: core.options.updateMilliseconds)
+        while true {
             let former = try await store.perform(.get(key))
             var model = try await decoded(former, key)
             let result = try await body(&model)
             if try await exchange(former, for: model, key, policy) { return result }
+            guard let rest = runs.rest() else { throw LarderClientError.updateConflict(key, runs) }
+            try await Self.rest(rest, "update")
         }
-        throw LarderClientError.updateConflict(key, attempts)
     }
 
     /// - Returns: whether the value was still `former`.

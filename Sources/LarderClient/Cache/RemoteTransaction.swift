@@ -154,19 +154,25 @@ extension RemoteCache {
         }
         connection.isClean = true
         throw LarderClientError(
-            .conflict, "the watched keys were changed by others in each of \(attempts) attempts",
+            .conflict,
+            "the watched keys were changed by others in each of \(attempts) attempts, and nothing was written: call "
+                + "again later, give more attempts, or let fewer tasks change these keys at once",
             operation: "transaction", key: keys.first.map { printableKey($0) })
     }
 
     /// Waits for a random time that grows, from at most 1 ms to at most 64 ms, so that several clients that want the
     /// same keys do not disturb each other forever.
     private static func rest(afterAttempts count: Int) async throws(LarderClientError) {
+        try await rest(.random(in: 0...(1_000_000 << UInt64(min(count - 1, 6)))), "transaction")
+    }
+
+    /// Waits between two attempts.
+    static func rest(_ nanoseconds: UInt64, _ operation: String) async throws(LarderClientError) {
         do {
             try await Task.sleep(nanoseconds: .random(in: 0...(1_000_000 << UInt64(min(count - 1, 6)))))
         } catch {
             throw LarderClientError(
-                .cancelled, "the task was cancelled between two attempts; nothing was written",
-                operation: "transaction")
+                .cancelled, "the task was cancelled between two attempts; nothing was written", operation: operation)
         }
     }
 

@@ -49,6 +49,9 @@ public struct ClientOptions: Sendable {
 }
 
 extension ClientOptions {
+    /// How long an update without a number of attempts tries; nil for no limit.
+    var updateMilliseconds: Int? { timeoutMilliseconds == 0 ? nil : timeoutMilliseconds }
+
     func check(_ path: String) throws(LarderClientError) {
         func check(_ isPossible: Bool, _ message: String) throws(LarderClientError) {
             guard !isPossible else { return }

@@ -25,7 +25,7 @@ public struct LarderClientError: Error, Sendable {
         /// The calling task was cancelled. It is unknown whether a request that writes was carried out, unless the
         /// message says that it was not sent.
         public static let cancelled = Code("cancelled")
-        /// A transaction has used all its attempts, and each time another client had changed what it read.
+        /// An update or a transaction has used all its attempts, and each time another client had changed what it read.
         public static let conflict = Code("conflict")
         /// The operating system refused: no permission to use the socket, too many open files.
         public static let io = Code("io")
@@ -71,17 +71,15 @@ public struct LarderClientError: Error, Sendable {
     }
 
     /// - Throws: `invalidArgument` for fewer attempts than one.
-    static func checkAttempts(_ attempts: Int, _ operation: String) throws(LarderClientError) {
-        guard attempts < 1 else { return }
+    static func checkAttempts(_ attempts: Int?, _ operation: String) throws(LarderClientError) {
+        guard let attempts, attempts < 1 else { return }
         throw LarderClientError(
             .invalidArgument, "attempts is \(attempts), and must be at least 1", operation: operation)
     }
 
     /// The error of an update that somebody else has disturbed in every attempt.
-    static func updateConflict(_ key: [UInt8], _ attempts: Int) -> LarderClientError {
-        LarderClientError(
-            .conflict, "others changed the entry in each of \(attempts) attempts", operation: "update",
-            key: printableKey(key))
+    static func updateConflict(_ key: [UInt8], _ attempts: UpdateAttempts) -> LarderClientError {
+        LarderClientError(.conflict, attempts.conflict, operation: "update", key: printableKey(key))
     }
 
     /// The error for a reply that does not have the form of the request's replies.

@@ -70,6 +70,14 @@ package final class WorkThread: Sendable {
         return "only \(threads.count) of \(count) threads can be started: \(shortage(status))"
     }
 
+    /// Lets the calling thread sleep; a signal may end that early.
+    package static func sleep(nanoseconds: UInt64) {
+        var time = timespec()
+        time.tv_sec = Int(nanoseconds / 1_000_000_000)
+        time.tv_nsec = Int(nanoseconds % 1_000_000_000)
+        nanosleep(&time, nil)
+    }
+
     /// Waits until the closure has returned.
     package func join() { pthread_join(handle.thread, nil) }
 

@@ -139,6 +139,38 @@ import Testing
         try daemon.stop()
     }
 
+    /// With 16 attempts a fifth of a hundred tasks gave up.
+    @Test(arguments: LiveServer.allCases.filter { $0 != .redis })
+    func updatesOfAHundredTasksAllSucceed(server: LiveServer) async throws {
+        try await server.run(.init(timeoutMilliseconds: 60_000)) { client in
+            let numbers = client.cache(of: Int.self)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<100 {
+                    group.addTask { for _ in 0..<3 { try await numbers.update(forKey: "k") { $0 = ($0 ?? 0) + 1 } } }
+                }
+                try await group.waitForAll()
+            }
+            #expect(try await numbers.value(forKey: "k") == 300)
+            let path = client.socketPath
+            onThreads(4) { _ in
+                #expect(throws: Never.self) {
+                    let blocking = try BlockingLarderClient(socketPath: path, timeoutMilliseconds: 60_000)
+                    for _ in 0..<25 {
+                        try blocking.update(Int.self, forKey: "b") { $0 = ($0 ?? 0) + 1 }
+                    }
+                }
+            }
+            #expect(try await numbers.value(forKey: "b") == 100)
+            let error = await #expect(throws: LarderClientError.self) {
+                try await numbers.update(forKey: "k", attempts: 2) { number in
+                    try await numbers.increment("k")
+                    number = 0
+                }
+            }
+            #expect(error?.message.contains("give more attempts") == true)
+        }
+    }
+
     /// Of an update that others spoil each time, nothing is lost: the closure runs again with what is there.
     @Test(arguments: LiveServer.allCases.filter { $0 != .redis })
     func updatesOfManyLoseNothing(server: LiveServer) async throws {

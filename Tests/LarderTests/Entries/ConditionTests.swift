@@ -200,6 +200,78 @@ import Testing
         #expect(try cache.value(Int.self, forKey: "k") == 3)
     }
 
+    /// With a fixed number of attempts, one of a hundred gave up.
+    @Test func updatesOfManyThreadsAllSucceed() throws {
+        let cache = cache
+        onThreads(8) { _ in
+            for _ in 0..<200 {
+                #expect(throws: Never.self) {
+                    try cache.update(Int.self, forKey: "k") { $0 = ($0 ?? 0) + 1 }
+                }
+            }
+        }
+        #expect(try cache.value(Int.self, forKey: "k") == 1600)
+    }
+
+    @Test func updatesOfManyTasksAllSucceed() async throws {
+        let cache = cache
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<100 {
+                group.addTask {
+                    for _ in 0..<3 { try await cache.update(Int.self, forKey: "k") { $0 = ($0 ?? 0) + 1 } }
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try await cache.value(Int.self, forKey: "k") == 300)
+    }
+
+    @Test func anUpdateThatGivesUpNamesTheRemedy() throws {
+        let text = expectError(.conflict) {
+            try cache.update(Int.self, forKey: "k", attempts: 1) { number in
+                try cache.increment("k")
+                number = 0
+            }
+        }
+        #expect(text.contains("the only attempt") && text.contains("give more attempts"))
+    }
+
+    /// Neither slow closures nor many others let an update give up early; rests grow, and differ.
+    @Test func anUpdateGivesUpAfterItsTimeAndNotBefore() {
+        var runs = UpdateAttempts(most: nil, limitMilliseconds: 100, now: 0)
+        // A slow closure has its fewest attempts.
+        for _ in 1..<UpdateAttempts.fewest { #expect(runs.rest(now: 5_000, random: 0.5) != nil) }
+        #expect(runs.rest(now: 5_000, random: 0.5) == nil)
+        #expect(runs.count == 64 && runs.conflict.contains("64 attempts within 100 ms"))
+        // A fast one has its time.
+        runs = UpdateAttempts(most: nil, limitMilliseconds: 100, now: 0)
+        var rests: [UInt64] = []
+        for _ in 0..<1000 { rests.append(runs.rest(now: 99, random: 0.999) ?? 0) }
+        #expect(rests.allSatisfy { $0 > 0 && $0 <= 500_000_000 })
+        #expect(rests[0] < 50_001 && rests[5] > rests[0] && rests[999] > 490_000_000)
+        #expect(runs.rest(now: 99, random: 0) == 0)
+        #expect(runs.rest(now: 100, random: 0) == nil)
+        // A number of attempts is that number; no limit is none.
+        runs = UpdateAttempts(most: 2, limitMilliseconds: 0, now: 0)
+        #expect(runs.rest(now: 9, random: 0) != nil && runs.rest(now: 9, random: 0) == nil)
+        runs = UpdateAttempts(most: nil, limitMilliseconds: nil, now: 0)
+        for _ in 0..<100 { #expect(runs.rest(now: .max, random: 0.5) != nil) }
+    }
+
+    /// What was stored here and could not be read: a sum that no `Double` holds.
+    @Test func aSumThatNoDoubleHoldsIsRefused() throws {
+        try cache.set(1.7e308, forKey: "d")
+        expectError(.invalidArgument) { try cache.increment("d", by: 1.7e308) }
+        expectError(.invalidArgument) { try cache.increment("d", by: .infinity) }
+        expectError(.invalidArgument) { try cache.increment("d", by: .nan) }
+        #expect(try cache.value(Double.self, forKey: "d") == 1.7e308)
+        // Every sum can be read back.
+        for step in [-1.7e308, .leastNonzeroMagnitude, 1e-7, 0.1, 1e22, -.greatestFiniteMagnitude] {
+            let sum = try cache.increment("d", by: step)
+            #expect(try cache.value(Double.self, forKey: "d") == sum, "\(step)")
+        }
+    }
+
     /// Threads that count by `increment`, `update` and `replace` lose nothing of each other's.
     @Test func countersOfManyThreadsLoseNothing() throws {
         let cache = cache
