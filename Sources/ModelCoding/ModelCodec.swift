@@ -26,12 +26,15 @@ public struct ModelCodec: Sendable {
 
     package let kind: Kind
 
-    /// The default: models are stored as ``json``, and bytes as they are. Bytes are `Data`, `[UInt8]` and
-    /// `ContiguousArray<UInt8>`; each of them, and optionals of them, can read what another stored. What was stored as
-    /// JSON is read as JSON.
+    /// The default: models are stored as ``json``, and bytes and text as they are. Bytes are `Data`, `[UInt8]` and
+    /// `ContiguousArray<UInt8>`, text is `String`, in UTF-8; each of them, and optionals of them, can read what another
+    /// stored, and what other programs store. What was stored as JSON is read as JSON.
+    ///
+    /// Text is not JSON here, because most other programs cannot say how they stored it: without quotes theirs and ours
+    /// are the same bytes, and a client need not ask the daemon which it is, unless the text could also be JSON.
     public static let standard = ModelCodec(kind: .standard)
 
-    /// JSON for everything, bytes too, so that other programs can read what Swift wrote. `Date` is seconds since 2001
+    /// JSON for everything, bytes and text too, so that other programs can read what Swift wrote. `Date` is seconds since 2001
     /// (which loses nothing), `Data` is base64. Numbers that are not finite cannot be encoded, nor can more than 511
     /// nested objects and arrays. Fields are in the order in which the model encodes them. See
     /// ``json(encoder:decoder:)`` for other choices.
@@ -64,7 +67,7 @@ public struct ModelCodec: Sendable {
         ModelCodec(kind: .custom(CodecIdentity(), encode: encode, decode: decode))
     }
 
-    /// The codec in the header of a model's entry; for bytes, ``standard`` gives ``Codec/raw``.
+    /// The codec in the header of a model's entry; for bytes and text, ``standard`` gives ``Codec/raw``.
     public var codec: Codec {
         switch kind {
         case .standard, .json, .foundationJSON: .json
@@ -124,6 +127,9 @@ extension ModelCodec {
         return encoder
     }()
 
+    /// Whether bytes and text are stored as they are.
+    package var isStandard: Bool { if case .standard = kind { true } else { false } }
+
     /// The bytes of a value, and the codec for the header of its entry.
     package func encode<Value: Encodable>(_ value: Value) throws -> (Payload, Codec) {
         if case .standard = kind, let bytes = RawBytes.payload(of: value) { return (bytes, .raw) }
@@ -181,16 +187,20 @@ extension ModelCodec {
         }
     }
 
+    /// Whether bytes begin as binary property lists do, and nothing else that a model is read from.
+    package static func isPropertyList(_ bytes: some Collection<UInt8>) -> Bool { bytes.starts(with: "bplist".utf8) }
+
     private func decodeJSON<Value: Decodable>(_ type: Value.Type, _ bytes: UnsafeRawBufferPointer) throws -> Value {
         guard case .foundationJSON(_, let decoder) = kind else { return try Self.coder.decode(type, from: bytes) }
         return try decoder.decode(type, from: Data(bytes))
     }
 
-    /// Raw bytes are bytes, and text if they are UTF-8. For a model they are read as JSON: a shell or another client
-    /// stores JSON so, because it cannot name the codec.
+    /// Raw bytes are bytes, and text if they are UTF-8. For a model they are read as JSON, or as the property list that
+    /// they are: a shell or another client stores it so, because it cannot name the codec.
     private func decodeRaw<Value: Decodable>(_ type: Value.Type, _ bytes: UnsafeRawBufferPointer) throws -> Value {
         if let value = RawBytes.value(type, bytes) { return value }
-        guard type == String.self || type == String?.self else {
+        guard RawBytes.isText(type) else {
+            if Self.isPropertyList(bytes) { return try decode(type, bytes, storedAs: .propertyList) }
             do {
                 return try decodeJSON(type, bytes)
             } catch {

@@ -4,9 +4,12 @@
     import Foundation
 #endif
 
-/// The types that are bytes, and not models.
+/// The types that are bytes or text, and not models: they are stored as they are.
 package enum RawBytes {
-    /// Whether a type is one of them, or an optional of one.
+    /// Whether a type is text, or an optional of it.
+    package static func isText(_ type: Any.Type) -> Bool { type == String.self || type == String?.self }
+
+    /// Whether a type is bytes, or an optional of them.
     package static func isHeld(by type: Any.Type) -> Bool {
         type == Data.self || type == [UInt8].self || type == Data?.self || type == [UInt8]?.self
             || type == ContiguousArray<UInt8>.self || type == ContiguousArray<UInt8>?.self
@@ -14,8 +17,9 @@ package enum RawBytes {
 
     /// The bytes of a value of one of these types; nil for other types, and for an empty optional.
     static func payload<Value>(of value: Value) -> Payload? {
-        guard isHeld(by: Value.self) else { return nil }
+        guard isHeld(by: Value.self) || isText(Value.self) else { return nil }
         switch value {
+        case let text as String: return .bytes(Array(text.utf8))
         case let data as Data: return .data(data)
         case let bytes as [UInt8]: return .bytes(bytes)
         case let bytes as ContiguousArray<UInt8>: return .bytes(Array(bytes))
@@ -23,7 +27,7 @@ package enum RawBytes {
         }
     }
 
-    /// A value of one of these types; nil for others.
+    /// A value of one of the types that are bytes; nil for others.
     static func value<Value>(_ type: Value.Type, _ bytes: UnsafeRawBufferPointer) -> Value? {
         guard isHeld(by: type) else { return nil }
         if type == Data.self || type == Data?.self { return Data(bytes) as? Value }

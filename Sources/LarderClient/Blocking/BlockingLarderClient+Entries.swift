@@ -45,7 +45,7 @@ extension BlockingLarderClient {
         throws(LarderClientError) -> Value
     {
         try RemoteCoding.decodeBlocking(type, from: bytes, codec, key: key) { () throws(LarderClientError) in
-            guard try server().isLarder else { return .raw }
+            guard try server().isLarder else { return nil }
             return try info(forKey: key)?.codec
         }
     }

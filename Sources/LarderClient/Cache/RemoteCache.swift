@@ -114,7 +114,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         guard let bytes else { return nil }
         return try await RemoteCoding.decode(Value.self, from: bytes, codec, key: key, operation) {
             () async throws(LarderClientError) in
-            guard try await store.server().isLarder else { return .raw }
+            guard try await store.server().isLarder else { return nil }
             return try await store.perform(.info(key))?.codec
         }
     }

@@ -2,10 +2,16 @@
 
 import RESP
 
-/// A codec in a process that does not see the headers of entries. The daemon tells an entry's codec only on request
-/// (`META`). So the codec is guessed: a cache's own, except that binary property lists are recognised by their first
-/// bytes, and that bytes are stored as they are. Only if that fails, the daemon is asked, and the value is read
-/// accordingly.
+/// A codec in a process that does not see the headers of entries: `GET` gives bytes only, and the daemon tells an entry's
+/// codec only on request (`META`). A second request for each read would halve the speed, so the codec is concluded from
+/// the bytes where they allow only one, and the daemon is asked where they do not:
+///
+/// - Bytes and text are raw, unless the bytes could also be JSON or a property list that holds such a value.
+/// - Models are JSON, or a property list if the bytes begin as one. Raw bytes are read in the same ways, so the daemon's
+///   word would change nothing.
+/// - A cache with a custom codec tries that first.
+/// - What cannot be read so is read as the daemon says. Redis notes no codecs: there a value is what the cache itself
+///   would have stored, else raw.
 enum RemoteCoding {
     /// - Throws: `invalidArgument` for a value that no daemon accepts.
     static func check(valueBytes count: Int, key: [UInt8]) throws(LarderClientError) {
@@ -33,18 +39,20 @@ enum RemoteCoding {
         return (payload.bytes, used)
     }
 
-    /// - Parameter storedAs: asks the daemon for the entry's codec; nil when the entry is gone.
+    /// - Parameter storedAs: asks the daemon for the entry's codec; nil when the entry is gone, or the server does not
+    ///   know codecs.
     static func decode<Model: Decodable>(
         _ type: Model.Type, from bytes: [UInt8], _ codec: ModelCodec, key: [UInt8], _ operation: String = "GET",
         storedAs ask: () async throws(LarderClientError) -> Codec?
     ) async throws(LarderClientError) -> Model {
         guard let guess = guess(type, bytes, codec) else {
-            return try decode(type, from: bytes, codec, storedAs: try await ask() ?? .raw, key: key, operation)
+            return try decode(type, from: bytes, codec, told: try await ask(), key: key, operation)
         }
         do throws(LarderClientError) {
             return try decode(type, from: bytes, codec, storedAs: guess, key: key, operation)
         } catch {
-            guard let told = try await ask(), told != guess else { throw error }
+            let told = try await ask() ?? .raw
+            guard told != guess else { throw error }
             return try decode(type, from: bytes, codec, storedAs: told, key: key, operation)
         }
     }
@@ -55,29 +63,63 @@ enum RemoteCoding {
         storedAs ask: () throws(LarderClientError) -> Codec?
     ) throws(LarderClientError) -> Model {
         guard let guess = guess(type, bytes, codec) else {
-            return try decode(type, from: bytes, codec, storedAs: try ask() ?? .raw, key: key)
+            return try decode(type, from: bytes, codec, told: try ask(), key: key, "GET")
         }
         do throws(LarderClientError) {
             return try decode(type, from: bytes, codec, storedAs: guess, key: key)
         } catch {
-            guard let told = try ask(), told != guess else { throw error }
+            let told = try ask() ?? .raw
+            guard told != guess else { throw error }
             return try decode(type, from: bytes, codec, storedAs: told, key: key)
         }
     }
 
-    /// - Returns: nil if only the daemon can tell: the bytes look like bytes encoded as JSON.
+    /// - Returns: nil if only the daemon can tell.
     private static func guess(_ type: Any.Type, _ bytes: [UInt8], _ codec: ModelCodec) -> Codec? {
         if codec.codec == .custom { return .custom }
+        let isPropertyList = ModelCodec.isPropertyList(bytes)
         if RawBytes.isHeld(by: type) {
             let (first, last) = (bytes.first, bytes.last)
             let looksLikeJSON =
                 first == UInt8(ascii: "\"") && last == UInt8(ascii: "\"")
                 || first == UInt8(ascii: "[") && last == UInt8(ascii: "]") || bytes == Array("null".utf8)
-            return looksLikeJSON || bytes.starts(with: "bplist".utf8) ? nil : .raw
+            return looksLikeJSON || isPropertyList ? nil : .raw
         }
-        // If somebody has stored them as text, they are text.
-        if type == String?.self, bytes == Array("null".utf8) { return nil }
-        return bytes.starts(with: "bplist".utf8) ? .propertyList : .json
+        if RawBytes.isText(type) { return isPropertyList || couldBeJSON(bytes) ? nil : .raw }
+        return isPropertyList ? .propertyList : .json
+    }
+
+    /// Whether bytes have the form of a JSON document, at their ends. Text that is a model's JSON must not be passed off
+    /// as text.
+    private static func couldBeJSON(_ bytes: [UInt8]) -> Bool {
+        func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
+        guard let start = bytes.firstIndex(where: { !isBlank($0) }),
+            let end = bytes.lastIndex(where: { !isBlank($0) })
+        else { return false }
+        let (first, last) = (bytes[start], bytes[end])
+        switch first {
+        case UInt8(ascii: "\""): return last == first
+        case UInt8(ascii: "{"): return last == UInt8(ascii: "}")
+        case UInt8(ascii: "["): return last == UInt8(ascii: "]")
+        case UInt8(ascii: "t"), UInt8(ascii: "f"), UInt8(ascii: "n"):
+            return ["true", "false", "null"].contains { bytes[start...end].elementsEqual($0.utf8) }
+        case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
+            return bytes[start...end].allSatisfy { (0x30...0x39).contains($0) || "+-.eE".utf8.contains($0) }
+        default: return false
+        }
+    }
+
+    /// Reads bytes that could be several things.
+    /// - Parameter told: the daemon's word; nil if it has none.
+    private static func decode<Model: Decodable>(
+        _ type: Model.Type, from bytes: [UInt8], _ codec: ModelCodec, told: Codec?, key: [UInt8], _ operation: String
+    ) throws(LarderClientError) -> Model {
+        if told == nil, !codec.isStandard,
+            let value = try? decode(type, from: bytes, codec, storedAs: codec.codec, key: key, operation)
+        {
+            return value
+        }
+        return try decode(type, from: bytes, codec, storedAs: told ?? .raw, key: key, operation)
     }
 
     private static func decode<Model: Decodable>(

@@ -59,7 +59,7 @@ public final class RemoteTransaction<Value: Codable & Sendable>: @unchecked Send
         let key = key.keyBytes
         return try await RemoteCoding.decode(Value.self, from: bytes, codec, key: key) {
             () async throws(LarderClientError) in
-            guard server.isLarder else { return .raw }
+            guard server.isLarder else { return nil }
             return try await perform(Request<EntryInfo?>.info(key))?.codec
         }
     }
@@ -169,7 +169,7 @@ extension RemoteCache {
     /// Waits between two attempts.
     static func rest(_ nanoseconds: UInt64, _ operation: String) async throws(LarderClientError) {
         do {
-            try await Task.sleep(nanoseconds: .random(in: 0...(1_000_000 << UInt64(min(count - 1, 6)))))
+            try await Task.sleep(nanoseconds: nanoseconds)
         } catch {
             throw LarderClientError(
                 .cancelled, "the task was cancelled between two attempts; nothing was written", operation: operation)

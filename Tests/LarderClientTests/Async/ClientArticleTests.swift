@@ -30,7 +30,7 @@ import Testing
         #expect(length == .integer(0) && size == .integer(0))
         // Swift would take the asynchronous form of a call of this function's.
         try Self.blocks(socketPath)
-        #expect(try await client.command("STRLEN", "greeting") == .integer(14))
+        #expect(try await client.command("STRLEN", "greeting") == .integer(12))
         try daemon.stop()
     }
 

@@ -139,6 +139,58 @@ import Testing
         try daemon.stop()
     }
 
+    /// Raw text in quotes was read without them by the client, which took it for JSON.
+    @Test func oneEntryIsOneTextAtAllDoors() async throws {
+        let texts = [
+            "", "plain", "\"x\"", "null", "5", "-1.5e3", "true", "{\"a\":1}", "[1]", " \"x\" ", "\"", "bplist00",
+        ]
+        let daemon = try DaemonProcess()
+        let client = try await LarderClient.connect(socketPath: daemon.socketPath)
+        let blocking = try BlockingLarderClient(socketPath: daemon.socketPath)
+        let (plain, json) = (client.cache(of: String.self), client.cache(of: String.self, codec: .json))
+        for (index, text) in texts.enumerated() {
+            try await client.command("SET", "raw\(index)", text)
+            try await plain.set(text, forKey: "plain\(index)")
+            try await json.set(text, forKey: "json\(index)")
+            try blocking.set(text, forKey: "blocking\(index)")
+            #expect(try await plain.bytes(forKey: "plain\(index)") == Array(text.utf8))
+            #expect(try await json.info(forKey: "json\(index)")?.codec == .json)
+        }
+        try await client.cache(of: Int.self).set(5, forKey: "number")
+        let kinds = ["raw", "plain", "json", "blocking"]
+        for (index, text) in texts.enumerated() {
+            for key in kinds.map({ $0 + "\(index)" }) {
+                for cache in [plain, json] { #expect(try await cache.value(forKey: key) == text, "\(key)") }
+                #expect(try await plain.values(forKeys: [key]) == [key: text])
+                #expect(try await client.cache(of: String?.self).value(forKey: key) == .some(text), "\(key)")
+                #expect(try blocking.value(String.self, forKey: key) == text, "\(key)")
+            }
+        }
+        await #expect(throws: LarderClientError.self) { try await plain.value(forKey: "number") }
+        client.close()
+        blocking.close()
+        try daemon.stop()
+        let cache = try await Cache(directory: daemon.larder)
+        for (index, text) in texts.enumerated() {
+            for key in kinds.map({ $0 + "\(index)" }) {
+                #expect(try await cache.value(String.self, forKey: key) == text, "\(key)")
+                #expect(try await cache.value(String?.self, forKey: key) == .some(text), "\(key)")
+            }
+        }
+        await #expect(throws: LarderError.self) { try await cache.value(String.self, forKey: "number") }
+    }
+
+    /// Text that cannot be JSON costs one request, like models.
+    @Test func plainTextCostsOneRequest() async throws {
+        let server = try FakeServer { request in
+            request.name == "GET" ? .text("$5\r\nplain\r\n") : .standard
+        }
+        defer { server.stop() }
+        let client = try await LarderClient.connect(socketPath: server.path)
+        #expect(try await client.cache(of: String.self).value(forKey: "k") == "plain")
+        #expect(server.requests.filter { $0 != ["POLICY"] } == [["GET", "k"]])
+    }
+
     /// With 16 attempts a fifth of a hundred tasks gave up.
     @Test(arguments: LiveServer.allCases.filter { $0 != .redis })
     func updatesOfAHundredTasksAllSucceed(server: LiveServer) async throws {

@@ -36,6 +36,42 @@ import Testing
         #expect(try cache.value([UInt8].self, forKey: "empty") == [])
     }
 
+    /// Other programs store text without quotes, and may mean the quotes that are there.
+    @Test func textIsStoredAsItIs() throws {
+        for text in ["", "plain", "\"quoted\"", "null", "5", "{\"a\":1}", "中"] {
+            try cache.set(text, forKey: "set")
+            try cache.set(Optional(text), forKey: "optional")
+            try cache.set(["pair": text])
+            try cache.batch { try $0.set(text, forKey: "batch") }
+            for key in ["set", "optional", "pair", "batch"] {
+                #expect(try cache.bytes(forKey: key) == Array(text.utf8), "\(key)")
+                #expect(try cache.info(forKey: key)?.codec == .raw, "\(key)")
+                for _ in 0..<2 {
+                    #expect(try cache.value(String.self, forKey: key) == text, "\(key)")
+                    #expect(try cache.value(String?.self, forKey: key) == .some(.some(text)), "\(key)")
+                    #expect(try cache.value([UInt8].self, forKey: key) == Array(text.utf8), "\(key)")
+                }
+            }
+            #expect(try cache.replace(text, with: "next", forKey: "set"))
+        }
+        try cache.set(String?.none, forKey: "none")
+        #expect(try cache.value(String?.self, forKey: "none") == .some(.none))
+        let json = try work.cache { $0.codec = .json }
+        try json.set("x", forKey: "json")
+        #expect(try cache.bytes(forKey: "json") == Array("\"x\"".utf8))
+        for reader in [cache, json] { #expect(try reader.value(String.self, forKey: "json") == "x") }
+    }
+
+    /// The client reads it so, because it cannot know how it was stored.
+    @Test func aRawPropertyListIsReadAsAModel() throws {
+        let lists = try work.cache { $0.codec = .propertyList }
+        try lists.set(["a": 1], forKey: "list")
+        let bytes = try #require(try lists.bytes(forKey: "list"))
+        try cache.setBytes(bytes, forKey: "raw")
+        #expect(try cache.value([String: Int].self, forKey: "raw") == ["a": 1])
+        #expect(try cache.value([UInt8].self, forKey: "raw") == bytes)
+    }
+
     @Test func whatWasStoredAsJSONIsRead() throws {
         let before = try work.cache { $0.codec = .json }
         try before.set(Data(bytes), forKey: "data")
