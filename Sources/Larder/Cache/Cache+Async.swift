@@ -67,7 +67,7 @@ extension Cache {
         _ type: Value.Type = Value.self, forKey key: some CacheKey, renewing policy: EntryPolicy,
         durability: Durability? = nil
     ) async throws(LarderError) -> Value? {
-        let renewal = try renewal(key, policy, durability)
+        let renewal = try renewal(key, policy, durability, isRead: true)
         let record = try await BlockingWork.run { () throws(LarderError) in try self.renew(renewal) }
         guard let record else { return nil }
         return try await source.decodeForTask(type, record, renewal.key)

@@ -26,7 +26,7 @@ extension Cache {
         _ type: Value.Type = Value.self, forKey key: some CacheKey, renewing policy: EntryPolicy,
         durability: Durability? = nil
     ) throws(LarderError) -> Value? {
-        let renewal = try renewal(key, policy, durability)
+        let renewal = try renewal(key, policy, durability, isRead: true)
         guard let record = try renew(renewal) else { return nil }
         return try source.decode(type, record, renewal.key)
     }
@@ -36,17 +36,21 @@ extension Cache {
         let key: Key
         let policy: EntryPolicy.Checked
         let durability: Durability?
+        /// Whether the caller gets the value, so that it counts as a read.
+        let isRead: Bool
     }
 
-    func renewal(_ key: some CacheKey, _ policy: EntryPolicy, _ durability: Durability?) throws(LarderError) -> Renewal
-    {
+    func renewal(
+        _ key: some CacheKey, _ policy: EntryPolicy, _ durability: Durability?, isRead: Bool = false
+    ) throws(LarderError) -> Renewal {
         let key = try source.key(key, "touch")
-        return Renewal(key: key, policy: try policy.checked(name, key), durability: durability)
+        return Renewal(
+            key: key, policy: try policy.checked(name, key, "touch"), durability: durability, isRead: isRead)
     }
 
     /// - Returns: the fresh entry as it was before; nil if there was none.
     func renew(_ renewal: Renewal) throws(LarderError) -> Record? {
-        try source.whileOpen("touch") { (_) throws(LarderError) in
+        let record = try source.whileOpen("touch") { (_) throws(LarderError) -> Record? in
             guard try source.hasFiles() else { return nil }
             return try source.database.commit(
                 [renewal.key], loading: true, durability: renewal.durability ?? durability
@@ -54,9 +58,11 @@ extension Cache {
                 guard let record = update.current(0) else { return nil }
                 let former = record.header.rule
                 let rule = renewal.policy.rule(now: update.now, ahead: source.database.timeAhead, former: former)
-                if rule != former { update.put(0, record.with(rule: rule)) }
+                if rule != former { update.renew(0, rule) }
                 return record
             }
         }
+        if renewal.isRead { source.database.noteReads(hits: record == nil ? 0 : 1, misses: record == nil ? 1 : 0) }
+        return record
     }
 }

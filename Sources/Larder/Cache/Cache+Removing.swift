@@ -41,7 +41,7 @@ extension Cache {
     /// Removes an entry.
     /// - Returns: the fresh entry that was there.
     func take(_ key: Key, _ durability: Durability?) throws(LarderError) -> Record? {
-        try source.whileOpen("remove") { (_) throws(LarderError) in
+        let record = try source.whileOpen("remove") { (_) throws(LarderError) -> Record? in
             guard try source.hasFiles() else { return nil }
             return try source.database.commit([key], loading: true, durability: durability ?? self.durability) {
                 update in
@@ -50,6 +50,8 @@ extension Cache {
                 return record
             }
         }
+        source.database.noteReads(hits: record == nil ? 0 : 1, misses: record == nil ? 1 : 0)
+        return record
     }
 
     /// Removes entries. The keys are validated.
@@ -77,7 +79,9 @@ extension Cache {
         try source.whileOpen("purge") { (engine) throws(LarderError) in
             // The background thread removes the old files: soon, rather than in its next round.
             defer { engine.wakeMaintenance() }
-            return try source.database.purge(counting: counting)
+            let report = try source.database.purge(counting: counting)
+            source.database.notePurge(entries: report.entries ?? 0)
+            return report
         }
     }
 

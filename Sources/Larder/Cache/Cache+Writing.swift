@@ -117,12 +117,25 @@ extension Cache {
         try source.whileOpen("batch") { (_) throws(LarderError) in
             if changes.isEmpty { return }
             let keys = changes.map(\.key)
-            let loads = changes.contains(where: \.action.loads)
+            let loads = try prepare(changes)
             try source.database.commit(keys, loading: loads, durability: durability ?? self.durability) { update in
                 for (index, change) in changes.enumerated() {
                     change.action.apply(&update, index, ahead: source.database.timeAhead)
                 }
             }
         }
+    }
+
+    /// Lets memory know which of the keys to remove have an entry, because only those count. The other keys need not be
+    /// read for that.
+    /// - Returns: whether the batch must load its keys.
+    private func prepare(_ changes: [EntryWrite]) throws(LarderError) -> Bool {
+        if changes.contains(where: \.action.loads) { return true }
+        let removed = changes.filter(\.action.isRemoval).map(\.key)
+        if removed.isEmpty || !source.database.exists { return false }
+        // Without memory nothing is known a moment later.
+        if source.database.attachmentBytesMax == 0 { return true }
+        try source.remember(removed)
+        return false
     }
 }

@@ -2,18 +2,34 @@ import LarderEngine
 
 /// The contents of a larder, and the counts of what was done with it since it was opened, by database.
 ///
-/// Each number is exact, but they are not all of the same instant. A value.
+/// What counts:
+///
+/// - *Hits and misses*: each key that a call of the database asks for counts once, however often it is looked up for that:
+///   `value`, `values`, `bytes`, `contains`, `info`, `timeToLive`, `value(forKey:renewing:)`, `removeValue`, and
+///   `update` for each run of its closure. Enumerations, counts and snapshots count nothing, because they do not ask for
+///   keys of the database as it is; nor does the look at an entry of the calls that store under a condition, add, touch
+///   or remove.
+/// - *Writes*: each entry that is stored, by any call. Another lifetime is none.
+/// - *Removals*: each fresh entry that a call removes. The removal of a key without one is none, nor is the sweep of what
+///   has expired. `removeAll` does not know how many entries it removes, unless it is told to count: each call is one of
+///   the *purges*.
+///
+/// What a larder has after a crash in its journal, and reads into memory again, counts as written. If an entry is changed
+/// by somebody else while a batch removes it, the batch may count what it saw. Otherwise each number is exact, but they
+/// are not all of the same instant. A value.
 public struct CacheStatistics: Hashable, Sendable {
     /// One database of a larder.
     public struct Database: Hashable, Sendable {
-        /// Reads that found a fresh entry.
+        /// Keys that were asked for and had a fresh entry.
         public let hits: Int
-        /// Reads that found no fresh entry.
+        /// Keys that were asked for and had none.
         public let misses: Int
         /// Entries that were stored.
         public let writes: Int
-        /// Entries that were removed, by any call.
+        /// Fresh entries that were removed, and the entries of `removeAll(counting: true)`, expired ones included.
         public let removals: Int
+        /// How often `removeAll` emptied the database.
+        public let purges: Int
         /// How many entries there are, including expired ones that were not swept yet; nil if they cannot be counted,
         /// because the database cannot be opened.
         public let entries: Int?
@@ -30,9 +46,9 @@ public struct CacheStatistics: Hashable, Sendable {
     /// Bytes of the journal's files.
     public let journalBytes: Int
 
-    /// Reads that found a fresh entry, in all databases.
+    /// Keys that had a fresh entry, in all databases.
     public var hits: Int { databases.values.reduce(0) { $0 + $1.hits } }
-    /// Reads that found none, in all databases.
+    /// Keys that had none, in all databases.
     public var misses: Int { databases.values.reduce(0) { $0 + $1.misses } }
     /// The share of the reads that found a fresh entry, from 0 to 1; nil if nothing was read yet.
     public var hitRatio: Double? {
@@ -54,7 +70,8 @@ extension Cache {
             for database in engine.databases {
                 let counts = database.counts
                 databases[database.name] = CacheStatistics.Database(
-                    hits: counts.hits, misses: counts.misses, writes: counts.writes, removals: counts.removals,
+                    hits: counts.hits, misses: counts.misses, writes: counts.writes - counts.renewals,
+                    removals: counts.removals - counts.vainRemovals, purges: counts.purges,
                     entries: try? database.count(includingExpired: true), bytes: database.byteCountOnDisk())
             }
             let memory = engine.memory

@@ -70,6 +70,8 @@ extension EntryWrite.Action {
         if case .put(_, _, .keep) = self { true } else { false }
     }
 
+    var isRemoval: Bool { if case .remove = self { true } else { false } }
+
     /// Changes the entry at `index` of an update.
     /// - Parameters:
     ///   - ahead: how far the larder's time is ahead of the clock.

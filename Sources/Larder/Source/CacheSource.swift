@@ -140,6 +140,9 @@ public final class CacheSource: @unchecked Sendable {
                 update in keys.indices.map { update.current($0) }
             }
             try engine.pipeline.wait(for: ticket)
+            // Updates count nothing that they read.
+            let hits = found.reduce(0) { $0 + ($1 == nil ? 0 : 1) }
+            database.noteReads(hits: hits, misses: keys.count - hits)
             return found
         }
     }
@@ -149,7 +152,22 @@ public final class CacheSource: @unchecked Sendable {
     /// - Throws: when the database was deleted.
     func hasFiles() throws(LarderError) -> Bool {
         if database.exists { return true }
-        return try database.get(Key([])) != nil
+        let isThere = try database.get(Key([])) != nil
+        // Nobody has asked for that key.
+        database.noteReads(hits: isThere ? -1 : 0, misses: isThere ? 0 : -1)
+        return isThere
+    }
+
+    /// Reads keys one by one, so that memory knows of each whether it has an entry. Counts as no read.
+    func remember(_ keys: [Key]) throws(LarderError) {
+        var (hits, misses) = (0, 0)
+        defer { database.noteReads(hits: -hits, misses: -misses) }
+        for key in keys {
+            let isFresh = try key.withBytes { bytes in
+                Result { () throws(LarderError) in try read(bytes, "get") { _, _ in } }
+            }.get()
+            if isFresh { hits += 1 } else { misses += 1 }
+        }
     }
 
     /// A cursor that keeps the larder open; nil when there are no files.

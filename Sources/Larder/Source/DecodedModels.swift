@@ -146,7 +146,12 @@ extension CacheSource {
                 }
             }.get()
             guard case .cold = read else {
-                guard engine.pipeline.isDecided(ticket) else { return nil }
+                guard engine.pipeline.isDecided(ticket) else {
+                    // The thread that waits reads again, and counts.
+                    let hits = known.record == nil ? 0 : 1
+                    database.noteReads(hits: -hits, misses: hits - 1)
+                    return nil
+                }
                 // Decided already, so this does not wait; it may have failed.
                 try engine.pipeline.wait(for: ticket)
                 return known

@@ -100,11 +100,7 @@ extension CacheSource {
     ///   all of them.
     private func keepRead(_ keys: [Key], _ fillCache: Bool) throws(LarderError) -> Bool {
         guard snapshot == nil, fillCache, database.attachmentBytesMax > 0 else { return false }
-        for key in keys {
-            _ = try key.withBytes { bytes in
-                Result { () throws(LarderError) in try read(bytes, "get") { _, _ in } }
-            }.get()
-        }
+        try remember(keys)
         return true
     }
 
@@ -125,14 +121,21 @@ extension CacheSource {
         guard snapshot == nil else { return nil }
         return try whileOpen("get") { (engine) throws(LarderError) in
             var found: [Found] = []
+            var hits = 0
             var ticket = CommitTicket.none
             let read = try database.readManyInMemory(keys, now: database.now(), ticket: &ticket) { index, entry in
                 guard let entry else { return }
+                hits += 1
                 if let attachment = entry.attachment, use(index, attachment) { return attachment.touch() }
                 let record = Record(entry.header, payload: entry.payload)
                 found.append(Found(index: index, record: record, version: entry.version))
             }
-            guard case .hit = read, waits || engine.pipeline.isDecided(ticket) else { return nil }
+            guard case .hit = read else { return nil }
+            guard waits || engine.pipeline.isDecided(ticket) else {
+                // The thread that waits reads again, and counts.
+                database.noteReads(hits: -hits, misses: hits - keys.count)
+                return nil
+            }
             try engine.pipeline.wait(for: ticket)
             return found
         }

@@ -18,12 +18,12 @@ extension EntryPolicy.Checked {
 }
 
 extension EntryPolicy {
-    func checked(_ database: String?, _ key: Key) throws(LarderError) -> Checked {
+    func checked(_ database: String?, _ key: Key, _ operation: String = "set") throws(LarderError) -> Checked {
         do throws(Impossible) {
             return try checked()
         } catch {
             throw LarderError(
-                .invalidArgument, error.message, operation: "set", database: database, key: key.description)
+                .invalidArgument, error.message, operation: operation, database: database, key: key.description)
         }
     }
 }

@@ -32,4 +32,6 @@ package struct ChangeNote: Sendable {
     var step = 0
     /// Whether readers of the entry see no difference. If so, watchers and listeners are not told.
     var isUnseen = false
+    /// Whether only the entry's lifetime changes.
+    var isRenewal = false
 }

@@ -58,6 +58,25 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
         for shard in shards.all { context.statistics.take(shard.takeCounters()) }
     }
 
+    /// Counts reads that count nothing themselves, or takes back what was counted twice.
+    package func noteReads(hits: Int, misses: Int) {
+        let shard = shards[0]
+        shard.lock.withLock {
+            shard.counters.hits += hits
+            shard.counters.misses += misses
+        }
+    }
+
+    /// Counts a purge by a user of the library.
+    /// - Parameter entries: how many entries it is known to have removed.
+    package func notePurge(entries: Int) {
+        let shard = shards[0]
+        shard.lock.withLock {
+            shard.counters.purges += 1
+            shard.counters.removals += entries
+        }
+    }
+
     /// Counters of the operations on this database's keys since the larder was opened.
     package var counts: Shard.Counters {
         shards.all.reduce(into: Shard.Counters()) { counts, shard in

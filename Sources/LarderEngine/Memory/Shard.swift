@@ -28,8 +28,17 @@ package final class Shard: @unchecked Sendable {
         package var writes = 0
         package var removals = 0
         package var expired = 0
+        /// Those of the writes that gave an entry another lifetime only.
+        package var renewals = 0
+        /// Those of the removals that found no fresh entry.
+        package var vainRemovals = 0
+        /// How often the database was emptied at once.
+        package var purges = 0
 
         mutating func add(_ other: Counters) {
+            renewals += other.renewals
+            vainRemovals += other.vainRemovals
+            purges += other.purges
             hits += other.hits
             misses += other.misses
             writes += other.writes

@@ -141,10 +141,24 @@ extension Database {
                 case .put(_, let record, let note):
                     record.stored.withUnsafeBytes { shard.put(key, hash, stored: $0, sequence: sequence) }
                     if note.isUnseen { shard.reads.noteUnseen(operation.key) }
+                    if note.isRenewal { shard.counters.renewals += 1 }
                 case .putLarge(let value, let header, _): shard.put(value.take(header), sequence: sequence)
-                case .remove: shard.remove(key, hash, sequence: sequence)
+                case .remove(_, let note):
+                    if !wasThere(note, shard, key, hash) { shard.counters.vainRemovals += 1 }
+                    shard.remove(key, hash, sequence: sequence)
                 }
             }
+        }
+    }
+
+    /// Whether a key to be removed has a fresh entry; also if nobody has looked, and memory does not know.
+    private func wasThere(_ note: ChangeNote, _ shard: Shard, _ key: UnsafeRawBufferPointer, _ hash: Int) -> Bool {
+        switch note.former {
+        case .fresh: return true
+        case .absent: return false
+        case .unknown:
+            guard let entry = shard.table.find(key, hash: hash) else { return true }
+            return entry.record != nil && !entry.head.pointee.isFoundExpired
         }
     }
 

@@ -113,6 +113,16 @@ package struct Update {
         return hadDeadline
     }
 
+    /// Gives the fresh entry at `index` another rule; its value and its time of storing stay. Counts as no write of
+    /// Larder's own statistics.
+    package mutating func renew(_ index: Int, _ rule: DeadlineRule) {
+        guard let record = current(index)?.with(rule: rule) else { return }
+        var note = changeNote(index)
+        note.isRenewal = true
+        operations.append(.put(keys[index], record, note))
+        self.note(index, record)
+    }
+
     /// Stores a payload under the key at `index`, stamped with this update's time.
     package mutating func put(
         _ index: Int, payload: UnsafeRawBufferPointer, rule: DeadlineRule = .governed, codec: Codec = .raw

@@ -120,6 +120,130 @@ import Testing
         expectError(.closed) { _ = try books.statistics() }
     }
 
+    private func counts(_ cache: Cache) throws -> String {
+        let of = try #require(try cache.statistics().databases[cache.name])
+        return "\(of.hits) \(of.misses), \(of.writes) \(of.removals) \(of.purges)"
+    }
+
+    /// A key that was not in memory counted twice, or, read past memory, not at all.
+    @Test func everyKeyThatIsAskedForCountsOnce() throws {
+        for change in [{ _ in }, { $0.decodedModels = false }, { $0.memoryBytes = 0 }]
+            as [(inout CacheOptions) -> Void]
+        {
+            let work = try Workspace()
+            let first = try work.cache("books", change)
+            try first.set(["a": 1, "b": 2])
+            try first.set(Note(), forKey: "note")
+            first.close()
+            let cache = try work.cache("books", change)
+            let written = try #require(try cache.statistics().databases["books"]).writes
+            func expect(_ reads: String, _ line: Int = #line) throws {
+                #expect(try counts(cache) == "\(reads), \(written) 0 0", "line \(line)")
+            }
+            _ = try cache.values(Int.self, forKeys: ["a", "none"])
+            try expect("1 1")
+            _ = try cache.values(Int.self, forKeys: ["a", "none"])
+            try expect("2 2")
+            _ = try cache.values(Int.self, forKeys: ["b", "other", "a"], notFound: 0)
+            try expect("4 3")
+            _ = try cache.values(Note.self, forKeys: ["note", "third"])
+            try expect("5 4")
+            _ = try cache.values(Int.self, forKeys: ["a", "fourth"], fillCache: false)
+            try expect("6 5")
+            _ = try cache.contains("a")
+            _ = try cache.info(forKey: "fifth")
+            try expect("7 6")
+            try cache.withSnapshot { _ = try $0.values(Int.self, forKeys: ["a", "none"]) }
+            _ = try cache.entries(of: Data.self).map { try $0.bytes() }
+            _ = try cache.keys()
+            _ = try cache.count()
+            try expect("7 6")
+        }
+    }
+
+    @Test func everyKeyThatATaskAsksForCountsOnce() async throws {
+        for isCold in [false, true] {
+            let cache = try reopened(isCold)
+            let before = try counts(cache)
+            _ = try await cache.values(Int.self, forKeys: ["a", "none"])
+            _ = try await cache.values(Note.self, forKeys: ["note", "other"])
+            _ = try await cache.value(Int.self, forKey: "a")
+            _ = try await cache.value(Int.self, forKey: "third")
+            #expect(before.hasPrefix("0 0, "))
+            #expect(try counts(cache) == before.replacing("0 0, ", with: "3 3, ", maxReplacements: 1), "\(isCold)")
+            try await cache.removeAll()
+        }
+    }
+
+    private final class Note: Codable { var text = "" }
+
+    private func reopened(_ isCold: Bool) throws -> Cache {
+        let first = try work.cache("books")
+        try first.set(["a": 1, "b": 2])
+        try first.set(Note(), forKey: "note")
+        if isCold { first.close() }
+        return isCold ? try work.cache("books") : first
+    }
+
+    @Test func anotherLifetimeIsNoWrite() throws {
+        let cache = try work.cache("books")
+        try cache.set(1, forKey: "a")
+        try cache.touch("a", policy: .low)
+        try cache.touch("none", policy: .low)
+        #expect(try counts(cache) == "0 0, 1 0 0")
+        #expect(try cache.value(Int.self, forKey: "a", renewing: .high) == 1)
+        #expect(try cache.value(Int.self, forKey: "a", renewing: .low) == 1)
+        #expect(try cache.value(Int.self, forKey: "none", renewing: .low) == nil)
+        #expect(try counts(cache) == "2 1, 1 0 0")
+        try cache.increment("a")
+        #expect(try cache.setIfAbsent(1, forKey: "b"))
+        #expect(try !cache.setIfAbsent(1, forKey: "b"))
+        #expect(try counts(cache) == "2 1, 3 0 0")
+        try cache.update(Int.self, forKey: "a") { $0 = 5 }
+        #expect(try counts(cache) == "3 1, 4 0 0")
+    }
+
+    /// The removal of nothing counted, and that of everything did not.
+    @Test func whatIsRemovedCountsIfItWasThere() throws {
+        for change in [{ _ in }, { $0.memoryBytes = 0 }] as [(inout CacheOptions) -> Void] {
+            let work = try Workspace()
+            let first = try work.cache("books", change)
+            try first.set((0..<9).map { ("k\($0)", $0) })
+            first.close()
+            let cache = try work.cache("books", change)
+            func removed() throws -> [Int] {
+                let of = try #require(try cache.statistics().databases["books"])
+                #expect(of.hits + of.misses <= 2)
+                return [of.removals, of.purges]
+            }
+            try cache.batch { batch in
+                batch.remove("none")
+                batch.remove("k0")
+                try batch.set(1, forKey: "new")
+            }
+            #expect(try removed() == [1, 0])
+            try cache.batch { $0.remove("k0") }
+            try cache.remove("k0")
+            try cache.remove(["k1", "none"])
+            #expect(try removed() == [2, 0])
+            #expect(try cache.removeValue(Int.self, forKey: "k2") == 2)
+            try cache.update(Int.self, forKey: "k3") { $0 = nil }
+            #expect(try removed() == [4, 0])
+            try cache.set(1, forKey: "short", policy: .seconds(1))
+            work.time.advance(milliseconds: 1_000)
+            try cache.remove("short")
+            try cache.removeExpired()
+            #expect(try removed() == [4, 0])
+            try cache.remove(prefix: "k")
+            #expect(try removed() == [9, 0])
+            #expect(try cache.removeAll(counting: true).entries == 1)
+            #expect(try removed() == [10, 1])
+            try cache.set(1, forKey: "a")
+            try cache.removeAll()
+            #expect(try removed() == [10, 2])
+        }
+    }
+
     @Test func nothingReadHasNoRatio() async throws {
         let cache = try work.cache()
         let statistics = try await cache.statistics()
