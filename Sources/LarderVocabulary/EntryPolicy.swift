@@ -66,6 +66,22 @@ public struct EntryPolicy: Hashable, Sendable {
     public static func until(millisecondsSince1970 instant: Int64) -> EntryPolicy { EntryPolicy(.until(instant)) }
 }
 
+extension EntryPolicy: CustomStringConvertible {
+    /// `database`, `keep`, an interval as ``UpdatePolicy`` is written (`low`, `every:90`), or `until:` and milliseconds
+    /// since 1970. An impossible interval appears as it was given.
+    public var description: String {
+        switch kind {
+        case .governed: "database"
+        case .keep: "keep"
+        case .policy(let policy): policy.description
+        case .seconds(let seconds): UpdatePolicy.every(seconds)?.description ?? "every:\(seconds)"
+        case .duration(let duration): (try? UpdatePolicy.checked(duration))?.description ?? "every:\(duration)"
+        case .until(let instant): "until:\(instant)"
+        case .untilNotANumber: "until:nan"
+        }
+    }
+}
+
 extension EntryPolicy {
     /// An ``EntryPolicy`` with checked numbers.
     package enum Checked: Hashable, Sendable {

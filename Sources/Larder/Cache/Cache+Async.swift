@@ -114,7 +114,20 @@ extension Cache {
         async throws(LarderError) -> Int
     {
         let key = try source.key(key, "increment")
-        return try await BlockingWork.run { () throws(LarderError) in try self.add(step, key, durability) }
+        return try await BlockingWork.run { () throws(LarderError) in
+            try self.add(WholeCounter(number: step), key, durability).number
+        }
+    }
+
+    /// Like the call above, for integers of another type.
+    @discardableResult
+    public func increment<Value: FixedWidthInteger & Sendable>(
+        _ key: some CacheKey, by step: Value, durability: Durability? = nil
+    ) async throws(LarderError) -> Value {
+        let key = try source.key(key, "increment")
+        return try await BlockingWork.run { () throws(LarderError) in
+            try self.add(WholeCounter(number: step), key, durability).number
+        }
     }
 
     /// ``increment(_:by:durability:)-(_,Double,_)``, without blocking the caller.

@@ -1,4 +1,5 @@
 import LarderEngine
+import ModelCoding
 import Platform
 
 // Changes that depend on the stored value.
@@ -71,7 +72,15 @@ extension Cache {
     public func increment(_ key: some CacheKey, by step: Int = 1, durability: Durability? = nil)
         throws(LarderError) -> Int
     {
-        try add(step, try source.key(key, "increment"), durability)
+        try add(WholeCounter(number: step), try source.key(key, "increment"), durability).number
+    }
+
+    /// Like the call above, for integers of another type: the sum must be one of that type too.
+    @discardableResult
+    public func increment<Value: FixedWidthInteger & Sendable>(
+        _ key: some CacheKey, by step: Value, durability: Durability? = nil
+    ) throws(LarderError) -> Value {
+        try add(WholeCounter(number: step), try source.key(key, "increment"), durability).number
     }
 
     /// Adds to a number in one step; a key without a fresh entry counts as 0. The entry keeps its rule and counts as
@@ -151,23 +160,26 @@ protocol Counter: Sendable {
     var text: String { get }
 }
 
-extension Int: Counter {
-    static var kind: String { "a whole number of 64 bits" }
+/// A whole number of any width as a counter.
+struct WholeCounter<Number: FixedWidthInteger & Sendable>: Counter {
+    let number: Number
+
+    static var zero: Self { Self(number: 0) }
+    static var kind: String { CounterText.kind(Number.self) }
+
+    init(number: Number) { self.number = number }
 
     init?(text bytes: UnsafeRawBufferPointer) {
-        // As the daemon: no blanks, no `+`, no zeros in front.
-        guard bytes.count <= 20, let text = String(validating: bytes, as: UTF8.self), let number = Int(text),
-            number.text == text
-        else { return nil }
-        self = number
+        guard let number = CounterText.number(Number.self, bytes) else { return nil }
+        self.number = number
     }
 
-    func sum(_ step: Int) -> Int? {
-        let (sum, overflows) = addingReportingOverflow(step)
-        return overflows ? nil : sum
+    func sum(_ step: Self) -> Self? {
+        let (sum, overflows) = number.addingReportingOverflow(step.number)
+        return overflows ? nil : Self(number: sum)
     }
 
-    var text: String { description }
+    var text: String { number.description }
 }
 
 extension Double: Counter {

@@ -15,7 +15,7 @@ extension BlockingLarderClient {
         throws(LarderClientError) -> Bool
     {
         let key = key.keyBytes
-        return try put(try RemoteCoding.encode(value, codec, key: key), key, policy, if: wordList("NX"))
+        return try put(try encoded(value, key), key, policy, if: wordList("NX"))
     }
 
     /// Stores a model if there is a fresh entry, whatever its value, and replaces it.
@@ -28,7 +28,7 @@ extension BlockingLarderClient {
         throws(LarderClientError) -> Bool
     {
         let key = key.keyBytes
-        return try put(try RemoteCoding.encode(value, codec, key: key), key, policy, if: wordList("XX"))
+        return try put(try encoded(value, key), key, policy, if: wordList("XX"))
     }
 
     /// Stores a model if there is a fresh entry that holds `former`: compare and swap. The comparison is of the bytes
@@ -43,8 +43,8 @@ extension BlockingLarderClient {
         _ former: Value, with value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database
     ) throws(LarderClientError) -> Bool {
         let key = key.keyBytes
-        let condition = wordList("IFEQ") + [try RemoteCoding.encode(former, codec, key: key).bytes]
-        return try put(try RemoteCoding.encode(value, codec, key: key), key, policy, if: condition)
+        let condition = wordList("IFEQ") + [try encoded(former, key).bytes]
+        return try put(try encoded(value, key), key, policy, if: condition)
     }
 
     /// Removes a fresh entry if it holds `value`, compared like in ``replace(_:with:forKey:policy:)``: a value that
@@ -53,7 +53,7 @@ extension BlockingLarderClient {
     @discardableResult
     public func remove<Value: Encodable>(_ key: some CacheKey, ifEqual value: Value) throws(LarderClientError) -> Bool {
         let key = key.keyBytes
-        return try perform(.remove(key, ifEqual: try RemoteCoding.encode(value, codec, key: key).bytes))
+        return try perform(.remove(key, ifEqual: try encoded(value, key).bytes))
     }
 
     /// Reads an entry, lets `body` change it, and stores the result. If somebody else has changed the value meanwhile,
@@ -85,7 +85,7 @@ extension BlockingLarderClient {
             var model = try former.map { try decoded(type, $0, key) }
             let result = try body(&model)
             if try exchange(former, for: model, key, policy) { return result }
-            guard let rest = runs.rest() else { throw LarderClientError.updateConflict(key, runs) }
+            guard let rest = runs.rest() else { throw LarderClientError.updateConflict(key, runs).about(name) }
             WorkThread.sleep(nanoseconds: rest)
         }
     }
@@ -96,7 +96,7 @@ extension BlockingLarderClient {
     ) throws(LarderClientError) -> Bool {
         if let model {
             let condition = former.map { wordList("IFEQ") + [$0] } ?? wordList("NX")
-            return try put(try RemoteCoding.encode(model, codec, key: key), key, policy, if: condition)
+            return try put(try encoded(model, key), key, policy, if: condition)
         }
         guard let former else { return true }
         return try perform(.remove(key, ifEqual: former))
@@ -105,7 +105,7 @@ extension BlockingLarderClient {
     private func put(
         _ value: (bytes: [UInt8], codec: Codec), _ key: [UInt8], _ policy: EntryPolicy, if condition: [[UInt8]]
     ) throws(LarderClientError) -> Bool {
-        let policy = try policy.checked("SET", key: key)
+        let policy = try policy.checked("SET", name, key: key)
         return try perform {
             .set(value.bytes, forKey: key, policy: policy, codec: value.codec, server: $0, if: condition)
         }
@@ -119,6 +119,30 @@ extension BlockingLarderClient {
     @discardableResult
     public func increment(_ key: some CacheKey, by step: Int = 1) throws(LarderClientError) -> Int {
         Int(clamping: try perform(.increment(key.keyBytes, by: Int64(step))))
+    }
+
+    /// Like the call above, for integers of another type: the sum must be one of that type too. Numbers of 64 bits with a
+    /// sign are added by the daemon; other types take two round trips, and more if others change the entry meanwhile, and
+    /// need larderd, or Redis from 8.4 on.
+    /// - Throws: `decode` when the value is not an integer of this type, `invalidArgument` when the sum is none,
+    ///   `conflict` when others changed the entry all the time; `server` for 64 bits.
+    @discardableResult
+    public func increment<Value: FixedWidthInteger & Sendable>(_ key: some CacheKey, by step: Value)
+        throws(LarderClientError) -> Value
+    {
+        let increment = WholeIncrement(key: key.keyBytes, step: step)
+        let key = increment.key
+        if let step = increment.stepOfDaemon { return Value(clamping: try perform(.increment(key, by: step))) }
+        let limit = session.timeoutMilliseconds
+        var runs = UpdateAttempts(most: nil, limitMilliseconds: limit == 0 ? nil : limit)
+        while true {
+            let former = try bytes(forKey: key)
+            let sum = try increment.sum(former)
+            let condition = former.map { wordList("IFEQ") + [$0] } ?? wordList("NX")
+            if try put((sum.bytes, .json), key, .keep, if: condition) { return sum.number }
+            guard let rest = runs.rest() else { throw LarderClientError.updateConflict(key, runs).about(name) }
+            WorkThread.sleep(nanoseconds: rest)
+        }
     }
 
     /// Adds to a number in one step; a key without a fresh entry counts as 0. The entry keeps its rule.
@@ -151,7 +175,7 @@ extension BlockingLarderClient {
         _ type: Value.Type = Value.self, forKey key: some CacheKey, renewing policy: EntryPolicy
     ) throws(LarderClientError) -> Value? {
         let key = key.keyBytes
-        let lifetime = try LifetimeChange.words(renewing: policy, key)
+        let lifetime = try LifetimeChange.words(renewing: policy, name, key)
         guard let bytes = try perform(Request<[UInt8]?>.get(key, renewing: lifetime)) else { return nil }
         return try decoded(type, bytes, key)
     }
@@ -165,7 +189,11 @@ extension BlockingLarderClient {
     /// - Throws: `invalidArgument` for ``EntryPolicy/database``, because the daemon has no command for it.
     @discardableResult
     public func touch(_ key: some CacheKey, policy: EntryPolicy) throws(LarderClientError) -> Bool {
-        let change = try LifetimeChange(policy, key.keyBytes)
-        return try change.result(try pipeline(change.requests.map(\.words)))
+        let change = try LifetimeChange(policy, name, key.keyBytes)
+        do throws(LarderClientError) {
+            return try change.result(try pipeline(change.requests.map(\.words)))
+        } catch {
+            throw error.about(name)
+        }
     }
 }

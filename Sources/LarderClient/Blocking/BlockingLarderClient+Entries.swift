@@ -44,9 +44,23 @@ extension BlockingLarderClient {
     func decoded<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8], _ key: [UInt8])
         throws(LarderClientError) -> Value
     {
-        try RemoteCoding.decodeBlocking(type, from: bytes, codec, key: key) { () throws(LarderClientError) in
-            guard try server().isLarder else { return nil }
-            return try info(forKey: key)?.codec
+        do throws(LarderClientError) {
+            return try RemoteCoding.decodeBlocking(type, from: bytes, codec, key: key) {
+                () throws(LarderClientError) in
+                guard try server().isLarder else { return nil }
+                return try info(forKey: key)?.codec
+            }
+        } catch {
+            throw error.about(name)
+        }
+    }
+
+    /// The bytes of a model, and their codec.
+    func encoded(_ value: some Encodable, _ key: [UInt8]) throws(LarderClientError) -> (bytes: [UInt8], codec: Codec) {
+        do throws(LarderClientError) {
+            return try RemoteCoding.encode(value, codec, key: key)
+        } catch {
+            throw error.about(name)
         }
     }
 
@@ -93,7 +107,7 @@ extension BlockingLarderClient {
         throws(LarderClientError)
     {
         let key = key.keyBytes
-        let (bytes, codec) = try RemoteCoding.encode(value, codec, key: key)
+        let (bytes, codec) = try encoded(value, key)
         try put(bytes, key, policy, codec)
     }
 
@@ -108,7 +122,7 @@ extension BlockingLarderClient {
     private func put(_ value: [UInt8], _ key: [UInt8], _ policy: EntryPolicy, _ codec: Codec?)
         throws(LarderClientError)
     {
-        let policy = try policy.checked("SET", key: key)
+        let policy = try policy.checked("SET", name, key: key)
         try RemoteCoding.check(valueBytes: value.count, key: key)
         try perform { .set(value, forKey: key, policy: policy, codec: codec, server: $0) }
     }

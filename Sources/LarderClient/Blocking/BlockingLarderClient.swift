@@ -124,6 +124,10 @@ public final class BlockingLarderClient: Sendable {
 
     /// Carries out one request; a server's error is thrown.
     func perform<Result>(_ request: Request<Result>) throws(LarderClientError) -> Result {
-        try request.result(of: try reply(request.words))
+        do throws(LarderClientError) {
+            return try request.result(of: try reply(request.words))
+        } catch {
+            throw error.about(name)
+        }
     }
 }

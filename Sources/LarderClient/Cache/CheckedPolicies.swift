@@ -2,11 +2,12 @@
 
 extension EntryPolicy {
     /// - Throws: `invalidArgument` for an impossible lifetime.
-    func checked(_ operation: String, key: [UInt8]) throws(LarderClientError) -> Checked {
+    func checked(_ operation: String, _ database: String? = nil, key: [UInt8]) throws(LarderClientError) -> Checked {
         do throws(Impossible) {
             return try checked()
         } catch {
-            throw LarderClientError(.invalidArgument, error.message, operation: operation, key: printableKey(key))
+            throw LarderClientError(
+                .invalidArgument, error.message, operation: operation, database: database, key: printableKey(key))
         }
     }
 }

@@ -8,9 +8,9 @@ struct LifetimeChange: Sendable {
     let requests: [Request<Bool>]
 
     /// - Throws: `invalidArgument` for an impossible lifetime, or one for which the daemon has no command.
-    init(_ policy: EntryPolicy, _ key: [UInt8]) throws(LarderClientError) {
-        switch try policy.checked("touch", key: key) {
-        case .governed: throw Self.noCommand(key)
+    init(_ policy: EntryPolicy, _ database: String, _ key: [UInt8]) throws(LarderClientError) {
+        switch try policy.checked("touch", database, key: key) {
+        case .governed: throw Self.noCommand(database, key)
         case .keep: requests = [.contains(key)]
         case .until(let instant): requests = [.expire(key, atMilliseconds: instant)]
         case .policy(let policy):
@@ -29,9 +29,11 @@ struct LifetimeChange: Sendable {
     }
 
     /// The words of GETEX for a lifetime.
-    static func words(renewing policy: EntryPolicy, _ key: [UInt8]) throws(LarderClientError) -> [[UInt8]] {
-        switch try policy.checked("GETEX", key: key) {
-        case .governed: throw noCommand(key)
+    static func words(renewing policy: EntryPolicy, _ database: String, _ key: [UInt8]) throws(LarderClientError)
+        -> [[UInt8]]
+    {
+        switch try policy.checked("GETEX", database, key: key) {
+        case .governed: throw noCommand(database, key)
         case .keep: return []
         case .until(let instant): return wordList("PXAT", "\(max(1, instant))")
         case .policy(let policy):
@@ -39,10 +41,10 @@ struct LifetimeChange: Sendable {
         }
     }
 
-    private static func noCommand(_ key: [UInt8]) -> LarderClientError {
+    private static func noCommand(_ database: String, _ key: [UInt8]) -> LarderClientError {
         LarderClientError(
             .invalidArgument,
             "the daemon has no command that makes an entry follow its database's policy again; store it again instead",
-            operation: "touch", key: printableKey(key))
+            operation: "touch", database: database, key: printableKey(key))
     }
 }

@@ -13,7 +13,7 @@ extension RemoteCache {
         async throws(LarderClientError) -> Bool
     {
         let key = key.keyBytes
-        return try await put(try RemoteCoding.encode(value, codec, key: key), key, policy, if: wordList("NX"))
+        return try await put(try encoded(value, key), key, policy, if: wordList("NX"))
     }
 
     /// Stores a model if there is a fresh entry, whatever its value, and replaces it.
@@ -26,7 +26,7 @@ extension RemoteCache {
         async throws(LarderClientError) -> Bool
     {
         let key = key.keyBytes
-        return try await put(try RemoteCoding.encode(value, codec, key: key), key, policy, if: wordList("XX"))
+        return try await put(try encoded(value, key), key, policy, if: wordList("XX"))
     }
 
     /// Stores a model if there is a fresh entry that holds `former`: compare and swap.
@@ -44,8 +44,8 @@ extension RemoteCache {
         async throws(LarderClientError) -> Bool
     {
         let key = key.keyBytes
-        let condition = wordList("IFEQ") + [try RemoteCoding.encode(former, codec, key: key).bytes]
-        return try await put(try RemoteCoding.encode(value, codec, key: key), key, policy, if: condition)
+        let condition = wordList("IFEQ") + [try encoded(former, key).bytes]
+        return try await put(try encoded(value, key), key, policy, if: condition)
     }
 
     /// Removes a fresh entry if it holds `value`, compared like in ``replace(_:with:forKey:policy:)``: a value that
@@ -54,7 +54,7 @@ extension RemoteCache {
     @discardableResult
     public func remove(_ key: some CacheKey, ifEqual value: Value) async throws(LarderClientError) -> Bool {
         let key = key.keyBytes
-        let encoded = try RemoteCoding.encode(value, codec, key: key).bytes
+        let encoded = try encoded(value, key).bytes
         return try await changing([key]) { () async throws(LarderClientError) in
             try await store.perform(.remove(key, ifEqual: encoded))
         }
@@ -63,7 +63,7 @@ extension RemoteCache {
     private func put(
         _ value: (bytes: [UInt8], codec: Codec), _ key: [UInt8], _ policy: EntryPolicy, if condition: [[UInt8]]
     ) async throws(LarderClientError) -> Bool {
-        let policy = try policy.checked("SET", key: key)
+        let policy = try policy.checked("SET", name, key: key)
         let server = try await store.server()
         return try await changing([key]) { () async throws(LarderClientError) in
             try await store.perform(
@@ -105,7 +105,7 @@ extension RemoteCache {
             var model = try await decoded(former, key)
             let result = try await body(&model)
             if try await exchange(former, for: model, key, policy) { return result }
-            guard let rest = runs.rest() else { throw LarderClientError.updateConflict(key, runs) }
+            guard let rest = runs.rest() else { throw LarderClientError.updateConflict(key, runs).about(name) }
             try await Self.rest(rest, "update")
         }
     }
@@ -116,7 +116,7 @@ extension RemoteCache {
     {
         if let model {
             let condition = former.map { wordList("IFEQ") + [$0] } ?? wordList("NX")
-            return try await put(try RemoteCoding.encode(model, codec, key: key), key, policy, if: condition)
+            return try await put(try encoded(model, key), key, policy, if: condition)
         }
         guard let former else { return true }
         return try await changing([key]) { () async throws(LarderClientError) in
@@ -145,7 +145,7 @@ extension RemoteCache {
         -> Value?
     {
         let key = key.keyBytes
-        let lifetime = try LifetimeChange.words(renewing: policy, key)
+        let lifetime = try LifetimeChange.words(renewing: policy, name, key)
         let bytes = try await changing([key]) { () async throws(LarderClientError) in
             try await store.perform(.get(key, renewing: lifetime))
         }
@@ -162,9 +162,13 @@ extension RemoteCache {
     @discardableResult
     public func touch(_ key: some CacheKey, policy: EntryPolicy) async throws(LarderClientError) -> Bool {
         let key = key.keyBytes
-        let change = try LifetimeChange(policy, key)
+        let change = try LifetimeChange(policy, name, key)
         return try await changing([key]) { () async throws(LarderClientError) in
-            try change.result(try await store.commands(change.requests.map(\.words), rules: .shared))
+            do throws(LarderClientError) {
+                return try change.result(try await store.commands(change.requests.map(\.words), rules: .shared))
+            } catch {
+                throw error.about(name)
+            }
         }
     }
 }
@@ -179,6 +183,41 @@ extension RemoteCache where Value == Int {
         return try await changing([key]) { () async throws(LarderClientError) in
             Int(clamping: try await store.perform(.increment(key, by: Int64(step))))
         }
+    }
+}
+
+extension RemoteCache where Value: FixedWidthInteger {
+    /// Adds to an integer; a key without a fresh entry counts as 0. The entry keeps its rule.
+    ///
+    /// Numbers of 64 bits with a sign are added by the daemon. Other types take two round trips, and more if others
+    /// change the entry meanwhile, like in ``update(forKey:policy:attempts:_:)``; they need larderd, or Redis from 8.4
+    /// on.
+    /// - Returns: the sum.
+    /// - Throws: `decode` when the value is not an integer of this type, `invalidArgument` when the sum is none,
+    ///   `conflict` when others changed the entry all the time; `server` for 64 bits.
+    @discardableResult
+    public func increment(_ key: some CacheKey, by step: Value = 1) async throws(LarderClientError) -> Value {
+        let increment = WholeIncrement(key: key.keyBytes, step: step)
+        let key = increment.key
+        if let step = increment.stepOfDaemon {
+            return try await changing([key]) { () async throws(LarderClientError) in
+                Value(clamping: try await store.perform(.increment(key, by: step)))
+            }
+        }
+        var runs = UpdateAttempts(most: nil, limitMilliseconds: core.options.updateMilliseconds)
+        while true {
+            let former = try await store.perform(.get(key))
+            let sum = try increment.sum(former)
+            if try await exchange(former, for: (sum.bytes, .json), key) { return sum.number }
+            guard let rest = runs.rest() else { throw LarderClientError.updateConflict(key, runs).about(name) }
+            try await Self.rest(rest, "increment")
+        }
+    }
+
+    private func exchange(_ former: [UInt8]?, for value: (bytes: [UInt8], codec: Codec), _ key: [UInt8])
+        async throws(LarderClientError) -> Bool
+    {
+        try await put(value, key, .keep, if: former.map { wordList("IFEQ") + [$0] } ?? wordList("NX"))
     }
 }
 

@@ -42,7 +42,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     }
 
     /// The database's name; `0` is the server's default.
-    public var name: String { store.database ?? DatabaseStore.standardName }
+    public var name: String { store.name }
 
     // MARK: One entry
 
@@ -112,10 +112,23 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         -> Value?
     {
         guard let bytes else { return nil }
-        return try await RemoteCoding.decode(Value.self, from: bytes, codec, key: key, operation) {
-            () async throws(LarderClientError) in
-            guard try await store.server().isLarder else { return nil }
-            return try await store.perform(.info(key))?.codec
+        do throws(LarderClientError) {
+            return try await RemoteCoding.decode(Value.self, from: bytes, codec, key: key, operation) {
+                () async throws(LarderClientError) in
+                guard try await store.server().isLarder else { return nil }
+                return try await store.perform(.info(key))?.codec
+            }
+        } catch {
+            throw error.about(name)
+        }
+    }
+
+    /// The bytes of a model, and their codec.
+    func encoded(_ value: Value, _ key: [UInt8]) throws(LarderClientError) -> (bytes: [UInt8], codec: Codec) {
+        do throws(LarderClientError) {
+            return try RemoteCoding.encode(value, codec, key: key)
+        } catch {
+            throw error.about(name)
         }
     }
 
@@ -137,7 +150,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         async throws(LarderClientError)
     {
         let bytes = key.keyBytes
-        let (encoded, codec) = try RemoteCoding.encode(value, codec, key: bytes)
+        let (encoded, codec) = try encoded(value, bytes)
         try await put(encoded, bytes, policy, codec)
     }
 
@@ -153,7 +166,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     private func put(
         _ value: [UInt8], _ key: [UInt8], _ policy: EntryPolicy, _ codec: Codec?
     ) async throws(LarderClientError) {
-        let policy = try policy.checked("SET", key: key)
+        let policy = try policy.checked("SET", name, key: key)
         let server = try await store.server()
         try await changing([key]) { () async throws(LarderClientError) in
             try await store.perform(.set(value, forKey: key, policy: policy, codec: codec, server: server))

@@ -157,7 +157,7 @@ extension RemoteCache {
             .conflict,
             "the watched keys were changed by others in each of \(attempts) attempts, and nothing was written: call "
                 + "again later, give more attempts, or let fewer tasks change these keys at once",
-            operation: "transaction", key: keys.first.map { printableKey($0) })
+            operation: "transaction", database: name, key: keys.first.map { printableKey($0) })
     }
 
     /// Waits for a random time that grows, from at most 1 ms to at most 64 ms, so that several clients that want the

@@ -69,6 +69,8 @@ final class DatabaseStore: LinkEvents {
     static let standardName = "0"
 
     let database: String?
+    /// The database's name, for messages too.
+    var name: String { database ?? Self.standardName }
     let links: [Link]
     let near: NearCache?
     let ownConnections: ConnectionPool
@@ -119,8 +121,12 @@ final class DatabaseStore: LinkEvents {
         var bytes: [UInt8] = []
         RequestEncoder.encode(request.words, into: &bytes)
         let exchange = Exchange(bytes: bytes, replyCount: 1, name: request.words[0], isRead: request.isRead)
-        let replies = try await link(isRead: request.isRead).perform(exchange)
-        return try request.result(of: replies[0])
+        do throws(LarderClientError) {
+            let replies = try await link(isRead: request.isRead).perform(exchange)
+            return try request.result(of: replies[0])
+        } catch {
+            throw error.about(name)
+        }
     }
 
     /// Sends two requests that only read, in one round trip.
@@ -139,12 +145,16 @@ final class DatabaseStore: LinkEvents {
         RequestEncoder.encode(first.words, into: &bytes)
         for other in others { RequestEncoder.encode(other.words, into: &bytes) }
         let exchange = Exchange(bytes: bytes, replyCount: 1 + others.count, name: first.words[0], isRead: true)
-        let replies = try await links[0].perform(exchange)
-        let result = try first.result(of: replies[0])
-        var results: [Other] = []
-        results.reserveCapacity(others.count)
-        for (index, other) in others.enumerated() { results.append(try other.result(of: replies[index + 1])) }
-        return (result, results)
+        do throws(LarderClientError) {
+            let replies = try await links[0].perform(exchange)
+            let result = try first.result(of: replies[0])
+            var results: [Other] = []
+            results.reserveCapacity(others.count)
+            for (index, other) in others.enumerated() { results.append(try other.result(of: replies[index + 1])) }
+            return (result, results)
+        } catch {
+            throw error.about(name)
+        }
     }
 
     /// For calls with nothing to ask: they send nothing.
@@ -172,6 +182,14 @@ final class DatabaseStore: LinkEvents {
 
     /// Carries out commands in one step.
     func transaction(_ commands: [[[UInt8]]]) async throws(LarderClientError) -> [RESPValue] {
+        do throws(LarderClientError) {
+            return try await checkedTransaction(commands)
+        } catch {
+            throw error.about(name)
+        }
+    }
+
+    private func checkedTransaction(_ commands: [[[UInt8]]]) async throws(LarderClientError) -> [RESPValue] {
         guard !commands.isEmpty else { return try nothing("transaction") }
         try CommandRules.transaction.check(commands)
         let link = link(isRead: false)

@@ -45,6 +45,8 @@ public struct LarderClientError: Error, Sendable {
     public let operation: String
     /// The path of the daemon's socket, if the error is about the connection.
     public let socketPath: String?
+    /// The database, if the error is about one.
+    public private(set) var database: String?
     /// The key, printable and cut to 64 bytes, if the error is about one.
     public let key: String?
     /// The server's text, unchanged, with its code word in front ("ERR …"), if `code` is `server`.
@@ -53,16 +55,25 @@ public struct LarderClientError: Error, Sendable {
     public let underlying: (any Error)?
 
     package init(
-        _ code: Code, _ message: String, operation: String, socketPath: String? = nil, key: String? = nil,
+        _ code: Code, _ message: String, operation: String, socketPath: String? = nil, database: String? = nil,
+        key: String? = nil,
         serverText: String? = nil, underlying: (any Error)? = nil
     ) {
         self.code = code
         self.message = message
         self.operation = operation
         self.socketPath = socketPath
+        self.database = database
         self.key = key
         self.serverText = serverText
         self.underlying = underlying
+    }
+
+    /// The error with the database that it is about, unless it names one.
+    func about(_ database: String) -> LarderClientError {
+        var error = self
+        error.database = error.database ?? database
+        return error
     }
 
     /// The error for a server's error reply.
@@ -95,6 +106,7 @@ public struct LarderClientError: Error, Sendable {
 extension LarderClientError: CustomStringConvertible {
     public var description: String {
         var text = operation
+        if let database { text += " in database '\(database)'" }
         if let key { text += ", key '\(key)'" }
         return text + ": " + message
     }

@@ -116,7 +116,8 @@ import Testing
             { try blocking.setBytes(long, forKey: "k") }, { try blocking.batch { try $0.setBytes(long, forKey: "k") } },
         ] as [() async throws -> Void] {
             let text = await expect(.invalidArgument, store)
-            #expect(text.hasPrefix("SET, key 'k': the value has 536870913 bytes, and may have at most 536870912"))
+            #expect(text.hasPrefix("SET"))
+            #expect(text.contains(", key 'k': the value has 536870913 bytes, and may have at most 536870912"))
         }
         let set = [Array("SET".utf8), Array("k".utf8), long]
         for send in [
@@ -205,9 +206,9 @@ import Testing
         let numbers = client.cache(of: Int.self)
         try await numbers.setBytes(Array("text".utf8), forKey: "w")
         let renewing = await expect(.decode) { _ = try await numbers.value(forKey: "w", renewing: .low) }
-        #expect(renewing.hasPrefix("GETEX, key 'w'"))
+        #expect(renewing.hasPrefix("GETEX in database '0', key 'w'"))
         let removing = await expect(.decode) { _ = try await numbers.removeValue(forKey: "w") }
-        #expect(removing.hasPrefix("GETDEL, key 'w'"))
+        #expect(removing.hasPrefix("GETDEL in database '0', key 'w'"))
         #expect(try await !numbers.contains("w"))
         client.close()
         try process.stop()

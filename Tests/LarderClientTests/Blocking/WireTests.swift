@@ -37,7 +37,7 @@ import Testing
         #expect(error?.serverText == "WRONGTYPE not so")
         #expect(error?.operation == "GET")
         #expect(error?.key == "k")
-        #expect(error?.description == "GET, key 'k': WRONGTYPE not so")
+        #expect(error?.description == "GET in database '0', key 'k': WRONGTYPE not so")
     }
 
     @Test func emptyCommandsAreRefusedBeforeAnythingIsSent() throws {

@@ -96,6 +96,74 @@ private struct Session: Codable, Equatable, Sendable {
         }
     }
 
+    /// The daemon adds numbers of 64 bits; what another type cannot hold must not be stored.
+    @Test(arguments: LiveServer.allCases.filter { $0 != .redis })
+    func integersOfEveryWidthCount(server: LiveServer) async throws {
+        try await server.run { client in
+            let bytes = client.cache(of: UInt8.self)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<25 { group.addTask { for _ in 0..<10 { try await bytes.increment("n") } } }
+                try await group.waitForAll()
+            }
+            #expect(try await bytes.value(forKey: "n") == 250)
+            let error = await #expect(throws: LarderClientError.self) { try await bytes.increment("n", by: 6) }
+            #expect(error?.code == .invalidArgument)
+            #expect(try await bytes.value(forKey: "n") == 250)
+            try await bytes.touch("n", policy: .never)
+            #expect(try await client.cache(of: Int64.self).increment("n", by: 6) == 256)
+            #expect(try await bytes.timeToLive(forKey: "n") == .never)
+            let other = await #expect(throws: LarderClientError.self) { try await bytes.increment("n") }
+            #expect(other?.code == .decode)
+            let large = client.cache(of: UInt64.self)
+            #expect(try await large.increment("u", by: .max) == .max)
+            let blocking = try BlockingLarderClient(socketPath: client.socketPath)
+            #expect(try blocking.value(UInt64.self, forKey: "u") == .max)
+            let full = #expect(throws: LarderClientError.self) { try blocking.increment("u", by: UInt64(1)) }
+            #expect(full?.code == .invalidArgument)
+            #expect(try blocking.increment("i", by: Int32(-7)) == -7)
+            #expect(try blocking.increment("i", by: Int64(7)) == 0)
+            #expect(try await client.cache(of: Int32.self).increment("i", by: 2) == 2)
+            #expect(try await client.cache(of: Int32.self).info(forKey: "i")?.codec == .json)
+        }
+    }
+
+    /// A program with several databases had to guess in which one a call had failed.
+    @Test func errorsNameTheDatabase() async throws {
+        try await LiveServer.larderd.run { client in
+            let numbers = client.cache("books", of: Int.self)
+            try await numbers.setBytes([0xFF], forKey: "k")
+            let calls: [() async throws -> Void] = [
+                { _ = try await numbers.value(forKey: "k") }, { try await numbers.increment("k") },
+                { _ = try await numbers.values(forKeys: ["k"]) }, { try await numbers.touch("k", policy: .database) },
+                { try await numbers.set(1, forKey: "k", policy: .seconds(0)) },
+                { try await client.cache("books", of: Double.self).set(.nan, forKey: "k") },
+                {
+                    try await numbers.update(forKey: "n", attempts: 1) { number in
+                        number = try await numbers.increment("n") + 1
+                    }
+                },
+            ]
+            for (index, call) in calls.enumerated() {
+                let error = await #expect(throws: LarderClientError.self, "\(index)") { try await call() }
+                #expect(error?.database == "books", "\(index)")
+                #expect(error?.description.contains(" in database 'books', key '") == true, "\(index)")
+            }
+            let blocking = try BlockingLarderClient(socketPath: client.socketPath, database: "books")
+            let blockingCalls: [() throws -> Void] = [
+                { _ = try blocking.value(Int.self, forKey: "k") }, { try blocking.increment("k") },
+                { try blocking.set(Double.nan, forKey: "k") }, { try blocking.touch("k", policy: .seconds(-1)) },
+            ]
+            for (index, call) in blockingCalls.enumerated() {
+                let error = #expect(throws: LarderClientError.self, "\(index)") { try call() }
+                #expect(error?.database == "books", "\(index)")
+            }
+            let plain = await #expect(throws: LarderClientError.self) {
+                try await client.cache(of: Int.self).touch("k", policy: .database)
+            }
+            #expect(plain?.database == "0")
+        }
+    }
+
     /// Any program can store a key that is not text; it used to end every enumeration.
     @Test(arguments: LiveServer.allCases)
     func aKeyThatIsNoTextEndsNoEnumeration(server: LiveServer) async throws {

@@ -258,6 +258,37 @@ import Testing
         for _ in 0..<100 { #expect(runs.rest(now: .max, random: 0.5) != nil) }
     }
 
+    /// The sum must be one of the type, whatever else the daemon or another counter could hold.
+    @Test func integersOfEveryWidthCount() throws {
+        #expect(try cache.increment("u8", by: UInt8(250)) == 250)
+        expectError(.invalidArgument) { try cache.increment("u8", by: UInt8(6)) }
+        #expect(try cache.value(UInt8.self, forKey: "u8") == 250)
+        #expect(try cache.increment("u8", by: 6) == 256)
+        expectError(.decoding) { try cache.increment("u8", by: UInt8(1)) }
+        #expect(try cache.increment("u64", by: UInt64.max) == .max)
+        #expect(try cache.value(UInt64.self, forKey: "u64") == .max)
+        #expect(try cache.increment("i32", by: Int32(-7)) == -7)
+        #expect(try cache.info(forKey: "i32")?.codec == .json)
+        let text = expectError(.invalidArgument) { try cache.increment("i32", by: Int32.min) }
+        #expect(text.contains("in the range of Int32"))
+    }
+
+    @Test func anImpossibleLifetimeNamesTheCall() throws {
+        try cache.set(1, forKey: "k")
+        let text = expectError(.invalidArgument) { try cache.touch("k", policy: .seconds(0)) }
+        #expect(text.hasPrefix("touch in database 'books', key 'k': "))
+    }
+
+    @Test func aPolicyIsShownInWords() {
+        let shown: [(EntryPolicy, String)] = [
+            (.database, "database"), (.keep, "keep"), (.low, "low"), (.never, "never"), (.hours(24), "low"),
+            (.seconds(90), "every:90"), (.after(.milliseconds(1_500)), "every:1.500"), (.seconds(0), "every:0.0"),
+            (.after(.seconds(-1)), "every:-1.0 seconds"), (.until(millisecondsSince1970: 5), "until:5"),
+            (.until(Date(timeIntervalSince1970: .nan)), "until:nan"),
+        ]
+        for (policy, text) in shown { #expect("\(policy)" == text) }
+    }
+
     /// What was stored here and could not be read: a sum that no `Double` holds.
     @Test func aSumThatNoDoubleHoldsIsRefused() throws {
         try cache.set(1.7e308, forKey: "d")

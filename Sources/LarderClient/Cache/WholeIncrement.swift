@@ -1,0 +1,30 @@
+// Counters of any width.
+
+import RESP
+
+/// An addition to a whole number, for the clients. The daemon adds numbers of 64 bits with a sign by itself; sums of other
+/// types are made here, and stored only if the number is still the one that was read: a sum beyond the type's range,
+/// which nobody could read, is never stored.
+struct WholeIncrement<Number: FixedWidthInteger & Sendable>: Sendable {
+    let key: [UInt8]
+    let step: Number
+
+    /// The step as a number that the daemon adds by itself; nil if it cannot.
+    var stepOfDaemon: Int64? { Number.min == Int64.min && Number.max == Int64.max ? Int64(step) : nil }
+
+    /// - Parameter former: the stored bytes; nil if there is no fresh entry.
+    /// - Returns: the sum, and its bytes.
+    func sum(_ former: [UInt8]?) throws(LarderClientError) -> (number: Number, bytes: [UInt8]) {
+        let kind = CounterText.kind(Number.self)
+        guard let number = former.map({ CounterText.number(Number.self, $0) }) ?? Number.zero else {
+            throw failure(.decode, "the value is not \(kind)")
+        }
+        let (sum, overflows) = number.addingReportingOverflow(step)
+        if overflows { throw failure(.invalidArgument, "the sum is not \(kind)") }
+        return (sum, Array(sum.description.utf8))
+    }
+
+    private func failure(_ code: LarderClientError.Code, _ message: String) -> LarderClientError {
+        LarderClientError(code, message, operation: "increment", key: printableKey(key))
+    }
+}

@@ -1,0 +1,18 @@
+import LarderVocabulary
+
+/// Whole numbers as they are stored: their decimal digits, like in JSON and in the commands of the daemon.
+package enum CounterText {
+    /// The number that a text is: without blanks, `+` and zeros in front, as the daemon reads it.
+    /// - Returns: nil for anything else, and for numbers beyond the range of the type.
+    package static func number<Number: FixedWidthInteger>(_ type: Number.Type, _ bytes: some Collection<UInt8>)
+        -> Number?
+    {
+        guard bytes.count <= 40, let text = String(validating: bytes, as: UTF8.self), let number = Number(text),
+            number.description == text
+        else { return nil }
+        return number
+    }
+
+    /// What such a number is, for messages.
+    package static func kind(_ type: any FixedWidthInteger.Type) -> String { "a whole number in the range of \(type)" }
+}
