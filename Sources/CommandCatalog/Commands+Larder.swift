@@ -2,24 +2,43 @@ import LarderVocabulary
 
 /// Commands that Redis does not have.
 extension CommandMetadata {
-    static let larder: [CommandMetadata] = [.meta, .policy, .databases, .purge, .snapshot]
+    static let larder: [CommandMetadata] = [.meta, .policy, .fetch, .release, .databases, .purge, .snapshot]
 
     package static let meta = CommandMetadata(
         "meta", arity: 2, [.readonly, .fast], keys: .one, group: .larder, since: "0.1.0", syntax: "key",
         summary: "Returns when an entry was stored, when it expires, and why.",
-        reply: "map of stored-at, age, deadline, ttl (milliseconds, -1 never), rule, policy, size, codec, "
+        reply: "map of stored-at, age, deadline, ttl (milliseconds, -1 never), rule, policy, grace, size, codec, "
             + "state; null when there is no fresh entry", access: ["RO"])
 
     package static let policy = CommandMetadata(
-        "policy", arity: -1, [.readonly], group: .larder, since: "0.1.0", syntax: "[name|seconds]",
-        summary: "Returns or sets the current database's update policy: \(UpdatePolicy.syntax).",
-        reply: "map of policy and interval (milliseconds, -1 never); OK when it was set")
+        "policy", arity: -1, [.readonly], group: .larder, since: "0.1.0",
+        syntax: "[name|seconds [GRACE seconds] [JITTER percent]]",
+        summary: "Returns or sets the current database's update policy: \(UpdatePolicy.syntax). "
+            + "GRACE keeps expired entries for FETCH; JITTER shortens lives at random. What is not named stays.",
+        reply: "map of policy, interval (milliseconds, -1 never), grace (milliseconds), jitter (percent); OK when it "
+            + "was set")
+
+    package static let fetch = CommandMetadata(
+        "fetch", arity: -2, [.readonly, .noMulti], keys: .one, group: .larder, since: "0.1.0",
+        syntax: "key [MAXAGE milliseconds] [WAIT milliseconds] [LEASE milliseconds] [IFNOT version]",
+        summary: "Returns the fresh value of a key, or chooses this client of all to fetch it from its origin. "
+            + "Others get a stale value meanwhile, or wait.",
+        reply: "array of state (fresh, same, stale, lead, wait, absent, failed), value or null, token or null, "
+            + "version or null, age (milliseconds, -1 without an entry), ttl (milliseconds, -1 never; of the lease or "
+            + "the rest, where there is no entry)", access: ["RW access"], effect: .none)
+
+    package static let release = CommandMetadata(
+        "release", arity: -3, [.write, .denyOOM], keys: .one, group: .larder, since: "0.1.0",
+        syntax: "key token [UNCHANGED | ABSENT milliseconds | FAILED milliseconds]",
+        summary: "Gives up the right to refresh a key. UNCHANGED: its value is still right and gets a new life; "
+            + "ABSENT: there is none; FAILED: nobody tries again for that time.",
+        reply: "OK; null when the token is no longer good", access: ["RW update"], tag: .set)
 
     package static let databases = CommandMetadata(
         "databases", arity: 1, [.admin], group: .larder, since: "0.1.0",
         complexity: "O(N) with N the entries of all databases written since they were last counted",
         summary: "Lists the databases that have files.",
-        reply: "array of maps of name, policy, interval, entries, bytes, state, damage")
+        reply: "array of maps of name, policy, interval, grace, jitter, entries, bytes, state, damage")
 
     package static let purge = CommandMetadata(
         "purge", arity: -1, [.write, .wholeDatabase], group: .larder, since: "0.1.0",

@@ -326,7 +326,7 @@ package enum ProtocolExamples {
         """#,
         "larder": #"""
         > POLICY
-        *4
+        *8
         $6
         policy
         $5
@@ -334,6 +334,12 @@ package enum ProtocolExamples {
         $8
         interval
         :-1
+        $5
+        grace
+        :0
+        $6
+        jitter
+        :0
         > POLICY middle
         +OK
         > SET greeting hello
@@ -378,7 +384,8 @@ package enum ProtocolExamples {
 
     /// Commands whose replies vary or are not text, or that end something.
     package static let without: Set<String> = [
-        "databases", "debug", "dump", "hello", "info", "lastsave", "latency", "memory", "meta", "monitor", "restore",
+        "databases", "debug", "dump", "fetch", "hello", "info", "lastsave", "latency", "memory", "meta", "monitor",
+        "release", "restore",
         "shutdown", "time",
     ]
 }

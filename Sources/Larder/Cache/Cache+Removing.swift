@@ -42,11 +42,14 @@ extension Cache {
     /// - Returns: the fresh entry that was there.
     func take(_ key: Key, _ durability: Durability?) throws(LarderError) -> Record? {
         let record = try source.whileOpen("remove") { (_) throws(LarderError) -> Record? in
-            guard try source.hasFiles() else { return nil }
+            guard try source.hasFiles() else {
+                source.database.endLeases([key])
+                return nil
+            }
             return try source.database.commit([key], loading: true, durability: durability ?? self.durability) {
                 update in
                 let record = update.current(0)
-                if update.isStored(0) { update.remove(0) }
+                update.removeStored(0)
                 return record
             }
         }
@@ -58,13 +61,16 @@ extension Cache {
     /// - Returns: how many of them were there, and fresh.
     func remove(_ keys: [Key], _ durability: Durability?) throws(LarderError) -> Int {
         try source.whileOpen("remove") { (_) throws(LarderError) in
-            guard !keys.isEmpty, try source.hasFiles() else { return 0 }
+            guard !keys.isEmpty, try source.hasFiles() else {
+                source.database.endLeases(keys)
+                return 0
+            }
             return try source.database.commit(keys, loading: true, durability: durability ?? self.durability) {
                 update in
                 var count = 0
                 for index in keys.indices {
                     if update.current(index) != nil { count += 1 }
-                    if update.isStored(index) { update.remove(index) }
+                    update.removeStored(index)
                 }
                 return count
             }

@@ -122,7 +122,7 @@ final class EntryReader: @unchecked Sendable {
         let info: EntryInfo
 
         func hasExpired(_ source: CacheSource) -> Bool {
-            source.database.rules.freshness(record.header, now: source.database.now()) == .expired
+            source.database.rules.freshness(record.header, now: source.database.now()) != .fresh
         }
     }
 

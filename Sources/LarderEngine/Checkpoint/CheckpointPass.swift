@@ -78,7 +78,7 @@ final class CheckpointPass: CheckpointWork {
         guard let record = entry.record, let header = try? RecordHeader(parsing: record) else {
             return run.add(removal: entry)
         }
-        guard !removal.isExpired(header, now: now) else {
+        guard !removal.isGone(header, now: now) else {
             // It need not reach LevelDB, but LevelDB's older record must not come back.
             if let change = database.sweptChange(Array(entry.key), header, rules) { swept.append(change) }
             expired.count(bytes: entry.key.count + record.count - header.byteCount)

@@ -26,7 +26,7 @@ package struct SequencesFile: Hashable, Sendable {
 
     package var text: String {
         ChecksummedText.text(
-            Self.kind, version: Self.formatVersion, ["commit-units": commitUnits, "epochs": epochs])
+            Self.kind, version: Self.formatVersion, [("commit-units", commitUnits), ("epochs", epochs)])
     }
 
     package typealias Defect = ChecksummedText.Defect

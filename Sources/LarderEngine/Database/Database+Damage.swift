@@ -55,7 +55,7 @@ extension Database {
             let store = applied.store
             clearEntries()
             applied.endFiles(leaving: .absent)
-            applied.rules = FreshnessRules(policy: policy)
+            applied.rules = FreshnessRules(policy)
             let ticket = enqueueRemoval(of: store, .setAside) { [files, context] () throws(LarderError) in
                 try DamagedFiles.move(files.directory, to: place, name: files.name, context: context)
             }
@@ -71,5 +71,5 @@ extension Database {
     }
 
     /// The policy in POINTER if that can be read, else the last one in force.
-    var policyOnDisk: UpdatePolicy { (try? files.readPointer())?.rules.policy ?? appliedState.rules.policy }
+    var policyOnDisk: DatabasePolicy { ((try? files.readPointer())?.rules ?? appliedState.rules).settings }
 }

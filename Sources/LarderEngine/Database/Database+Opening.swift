@@ -8,7 +8,7 @@ extension Database {
     /// on the disk. Does nothing when the database is ready.
     /// - Parameter policy: for a database that is created. nil means its policy before it lost its files, or the
     ///   larder's default.
-    package func prepare(forWriting: Bool, policy: UpdatePolicy? = nil) throws(LarderError) {
+    package func prepare(forWriting: Bool, policy: DatabasePolicy? = nil) throws(LarderError) {
         try ForkGuard.check("open")
         try life.openLock.withLock { () throws(LarderError) in try prepareLocked(forWriting: forWriting, policy) }
     }
@@ -26,12 +26,12 @@ extension Database {
     /// Called with `openLock` held.
     /// - Parameter isInTurn: whether the caller has the checkpointer's turn.
     private func prepareLocked(
-        forWriting: Bool, _ policy: UpdatePolicy?, isInTurn: Bool = false
+        forWriting: Bool, _ policy: DatabasePolicy?, isInTurn: Bool = false
     ) throws(LarderError) {
         let state = appliedState
         switch state.presence {
         case .open(let store): if forWriting, store.isSuspended { try recover(store) }
-        case .absent: if forWriting { try create(policy ?? state.rules.policy) }
+        case .absent: if forWriting { try create(policy ?? state.rules.settings) }
         case .failed(let error) where life.isSalvaging: throw error
         case .closed, .failed: if try !isOpenAfterAll("open") { try openFiles(isInTurn) }
         case .deleted: throw deletedError("open")
@@ -183,7 +183,7 @@ extension Database {
     // MARK: Creating
 
     /// Creates the database's files and opens them. Called with `openLock` held.
-    func create(_ policy: UpdatePolicy) throws(LarderError) {
+    func create(_ policy: DatabasePolicy) throws(LarderError) {
         let epoch = context.nextEpoch(after: 0)
         try roster.creation.withLock { () throws(LarderError) in
             let present = roster.all.filter { $0 !== self && $0.exists }.count
@@ -196,7 +196,7 @@ extension Database {
                         + "process uses the larder", operation: "create", database: name)
             }
             try files.requireAbsent()
-            try makeFiles(PointerFile(epoch: epoch, rules: FreshnessRules(policy: policy)))
+            try makeFiles(PointerFile(epoch: epoch, rules: FreshnessRules(policy)))
         }
         do throws(LarderError) {
             let store = try openStore(appliedState.pointer)
@@ -206,7 +206,7 @@ extension Database {
             shards.withAllLocked { setBoth { $0.presence = .failed(error) } }
             throw error
         }
-        context.report(.info, "created database '\(name)', policy \(policy)")
+        context.report(.info, "created database '\(name)', policy \(policy.policy)")
     }
 
     private func makeFiles(_ pointer: PointerFile) throws(LarderError) {

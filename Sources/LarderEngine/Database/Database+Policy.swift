@@ -3,9 +3,16 @@ extension Database {
     /// Changes the policy and waits until the change is on the disk. It applies at once to the entries that follow it;
     /// entries that had expired under the old policy stay dead. Creates the database if there is none. If it throws,
     /// the policy is unchanged. May block.
-    package func setPolicy(_ policy: UpdatePolicy) throws(LarderError) {
+    /// - Parameters:
+    ///   - grace: in milliseconds, see ``DatabasePolicy/grace``; nil keeps the present one.
+    ///   - jitter: in percent, see ``DatabasePolicy/jitter``; nil keeps the present one.
+    package func setPolicy(
+        _ policy: UpdatePolicy, grace: Int64? = nil, jitter: Int? = nil
+    ) throws(LarderError) {
         try ForkGuard.check("policy")
         while true {
+            let present = rules
+            let policy = DatabasePolicy(policy, grace: grace ?? present.grace, jitter: jitter ?? present.jitter)
             if !isReady(forWriting: true), try isMade(with: policy) { return }
             let isDone = try life.openLock.withLock { () throws(LarderError) -> Bool in
                 let state = appliedState
@@ -13,7 +20,7 @@ extension Database {
                 if case .absent = state.presence { return false }
                 if case .closed = state.presence { return false }
                 _ = try writableStore(state, "policy")
-                if policy != state.rules.policy { try pipeline.wait(for: try changePolicy(policy, now: now())) }
+                if policy != state.rules.settings { try pipeline.wait(for: try changePolicy(policy, now: now())) }
                 return true
             }
             if isDone { return }
@@ -23,22 +30,23 @@ extension Database {
     /// Opens the files, or creates them with a policy.
     /// - Returns: whether they were created with it and then could not be opened. The policy is on the disk, and the
     ///   next use reports the cause.
-    private func isMade(with policy: UpdatePolicy) throws(LarderError) -> Bool {
+    private func isMade(with policy: DatabasePolicy) throws(LarderError) -> Bool {
         let isNew = !exists
         do throws(LarderError) {
             try prepare(forWriting: true, policy: policy)
             return false
         } catch {
             // If its name may not be on the disk, the database counts as closed.
-            guard isNew, case .failed = appliedState.presence, self.policy == policy else { throw error }
-            context.report(.warning, "database '\(name)' has the policy \(policy), and cannot be opened: \(error)")
+            guard isNew, case .failed = appliedState.presence, rules.settings == policy else { throw error }
+            context.report(
+                .warning, "database '\(name)' has the policy \(policy.policy), and cannot be opened: \(error)")
             return true
         }
     }
 
     /// Applies another policy. `openLock` must be held until the change is decided.
     /// - Returns: the ticket to wait for.
-    package func changePolicy(_ policy: UpdatePolicy, now: Int64) throws(LarderError) -> CommitTicket {
+    package func changePolicy(_ policy: DatabasePolicy, now: Int64) throws(LarderError) -> CommitTicket {
         try applyPointer("policy") { state in
             if !ExpiryIndex.indexes(state.rules.policy) { state.isUnindexed = true }
             state.rules = state.rules.changed(to: policy, now: now)

@@ -14,6 +14,7 @@ extension Database {
         let start = context.time.monotonic()
         var report = PurgeReport(entries: counting ? 0 : nil)
         if let ticket = ticketIfEmpty {
+            endAllLeases()
             try pipeline.wait(for: ticket)
             return report
         }
@@ -21,7 +22,9 @@ extension Database {
         if counting { _ = try? checkpointer.flush(self) }
         let old = try life.openLock.withLock { () throws(LarderError) -> EpochStore? in
             switch appliedState.presence {
-            case .absent: return nil
+            case .absent:
+                endAllLeases()
+                return nil
             case .deleted: throw deletedError("purge")
             case .shut(let error): throw error
             case .closed, .failed, .open: return try startEmptyEpoch()
@@ -37,6 +40,9 @@ extension Database {
         context.statistics.purges.add()
         return report
     }
+
+    /// What is being fetched is out of date, also if there was nothing to remove.
+    private func endAllLeases() { for shard in shards.all { shard.lock.withLock { shard.leases?.changedAll() } } }
 
     /// The ticket of a purge that finds nothing to remove; nil if there may be entries. Such a purge makes no epoch and
     /// no file: an epoch without files is empty unless memory has entries.
@@ -67,7 +73,7 @@ extension Database {
         let state = appliedState
         let epoch = context.nextEpoch(after: state.epoch)
         let old = try switchEpoch(
-            to: files.emptyStore(epoch), rules: FreshnessRules(policy: state.rules.policy), .void, ending: .purged,
+            to: files.emptyStore(epoch), rules: FreshnessRules(state.rules.settings), .void, ending: .purged,
             operation: "purge")
         if old == nil { files.removeOtherEpochs(than: epoch) }
         return old

@@ -13,6 +13,7 @@ final class EngineContext: Sendable {
     let disposalQueue = DisposalQueue()
     let changes = ChangeFeed()
     let memory: MemoryBudget
+    let leases: LeaseContext
     /// Held while two databases are exchanged, one pair at a time. Taken before every other lock.
     let exchanging = Lock()
 
@@ -24,6 +25,10 @@ final class EngineContext: Sendable {
         self.time = time
         statistics = larder.statistics
         memory = MemoryBudget(limitBytes: options.memoryBytes)
+        leases = LeaseContext(time: time) { [changes] owner, key in
+            guard let database = owner as? any DatabaseIdentity else { return }
+            changes.current?.fetchAgain(Array(key.bytes), in: database)
+        }
     }
 
     var sequences: Sequences { larder.sequences }

@@ -47,6 +47,8 @@ package protocol ChangeObserver: AnyObject, Sendable {
     func changed(_ changes: [EntryChange])
     /// A database has lost all its entries.
     func emptied(_ database: any DatabaseIdentity)
+    /// Nobody fetches a key any more that somebody did, and no value was stored.
+    func fetchAgain(_ key: [UInt8], in database: any DatabaseIdentity)
     /// Entries of a database that follow its policy may end at another time than before.
     func policyChanged(_ database: any DatabaseIdentity)
 }

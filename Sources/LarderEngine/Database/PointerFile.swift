@@ -11,10 +11,10 @@
 /// crc32c 0a1b2c3d
 /// ```
 /// An epoch that has taken over another's operations in the journal, or may have no files yet, needs two more lines and
-/// version 2. The file is replaced by rename, so a crash leaves the old one or the new one.
+/// version 2; a grace or a jitter needs two lines more, and version 3. The file is replaced by rename, so a crash leaves the old one or the new one.
 package struct PointerFile: Hashable, Sendable {
     package static let name = "POINTER"
-    package static let formatVersion = 2
+    package static let formatVersion = 3
     package var epoch: UInt64
     package var rules: FreshnessRules
     package var generation: UInt32
@@ -42,40 +42,43 @@ package struct PointerFile: Hashable, Sendable {
     private static let names = ["epoch", "policy", "dead-before", "generation", "unindexed"]
 
     package var text: String {
-        let unindexed = isUnindexed ? 1 : 0
-        // Uses version 1 if it suffices, so that an older Larder can read the file.
-        if journalFrom == epoch, !isUnmade {
-            return ChecksummedText.text(
-                Self.kind, version: 1,
-                [
-                    "epoch": epoch, "policy": rules.policy, "dead-before": rules.deadBefore, "generation": generation,
-                    "unindexed": unindexed,
-                ])
+        var fields: [(String, any CustomStringConvertible)] = [
+            ("epoch", epoch), ("policy", rules.policy), ("dead-before", rules.deadBefore), ("generation", generation),
+            ("unindexed", isUnindexed ? 1 : 0),
+        ]
+        // Uses the lowest version that suffices, so that an older Larder can read the file.
+        var version = 1
+        if journalFrom != epoch || isUnmade || rules.grace != 0 || rules.jitter != 0 {
+            version = 2
+            fields += [("journal-from", journalFrom), ("unmade", isUnmade ? 1 : 0)]
         }
-        return ChecksummedText.text(
-            Self.kind, version: 2,
-            [
-                "epoch": epoch, "policy": rules.policy, "dead-before": rules.deadBefore, "generation": generation,
-                "unindexed": unindexed, "journal-from": journalFrom, "unmade": isUnmade ? 1 : 0,
-            ])
+        if rules.grace != 0 || rules.jitter != 0 {
+            version = 3
+            fields += [("grace", rules.grace), ("jitter", rules.jitter)]
+        }
+        return ChecksummedText.text(Self.kind, version: version, fields)
     }
 
     package typealias Defect = ChecksummedText.Defect
 
     package init(parsing bytes: [UInt8]) throws(Defect) {
+        let second = Self.names + ["journal-from", "unmade"]
         let text = try ChecksummedText(
-            parsing: bytes, kind: Self.kind, names: [Self.names, Self.names + ["journal-from", "unmade"]])
+            parsing: bytes, kind: Self.kind, names: [Self.names, second, second + ["grace", "jitter"]])
         let values = text.values
         let flags: [Substring: Bool] = ["0": false, "1": true]
         guard let epoch = UInt64(values[0]), let policy = UpdatePolicy(String(values[1])),
             let deadBefore = Int64(values[2]), let generation = UInt32(values[3]), let unindexed = flags[values[4]],
             let journalFrom = text.version == 1 ? epoch : UInt64(values[5]),
             let isUnmade = text.version == 1 ? false : flags[values[6]],
-            epoch <= Sequences.epochMax, journalFrom <= epoch
+            let grace = text.version < 3 ? 0 : Int64(values[7]), let jitter = text.version < 3 ? 0 : Int(values[8]),
+            epoch <= Sequences.epochMax, journalFrom <= epoch, (0...UpdatePolicy.longestMilliseconds).contains(grace),
+            (0...DatabasePolicy.jitterMax).contains(jitter)
         else { throw .malformed("a value is out of its range") }
         let latest = EngineTime.latestMilliseconds
+        let settings = DatabasePolicy(policy, grace: grace, jitter: jitter)
         self.init(
-            epoch: epoch, rules: FreshnessRules(policy: policy, deadBefore: min(max(deadBefore, 0), latest)),
+            epoch: epoch, rules: FreshnessRules(settings, deadBefore: min(max(deadBefore, 0), latest)),
             generation: generation, isUnindexed: unindexed, journalFrom: journalFrom, isUnmade: isUnmade)
     }
 }

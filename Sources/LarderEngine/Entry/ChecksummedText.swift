@@ -10,10 +10,10 @@ package struct ChecksummedText {
     /// In the order of the version's names.
     let values: [Substring]
 
-    static func text(_ kind: String, version: Int, _ fields: KeyValuePairs<String, any CustomStringConvertible>)
-        -> String
-    {
-        let body = fields.reduce(into: "\(kind) \(version)\n") { $0 += "\($1.key) \($1.value)\n" }
+    static func text(
+        _ kind: String, version: Int, _ fields: [(name: String, value: any CustomStringConvertible)]
+    ) -> String {
+        let body = fields.reduce(into: "\(kind) \(version)\n") { $0 += "\($1.name) \($1.value)\n" }
         return body + CRC32C.line(of: body)
     }
 

@@ -1,7 +1,8 @@
 /// The index that tells the sweep where expired entries may be.
 ///
 /// - An entry that lives less than ``unindexedMilliseconds`` has one index key that holds a bucket time, never earlier than
-///   the entry's own: the deadline where the entry has its own, storedAt where the policy governs it. Bucket times are
+///   the entry's own: the deadline where the entry has its own, storedAt where the policy governs it. To either its own
+///   grace is added, if it has one; the database's grace is added by the sweep. Bucket times are
 ///   rounded up to a power of two of milliseconds, about a 64th of the time the entry lives, so that a key written over
 ///   and over has the same index key most of the time.
 /// - What lives longer, or forever, has none: a scan over all entries now and then finds it. The index would cost as much
@@ -42,6 +43,7 @@ package enum ExpiryIndex {
 
         /// The index key that a record should have.
         func slot(_ header: RecordHeader) -> Slot {
+            let grace = header.grace ?? 0
             switch header.rule {
             case .ownNever: return 0
             case .own(let deadline):
@@ -49,10 +51,10 @@ package enum ExpiryIndex {
                 let deadline = max(0, deadline)
                 let span = deadline - max(0, header.storedAt)
                 guard span < unindexedMilliseconds else { return 0 }
-                return make(KeyKind.ownDeadline, roundUp(deadline, to: granularity(span)))
+                return make(KeyKind.ownDeadline, roundUp(deadline.addingClamped(grace), to: granularity(span)))
             case .governed:
                 guard let interval else { return 0 }
-                return make(KeyKind.governed, roundUp(header.storedAt, to: granularity(interval)))
+                return make(KeyKind.governed, roundUp(header.storedAt.addingClamped(grace), to: granularity(interval)))
             }
         }
 

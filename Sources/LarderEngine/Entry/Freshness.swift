@@ -1,7 +1,11 @@
-/// Whether an entry may be returned.
+/// The states in an entry's life.
 package enum Freshness: Hashable, Sendable {
+    /// Before its deadline: every read returns it.
     case fresh
-    case expired
+    /// From its deadline until its grace is over: only those who ask for it get it.
+    case stale
+    /// Afterwards: nobody gets it, and its space may be reclaimed.
+    case gone
 }
 
 /// What a database's policy means for its entries, at one moment.
@@ -9,16 +13,29 @@ package struct FreshnessRules: Hashable, Sendable {
     package var policy: UpdatePolicy
     /// Governed entries stored at or before this instant stay expired, whatever the policy is changed to.
     package var deadBefore: Int64
+    /// See ``DatabasePolicy/grace``.
+    package var grace: Int64
+    /// See ``DatabasePolicy/jitter``.
+    package var jitter: Int
 
     package init(policy: UpdatePolicy, deadBefore: Int64 = 0) {
-        self.policy = policy
+        self.init(DatabasePolicy(policy), deadBefore: deadBefore)
+    }
+
+    package init(_ settings: DatabasePolicy, deadBefore: Int64 = 0) {
+        policy = settings.policy
+        grace = settings.grace
+        jitter = settings.jitter
         self.deadBefore = deadBefore
     }
 
-    /// **The boundary rule, stated once**: an entry is expired if and only if `now >= deadline`.
+    package var settings: DatabasePolicy { DatabasePolicy(policy, grace: grace, jitter: jitter) }
+
+    /// **The boundary rule, stated once**: an entry is expired if and only if `now >= deadline`. Then it is stale while
+    /// `now < deadline + grace`, and gone from there on.
     package func freshness(_ header: RecordHeader, now: Int64) -> Freshness {
-        guard let deadline = deadline(header) else { return .fresh }
-        return now >= deadline ? .expired : .fresh
+        guard let deadline = deadline(header), now >= deadline else { return .fresh }
+        return now < deadline.addingClamped(header.grace ?? grace) ? .stale : .gone
     }
 
     /// The instant from which the entry is expired, in milliseconds since 1970; nil if it never expires.
@@ -33,12 +50,19 @@ package struct FreshnessRules: Hashable, Sendable {
         }
     }
 
+    /// The rule with which an entry is stored that asks for `rule`: a governed one gets a deadline of its own where the
+    /// database's jitter shortens lives.
+    func stored(_ rule: DeadlineRule, now: Int64) -> DeadlineRule {
+        guard jitter > 0, rule == .governed else { return rule }
+        return settings.rule(nil, jitter: nil, now: now)
+    }
+
     /// The rules after a change of the policy at `now`. Entries that had expired under the old policy stay expired.
-    package func changed(to newPolicy: UpdatePolicy, now: Int64) -> FreshnessRules {
-        guard let interval = policy.intervalMilliseconds else {
-            return FreshnessRules(policy: newPolicy, deadBefore: deadBefore)
+    package func changed(to newPolicy: DatabasePolicy, now: Int64) -> FreshnessRules {
+        guard let interval = policy.intervalMilliseconds, newPolicy.policy != policy else {
+            return FreshnessRules(newPolicy, deadBefore: deadBefore)
         }
-        return FreshnessRules(policy: newPolicy, deadBefore: max(deadBefore, now - interval))
+        return FreshnessRules(newPolicy, deadBefore: max(deadBefore, now - interval))
     }
 
     /// The header of an entry that comes from another database, where it is fresh. Only its age may make it expire
@@ -56,5 +80,19 @@ package struct FreshnessRules: Hashable, Sendable {
             header.storedAt = deadBefore + 1
         }
         return header
+    }
+}
+
+extension Int64 {
+    /// The sum, or the greatest number if it is greater.
+    func addingClamped(_ other: Int64) -> Int64 {
+        let (sum, overflow) = addingReportingOverflow(other)
+        return overflow ? .max : sum
+    }
+
+    /// The difference, or the number next to it that there is.
+    func subtractingClamped(_ other: Int64) -> Int64 {
+        let (difference, overflow) = subtractingReportingOverflow(other)
+        return overflow ? (other > 0 ? .min : .max) : difference
     }
 }

@@ -2,35 +2,50 @@
 ///
 /// ```
 /// offset  bytes  field
-///      0      1  version of this layout: 1
-///      1      1  flags: bits 0-1 rule (0 governed, 1 own deadline, 2 own never), bits 2-7 zero
+///      0      1  version of this layout: 1, or 2 if a flag needs it
+///      1      1  flags: bits 0-1 rule (0 governed, 1 own deadline, 2 own never), bits 3-7 zero;
+///                version 2: bit 2 own grace
 ///      2      1  codec of the payload
 ///      3      1  zero
 ///      4      4  purge generation, big-endian
 ///      8      8  storedAt, milliseconds since 1970, big-endian
 ///     16      8  deadline, milliseconds since 1970, big-endian; only where the rule is "own deadline"
+///              8  grace, milliseconds, big-endian; only with "own grace"
 /// ```
 package struct RecordHeader: Hashable, Sendable {
-    package static let version: UInt8 = 1
+    /// The highest version that this Larder reads.
+    package static let version: UInt8 = 2
 
     package var rule: DeadlineRule
     package var codec: Codec
     package var generation: UInt32
     /// When the value was last written, in milliseconds since 1970.
     package var storedAt: Int64
+    /// For how long the entry is kept, stale, behind its deadline, in milliseconds; nil: for the database's grace.
+    package var grace: Int64?
 
-    package init(storedAt: Int64, rule: DeadlineRule = .governed, codec: Codec = .raw, generation: UInt32 = 0) {
+    package init(
+        storedAt: Int64, rule: DeadlineRule = .governed, codec: Codec = .raw, generation: UInt32 = 0,
+        grace: Int64? = nil
+    ) {
         self.storedAt = storedAt
         self.rule = rule
         self.codec = codec
         self.generation = generation
+        self.grace = grace
     }
 
-    /// 16 or 24 bytes.
+    /// 16 to ``byteCountMax`` bytes.
     package var byteCount: Int {
-        if case .own = rule { return 24 }
-        return 16
+        let extra = grace == nil ? 0 : 8
+        if case .own = rule { return 24 + extra }
+        return 16 + extra
     }
+
+    /// The length of the longest header.
+    static let byteCountMax = 32
+    /// The flag of version 2 for a grace.
+    private static let graceFlag: UInt8 = 4
 
     /// Why bytes are not a record of this version.
     package enum Defect: Error, Equatable {
@@ -44,14 +59,14 @@ package struct RecordHeader: Hashable, Sendable {
         guard bytes.count >= 16 else { throw .truncated }
         let start = UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self))
         let version = UInt8(truncatingIfNeeded: start >> 56)
-        guard version == Self.version else { throw .newerVersion(version) }
+        guard version == 1 || version == 2 else { throw .newerVersion(version) }
         let reserved = UInt8(truncatingIfNeeded: start >> 32)
         guard reserved == 0 else { throw .unknownFlags(reserved) }
         codec = Codec(rawValue: UInt8(truncatingIfNeeded: start >> 40))
         generation = UInt32(truncatingIfNeeded: start)
         storedAt = Self.time(UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self)))
         let flags = UInt8(truncatingIfNeeded: start >> 48)
-        switch flags {
+        switch version == 1 ? flags : flags & ~Self.graceFlag {
         case 0: rule = .governed
         case 1:
             guard let deadline = BigEndian.read(bytes, at: 16) else { throw .truncated }
@@ -59,6 +74,11 @@ package struct RecordHeader: Hashable, Sendable {
         case 2: rule = .ownNever
         default: throw .unknownFlags(flags)
         }
+        if version == 1 { return }
+        // Version 1 suffices for an entry without a grace, so that each entry has one form only.
+        guard flags & Self.graceFlag != 0 else { throw .unknownFlags(flags) }
+        guard let grace = BigEndian.read(bytes, at: byteCount) else { throw .truncated }
+        self.grace = min(max(0, Int64(bitPattern: grace)), UpdatePolicy.longestMilliseconds)
     }
 
     /// Times from the disk are clamped, so that no later sum can overflow. Nothing is added to an own deadline.
@@ -67,7 +87,7 @@ package struct RecordHeader: Hashable, Sendable {
     }
 
     package func append(to bytes: inout [UInt8]) {
-        withUnsafeTemporaryAllocation(byteCount: 24, alignment: 8) { space in
+        withUnsafeTemporaryAllocation(byteCount: Self.byteCountMax, alignment: 8) { space in
             guard let start = space.baseAddress else { return }
             write(to: start)
             bytes.append(contentsOf: UnsafeRawBufferPointer(start: start, count: byteCount))
@@ -82,13 +102,17 @@ package struct RecordHeader: Hashable, Sendable {
             case .own: 1
             case .ownNever: 2
             }
-        let first = UInt32(Self.version) << 24 | UInt32(flags) << 16 | UInt32(codec.rawValue) << 8
+        let form: UInt32 = grace == nil ? 1 << 24 : 2 << 24 | UInt32(Self.graceFlag) << 16
+        let first = form | UInt32(flags) << 16 | UInt32(codec.rawValue) << 8
         let start = UInt64(first) << 32 | UInt64(generation)
         place.storeBytes(of: start.bigEndian, as: UInt64.self)
         // Reading clamps too: there are no times before 1970.
         place.storeBytes(of: UInt64(max(0, storedAt)).bigEndian, toByteOffset: 8, as: UInt64.self)
         if case .own(let deadline) = rule {
             place.storeBytes(of: UInt64(max(0, deadline)).bigEndian, toByteOffset: 16, as: UInt64.self)
+        }
+        if let grace {
+            place.storeBytes(of: UInt64(max(0, grace)).bigEndian, toByteOffset: byteCount - 8, as: UInt64.self)
         }
     }
 }

@@ -1,7 +1,7 @@
-/// Which entries may be removed without a request: those that are expired for good.
+/// Which entries may be removed without a request: those that are gone for good.
 ///
 /// A change of the policy is applied before it is on the disk, and rolled back if it does not get there. An entry that
-/// it lets expire is not served meanwhile, and must still be there after a roll-back.
+/// it ends is not served meanwhile, and must still be there after a roll-back.
 struct RemovalRules {
     private let applied: FreshnessRules
     /// Nil if both are equal.
@@ -12,9 +12,9 @@ struct RemovalRules {
         self.durable = applied == durable ? nil : durable
     }
 
-    /// Whether an entry is expired under both the applied policy and the durable one.
-    func isExpired(_ header: RecordHeader, now: Int64) -> Bool {
-        guard applied.freshness(header, now: now) == .expired else { return false }
-        return durable.map { $0.freshness(header, now: now) == .expired } ?? true
+    /// Whether an entry is gone under both the applied policy and the durable one.
+    func isGone(_ header: RecordHeader, now: Int64) -> Bool {
+        guard applied.freshness(header, now: now) == .gone else { return false }
+        return durable.map { $0.freshness(header, now: now) == .gone } ?? true
     }
 }

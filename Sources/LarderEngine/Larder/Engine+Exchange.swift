@@ -131,7 +131,7 @@ private final class Exchange {
         let lateFound = try database.gather(
             late, .records, &none, attempt: Database.coldAttempts, now: now, ticket: &ticket)
         guard let lateFound else { return nil }
-        return try Update(keys + late, slots: nil, now, database.applied, .records, found + lateFound)
+        return try Update(database, keys + late, slots: nil, now, .records, found + lateFound)
     }
 }
 

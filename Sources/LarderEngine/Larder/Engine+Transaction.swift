@@ -34,14 +34,13 @@ extension Engine {
             var ticket: UInt64 = 0
             var updates: [Update] = []
             for (index, part) in parts.enumerated() {
-                let state = part.database.applied
-                ticket = max(ticket, state.sequence)
+                ticket = max(ticket, part.database.applied.sequence)
                 guard
                     let found = try part.database.gather(
                         read[index], .records, &cold[index], attempt: attempt, now: now, ticket: &ticket)
                 else { break }
                 let unread = Array(repeating: ColdReads.Value.record(nil), count: part.keys.count - part.loadedCount)
-                updates.append(try Update(part.keys, slots: nil, now, state, .records, found + unread))
+                updates.append(try Update(part.database, part.keys, slots: nil, now, .records, found + unread))
             }
             guard updates.count == parts.count else {
                 if access == .mayBlock { continue }

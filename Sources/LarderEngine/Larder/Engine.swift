@@ -147,7 +147,7 @@ package final class Engine: @unchecked Sendable {
     /// - Parameter policy: the database's new policy; nil keeps its present one.
     package func openDatabase(_ name: String, policy: UpdatePolicy? = nil) throws(LarderError) -> Database {
         let database = try database(name)
-        try database.prepare(forWriting: true, policy: policy)
+        try database.prepare(forWriting: true, policy: policy.map { DatabasePolicy($0) })
         if let policy, database.policy != policy { try database.setPolicy(policy) }
         return database
     }
@@ -195,6 +195,8 @@ package final class Engine: @unchecked Sendable {
 
     /// Reports what is committed.
     package var changes: ChangeFeed { context.changes }
+
+    package var leases: LeaseContext { context.leases }
 
     /// The engine's time, for one command or call, in milliseconds since 1970.
     package func now() -> Int64 { context.time.now() }

@@ -39,7 +39,7 @@ struct FullSweep {
                 met.entries += 1
                 met.bytes += candidate.byteCount
                 guard let header = candidate.header else { continue }
-                if removalRules.isExpired(header, now: now) {
+                if removalRules.isGone(header, now: now) {
                     // A dirty entry is left to the checkpoint, which also removes the older record if necessary.
                     guard let letGo = database.letGo(candidate.key) else { continue }
                     batch.delete(candidate.key.stored)

@@ -92,8 +92,10 @@ struct Sweeper {
         if monotonic - restartedAt > Self.restartMilliseconds { restart(monotonic) }
         let now = database.unnoticedNow()
         let interval = state.rules.policy.intervalMilliseconds
-        let governedBefore = max(state.rules.deadBefore, interval.map { now - $0 } ?? 0)
-        var more = try sweep(KeyKind.ownDeadline, upTo: now, database, store)
+        // An entry with its own grace may be found later than it could be, by the database's grace.
+        let past = now - state.rules.grace
+        let governedBefore = max(min(state.rules.deadBefore, past), interval.map { past - $0 } ?? 0)
+        var more = try sweep(KeyKind.ownDeadline, upTo: past, database, store)
         if governedBefore > 0 {
             more = try sweep(KeyKind.governed, upTo: governedBefore, database, store) || more
         }
@@ -223,7 +225,7 @@ struct Sweeper {
         switch database.known(key) {
         case .newer(let header, let rules):
             // The checkpoint handles the older record.
-            guard let header, rules.freshness(header, now: database.unnoticedNow()) != .expired else {
+            guard let header, rules.freshness(header, now: database.unnoticedNow()) != .gone else {
                 return .dropIndex
             }
             return mayBeOwn(index, bucket, header, ExpiryIndex.key(for: key, header, policy: rules.policy))
@@ -234,7 +236,7 @@ struct Sweeper {
         guard let (parsed, count) = try store.header(of: key) else { return .dropIndex }
         guard let header = try? parsed.get() else { return .keep }
         let rules = database.rules
-        if database.removalRules.isExpired(header, now: database.unnoticedNow()) {
+        if database.removalRules.isGone(header, now: database.unnoticedNow()) {
             guard let letGo = database.letGo(key) else { return .dropIndex }
             return .remove(
                 byteCount: key.stored.count + count, wasFound: letGo.wasFound,

@@ -11,6 +11,8 @@ package final class Shard: @unchecked Sendable {
     /// The keys that were written since an enumeration of all keys asked for them; nil while none does.
     var notedKeys: Set<Key>?
     @exclusivity(unchecked) var reads = InFlightReads()
+    /// Nil until there was a lease.
+    @exclusivity(unchecked) var leases: LeaseTable?
     /// The size of the table that the budget knows, see ``EntryTable/budgetedByteCount``.
     @exclusivity(unchecked) private var publishedBytes = 0
     @exclusivity(unchecked) private var publishedDirtyBytes = 0
@@ -128,6 +130,7 @@ package final class Shard: @unchecked Sendable {
 
     private func tellReaders(_ key: UnsafeRawBufferPointer, _ hash: Int) {
         reads.changed(key, hash)
+        if leases != nil { leases?.changed(key) }
         if notedKeys != nil { notedKeys?.insert(Key(key)) }
     }
 
@@ -135,6 +138,7 @@ package final class Shard: @unchecked Sendable {
     func clear() {
         table.removeAll()
         reads.changedAll()
+        leases?.changedAll()
         publish()
     }
 

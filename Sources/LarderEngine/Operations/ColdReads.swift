@@ -153,7 +153,7 @@ extension Database {
         try collect(keys, loading, &cold, attempt: attempt, ticket: &ticket) {
             (shard, entry, key) throws(LarderError) in
             let value = try self.value(entry, loading, key)
-            if let header = value.header, applied.rules.freshness(header, now: now) == .expired {
+            if let header = value.header, applied.rules.freshness(header, now: now) == .gone {
                 shard.foundExpired(entry)
             }
             return value
@@ -336,7 +336,7 @@ extension Database {
         }
         let freshness = header.map { rules.freshness($0, now: now) }
         guard freshness == .fresh, let header, let bytes = entry.record else {
-            if freshness == .expired { shard.foundExpired(entry) }
+            if freshness == .gone { shard.foundExpired(entry) }
             return .none
         }
         if bytes.count >= context.options.pinnedBytesMin, entry.pin() { return .pinned(shard, entry, header, bytes) }

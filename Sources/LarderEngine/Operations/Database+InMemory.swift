@@ -93,7 +93,7 @@ extension Database {
         ticket = max(ticket, CommitTicket(sequence: sequence))
         let freshness = applied.rules.freshness(header, now: now)
         guard freshness == .fresh else {
-            if freshness == .expired { shard.foundExpired(entry) }
+            if freshness == .gone { shard.foundExpired(entry) }
             shard.counters.misses += 1
             return .absent
         }
@@ -157,7 +157,8 @@ extension Database {
         shard.lock.lock()
         defer { shard.lock.unlock() }
         let store = try writableStore(applied, "update")
-        let header = RecordHeader(storedAt: now, rule: rule, codec: codec, generation: applied.generation)
+        let header = RecordHeader(
+            storedAt: now, rule: applied.rules.stored(rule, now: now), codec: codec, generation: applied.generation)
         let stateSequence = applied.sequence
         let sequence = pipeline.enqueue(durability ?? context.options.durability) { batch, sequence in
             batch.select(database: name, number: number, epoch: store.epoch)

@@ -1,20 +1,21 @@
 extension Database {
-    /// The size from which ``stage(_:_:rule:)`` pays off: 4 MiB.
+    /// The size from which ``stage(_:_:rule:grace:durability:)`` pays off: 4 MiB.
     package static let largeValueBytesMin = 4 << 20
 
     /// Prepares a long value for the update that stores it. Takes as long as the disk needs, and first waits until
     /// LevelDB has the long values stored before. Writers of other values do not wait meanwhile.
     /// - Parameters:
-    ///   - rule: of the same kind as the record's.
+    ///   - rule: of the same kind as the record's, which has a grace if `grace` is not nil.
     ///   - durability: the same as in the update that stores the value.
     /// - Throws: `commitFailed` when the disk does not take the value. Nothing has changed then.
     package func stage(
-        _ payload: UnsafeRawBufferPointer, _ key: Key, rule: DeadlineRule, durability: Durability? = nil
+        _ payload: UnsafeRawBufferPointer, _ key: Key, rule: DeadlineRule, grace: Int64? = nil,
+        durability: Durability? = nil
     ) throws(LarderError) -> LargeValue {
         try ForkGuard.check("update")
         waitForRoomForLong()
         if let refusal = pipeline.refusal("update") { throw refusal }
-        let headerCount = RecordHeader(storedAt: 0, rule: rule, codec: .raw, generation: 0).byteCount
+        let headerCount = RecordHeader(storedAt: 0, rule: rules.stored(rule, now: 0), grace: grace).byteCount
         let staged = try pipeline.stage(
             payload,
             bytesBefore: JournalBatch.bytesBefore(

@@ -14,14 +14,21 @@ extension Database {
         shards.lock(locked)
         defer { shards.unlock(locked) }
         let store = try writableStore(applied, "update")
-        let header = RecordHeader(storedAt: now, rule: .governed, codec: .raw, generation: applied.generation)
+        let rules = applied.rules
+        let governed = RecordHeader(storedAt: now, generation: applied.generation)
+        // With a jitter each entry has its own deadline.
+        let own = rules.jitter == 0 ? [] : keys.map { _ in rules.stored(.governed, now: now) }
+        func header(_ index: Int) -> RecordHeader {
+            guard !own.isEmpty else { return governed }
+            return RecordHeader(storedAt: now, rule: own[index], generation: governed.generation)
+        }
         let stateSequence = applied.sequence
         let sequence = pipeline.enqueue(context.options.durability) { batch, sequence in
             batch.select(database: name, number: number, epoch: store.epoch)
             for index in keys.indices {
                 keys[index].withBytes { key in
-                    batch.put(key: key, header: header, payload: payloads[index], sequence: sequence)
-                    if context.changes.isOn { batch.changes.add(stored(key, header, origin)) }
+                    batch.put(key: key, header: header(index), payload: payloads[index], sequence: sequence)
+                    if context.changes.isOn { batch.changes.add(stored(key, header(index), origin)) }
                 }
             }
         }
@@ -29,7 +36,9 @@ extension Database {
             fetchAhead(keys, index)
             let hash = keys[index].hash
             keys[index].withBytes { key in
-                shards.with(hash) { shard in _ = shard.put(key, hash, header, payloads[index], sequence: sequence) }
+                shards.with(hash) { shard in
+                    _ = shard.put(key, hash, header(index), payloads[index], sequence: sequence)
+                }
             }
         }
         return CommitTicket(sequence: max(sequence, stateSequence))
@@ -68,6 +77,8 @@ extension Database {
         var sequence = applied.sequence
         guard let known = survey(keys, now, &sequence) else { return nil }
         ticket = max(ticket, CommitTicket(sequence: sequence))
+        // What is being fetched for keys without an entry is out of date too.
+        for key in keys { key.withBytes { bytes in shards[key].leases?.changed(bytes) } }
         guard known.stored > 0 else { return 0 }
         let store = try writableStore(applied, "update")
         let unit = pipeline.enqueue(context.options.durability) { batch, unit in
@@ -117,7 +128,8 @@ extension Database {
                 case .fresh:
                     shard.table.touch(entry)
                     fresh += 1
-                case .expired: shard.foundExpired(entry)
+                case .stale: break
+                case .gone: shard.foundExpired(entry)
                 }
                 return true
             }

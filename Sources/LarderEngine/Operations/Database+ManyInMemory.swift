@@ -104,7 +104,7 @@ extension Database {
         guard let header = try? RecordHeader(parsing: record) else { return false }
         let freshness = applied.rules.freshness(header, now: now)
         guard freshness == .fresh else {
-            if freshness == .expired { shard.foundExpired(entry) }
+            if freshness == .gone { shard.foundExpired(entry) }
             return true
         }
         room -= record.count

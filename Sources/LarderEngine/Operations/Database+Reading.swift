@@ -160,7 +160,7 @@ extension Database {
                 shard.endRead(place, key, hash, keeping: stored)
                 if isFresh { shard.counters.hits += 1 } else { shard.counters.misses += 1 }
                 // An entry that is not kept cannot be marked: its removal counts it.
-                if freshness == .expired, let entry = shard.table.find(key, hash: hash), !entry.isDirty {
+                if freshness == .gone, let entry = shard.table.find(key, hash: hash), !entry.isDirty {
                     shard.foundExpired(entry)
                 }
             }

@@ -11,7 +11,9 @@ extension Database {
     /// Removes the entries whose keys begin with `prefix`, in commit units of at most 512. Entries stored before the
     /// call are gone when it returns; entries stored meanwhile stay. Removes unreadable entries too. May block.
     package func purge(prefix: [UInt8]) throws(LarderError) -> PurgeReport {
-        try removeMatching(prefix) { _, _, _ in
+        // Of keys without an entry too.
+        defer { endLeases(prefix: prefix) }
+        return try removeMatching(prefix) { _, _, _ in
             true
         } stillMatches: { found, header, _, start in
             // An entry stored in the future has a later time than the call. Its header identifies it.
@@ -19,7 +21,7 @@ extension Database {
         }
     }
 
-    /// Removes the entries that are expired now, in commit units of at most 512, and frees their space. Reads all
+    /// Removes the entries that are gone now, in commit units of at most 512, and frees their space. Reads all
     /// entries. May block.
     /// - Parameter merges: whether to return only when LevelDB has merged the files. It has one thread for that, which
     ///   may be busy with other databases for seconds; and a checkpoint of theirs is waited for. Without it the files
@@ -34,9 +36,9 @@ extension Database {
         }
         report.add(
             try removeMatching([]) { header, rules, start in
-                header.map { rules.freshness($0, now: start) == .expired } ?? false
+                header.map { rules.freshness($0, now: start) == .gone } ?? false
             } stillMatches: { _, header, rules, start in
-                rules.freshness(header, now: start) == .expired
+                rules.freshness(header, now: start) == .gone
             })
         if report.entries != 0, let store = durableState.store {
             if merges { try store.compactAll() } else { store.wantsCompaction.store(true, ordering: .relaxed) }

@@ -83,7 +83,7 @@ extension Database {
                 guard let found else { return nil }
                 loaded = found
             }
-            var update = try Update(keys, slots: slots, request.now, state, loading, loaded)
+            var update = try Update(self, keys, slots: slots, request.now, loading, loaded)
             try body(&update)
             if !update.operations.isEmpty {
                 ticket = max(ticket, try apply(update.operations, state, request.durability))

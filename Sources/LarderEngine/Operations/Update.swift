@@ -2,6 +2,7 @@
 ///
 /// Valid only inside the closure of ``Database/update(_:loading:now:durability:fillCache:_:)``.
 package struct Update {
+    private let database: Database
     package private(set) var keys: [Key]
     package let now: Int64
     package let rules: FreshnessRules
@@ -24,13 +25,16 @@ package struct Update {
     /// Bytes of the values that the command built, rather than received.
     package private(set) var builtBytes = 0
 
-    /// Takes the stored entries in the order of `keys`; none for a command that does not load.
+    /// Takes the stored entries in the order of `keys`; none for a command that does not load. Called with their shard
+    /// locks held.
     /// - Parameter slots: from ``slotsOfRepeatedKeys(_:)``.
     /// - Throws: if the command needs a whole record that cannot be read.
     init(
-        _ keys: [Key], slots: [Int]?, _ now: Int64, _ state: DatabaseState, _ loading: Loading,
+        _ database: Database, _ keys: [Key], slots: [Int]?, _ now: Int64, _ loading: Loading,
         _ values: [ColdReads.Value]
     ) throws(LarderError) {
+        self.database = database
+        let state = database.applied
         self.keys = keys
         self.slots = slots
         self.now = now
@@ -125,22 +129,28 @@ package struct Update {
 
     /// Stores a payload under the key at `index`, stamped with this update's time.
     package mutating func put(
-        _ index: Int, payload: UnsafeRawBufferPointer, rule: DeadlineRule = .governed, codec: Codec = .raw
+        _ index: Int, payload: UnsafeRawBufferPointer, rule: DeadlineRule = .governed, grace: Int64? = nil,
+        codec: Codec = .raw
     ) {
-        let header = RecordHeader(storedAt: now, rule: rule, codec: codec, generation: generation)
+        let header = header(rule, grace, codec)
         put(index, Record(header, payload: payload))
     }
 
-    /// Like ``put(_:payload:rule:codec:)``, for a payload that may be staged. A staged payload is the update's only
+    private func header(_ rule: DeadlineRule, _ grace: Int64?, _ codec: Codec) -> RecordHeader {
+        RecordHeader(
+            storedAt: now, rule: rules.stored(rule, now: now), codec: codec, generation: generation, grace: grace)
+    }
+
+    /// Like ``put(_:payload:rule:grace:codec:)``, for a payload that may be staged. A staged payload is the update's only
     /// operation, and its entry is not read afterwards.
     /// - Parameter long: the staged payload; nil if it was too short for that.
     package mutating func put(
         _ index: Int, payload: UnsafeRawBufferPointer, long: LargeValue?, rule: DeadlineRule = .governed,
-        codec: Codec = .raw
+        grace: Int64? = nil, codec: Codec = .raw
     ) {
-        let header = RecordHeader(storedAt: now, rule: rule, codec: codec, generation: generation)
+        let header = header(rule, grace, codec)
         guard let long, long.headerCount == header.byteCount, keys == [long.key], operations.isEmpty else {
-            return put(index, payload: payload, rule: rule, codec: codec)
+            return put(index, payload: payload, rule: rule, grace: grace, codec: codec)
         }
         operations.append(.putLarge(long, header, changeNote(index)))
     }
@@ -159,20 +169,62 @@ package struct Update {
     /// update's time.
     package mutating func change(_ index: Int, count: Int, _ edit: (UnsafeMutableRawBufferPointer) -> Void) {
         let former = current(index)
-        let header = RecordHeader(
-            storedAt: now, rule: former?.header.rule ?? .governed, codec: former?.header.codec ?? .raw,
-            generation: generation)
+        let header = header(former?.header.rule ?? .governed, former?.header.grace, former?.header.codec ?? .raw)
         builtBytes += count
         put(index, Record(header, count: count, former: former, edit))
     }
 
-    /// Counts a value that was built for ``put(_:payload:rule:codec:)`` among ``builtBytes``.
+    /// Counts a value that was built for ``put(_:payload:rule:grace:codec:)`` among ``builtBytes``.
     package mutating func noteBuilt(_ count: Int) { builtBytes += count }
+
+    // MARK: Leases
+
+    /// Whether a lease of the key at `index` is good. If it is, the next change of the key by this update is what the
+    /// lease was given for.
+    package func holdsLease(_ index: Int, _ token: UInt64) -> Bool {
+        let key = keys[index]
+        return database.shards[key].leases?.note(key, token, .stored) ?? false
+    }
+
+    /// If a lease of the key at `index` is good, the removal that follows means that the origin has no value.
+    func restsWithLease(_ index: Int, _ token: UInt64, milliseconds: Int64) -> Bool {
+        let key = keys[index]
+        let until = database.context.time.monotonic() + milliseconds
+        return database.shards[key].leases?.note(key, token, .absent(until: until)) ?? false
+    }
+
+    /// Ends a lease of the key at `index` without a change.
+    /// - Returns: whether it was good.
+    package func release(_ index: Int, _ token: UInt64, _ release: LeaseRelease) -> Bool {
+        let key = keys[index]
+        return database.shards[key].leases?.release(key, token, release) ?? false
+    }
+
+    /// Gives the stored entry at `index` a new life, as if its value was stored now: fresh or stale, not gone.
+    /// - Returns: false if there is none.
+    mutating func renew(_ index: Int) -> Bool {
+        guard let record = stored(index), rules.freshness(record.header, now: now) != .gone else { return false }
+        var header = record.header
+        if case .own(let deadline) = header.rule {
+            // Deadlines of earlier versions may be anything.
+            header.rule = .own(now.addingClamped(max(1, deadline.subtractingClamped(header.storedAt))))
+        }
+        header.storedAt = now
+        put(index, Record(header, payload: record.payload))
+        return true
+    }
 
     /// Removes the key at `index`, whatever is stored there.
     package mutating func remove(_ index: Int) {
         operations.append(.remove(keys[index], changeNote(index)))
         note(index, nil)
+    }
+
+    /// Removes the key at `index` if anything is stored there. In any case what is being fetched for it is out of date.
+    package mutating func removeStored(_ index: Int) {
+        guard !isStored(index) else { return remove(index) }
+        let key = keys[index]
+        key.withBytes { database.shards[key].leases?.changed($0) }
     }
 
     private func changeNote(_ index: Int) -> ChangeNote {

@@ -44,6 +44,8 @@ public struct LarderError: Error, Sendable {
         public static let decoding = Code("decoding")
         /// A filter of the caller threw an error: the underlying one.
         public static let filterFailed = Code("filterFailed")
+        /// Too many leases are in use, or too many callers wait for values of others.
+        public static let tooManyLeases = Code("tooManyLeases")
         /// An update has used all its attempts, and each time somebody else had changed the entry.
         public static let conflict = Code("conflict")
     }

@@ -13,7 +13,7 @@ package enum CommandTable {
         stringCommands, storingCommands, valuePartCommands, numberCommands, bitCommands, bitFieldCommands, lcsCommands,
         conditionalCommands, keyCommands, movingCommands, dumpCommands, objectCommands, expiryCommands,
         transactionCommands, pubsubCommands, connectionCommands, clientCommands, commandCommands, serverCommands,
-        administrationCommands, configCommands, larderCommands,
+        administrationCommands, configCommands, larderCommands, fetchingCommands,
     ].reduce(into: [:]) { $0.merge($1) { _, _ in preconditionFailure("a command has two handlers") } }
 
     /// With all subcommands, each behind its command.

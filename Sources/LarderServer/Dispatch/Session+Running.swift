@@ -130,6 +130,9 @@ extension Session {
                 accounting.pending = PendingNote(row: spec, command: nil, start: start)
                 if !server.monitors.isEmpty { show(spec, call) }
                 return .work(work)
+            case .waits(let until):
+                hasCommand = true
+                return .waiting(until: until)
             }
             // Shown after the command has run, as in Redis; EXEC after the commands that it runs.
             if transactions.execution == nil, !server.monitors.isEmpty { show(spec, call) }

@@ -150,6 +150,7 @@ extension Session {
                 switch try CommandTable.spec(command.row).run(&call) {
                 case .done: break
                 case .close: isClosing = true
+                case .waits: preconditionFailure("a command that waits is not queued")
                 case .deferred(let work):
                     attempt.work = work
                     return

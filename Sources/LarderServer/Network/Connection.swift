@@ -23,6 +23,8 @@ final class Connection {
         case yielded
         /// The next one waits until CLIENT PAUSE is over.
         case paused
+        /// The next one waits for another connection's value.
+        case waiting
         /// The next one waits until the client has taken its replies.
         case full
         /// There will be no next one.
@@ -134,6 +136,7 @@ final class Connection {
     /// Answers the requests that were read, then closes.
     func finishAndClose() {
         isFinishing = true
+        session.isStopping = true
         adjustReading()
         advance()
     }
@@ -147,7 +150,7 @@ final class Connection {
             switch progress {
             case .idle: true
             case .full: session.parser.bufferedBytes < eventLoop.server.limits.inputBytesPause
-            case .running, .working, .away, .congested, .yielded, .paused, .closing: false
+            case .running, .working, .away, .congested, .yielded, .paused, .waiting, .closing: false
             }
         if isWanted, !isClosed, !hasEnded, !isFinishing { startReading() } else { stopReading() }
     }
@@ -208,6 +211,9 @@ final class Connection {
     /// Runs the commands that can run, and sends the replies that can be sent.
     func advance() { advance(nil) }
 
+    /// Runs a waiting command again.
+    func wake() { if progress == .waiting { advance() } }
+
     /// - Parameter pause: why the session paused before it came back from another thread.
     private func advance(_ pause: Session.Pause?) {
         guard !isClosed, progress != .working, progress != .away else { return }
@@ -246,6 +252,11 @@ final class Connection {
             case .paused:
                 eventLoop.notePaused(self)
                 return .paused
+            case .waiting(let until):
+                // It may have been woken while another thread had it.
+                guard !isFinishing, session.fetching.waiting?.isWoken.isSet == false else { break }
+                eventLoop.noteWaiting(self, until: until)
+                return .waiting
             case .closing: return .closing
             case .sliceEnded:
                 // The slice of the other thread ended; here the session continues.
@@ -476,7 +487,9 @@ final class Connection {
     func tick(_ time: Int64, monotonic: Int64) {
         guard !isAway else { return }
         // A client that is gone must not delay others until its work has its turn.
-        if progress == .working, session.mayDropWork, session.record.isGone { return close(nil) }
+        if progress == .working && session.mayDropWork || progress == .waiting, session.record.isGone {
+            return close(nil)
+        }
         session.expireSnapshot(monotonic: monotonic)
         quietTicks += 1
         if quietTicks == Self.ticksUntilReclaim, progress == .idle { session.reclaim() }

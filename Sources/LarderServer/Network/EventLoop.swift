@@ -19,6 +19,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         /// Deferred work was dropped, because its connection is gone.
         case dropped(Int64)
         case returned(Int64, Session.Pause)
+        /// A waiting command of a connection can go on.
+        case woken(Int64)
         /// Commits were decided.
         case decided
         case stop
@@ -55,6 +57,11 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     private var spareHolding: [Connection] = []
     /// Connections whose commands wait for the end of CLIENT PAUSE.
     private var paused: [Connection] = []
+    /// Connections whose commands wait for another's value, with the instants until which they do, and when the first
+    /// of these is looked at.
+    private var waiting: [ObjectIdentifier: (connection: Connection, until: Int64)] = [:]
+    private var waitingUntil = Int64.max
+    private let waitTimer: UnsafeMutablePointer<uv_timer_t>
     /// Connections whose commands continue in the next turn, because others have their turn first.
     private var yielded: [Connection] = []
     /// Counts the turns.
@@ -82,6 +89,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         wakeUp = .allocate(capacity: 1)
         afterPolling = .allocate(capacity: 1)
         ticker = .allocate(capacity: 1)
+        waitTimer = .allocate(capacity: 1)
         let status = uv_loop_init(loop)
         precondition(status == 0, "uv_loop_init failed with \(status)")
         startHandles()
@@ -103,6 +111,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         wakeUp.deallocate()
         afterPolling.deallocate()
         ticker.deallocate()
+        waitTimer.deallocate()
         readBuffer.deallocate()
     }
 
@@ -124,6 +133,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         uv_check_start(afterPolling) { handle in
             EventLoop.from(handle?.pointee.data)?.endTurn()
         }
+        uv_timer_init(loop, waitTimer)
+        waitTimer.pointee.data = context
         uv_timer_init(loop, ticker)
         ticker.pointee.data = context
         uv_timer_start(
@@ -185,6 +196,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             case .returned(let id, let pause):
                 // If the connection is gone, its writes are committed nevertheless.
                 if let connection = connections[id] { connection.sessionReturned(pause) } else { noteWrites() }
+            case .woken(let id): connections[id]?.wake()
             case .decided:
                 settle()
                 resumeCongested()
@@ -304,6 +316,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             id: id, address: server.clientAddress, descriptor: descriptor, now: server.engine.now()
         ) { [self] reason in send(.close(id, reason)) }
         let session = Session(id: id, server: server, counter: commandCounter, pushes: pushes, record: record)
+        session.wakeUp = { [self] in send(.woken(id)) }
         let connection = Connection(session, self)
         connections[session.id] = connection
         connection.open(descriptor)
@@ -317,6 +330,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             paused.removeAll { $0 === connection }
             server.clientsPaused.add(-1)
         }
+        waiting[ObjectIdentifier(connection)] = nil
         if connection.isListedAsHolding { holding.removeAll { $0 === connection } }
         server.clients.add(-1)
         if isStopping { endIfIdle() }
@@ -347,6 +361,34 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         let waiting = yielded
         yielded = []
         for connection in waiting { connection.advance() }
+    }
+
+    /// Continues with a connection's commands when it is woken, or at an instant of the monotonic clock.
+    func noteWaiting(_ connection: Connection, until: Int64) {
+        waiting[ObjectIdentifier(connection)] = (connection, until)
+        if until < waitingUntil { startWaitTimer(until) }
+    }
+
+    /// With very many waiting connections they are looked at in groups.
+    private static let waitStepMilliseconds: Int64 = 5
+
+    private func startWaitTimer(_ until: Int64) {
+        waitingUntil = until
+        let left = max(Self.waitStepMilliseconds, until - server.engine.monotonic())
+        uv_update_time(loop)
+        uv_timer_start(waitTimer, { EventLoop.from($0?.pointee.data)?.endWaits() }, UInt64(left), 0)
+    }
+
+    private func endWaits() {
+        let now = server.engine.monotonic()
+        waitingUntil = .max
+        for (connection, until) in Array(waiting.values) where until <= now {
+            waiting[ObjectIdentifier(connection)] = nil
+            connection.wake()
+        }
+        if let next = waiting.values.lazy.map(\.until).min() { startWaitTimer(next) }
+        // Replies are sent, and writes committed, at the end of a turn, behind polling.
+        endTurn()
     }
 
     /// Continues with a connection's commands when CLIENT PAUSE is over.
@@ -401,6 +443,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         for message in unread { drop(message) }
         uv_close(asHandle(afterPolling), nil)
         uv_close(asHandle(ticker), nil)
+        uv_close(asHandle(waitTimer), nil)
     }
 }
 

@@ -239,6 +239,8 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         return try body()
     }
 
+    package func fetchAgain(_ key: [UInt8], in database: any DatabaseIdentity) { tracking.invalidate([key]) }
+
     package func policyChanged(_ database: any DatabaseIdentity) { tracking.invalidateAll() }
 
     // MARK: Time

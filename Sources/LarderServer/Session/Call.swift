@@ -389,9 +389,9 @@ struct Call {
         }
         return try update(keys, loading: true, headersOnly: true) { update -> Int in
             var removed = 0
-            for index in keys.indices where update.isStored(index) {
+            for index in keys.indices {
                 if update.current(index) != nil { removed += 1 }
-                update.remove(index)
+                update.removeStored(index)
             }
             return removed
         }
@@ -454,13 +454,15 @@ struct Call {
 
     /// Prepares a long value for an update of this key alone; nil for a value that is not long. Takes as long as the
     /// disk needs.
-    mutating func stage(_ value: UnsafeRawBufferPointer, _ key: Key, rule: DeadlineRule = .governed)
+    mutating func stage(
+        _ value: UnsafeRawBufferPointer, _ key: Key, rule: DeadlineRule = .governed, grace: Int64? = nil
+    )
         throws(CommandError) -> LargeValue?
     {
         // A long command does not run on a thread that must not block, and a transaction is limited.
         guard value.count >= Database.largeValueBytesMin, mayBlock, !isInTransaction else { return nil }
         do throws(LarderError) {
-            return try database.stage(value, key, rule: rule)
+            return try database.stage(value, key, rule: rule, grace: grace)
         } catch {
             throw CommandError(error)
         }
@@ -493,7 +495,7 @@ struct Call {
     private var spec: CommandMetadata? { command?.row ?? session.lastRow }
 
     /// Notes the deadline of an entry that the client may keep.
-    private func note(_ key: Key, _ header: RecordHeader, _ rules: FreshnessRules) {
+    func note(_ key: Key, _ header: RecordHeader, _ rules: FreshnessRules) {
         guard let deadline = rules.deadline(header) else { return }
         server.tracking.didRead(Array(key.bytes), deadline: deadline)
     }

@@ -8,6 +8,9 @@ enum Outcome {
     case close
     /// The reply comes from a thread that may block; nothing is written yet.
     case deferred(DeferredWork)
+    /// Nothing is written, and the command runs again when it is woken, or at an instant of the monotonic clock. Only
+    /// its own connection waits.
+    case waits(until: Int64)
 }
 
 /// Runs on a worker and writes the reply.

@@ -32,6 +32,9 @@ package final class Session: @unchecked Sendable {
         case congested
         /// CLIENT PAUSE delays the command; run again later.
         case paused
+        /// The command waits for another connection's value: run again when it is woken, or at this instant of the
+        /// monotonic clock.
+        case waiting(until: Int64)
         /// Too many reply bytes are unread; run again when they are sent.
         case outputFull
         /// The connection ends once the replies are sent.
@@ -70,6 +73,11 @@ package final class Session: @unchecked Sendable {
 
     /// Whether the next command waits for another thread.
     var isWaiting = false
+    var fetching = Fetching()
+    /// Whether no command waits for others any more.
+    var isStopping = false
+    /// Has the loop run a waiting command again. Thread-safe; nil for a session without a connection.
+    var wakeUp: (@Sendable () -> Void)?
     var isClosing = false
     /// A parsed command that has not run yet, because files had to be opened, the disk had to be read, or commits had
     /// to catch up.
@@ -142,6 +150,7 @@ package final class Session: @unchecked Sendable {
         server.directory.remove(id)
         // If the session was on another thread when the connection was closed, nobody called `end`.
         endMonitoring()
+        fetching.end()
         server.clientRegistry.remove(id)
         transactions.discard()
         endExecution()
@@ -281,6 +290,7 @@ package final class Session: @unchecked Sendable {
         transactions.discard()
         endExecution()
         endMonitoring()
+        fetching.end()
         server.clientRegistry.remove(id)
     }
 

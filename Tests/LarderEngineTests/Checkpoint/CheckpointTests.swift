@@ -228,7 +228,7 @@ import Testing
             if sweeps { try larder.maintain() }
             larder.time.advance(milliseconds: 120_000)
             fault.isOn.value = true
-            let ticket = try database.changePolicy(.highest, now: database.now())
+            let ticket = try database.changePolicy(DatabasePolicy(.highest), now: database.now())
             if sweeps {
                 var sweeper = Sweeper()
                 _ = try? sweeper.step(database)

@@ -185,7 +185,7 @@ import Testing
         fault.instead.with {
             $0 = {
                 let good = try? database.putLater("b", "2")
-                let policy = try? database.changePolicy(.high, now: database.now())
+                let policy = try? database.changePolicy(DatabasePolicy(.high), now: database.now())
                 let bad = try? other.putLater("c", "3")
                 gathered.value = [good, policy, bad].compactMap { $0 }
                 fault.failing.value = fault.calls.value + 3

@@ -243,7 +243,8 @@ import Testing
                 try store.rawPut(EpochMetadata.formatKey, [2])
                 larder.close()
             } else {
-                try Files.write(larder.directory(of: "books") + "/POINTER", Array("larder-database 3\nwhatever\n".utf8))
+                try Files.write(
+                    larder.directory(of: "books") + "/POINTER", Array("larder-database 99\nwhatever\n".utf8))
             }
             let before = try larder.tree()
             let database = try larder.engine().database("books")
@@ -267,7 +268,7 @@ import Testing
         let larder = try damaged { _ in }
         let database = try larder.database()
         try database.put("b", "2")
-        try #require(database.durableState.store).rawPut(Key("a").stored, [2] + [UInt8](repeating: 0, count: 20))
+        try #require(database.durableState.store).rawPut(Key("a").stored, [99] + [UInt8](repeating: 0, count: 20))
         #expect(errorCode { _ = try database.value("a") } == .newerFormat)
         #expect(errorCode { try database.remove("a") } == .newerFormat)
         #expect(try database.value("b") == "2")

@@ -36,6 +36,10 @@ import Testing
                 other.journalFrom -= isUnindexed ? 0 : 5
                 #expect(try parse(other.text).get() == other)
                 #expect(other.text.hasPrefix("larder-database 2\n"))
+                other.rules.grace = 3_600_000
+                other.rules.jitter = isUnindexed ? 0 : 100
+                #expect(try parse(other.text).get() == other)
+                #expect(other.text.hasPrefix("larder-database 3\n"))
             }
         }
         #expect(
@@ -43,9 +47,19 @@ import Testing
                 == PointerFile(epoch: 3, rules: FreshnessRules(policy: .low, deadBefore: 7)))
     }
 
-    @Test(arguments: [1, 2]) func everyDamageIsNoticed(version: Int) {
-        let lines =
-            version == 1 ? good : ["larder-database 2"] + good.dropFirst() + ["journal-from 2", "unmade 1"]
+    private let second = ["journal-from 2", "unmade 1"]
+    private let third = ["grace 5000", "jitter 10"]
+
+    private func good(_ version: Int) -> [String] {
+        switch version {
+        case 1: good
+        case 2: ["larder-database 2"] + good.dropFirst() + second
+        default: ["larder-database 3"] + good.dropFirst() + second + third
+        }
+    }
+
+    @Test(arguments: [1, 2, 3]) func everyDamageIsNoticed(version: Int) {
+        let lines = good(version)
         let text = Array(file(lines).utf8)
         for count in 0..<text.count { #expect(isMalformed(String(decoding: text[..<count], as: UTF8.self))) }
         for index in text.indices {
@@ -80,6 +94,11 @@ import Testing
             lines[index] = line
             #expect(isMalformed(file(lines)), "\(line)")
         }
+        for (index, line) in [(8, "grace -1"), (8, "grace 9000000000001"), (9, "jitter 101"), (9, "jitter -1")] {
+            var lines = good(3)
+            lines[index] = line
+            #expect(isMalformed(file(lines)), "\(line)")
+        }
         var lines = good
         lines.remove(at: 4)
         #expect(isMalformed(file(lines)))
@@ -94,7 +113,7 @@ import Testing
     }
 
     @Test func aNewerFormatIsRefusedWhateverElseItSays() {
-        for text in ["larder-database 3\n", "larder-database 99\nanything\n", file(["larder-database 3", "epoch x"])] {
+        for text in ["larder-database 4\n", "larder-database 99\nanything\n", file(["larder-database 4", "epoch x"])] {
             guard case .failure(.newerFormat) = parse(text) else {
                 Issue.record("\(text) is not refused as newer")
                 continue

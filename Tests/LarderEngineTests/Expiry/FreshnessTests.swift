@@ -20,14 +20,14 @@ import Testing
                 continue
             }
             #expect(rules.freshness(header, now: deadline - 1) == .fresh)
-            #expect(rules.freshness(header, now: deadline) == .expired)
-            #expect(rules.freshness(header, now: deadline + 1) == .expired)
+            #expect(rules.freshness(header, now: deadline) == .gone)
+            #expect(rules.freshness(header, now: deadline + 1) == .gone)
         }
         let governed = RecordHeader(storedAt: stored)
         #expect(FreshnessRules(policy: .never).deadline(governed) == nil)
         let one = try #require(UpdatePolicy.every(milliseconds: 1))
         #expect(FreshnessRules(policy: one).freshness(governed, now: stored) == .fresh)
-        #expect(FreshnessRules(policy: one).freshness(governed, now: stored + 1) == .expired)
+        #expect(FreshnessRules(policy: one).freshness(governed, now: stored + 1) == .gone)
     }
 
     /// What is stamped later than the present is judged as all else: nothing that was acknowledged is hidden.
@@ -36,7 +36,7 @@ import Testing
         for ahead in [1, 60_001, 315_360_000_000 as Int64] {
             for (rule, expected) in [
                 (DeadlineRule.governed, Freshness.fresh), (.ownNever, .fresh), (.own(stored + 5), .fresh),
-                (.own(stored - ahead), .expired),
+                (.own(stored - ahead), .gone),
             ] {
                 #expect(rules.freshness(RecordHeader(storedAt: stored, rule: rule), now: stored - ahead) == expected)
             }
@@ -45,7 +45,7 @@ import Testing
 
     @Test func deadBeforeKillsGovernedEntriesOnly() {
         let rules = FreshnessRules(policy: .never, deadBefore: stored)
-        for (storedAt, expected) in [(stored - 1, Freshness.expired), (stored, .expired), (stored + 1, .fresh)] {
+        for (storedAt, expected) in [(stored - 1, Freshness.gone), (stored, .gone), (stored + 1, .fresh)] {
             #expect(rules.freshness(RecordHeader(storedAt: storedAt), now: stored + 2) == expected)
             #expect(rules.freshness(RecordHeader(storedAt: storedAt, rule: .ownNever), now: stored + 2) == .fresh)
         }
@@ -65,10 +65,11 @@ import Testing
                 switch Int.random(in: 0..<3, using: &random) {
                 case 0: headers.append(RecordHeader(storedAt: now, generation: UInt32(headers.count)))
                 case 1: now += Int64.random(in: 0...(random.oneIn(2) ? 20 : 100_000), using: &random)
-                default: rules = rules.changed(to: policies.randomElement(using: &random) ?? .low, now: now)
+                default:
+                    rules = rules.changed(to: DatabasePolicy(policies.randomElement(using: &random) ?? .low), now: now)
                 }
                 for (index, header) in headers.enumerated() {
-                    let isExpired = rules.freshness(header, now: now) == .expired
+                    let isExpired = rules.freshness(header, now: now) == .gone
                     #expect(isExpired || !dead.contains(index))
                     if isExpired { dead.insert(index) }
                 }
@@ -77,11 +78,11 @@ import Testing
     }
 
     @Test func aChangeToALongerPolicyKeepsWhatIsFresh() {
-        let rules = FreshnessRules(policy: .highest).changed(to: .low, now: stored)
+        let rules = FreshnessRules(policy: .highest).changed(to: DatabasePolicy(.low), now: stored)
         #expect(rules.freshness(RecordHeader(storedAt: stored - 9999), now: stored) == .fresh)
-        #expect(rules.freshness(RecordHeader(storedAt: stored - 10_000), now: stored) == .expired)
+        #expect(rules.freshness(RecordHeader(storedAt: stored - 10_000), now: stored) == .gone)
         #expect(rules.freshness(RecordHeader(storedAt: stored - 9999), now: stored + 86_390_000) == .fresh)
-        let again = rules.changed(to: .never, now: stored + 5)
+        let again = rules.changed(to: DatabasePolicy(.never), now: stored + 5)
         #expect(again.deadBefore == stored - 10_000)
     }
 }

@@ -27,6 +27,15 @@ import Testing
                     #expect(written.count == header.byteCount)
                     #expect(try parse(written).get() == header)
                     #expect(try parse(written + [1, 2, 3]).get() == header)
+                    for grace in [0, 1, UpdatePolicy.longestMilliseconds] {
+                        var graced = header
+                        graced.grace = grace
+                        let written = bytes(graced)
+                        #expect(written.count == header.byteCount + 8 && graced.byteCount == written.count)
+                        #expect(try parse(written).get() == graced)
+                        #expect(written[0] == 2)
+                    }
+                    #expect(written[0] == 1)
                 }
             }
         }
@@ -39,16 +48,24 @@ import Testing
 
     @Test func everyPrefixIsTruncated() {
         for rule in [DeadlineRule.governed, .ownNever, .own(1)] {
-            let whole = bytes(RecordHeader(storedAt: 1, rule: rule))
-            for count in 0..<whole.count { #expect(parse(Array(whole[..<count])) == .failure(.truncated)) }
+            for grace: Int64? in [nil, 77] {
+                let whole = bytes(RecordHeader(storedAt: 1, rule: rule, grace: grace))
+                for count in 0..<whole.count { #expect(parse(Array(whole[..<count])) == .failure(.truncated)) }
+            }
         }
     }
 
     @Test func whatIsUnknownIsRefused() {
         var bytes = bytes(RecordHeader(storedAt: 1))
-        for version in UInt8.min...UInt8.max where version != 1 {
+        for version in UInt8.min...UInt8.max where version != 1 && version != 2 {
             bytes[0] = version
             #expect(parse(bytes) == .failure(.newerVersion(version)))
+        }
+        // Version 2 without a grace: version 1 would have sufficed.
+        bytes[0] = 2
+        for flags in UInt8.min...UInt8.max where !(4...6).contains(flags) && flags != 1 {
+            bytes[1] = flags
+            #expect(parse(bytes) == .failure(.unknownFlags(flags)))
         }
         bytes[0] = 1
         for flags in UInt8(3)...UInt8.max {
@@ -88,7 +105,9 @@ import Testing
         for _ in 0..<20_000 {
             var bytes = random.bytes(count: Int.random(in: 0...40, using: &random))
             // Mostly with a head that lets the rest be read.
-            if bytes.count > 3, !random.oneIn(4) { bytes.replaceSubrange(0..<4, with: [1, bytes[1] % 4, bytes[2], 0]) }
+            if bytes.count > 3, !random.oneIn(4) {
+                bytes.replaceSubrange(0..<4, with: [1 + bytes[0] % 2, bytes[1] % 8, bytes[2], 0])
+            }
             guard case .success(let header) = parse(bytes) else { continue }
             let rules = FreshnessRules(policy: .low, deadBefore: 5)
             _ = rules.freshness(header, now: 1_700_000_000_000)

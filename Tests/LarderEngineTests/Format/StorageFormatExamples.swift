@@ -21,6 +21,10 @@ enum StorageFormatExamples {
         RecordHeader(storedAt: storedAt, rule: .own(storedAt + 3_600_000)), payload: Array("hello".utf8))
     static let ownNever = Record(RecordHeader(storedAt: storedAt, rule: .ownNever, generation: 7), payload: [])
 
+    static let ownGrace = Record(
+        RecordHeader(storedAt: storedAt, rule: .own(storedAt + 3_600_000), grace: 60_000),
+        payload: Array("hello".utf8))
+
     static let timeMark = TimeMark(number: 7, time: 1_700_003_600_000, wall: 1_700_000_000_000)
     static let journalMark = JournalMark(
         number: 7, reserved: 4_723_097_222_722_355_200, removed: Sequences.first + 40, synced: Sequences.first + 43)
@@ -82,6 +86,11 @@ enum StorageFormatExamples {
             made: ownDeadline.stored),
         Example(
             name: "record-own-never", hex: "01 02 00 00 00 00 00 07 00 00 01 8b cf e5 68 00", made: ownNever.stored),
+        Example(
+            name: "record-own-grace",
+            hex: "02 05 00 00 00 00 00 00 00 00 01 8b cf e5 68 00 00 00 01 8b d0 1c 56 80 00 00 00 00 00 00 ea 60 "
+                + "68 65 6c 6c 6f",
+            made: ownGrace.stored),
         Example(
             name: "index-own-deadline", hex: "02 00 00 01 8b d0 1c 80 00 75 73 65 72 3a 31",
             made: ExpiryIndex.key(for: key, ownDeadline.header, policy: .low) ?? []),

@@ -50,7 +50,7 @@ import Testing
             "| `00` | metadata |", "| `01` | entry |", "| `02` | expiry index, own deadlines |",
             "| `03` | expiry index, governed entries |", "at most \(Key.bytesMax) bytes",
             "at most \(Record.payloadBytesMax) bytes",
-            "`larder-database \(PointerFile.formatVersion)`", "`\(LarderLock.fileName)`", "`\(PointerFile.name)`",
+            "at most \(PointerFile.formatVersion). A higher", "`\(LarderLock.fileName)`", "`\(PointerFile.name)`",
             "`\(DamagedFiles.directoryName)/", "| 0 | raw |", "| 1 | json |", "| 2 | plist |", "| 255 | custom |",
             "`\(JournalFormat.directoryName)/`", "`\(JournalFormat.fileName(1))`",
             "payload of at most \(JournalFormat.payloadBytesMax)",
@@ -69,7 +69,7 @@ import Testing
         #expect(JournalMark.version == 1 && StorageFormatExamples.journalMark.bytes.count == JournalMark.byteCount)
         #expect(
             JournalMarkFile.secondOffset == TimeKeeper.secondOffset && page.contains("`\(JournalMarkFile.fileName)`"))
-        #expect(RecordHeader.version == 1)
+        #expect(RecordHeader.version == 2)
         #expect(EpochMetadata.formatVersion == 1)
     }
 

@@ -8,10 +8,11 @@ import Testing
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         let start = Int(server.engine.now())
-        func map(age: Int, deadline: Int, ttl: Int, rule: String, header: String = "*18\r\n") -> String {
+        func map(age: Int, deadline: Int, ttl: Int, rule: String, header: String = "*20\r\n") -> String {
             header + Wire.bulk("stored-at") + Wire.int(start) + Wire.bulk("age") + Wire.int(age)
                 + Wire.bulk("deadline") + Wire.int(deadline) + Wire.bulk("ttl") + Wire.int(ttl) + Wire.bulk("rule")
-                + Wire.bulk(rule) + Wire.bulk("policy") + Wire.bulk("high") + Wire.bulk("size") + Wire.int(5)
+                + Wire.bulk(rule) + Wire.bulk("policy") + Wire.bulk("high") + Wire.bulk("grace") + Wire.int(0)
+                + Wire.bulk("size") + Wire.int(5)
                 + Wire.bulk("codec") + Wire.bulk("raw") + Wire.bulk("state") + Wire.bulk("fresh")
         }
         #expect(call("META k") == Wire.null)
@@ -23,7 +24,7 @@ import Testing
         #expect(call("PERSIST k") == Wire.int(1))
         #expect(call("META k") == map(age: 10, deadline: -1, ttl: -1, rule: "never"))
         _ = call("HELLO 3")
-        #expect(call("META k") == map(age: 10, deadline: -1, ttl: -1, rule: "never", header: "%9\r\n"))
+        #expect(call("META k") == map(age: 10, deadline: -1, ttl: -1, rule: "never", header: "%10\r\n"))
         #expect(call("META nothing") == Wire.null3)
     }
 
@@ -31,7 +32,9 @@ import Testing
         let server = try SocketlessServer()
         let call = server.connect()
         func map(_ policy: String, _ interval: Int) -> String {
-            Wire.array(Wire.bulk("policy"), Wire.bulk(policy), Wire.bulk("interval"), Wire.int(interval))
+            Wire.array(
+                Wire.bulk("policy"), Wire.bulk(policy), Wire.bulk("interval"), Wire.int(interval), Wire.bulk("grace"),
+                Wire.int(0), Wire.bulk("jitter"), Wire.int(0))
         }
         #expect(call("POLICY") == map("lowest", 604_800_000))
         for (word, policy, interval) in [
@@ -50,10 +53,61 @@ import Testing
             #expect(call("POLICY \(word)") == bad, "\(word)")
         }
         #expect(call(["POLICY", ""]) == bad)
-        #expect(call("POLICY a b") == Wire.arity("policy"))
+        #expect(call("POLICY a b") == bad)
         let again = server.connect()
         #expect(again("SELECT books") == Wire.ok)
         #expect(again("POLICY") == map("lowest", 604_800_000), "each database has its own")
+    }
+
+    @Test func graceAndJitterOfADatabase() throws {
+        let server = try SocketlessServer()
+        let call = server.connect()
+        func map(_ policy: String, _ interval: Int, _ grace: Int, _ jitter: Int) -> String {
+            Wire.array(
+                Wire.bulk("policy"), Wire.bulk(policy), Wire.bulk("interval"), Wire.int(interval), Wire.bulk("grace"),
+                Wire.int(grace), Wire.bulk("jitter"), Wire.int(jitter))
+        }
+        #expect(call("POLICY high GRACE 3600") == Wire.ok)
+        #expect(call("POLICY") == map("high", 60_000, 3_600_000, 0))
+        #expect(call("POLICY high jitter 10 grace 0.5") == Wire.ok)
+        #expect(call("POLICY") == map("high", 60_000, 500, 10))
+        #expect(call("POLICY low") == Wire.ok, "what is not named stays")
+        #expect(call("POLICY") == map("low", 86_400_000, 500, 10))
+        #expect(call("POLICY low GRACE 0 JITTER 0") == Wire.ok)
+        for words in ["GRACE", "GRACE 1 GRACE 2", "GRACE 1 low", "JITTER 1 JITTER 2"] {
+            #expect(call("POLICY low \(words)") == Wire.error("ERR syntax error"), "\(words)")
+        }
+        for grace in ["-1", "x", "1e3", "every:5", "low", "never", "99999999999"] {
+            let error = Wire.error(
+                "ERR the grace '\(grace)' is not possible: it is a number of seconds, from 0 to 9000000000")
+            #expect(call("POLICY low GRACE \(grace)") == error)
+            #expect(call("SET k v GRACE \(grace)") == error)
+        }
+        for jitter in ["-1", "101", "x", "0.5"] {
+            let error = Wire.error("ERR the jitter '\(jitter)' is not possible: it is a percentage, from 0 to 100")
+            #expect(call("POLICY low JITTER \(jitter)") == error)
+            #expect(call("SET k v JITTER \(jitter)") == error)
+        }
+        #expect(call("GET k") == Wire.null)
+    }
+
+    @Test func jitterOfAnEntryShortensItsLife() throws {
+        let server = try SocketlessServer(policy: .high)
+        let call = server.connect()
+        func lives(_ words: String) throws -> Set<Int> {
+            Set(
+                try (0..<200).map { _ in
+                    #expect(call("SET k v \(words)") == Wire.ok)
+                    return try #require(Int(call("PTTL k").dropFirst().dropLast()))
+                })
+        }
+        for words in ["JITTER 50", "EX 60 JITTER 50", "POLICY 60 JITTER 50", "PX 60000 JITTER 50"] {
+            let lives = try lives(words)
+            #expect(lives.count > 100, "\(words)")
+            #expect(lives.allSatisfy { (30_000...60_000).contains($0) }, "\(words)")
+        }
+        #expect(try lives("EX 60 JITTER 0") == [60_000])
+        #expect(try lives("POLICY never JITTER 50") == [-1])
     }
 
     @Test func databases() throws {
@@ -67,8 +121,14 @@ import Testing
         let lines = call("DATABASES").split(separator: "\r\n", omittingEmptySubsequences: false)
         #expect(lines[0] == "*2")
         let texts = lines.joined(separator: " ")
-        #expect(texts.contains("$4 name $1 0 $6 policy $6 lowest $8 interval :604800000 $7 entries :2 $5 bytes :"))
-        #expect(texts.contains("$4 name $5 books $6 policy $5 never $8 interval :-1 $7 entries :1 $5 bytes :"))
+        #expect(
+            texts.contains(
+                "$4 name $1 0 $6 policy $6 lowest $8 interval :604800000 $5 grace :0 $6 jitter :0 $7 entries :2 $5 bytes :"
+            ))
+        #expect(
+            texts.contains(
+                "$4 name $5 books $6 policy $5 never $8 interval :-1 $5 grace :0 $6 jitter :0 $7 entries :1 $5 bytes :")
+        )
         #expect(texts.contains("$5 state $4 open"))
     }
 

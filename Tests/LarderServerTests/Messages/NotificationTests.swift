@@ -53,7 +53,7 @@ import Testing
         // A purge fails, and with it what was written behind it.
         isFailing.value = true
         let database = try server.engine.database()
-        let ticket = try database.changePolicy(.high, now: database.now())
+        let ticket = try database.changePolicy(DatabasePolicy(.high), now: database.now())
         writer.feed(encodeRequest("SET k w"))
         server.commit()
         #expect(writer.takeSendable().hasPrefix("-"))

@@ -62,6 +62,8 @@ final class SocketlessServer {
 
     func connect() -> TestClient {
         let client = TestClient(Session(id: state.newClientID(), server: state, pushes: pushes), self)
+        // A woken command runs again when messages are delivered.
+        client.session.wakeUp = {}
         clients.append(client)
         return client
     }
@@ -78,6 +80,7 @@ final class SocketlessServer {
     /// Delivers messages, and has the sessions look at what was decided, as an event loop does.
     func deliver() {
         pushes.deliverAll()
+        for client in clients where client.session.fetching.waiting?.isWoken.isSet ?? false { client.run() }
         for client in clients { client.session.replyQueue.settle() }
     }
 }
@@ -114,7 +117,7 @@ final class TestClient {
             switch pause {
             case .cold: preconditionFailure("a session that may block is never cold")
             case .sliceEnded: break
-            case .needsInput, .closing, .outputFull, .paused: return
+            case .needsInput, .closing, .outputFull, .paused, .waiting: return
             case .work(let work):
                 pauses.append("work")
                 session.finish(Session.WorkResult(work, version: session.replies.version))

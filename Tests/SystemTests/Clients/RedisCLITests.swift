@@ -43,13 +43,17 @@ import Testing
             low
             interval
             86400000
+            grace
+            0
+            jitter
+            0
 
             """
         #expect(try redisCLI(daemon.socketPath, [], input: commands) == replies)
         #expect(try redisCLI(daemon.socketPath, ["-3", "--json", "META", "nothing"]) == "null\n")
         #expect(
             try redisCLI(daemon.socketPath, ["-3", "--json", "-n", "0", "POLICY"])
-                == #"{"policy":"lowest","interval":604800000}"# + "\n")
+                == #"{"policy":"lowest","interval":604800000,"grace":0,"jitter":0}"# + "\n")
     }
 
     /// Help about Larder's own commands comes the same way as about Redis'.

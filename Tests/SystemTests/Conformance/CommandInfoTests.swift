@@ -70,7 +70,9 @@ import Testing
         }
         let own = Set(found.keys).subtracting(expected.keys).subtracting(Self.newer)
         #expect(
-            own == ["databases", "delex", "digest", "meta", "msetex", "policy", "purge", "snapshot"],
+            own == [
+                "databases", "delex", "digest", "fetch", "meta", "msetex", "policy", "purge", "release", "snapshot",
+            ],
             "what only larderd has")
     }
 

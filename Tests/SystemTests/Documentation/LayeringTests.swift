@@ -22,7 +22,7 @@ import Testing
             rooms: [
                 "Larder", "Maintenance", "Salvage", "Checkpoint", "Recovery", "Operations", "Views", "Database",
                 "Commit",
-                "Journal", "Memory", "Store", "Context", "Entry", "System",
+                "Journal", "Memory", "Leases", "Store", "Context", "Entry", "System",
             ]),
         Plan(
             module: "LarderServer",

@@ -104,7 +104,7 @@ import Testing
         let larder = try makeLarder(place)
         let path = larder + "/books/POINTER"
         let old = try #require(try FileSystem.read(path))
-        let newer = Array("larder-database 3\nsomething else\n".utf8)
+        let newer = Array("larder-database 99\nsomething else\n".utf8)
         _ = try FileSystem.replace(path, with: newer)
         let daemon = try DaemonProcess(in: place)
         let client = try daemon.connect()

@@ -25,7 +25,7 @@ enum LarderCommands {
         let deadline = rules.deadline(header)
         let ahead = call.timeAhead
         let session = call.session
-        session.replies.map(count: 9)
+        session.replies.map(count: 10)
         session.replies.bulk("stored-at")
         session.replies.integer(max(0, header.storedAt - ahead))
         session.replies.bulk("age")
@@ -38,6 +38,8 @@ enum LarderCommands {
         session.replies.bulk(name(header.rule))
         session.replies.bulk("policy")
         session.replies.bulk(rules.policy.description)
+        session.replies.bulk("grace")
+        session.replies.integer(header.grace ?? rules.grace)
         session.replies.bulk("size")
         session.replies.integer(facts.payloadCount)
         session.replies.bulk("codec")
@@ -58,28 +60,71 @@ enum LarderCommands {
     // MARK: POLICY
 
     @Sendable static func policy(_ call: inout Call) throws(CommandError) -> Outcome {
-        guard call.count <= 2 else { throw .arity("policy") }
-        guard call.count == 2 else {
-            let policy = call.rules.policy
-            call.session.replies.map(count: 2)
-            reply(policy, to: &call.session.replies)
+        guard call.count > 1 else {
+            let settings = call.rules.settings
+            call.session.replies.map(count: policyPairs)
+            reply(settings, to: &call.session.replies)
             return .done
         }
         guard let policy = UpdatePolicy(call.text(1)) else { throw badPolicy }
+        var newGrace: Int64?
+        var newJitter: Int?
+        for index in stride(from: 2, to: call.count, by: 2) {
+            guard index + 1 < call.count else { throw .syntax }
+            if call.isWord(index, "GRACE"), newGrace == nil {
+                newGrace = try grace(call, index + 1)
+            } else if call.isWord(index, "JITTER"), newJitter == nil {
+                newJitter = try jitter(call, index + 1)
+            } else {
+                throw .syntax
+            }
+        }
         let database = call.database
-        return .deferred { (reply) throws(CommandError) in
-            do throws(LarderError) { try database.setPolicy(policy) } catch { throw CommandError(error) }
+        return .deferred { [newGrace, newJitter] (reply) throws(CommandError) in
+            do throws(LarderError) {
+                try database.setPolicy(policy, grace: newGrace, jitter: newJitter)
+            } catch {
+                throw CommandError(error)
+            }
             reply.simple("OK")
             return nil
         }
     }
 
-    /// Two pairs of a map.
-    private static func reply(_ policy: UpdatePolicy, to replies: inout ReplyBuffer) {
+    /// The number of pairs that ``reply(_:to:)`` writes.
+    private static let policyPairs = 4
+
+    /// Pairs of a map.
+    private static func reply(_ settings: DatabasePolicy, to replies: inout ReplyBuffer) {
         replies.bulk("policy")
-        replies.bulk(policy.description)
+        replies.bulk(settings.policy.description)
         replies.bulk("interval")
-        replies.integer(policy.intervalMilliseconds ?? -1)
+        replies.integer(settings.policy.intervalMilliseconds ?? -1)
+        replies.bulk("grace")
+        replies.integer(settings.grace)
+        replies.bulk("jitter")
+        replies.integer(Int64(settings.jitter))
+    }
+
+    /// A word that is a grace in seconds, with fractions: milliseconds.
+    static func grace(_ call: Call, _ index: Int) throws(CommandError) -> Int64 {
+        let text = call.text(index)
+        if text == "0" { return 0 }
+        guard let milliseconds = UpdatePolicy(text).flatMap(\.intervalMilliseconds), Double(text) != nil else {
+            throw CommandError(
+                "ERR the grace '\(text)' is not possible: it is a number of seconds, from 0 to "
+                    + "\(UpdatePolicy.longestMilliseconds / 1000)")
+        }
+        return milliseconds
+    }
+
+    static func jitter(_ call: Call, _ index: Int) throws(CommandError) -> Int {
+        guard let percent = parseInteger(call.bytes(index)), (0...Int64(DatabasePolicy.jitterMax)).contains(percent)
+        else {
+            throw CommandError(
+                "ERR the jitter '\(call.text(index))' is not possible: it is a percentage, from 0 to 100")
+        }
+        return Int(percent)
     }
 
     // MARK: Whole databases
@@ -92,10 +137,10 @@ enum LarderCommands {
             for database in databases {
                 // A database that cannot be opened is listed nevertheless.
                 let entries = try? database.count(includingExpired: true)
-                reply.map(count: 7)
+                reply.map(count: 5 + policyPairs)
                 reply.bulk("name")
                 reply.bulk(database.name)
-                Self.reply(database.policy, to: &reply)
+                Self.reply(database.rules.settings, to: &reply)
                 reply.bulk("entries")
                 reply.integer(entries ?? -1)
                 reply.bulk("bytes")

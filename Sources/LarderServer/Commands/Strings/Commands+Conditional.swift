@@ -27,7 +27,10 @@ enum ConditionalCommands {
             condition = try ValueCondition(call, 2)
         }
         let isRemoved = try call.update([try call.key(1)], loading: true) { [condition] update -> Bool in
-            guard let record = update.current(0), condition?.holds(record) ?? true else { return false }
+            guard let record = update.current(0), condition?.holds(record) ?? true else {
+                if condition == nil { update.removeStored(0) }
+                return false
+            }
             update.remove(0)
             return true
         }
@@ -41,7 +44,7 @@ enum ConditionalCommands {
         }
         guard number <= (call.count - 2) / 2 else { throw CommandError("ERR wrong number of key-value pairs") }
         let end = 2 + 2 * Int(number)
-        let options = try SetOptions(call, from: end, isForMany: true)
+        let options = try SetOptions(call, from: end, isForMany: true, keyCount: Int(number))
         var keys: [Key] = []
         var values: [UnsafeRawBufferPointer] = []
         for index in stride(from: 2, to: end, by: 2) {
@@ -53,10 +56,12 @@ enum ConditionalCommands {
             // All conditions are checked before anything is stored, because a key may be named twice.
             let former = keys.indices.map { isLoading ? update.current($0) : nil }
             for record in former where !options.condition.allows(record) { return false }
+            guard options.holdsLeases(update) else { return false }
             if options.keepsDeadline { update.origin.tag = WriteTag.setKeeping.rawValue }
             for (index, value) in values.enumerated() {
-                if let rule = options.rule(former[index], now: update.now) {
-                    update.put(index, payload: value, rule: rule, codec: options.codec)
+                if let rule = options.rule(former[index], update.rules, now: update.now) {
+                    let grace = options.grace(former[index])
+                    update.put(index, payload: value, rule: rule, grace: grace, codec: options.codec)
                 } else {
                     update.remove(index)
                 }

@@ -22,7 +22,7 @@ enum StringCommands {
     @Sendable static func getdel(_ call: inout Call) throws(CommandError) -> Outcome {
         let record = try call.update([try call.key(1)], loading: true) { update -> Record? in
             let record = update.current(0)
-            if record != nil { update.remove(0) }
+            update.removeStored(0)
             return record
         }
         call.session.reply(record)
@@ -51,26 +51,30 @@ enum StringCommands {
         let options = try SetOptions(call)
         let key = try call.key(1)
         let value = call.bytes(2)
-        let long = try options.rule(nil, now: call.now).flatMap { rule throws(CommandError) in
-            try call.stage(value, key, rule: rule)
+        let long = try options.rule(nil, call.rules, now: call.now).flatMap { rule throws(CommandError) in
+            try call.stage(value, key, rule: rule, grace: options.grace)
         }
         guard options.needsCurrent else {
-            try call.update([key], loading: false) { update in
-                if let rule = options.rule(nil, now: update.now) {
-                    update.put(0, payload: value, long: long, rule: rule, codec: options.codec)
+            let isStored = try call.update([key], loading: false) { update -> Bool in
+                guard options.holdsLeases(update) else { return false }
+                if let rule = options.rule(nil, update.rules, now: update.now) {
+                    update.put(
+                        0, payload: value, long: long, rule: rule, grace: options.grace(nil), codec: options.codec)
                 } else {
                     update.remove(0)
                 }
+                return true
             }
-            call.session.replies.simple("OK")
+            if isStored { call.session.replies.simple("OK") } else { call.session.replies.null() }
             return .done
         }
         let (former, isStored) = try call.update([key], loading: true) { update -> (Record?, Bool) in
             let former = update.current(0)
-            guard options.condition.allows(former) else { return (former, false) }
+            guard options.condition.allows(former), options.holdsLeases(update) else { return (former, false) }
             if options.keepsDeadline { update.origin.tag = WriteTag.setKeeping.rawValue }
-            if let rule = options.rule(former, now: update.now) {
-                update.put(0, payload: value, long: long, rule: rule, codec: options.codec)
+            if let rule = options.rule(former, update.rules, now: update.now) {
+                update.put(
+                    0, payload: value, long: long, rule: rule, grace: options.grace(former), codec: options.codec)
             } else {
                 update.remove(0)
             }

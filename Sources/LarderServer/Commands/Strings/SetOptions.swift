@@ -29,6 +29,12 @@ struct SetOptions {
     private(set) var returnsFormer = false
     private(set) var lifetime = Lifetime.governed
     private(set) var codec = Codec.raw
+    /// In milliseconds; nil for the database's.
+    private(set) var grace: Int64?
+    /// In percent; nil for the database's, which only shortens governed lives.
+    private(set) var jitter: Int?
+    /// The leases with which the values were fetched, one for each key; empty for none.
+    private(set) var tokens: [UInt64] = []
 
     var keepsDeadline: Bool {
         if case .keep = lifetime { true } else { false }
@@ -41,21 +47,33 @@ struct SetOptions {
     }
 
     /// The deadline rule of the new entry; nil if its deadline has passed, so that nothing is stored.
-    func rule(_ former: Record?, now: Int64) -> DeadlineRule? {
+    func rule(_ former: Record?, _ rules: FreshnessRules, now: Int64) -> DeadlineRule? {
         switch lifetime {
-        case .governed: .governed
-        case .until(let deadline): deadline > now ? .own(deadline) : nil
-        case .policy(let policy): .policy(policy, now: now)
+        case .governed: jitter == nil ? .governed : rules.settings.rule(nil, jitter: jitter, now: now)
+        case .until(let deadline):
+            deadline > now ? .own(now + DatabasePolicy.shortened(deadline - now, by: jitter ?? 0)) : nil
+        case .policy(let policy): rules.settings.rule(policy, jitter: jitter ?? 0, now: now)
         case .keep: former?.header.rule ?? .governed
         }
+    }
+
+    /// The grace of the new entry. A kept lifetime includes it.
+    func grace(_ former: Record?) -> Int64? { keepsDeadline ? grace ?? former?.header.grace : grace }
+
+    /// Whether the leases that were named are good, if any were. If they are, the next changes of the keys are what they
+    /// were given for.
+    func holdsLeases(_ update: Update) -> Bool {
+        for (index, token) in tokens.enumerated() where !update.holdsLease(index, token) { return false }
+        return true
     }
 
     /// Parses the options. They must fit together before their values are parsed, as in Redis.
     /// - Parameters:
     ///   - first: where they begin.
     ///   - isForMany: whether they apply to several entries, so that options for one value are not allowed.
-    init(_ call: Call, from first: Int = 3, isForMany: Bool = false) throws(CommandError) {
-        var words = Words(isForMany: isForMany)
+    ///   - keyCount: how many entries.
+    init(_ call: Call, from first: Int = 3, isForMany: Bool = false, keyCount: Int = 1) throws(CommandError) {
+        var words = Words(isForMany: isForMany, keyCount: keyCount)
         var index = first
         while index < call.count {
             index = try words.take(call, index)
@@ -73,6 +91,11 @@ struct SetOptions {
                 throw CommandError("ERR the codec is one of raw, json, plist, custom")
             }
             codec = named
+        }
+        grace = try words.graceIndex.map { (index) throws(CommandError) in try LarderCommands.grace(call, index) }
+        jitter = try words.jitterIndex.map { (index) throws(CommandError) in try LarderCommands.jitter(call, index) }
+        if let index = words.tokenIndex {
+            for position in 0..<keyCount { tokens.append(try FetchingCommands.token(call, index + position)) }
         }
         switch words.lifetime {
         case nil: break
@@ -95,12 +118,16 @@ struct SetOptions {
         }
 
         let isForMany: Bool
+        let keyCount: Int
         var isForAbsent = false
         var isForPresent = false
         var valueConditionIndex: Int?
         var returnsFormer = false
         var lifetime: Lifetime?
         var codecIndex: Int?
+        var graceIndex: Int?
+        var jitterIndex: Int?
+        var tokenIndex: Int?
 
         /// Parses the option at `index`.
         /// - Returns: where the next one begins.
@@ -113,6 +140,10 @@ struct SetOptions {
                 returnsFormer = true
             } else if call.isWord(index, "KEEPTTL"), lifetime == nil || isKeep {
                 lifetime = .keep
+            } else if call.isWord(index, "TOKEN"), tokenIndex == nil {
+                guard index + keyCount < call.count else { throw .syntax }
+                tokenIndex = index + 1
+                return index + 1 + keyCount
             } else {
                 guard index + 1 < call.count else { throw .syntax }
                 try takePair(call, index)
@@ -130,6 +161,10 @@ struct SetOptions {
                 valueConditionIndex = index
             } else if call.isWord(index, "CODEC"), codecIndex == nil {
                 codecIndex = index + 1
+            } else if call.isWord(index, "GRACE"), graceIndex == nil {
+                graceIndex = index + 1
+            } else if call.isWord(index, "JITTER"), jitterIndex == nil {
+                jitterIndex = index + 1
             } else if call.isWord(index, "POLICY"), lifetime == nil {
                 lifetime = .policy(index + 1)
             } else if let form = ExpiryForm(call, index), mayFollow(form) {

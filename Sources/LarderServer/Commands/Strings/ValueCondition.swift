@@ -47,8 +47,10 @@ struct ValueCondition {
 enum Digest {
     static func of(_ payload: UnsafeRawBufferPointer) -> UInt64 { XXH3_64bits(payload.baseAddress, payload.count) }
 
-    static func text(_ payload: UnsafeRawBufferPointer) -> String {
-        let digits = String(of(payload), radix: 16)
+    static func text(_ payload: UnsafeRawBufferPointer) -> String { text(of(payload)) }
+
+    static func text(_ digest: UInt64) -> String {
+        let digits = String(digest, radix: 16)
         return String(repeating: "0", count: 16 - digits.count) + digits
     }
 

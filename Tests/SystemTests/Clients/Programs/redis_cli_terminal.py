@@ -58,7 +58,7 @@ type_keys(b"SET greeting ")
 # The hint goes on with what is still to be typed.
 wait_for(rb"SET greeting .*value .*EX seconds.*KEEPTTL")
 type_keys(b"\"hello world\"\r")
-wait_for(rb"OK")
+wait_for(rb"\nOK")
 wait_for(prompt)
 type_keys(b"getr\t")
 wait_for(rb"GETRANGE|getrange")

@@ -1,0 +1,254 @@
+import Synchronization
+
+/// The leases of a shard's keys, those who wait for them, and what origins answered without a value. In memory only.
+/// A value; the shard's lock guards it.
+struct LeaseTable {
+    /// The right and duty to refresh one key.
+    struct Lease {
+        let token: UInt64
+        /// Nil if the lease does not end with its holder.
+        let holder: LeaseHolder?
+        let began: Int64
+        let ends: Int64
+        /// What the write means that ends it, if it comes from the lease's holder.
+        var outcome = Outcome.none
+    }
+
+    enum Outcome {
+        case none
+        /// The refreshed value.
+        case stored
+        /// The origin has none.
+        case absent(until: Int64)
+    }
+
+    struct State {
+        var lease: Lease?
+        var rest: OriginRest?
+        /// The longest wait first.
+        var waiters: [LeaseWaiter] = []
+
+        var isEmpty: Bool { lease == nil && rest == nil && waiters.isEmpty }
+    }
+
+    private let context: LeaseContext
+    private unowned let owner: any LeaseOwner
+    private var states: [Key: State] = [:]
+    /// How long the last refresh of a key took, in milliseconds, by the key's hash.
+    private var durations: [Int: Int64] = [:]
+
+    init(_ context: LeaseContext, _ owner: any LeaseOwner) {
+        self.context = context
+        self.owner = owner
+    }
+
+    // MARK: Questions
+
+    /// The present instant of the monotonic clock, in milliseconds.
+    var time: Int64 { context.time.monotonic() }
+
+    /// The state of a key: a lease that is good, a rest that is not over.
+    mutating func state(_ key: Key) -> State {
+        guard var state = states[key] else { return State() }
+        let now = context.time.monotonic()
+        if let rest = state.rest, rest.until <= now { state.rest = nil }
+        if let lease = state.lease, lease.ends <= now {
+            context.lost.add()
+            end(lease)
+            state.lease = nil
+        }
+        states[key] = state.isEmpty ? nil : state
+        return state
+    }
+
+    /// How long the last refresh took, in milliseconds; 0 if unknown.
+    func lastDuration(_ hash: Int) -> Int64 { durations[hash] ?? 0 }
+
+    // MARK: Leases
+
+    /// Gives a lease to a caller. There must be none.
+    /// - Parameter milliseconds: nil: the standard time, and it ends with its holder.
+    /// - Returns: its token; nil if the holder is gone.
+    mutating func grant(_ key: Key, _ holder: LeaseHolder, _ milliseconds: Int64?) throws(LarderError) -> UInt64? {
+        guard context.leases.read() < LeaseContext.leasesMax else {
+            throw LarderError(
+                .tooManyLeases, "\(LeaseContext.leasesMax) leases are in use, no more are allowed; store or release",
+                operation: "fetch", key: key.description)
+        }
+        return give(key, holder, milliseconds)
+    }
+
+    private mutating func give(_ key: Key, _ holder: LeaseHolder, _ milliseconds: Int64?) -> UInt64? {
+        // No other state of any key ever has the same one, also after a restart.
+        let token = UInt64.random(in: 1 ... .max)
+        if milliseconds == nil, !holder.add(token, key, owner) { return nil }
+        let now = context.time.monotonic()
+        let lease = Lease(
+            token: token, holder: milliseconds == nil ? holder : nil, began: now,
+            ends: now + (milliseconds ?? LeaseContext.standardMilliseconds))
+        states[key, default: State()].lease = lease
+        context.leases.add()
+        context.granted.add()
+        return token
+    }
+
+    private func end(_ lease: Lease) {
+        lease.holder?.remove(lease.token)
+        context.leases.add(-1)
+    }
+
+    /// Notes what the write means that the lease's holder is about to make.
+    /// - Returns: whether the lease is good.
+    mutating func note(_ key: Key, _ token: UInt64, _ outcome: Outcome) -> Bool {
+        guard state(key).lease?.token == token else { return false }
+        states[key]?.lease?.outcome = outcome
+        return true
+    }
+
+    /// Ends a lease without a write.
+    /// - Returns: whether it was good.
+    mutating func release(_ key: Key, _ token: UInt64, _ release: LeaseRelease) -> Bool {
+        var state = state(key)
+        guard let lease = state.lease, lease.token == token else { return false }
+        end(lease)
+        state.lease = nil
+        let now = context.time.monotonic()
+        switch release {
+        case .open: break
+        case .absent(let milliseconds): state.rest = .absent(until: now + milliseconds)
+        case .failed(let milliseconds):
+            context.failures.add()
+            state.rest = .failed(until: now + milliseconds)
+        }
+        set(key, state)
+        if state.rest == nil {
+            handOver(key)
+        } else {
+            wakeAll(key)
+            context.givenUp(owner, key)
+        }
+        return true
+    }
+
+    /// A holder is gone.
+    mutating func holderEnded(_ token: UInt64, _ key: Key) {
+        guard let lease = states[key]?.lease, lease.token == token else { return }
+        context.leases.add(-1)
+        context.lost.add()
+        states[key]?.lease = nil
+        handOver(key)
+        if states[key]?.isEmpty ?? false { states[key] = nil }
+    }
+
+    /// Gives the lease to who has waited longest.
+    mutating func handOver(_ key: Key) {
+        while let waiter = states[key]?.waiters.first {
+            states[key]?.waiters.removeFirst()
+            unlist(waiter)
+            // It is beneath the limit: another lease of the key has just ended.
+            waiter.token = give(key, waiter.holder, waiter.leaseMilliseconds)
+            waiter.wakeUp()
+            if waiter.token != nil { return }
+        }
+        context.givenUp(owner, key)
+    }
+
+    // MARK: Waiting
+
+    mutating func add(_ waiter: LeaseWaiter, _ key: Key) throws(LarderError) {
+        guard !waiter.isListed else { return }
+        guard context.waiters.read() < LeaseContext.waitersMax else {
+            throw LarderError(
+                .tooManyLeases, "\(LeaseContext.waitersMax) callers wait for values, no more are allowed; ask later",
+                operation: "fetch", key: key.description)
+        }
+        context.waiters.add()
+        waiter.isListed = true
+        states[key, default: State()].waiters.append(waiter)
+    }
+
+    /// A waiter is gone. A lease that it got belongs to its holder.
+    mutating func remove(_ waiter: LeaseWaiter, _ key: Key) {
+        guard waiter.isListed else { return }
+        unlist(waiter)
+        states[key]?.waiters.removeAll { $0 === waiter }
+        if states[key]?.isEmpty ?? false { states[key] = nil }
+    }
+
+    private func unlist(_ waiter: LeaseWaiter) {
+        waiter.isListed = false
+        context.waiters.add(-1)
+    }
+
+    private mutating func wakeAll(_ key: Key) {
+        guard let waiters = states[key]?.waiters, !waiters.isEmpty else { return }
+        states[key]?.waiters = []
+        for waiter in waiters {
+            unlist(waiter)
+            waiter.wakeUp()
+        }
+    }
+
+    // MARK: What happens to keys
+
+    /// A key was written or removed: what was being fetched is older than that.
+    mutating func changed(_ bytes: UnsafeRawBufferPointer) {
+        guard !states.isEmpty else { return }
+        let key = Key(bytes)
+        guard var state = states[key] else { return }
+        state.rest = nil
+        if let lease = state.lease {
+            switch lease.outcome {
+            case .none: break
+            case .stored: remember(key.hash, context.time.monotonic() - lease.began)
+            case .absent(let until): state.rest = .absent(until: until)
+            }
+            end(lease)
+            state.lease = nil
+        }
+        set(key, state)
+        wakeAll(key)
+        if states[key]?.isEmpty ?? false { states[key] = nil }
+    }
+
+    /// All keys with a prefix were removed.
+    mutating func changed(prefix: [UInt8]) {
+        for key in states.keys where key.withBytes({ $0.starts(with: prefix) }) { key.withBytes { changed($0) } }
+    }
+
+    /// All keys were removed.
+    mutating func changedAll() {
+        let all = states
+        states = [:]
+        for state in all.values {
+            if let lease = state.lease { end(lease) }
+            for waiter in state.waiters {
+                unlist(waiter)
+                waiter.wakeUp()
+            }
+        }
+    }
+
+    private mutating func set(_ key: Key, _ state: State) {
+        if state.rest != nil, states[key]?.rest == nil, restCount >= LeaseContext.rememberedMax { forgetRests() }
+        states[key] = state.isEmpty ? nil : state
+    }
+
+    private var restCount: Int { states.count }
+
+    /// Makes room for another rest: the origins of forgotten ones are asked again.
+    private mutating func forgetRests() {
+        let now = context.time.monotonic()
+        for (key, state) in states where state.rest != nil {
+            let isOver = (state.rest?.until ?? 0) <= now
+            guard isOver || restCount >= LeaseContext.rememberedMax else { continue }
+            states[key]?.rest = nil
+            if states[key]?.isEmpty ?? false { states[key] = nil }
+        }
+    }
+
+    private mutating func remember(_ hash: Int, _ milliseconds: Int64) {
+        if durations.count >= LeaseContext.rememberedMax, durations[hash] == nil { durations.removeAll() }
+        durations[hash] = milliseconds
+    }
+}

@@ -1,0 +1,117 @@
+import Platform
+import Synchronization
+
+/// The ways to give up a lease without storing a value.
+package enum LeaseRelease: Hashable, Sendable {
+    /// Somebody else may refresh at once.
+    case open
+    /// The origin has no value: nobody asks it again for so many milliseconds.
+    case absent(milliseconds: Int64)
+    /// The origin failed: nobody asks it again for so many milliseconds, and what is stale is served meanwhile.
+    case failed(milliseconds: Int64)
+}
+
+/// What an origin's answer without a value means until an instant of the monotonic clock, in milliseconds.
+package enum OriginRest: Hashable, Sendable {
+    case absent(until: Int64)
+    case failed(until: Int64)
+
+    package var until: Int64 {
+        switch self {
+        case .absent(let until), .failed(let until): until
+        }
+    }
+}
+
+/// The limits and counts of leases in one larder. Thread-safe.
+package final class LeaseContext: Sendable {
+    /// The most leases at a time.
+    package static let leasesMax = 100_000
+    /// The most callers who wait for somebody else's lease, at a time.
+    package static let waitersMax = 100_000
+    /// The most keys of a shard whose rests, or times of refreshing, are remembered.
+    static let rememberedMax = 4096
+    /// For how long a lease is good if the caller does not say, in milliseconds.
+    package static let standardMilliseconds: Int64 = 30_000
+    /// The longest time for a lease or a rest: a day, in milliseconds.
+    package static let longestMilliseconds: Int64 = 86_400_000
+
+    let time: EngineTime
+    /// Called when nobody refreshes a key any more that somebody did, or when its origin rests: who was told to wait
+    /// may ask again. With locks held.
+    let givenUp: @Sendable (any LeaseOwner, Key) -> Void
+    package let leases = Atomic<Int>(0)
+    package let waiters = Atomic<Int>(0)
+    package let granted = Atomic<Int>(0)
+    /// Leases that ended without a value or a word: by their time, or with their holder.
+    package let lost = Atomic<Int>(0)
+    package let failures = Atomic<Int>(0)
+
+    init(time: EngineTime, givenUp: @escaping @Sendable (any LeaseOwner, Key) -> Void) {
+        self.time = time
+        self.givenUp = givenUp
+    }
+}
+
+/// One who may hold leases: a connection, or a program's handle.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: everything is read and written with the lock held. The lock is
+/// taken behind those of shards.
+package final class LeaseHolder: @unchecked Sendable {
+    private let lock = Lock()
+    private var held: [UInt64: (owner: any LeaseOwner, key: Key)] = [:]
+    private var isEnded = false
+
+    package init() {}
+
+    deinit { end() }
+
+    /// - Returns: false if the holder is gone.
+    func add(_ token: UInt64, _ key: Key, _ owner: any LeaseOwner) -> Bool {
+        lock.withLock {
+            if isEnded { return false }
+            held[token] = (owner, key)
+            return true
+        }
+    }
+
+    func remove(_ token: UInt64) { lock.withLock { held[token] = nil } }
+
+    /// Gives up all leases, to who waits for them. Called without any shard's lock.
+    package func end() {
+        let left = lock.withLock {
+            defer { held = [:] }
+            isEnded = true
+            return held
+        }
+        for (token, lease) in left { lease.owner.holderEnded(token, lease.key) }
+    }
+}
+
+/// The database of a lease.
+protocol LeaseOwner: AnyObject, Sendable {
+    func holderEnded(_ token: UInt64, _ key: Key)
+}
+
+/// A caller who waits for somebody else's lease to end.
+///
+/// The shard's lock guards what changes; that is the proof for `@unchecked Sendable`.
+package final class LeaseWaiter: @unchecked Sendable {
+    let holder: LeaseHolder
+    /// How long a lease of the waiter is good; nil: for the standard time, and as long as its holder exists.
+    let leaseMilliseconds: Int64?
+    /// Called once from any thread, with locks held: it must be short, must not block, and must not call the engine.
+    /// The caller then asks again.
+    private let wake: @Sendable () -> Void
+    /// The lease that the waiter got while it waited.
+    var token: UInt64?
+    var isListed = false
+
+    package init(_ holder: LeaseHolder, leaseMilliseconds: Int64?, wake: @escaping @Sendable () -> Void) {
+        self.holder = holder
+        self.leaseMilliseconds = leaseMilliseconds
+        self.wake = wake
+    }
+
+    func wakeUp() { wake() }
+}

@@ -1,0 +1,287 @@
+/// What a caller wants who would fetch a value from its origin if there was no fresh one.
+package struct FetchRequest: Sendable {
+    package let key: Key
+    /// Who gets the lease if the caller is chosen to refresh.
+    package let holder: LeaseHolder
+    /// The caller does not want a value that was older than this when it asked, in milliseconds; nil: any age.
+    package var maxAge: Int64?
+    /// For how long a lease is good, in milliseconds, whatever becomes of its holder; nil: for the standard time, and
+    /// as long as its holder exists.
+    package var leaseMilliseconds: Int64?
+    /// When the caller asked first, in milliseconds since 1970.
+    package var askedAt: Int64
+    /// Waits for the caller; nil if it does not wait.
+    package var waiter: LeaseWaiter?
+    /// Whether the caller still waits if there is nothing to serve.
+    package var mayWait = false
+
+    package init(key: Key, holder: LeaseHolder, askedAt: Int64) {
+        self.key = key
+        self.holder = holder
+        self.askedAt = askedAt
+    }
+}
+
+/// The answer to a ``FetchRequest``, without the value.
+package struct FetchAnswer: Sendable {
+    package enum State: Hashable, Sendable {
+        /// The value is fresh.
+        case fresh
+        /// The value is stale, or too old for the caller, and may be served: somebody else refreshes it, or the origin
+        /// rests after a failure.
+        case stale
+        /// The caller refreshes, with this token. The value, if there is one, may be served meanwhile.
+        case lead(token: UInt64)
+        /// Somebody else refreshes, until the instant of the monotonic clock at the latest, and there is nothing that
+        /// the caller wants.
+        case wait(until: Int64)
+        /// The same, and the caller is in the queue: its waiter will be woken, and it asks again then or at that
+        /// instant.
+        case queued(until: Int64)
+        /// The origin rests for so many milliseconds, because it has no value.
+        case absent(milliseconds: Int64)
+        /// The origin rests for so many milliseconds after a failure, and there is nothing that the caller wants.
+        case failed(milliseconds: Int64)
+    }
+
+    package let state: State
+    /// The header of the entry if it is not gone.
+    package let header: RecordHeader?
+    package let rules: FreshnessRules
+}
+
+extension Database {
+    /// Answers a caller who would fetch a value from its origin: with the fresh value, with a stale one, with a lease,
+    /// or with the word that somebody else has it.
+    ///
+    /// One caller at a time gets the lease of a key. Of callers that come early, shortly before the entry ends, one
+    /// gets it too, while the others are served. Which one is decided here alone.
+    /// - Parameters:
+    ///   - bytesMax: with `memoryOnly`, nothing is done for entries with records of this many bytes or more.
+    ///   - ticket: raised to the commits that the answer has to wait for.
+    ///   - body: called once, with the payload if the entry is not gone. A shard's lock may be held: copy what is
+    ///     needed, do not call the engine.
+    /// - Returns: whether `body` was called; if not, the disk is needed, and `access` forbids it.
+    /// - Throws: `tooManyLeases`, and the errors of reads.
+    package func fetch(
+        _ request: FetchRequest, now: Int64, _ access: Access, below bytesMax: Int = .max,
+        ticket: inout CommitTicket, _ body: (FetchAnswer, UnsafeRawBufferPointer?) -> Void
+    ) throws(LarderError) -> Bool {
+        try ForkGuard.check("fetch")
+        let key = request.key
+        let isAnswered = try key.withBytes { bytes in
+            Result { () throws(LarderError) in
+                try fetchInMemory(request, bytes, now, below: access == .memoryOnly ? bytesMax : .max, &ticket, body)
+            }
+        }.get()
+        if isAnswered { return true }
+        if access == .memoryOnly { return false }
+        let done: Bool? = try withLoaded([key], .records, access, fillCache: true) {
+            (cold, attempt) throws(LarderError) -> Bool? in
+            var sequence = applied.sequence
+            let found = try gather([key], .records, &cold, attempt: attempt, now: now, ticket: &sequence)
+            guard let found, let value = found.first else { return nil }
+            ticket = max(ticket, CommitTicket(sequence: sequence))
+            guard case .record(let record) = value else { preconditionFailure("records were asked for") }
+            let answer = try answer(request, record?.header, now)
+            guard let record, answer.header != nil else {
+                body(answer, nil)
+                return true
+            }
+            record.withPayload { body(answer, $0) }
+            return true
+        }
+        return done ?? false
+    }
+
+    private func fetchInMemory(
+        _ request: FetchRequest, _ key: UnsafeRawBufferPointer, _ now: Int64, below bytesMax: Int,
+        _ ticket: inout CommitTicket, _ body: (FetchAnswer, UnsafeRawBufferPointer?) -> Void
+    ) throws(LarderError) -> Bool {
+        let hash = request.key.hash
+        let shard = shards[Shard.index(hash)]
+        shard.lock.lock()
+        defer { shard.lock.unlock() }
+        switch applied.presence {
+        case .open: break
+        case .absent:
+            ticket = max(ticket, CommitTicket(sequence: applied.sequence))
+            body(try answer(request, nil, now), nil)
+            return true
+        case .closed, .failed, .deleted, .shut: return false
+        }
+        guard let entry = shard.table.find(key, hash: hash) else { return false }
+        let record = entry.record
+        if let record, record.count >= bytesMax { return false }
+        let header: RecordHeader?
+        do throws(RecordHeader.Defect) {
+            header = try record.map { (bytes) throws(RecordHeader.Defect) in try RecordHeader(parsing: bytes) }
+        } catch {
+            // The slow path reports it.
+            return false
+        }
+        ticket = max(ticket, CommitTicket(sequence: max(undecided(entry), applied.sequence)))
+        let answer = try answer(request, header, now)
+        guard let record, let header = answer.header else {
+            body(answer, nil)
+            return true
+        }
+        shard.table.touch(entry)
+        body(answer, UnsafeRawBufferPointer(rebasing: record[header.byteCount...]))
+        return true
+    }
+
+    // MARK: The decision
+
+    /// Decides an answer. Called with the lock of the key's shard held.
+    private func answer(
+        _ request: FetchRequest, _ header: RecordHeader?, _ now: Int64
+    ) throws(LarderError) -> FetchAnswer {
+        let shard = shards[request.key]
+        let rules = applied.rules
+        let freshness = header.map { rules.freshness($0, now: now) } ?? .gone
+        let header = freshness == .gone ? nil : header
+        let isYoung = header.map { header in
+            request.maxAge.map { header.storedAt >= request.askedAt.subtractingClamped($0) } ?? true
+        }
+        let state: FetchAnswer.State
+        if freshness == .fresh, isYoung ?? false, let header {
+            state = leadsEarly(request, header, rules, shard, now).map { .lead(token: $0) } ?? .fresh
+        } else {
+            state = try refresh(request, shard, mayServe: isYoung ?? false)
+        }
+        if state == .fresh { shard.counters.hits += 1 } else { shard.counters.misses += 1 }
+        if request.waiter != nil, !state.isQueued { shard.leases?.remove(request) }
+        return FetchAnswer(state: state, header: header, rules: rules)
+    }
+
+    /// The lease for a fresh entry that will end soon; nil if there is none to give.
+    ///
+    /// Soon means: within twice the time that the last refresh took, or in the last twentieth of its life; but never in
+    /// the first half of it.
+    private func leadsEarly(
+        _ request: FetchRequest, _ header: RecordHeader, _ rules: FreshnessRules, _ shard: Shard, _ now: Int64
+    ) -> UInt64? {
+        guard let deadline = rules.deadline(header) else { return nil }
+        let life = deadline.subtractingClamped(header.storedAt)
+        let left = deadline - now
+        guard left <= life / 2 else { return nil }
+        let last = shard.leases?.lastDuration(request.key.hash) ?? 0
+        guard left <= max(life / 20, 2 * last) else { return nil }
+        return withLeases(shard) { leases in
+            let state = leases.state(request.key)
+            guard state.lease == nil, state.rest == nil else { return nil }
+            // With too many leases nobody leads early.
+            return (try? leases.grant(request.key, request.holder, request.leaseMilliseconds)) ?? nil
+        }
+    }
+
+    /// The answer for an entry that is not good enough for the caller.
+    /// - Parameter mayServe: whether it is good enough to be served.
+    private func refresh(
+        _ request: FetchRequest, _ shard: Shard, mayServe: Bool
+    ) throws(LarderError) -> FetchAnswer.State {
+        let result = withLeases(shard) { leases in
+            Result { () throws(LarderError) in try leases.answer(request, mayServe: mayServe) }
+        }
+        return try result.get()
+    }
+
+    private func withLeases<Result>(_ shard: Shard, _ body: (inout LeaseTable) -> Result) -> Result {
+        var leases = shard.leases ?? LeaseTable(context.leases, self)
+        shard.leases = nil
+        defer { shard.leases = leases }
+        return body(&leases)
+    }
+
+    /// What is being fetched for keys is out of date.
+    package func endLeases(_ keys: [Key]) {
+        for key in keys {
+            let shard = shards[key]
+            shard.lock.withLock { key.withBytes { shard.leases?.changed($0) } }
+        }
+    }
+
+    /// What is being fetched for all keys with a prefix is out of date.
+    func endLeases(prefix: [UInt8]) {
+        for shard in shards.all { shard.lock.withLock { shard.leases?.changed(prefix: prefix) } }
+    }
+
+    /// A caller stops waiting. A lease that it got meanwhile belongs to its holder. Call it without locks.
+    package func stopWaiting(_ request: FetchRequest) {
+        let shard = shards[request.key]
+        shard.lock.withLock { shard.leases?.remove(request) }
+    }
+
+    // MARK: The end of a lease
+
+    /// What became of a lease that was given up.
+    package enum ReleaseResult: Sendable {
+        case done
+        /// The lease is no longer good. Nothing was done.
+        case lost
+        /// There was no value to renew; the lease was given up.
+        case nothingStored
+    }
+}
+
+extension FetchAnswer.State {
+    var isQueued: Bool { if case .queued = self { true } else { false } }
+}
+
+extension LeaseTable {
+    /// The answer for a caller who needs another value than the stored one.
+    mutating func answer(_ request: FetchRequest, mayServe: Bool) throws(LarderError) -> FetchAnswer.State {
+        let key = request.key
+        var state = state(key)
+        if let token = request.waiter?.token, state.lease?.token == token { return .lead(token: token) }
+        if state.lease == nil, state.rest == nil, let first = state.waiters.first {
+            // The last lease has ended with its time. Its successor is who has waited longest.
+            if first === request.waiter { remove(first, key) } else { handOver(key) }
+            state = self.state(key)
+        }
+        switch state.rest {
+        case .absent(let until): return .absent(milliseconds: until - time)
+        case .failed(let until): return mayServe ? .stale : .failed(milliseconds: until - time)
+        case nil: break
+        }
+        if let lease = state.lease {
+            if mayServe { return .stale }
+            guard request.mayWait, let waiter = request.waiter else { return .wait(until: lease.ends) }
+            try add(waiter, key)
+            return .queued(until: lease.ends)
+        }
+        guard let token = try grant(key, request.holder, request.leaseMilliseconds) else { return .wait(until: time) }
+        return .lead(token: token)
+    }
+
+    /// The caller waits no longer.
+    mutating func remove(_ request: FetchRequest) {
+        if let waiter = request.waiter { remove(waiter, request.key) }
+    }
+}
+
+extension Database: LeaseOwner {
+    func holderEnded(_ token: UInt64, _ key: Key) {
+        let shard = shards[key]
+        shard.lock.withLock { shard.leases?.holderEnded(token, key) }
+    }
+}
+
+extension Update {
+    /// Gives up a lease of the key at `index`: its origin has no value, and what is stored is removed.
+    /// - Returns: whether the lease was good.
+    package mutating func releaseAbsent(_ index: Int, _ token: UInt64, milliseconds: Int64) -> Bool {
+        guard isStored(index) else { return release(index, token, .absent(milliseconds: milliseconds)) }
+        guard restsWithLease(index, token, milliseconds: milliseconds) else { return false }
+        remove(index)
+        return true
+    }
+
+    /// Gives up a lease of the key at `index`: its origin says that the stored value is still right.
+    package mutating func releaseUnchanged(_ index: Int, _ token: UInt64) -> Database.ReleaseResult {
+        guard holdsLease(index, token) else { return .lost }
+        if renew(index) { return .done }
+        return release(index, token, .open) ? .nothingStored : .lost
+    }
+}

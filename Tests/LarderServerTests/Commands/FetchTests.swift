@@ -1,0 +1,325 @@
+import LarderEngine
+import Testing
+
+@testable import LarderServer
+
+/// An answer of FETCH.
+struct FetchReply: Equatable {
+    var state: String
+    var value: String?
+    var token: String?
+    var version: String?
+    var age: Int
+    var ttl: Int
+
+    /// Parses RESP2.
+    init?(_ text: String) {
+        let lines = text.split(separator: "\r\n", omittingEmptySubsequences: false).map(String.init)
+        guard lines.first == "*6" else { return nil }
+        var place = 1
+        func next() -> String? {
+            guard place < lines.count else { return nil }
+            let head = lines[place]
+            place += 1
+            if head == "$-1" { return nil }
+            if head.hasPrefix(":") { return String(head.dropFirst()) }
+            place += 1
+            return lines[place - 1]
+        }
+        state = next() ?? ""
+        value = next()
+        token = next()
+        version = next()
+        age = next().flatMap { Int($0) } ?? .min
+        ttl = next().flatMap { Int($0) } ?? .min
+    }
+}
+
+extension TestClient {
+    /// Runs FETCH with these words; nil if there is no reply yet.
+    func fetch(_ words: String) -> FetchReply? {
+        let text = self("FETCH " + words)
+        return FetchReply(text)
+    }
+
+    /// The reply to a FETCH that has waited.
+    func takeFetched() -> FetchReply? { FetchReply(takeSendable()) }
+}
+
+@Suite struct FetchTests {
+    @Test func oneLeadsAndTheOthersAreServedOrWait() throws {
+        let server = try SocketlessServer(policy: .high)
+        let (one, two, three) = (server.connect(), server.connect(), server.connect())
+        let lead = try #require(one.fetch("k"))
+        #expect(lead.state == "lead" && lead.value == nil && lead.version == nil)
+        let token = try #require(lead.token)
+        let wait = try #require(two.fetch("k"))
+        #expect(wait.state == "wait" && wait.token == nil && wait.ttl == 30_000)
+        #expect(three.fetch("k WAIT 1000") == nil, "it waits")
+        #expect(one("SET k v TOKEN \(token)") == Wire.ok)
+        let filled = try #require(three.takeFetched())
+        #expect(filled.state == "fresh" && filled.value == "v" && filled.ttl == 60_000)
+        let fresh = try #require(two.fetch("k"))
+        #expect(fresh == filled)
+        let version = try #require(fresh.version)
+        #expect(two("DIGEST k") == Wire.bulk(version))
+        let same = try #require(two.fetch("k IFNOT \(version)"))
+        #expect(same.state == "same" && same.value == nil && same.version == version)
+        #expect(two.fetch("k IFNOT 0000000000000000")?.state == "fresh")
+    }
+
+    @Test func aTokenIsGoodOnceAndOnlyUntilSomebodyElseWrites() throws {
+        let server = try SocketlessServer()
+        let (one, two) = (server.connect(), server.connect())
+        func token(_ key: String = "k") throws -> String { try #require(one.fetch(key)?.token) }
+        for write in [
+            "SET k newer", "DEL k", "SETRANGE k 0 x", "FLUSHDB", "FLUSHDB", "RENAME other k", "GETDEL k", "UNLINK x k",
+            "DELEX k", "PURGE PREFIX k", "MSET k 1 other 2", "PURGE",
+        ] {
+            for isStale in [false, true] {
+                _ = two("DEL k")
+                if isStale { _ = two("SET k old PX 1 GRACE 60") }
+                server.time.advance(milliseconds: 2)
+                _ = two("SET other o")
+                let token = try token()
+                _ = two(write)
+                let before = two("GET k")
+                #expect(one("SET k older TOKEN \(token)") == Wire.null, "\(write)")
+                #expect(one("RELEASE k \(token)") == Wire.null, "\(write)")
+                #expect(two("GET k") == before, "\(write)")
+            }
+        }
+        _ = two("DEL k")
+        let first = try token()
+        #expect(one("SET k 1 TOKEN \(first)") == Wire.ok)
+        #expect(one("SET k 2 TOKEN \(first)") == Wire.null, "a token is good once")
+        let other = try token("other")
+        #expect(one("SET k 3 TOKEN \(other)") == Wire.null, "of another key")
+        #expect(one("SET unknown 3 TOKEN 77") == Wire.null, "of no key")
+        #expect(two("GET k") == Wire.bulk("1"))
+        for bad in ["0x5", "-1", "18446744073709551616", "", "1.0"] {
+            #expect(one(["SET", "k", "v", "TOKEN", bad]) == Wire.error("ERR a token is a number, as FETCH gives it"))
+        }
+    }
+
+    @Test func aTokenWithOtherOptionsOfSet() throws {
+        let server = try SocketlessServer()
+        let one = server.connect()
+        var token = try #require(one.fetch("k")?.token)
+        #expect(one("SET k v XX TOKEN \(token)") == Wire.null, "the condition forbids it")
+        #expect(one("SET k v NX GET EX 50 GRACE 60 TOKEN \(token)") == Wire.null, "the former value: none")
+        #expect(one("TTL k") == Wire.int(50))
+        #expect(one("DEL k") == Wire.int(1))
+        token = try #require(one.fetch("k")?.token)
+        let other = try #require(one.fetch("l")?.token)
+        #expect(one("MSETEX 2 k 1 l 2 EX 5 TOKEN \(token) 5") == Wire.int(0), "all or none")
+        #expect(one("EXISTS k l") == Wire.int(0))
+        #expect(one("MSETEX 2 k 1 l 2 TOKEN \(token)") == Wire.syntaxError)
+        #expect(one("MSETEX 2 k 1 l 2 TOKEN \(token) \(other) EX 5") == Wire.int(1))
+        #expect(one("MGET k l") == Wire.bulks("1", "2"))
+    }
+
+    @Test func staleIsServedWhileOneRefreshes() throws {
+        let server = try SocketlessServer(policy: .high)
+        let (one, two) = (server.connect(), server.connect())
+        #expect(one("POLICY high GRACE 600") == Wire.ok)
+        #expect(one("SET k old") == Wire.ok)
+        server.time.advance(milliseconds: 60_000)
+        #expect(one("GET k") == Wire.null, "only who asks for it is ever served what is stale")
+        #expect(one("EXISTS k") == Wire.int(0))
+        #expect(one("TTL k") == Wire.int(-2))
+        let lead = try #require(one.fetch("k WAIT 500"))
+        #expect(lead.state == "lead" && lead.value == "old" && lead.age == 60_000 && lead.ttl == 0)
+        let stale = try #require(two.fetch("k WAIT 500"))
+        #expect(stale.state == "stale" && stale.value == "old" && stale.token == nil)
+        #expect(one("SET k new TOKEN \(try #require(lead.token))") == Wire.ok)
+        #expect(two.fetch("k")?.value == "new")
+        server.time.advance(milliseconds: 660_000)
+        let gone = try #require(one.fetch("k"))
+        #expect(gone.state == "lead" && gone.value == nil)
+    }
+
+    @Test func aFailedOriginRests() throws {
+        let server = try SocketlessServer(policy: .high)
+        let (one, two) = (server.connect(), server.connect())
+        var token = try #require(one.fetch("k")?.token)
+        #expect(two.fetch("k WAIT 9000") == nil)
+        #expect(one("RELEASE k \(token) FAILED 5000") == Wire.ok)
+        let failed = try #require(two.takeFetched())
+        #expect(failed.state == "failed" && failed.value == nil && failed.ttl == 5000)
+        #expect(one.fetch("k")?.state == "failed")
+        server.time.advance(milliseconds: 5000)
+        token = try #require(one.fetch("k")?.token)
+        #expect(one("SET k v GRACE 600 TOKEN \(token)") == Wire.ok)
+        server.time.advance(milliseconds: 60_000)
+        token = try #require(one.fetch("k")?.token)
+        #expect(one("RELEASE k \(token) FAILED 5000") == Wire.ok)
+        #expect(two.fetch("k WAIT 9000")?.state == "stale", "the old value is served while the origin rests")
+        #expect(two("SET k other") == Wire.ok)
+        #expect(two.fetch("k")?.state == "fresh", "a write ends the rest")
+    }
+
+    @Test func anOriginWithoutAValueIsRemembered() throws {
+        let server = try SocketlessServer(policy: .high)
+        let (one, two) = (server.connect(), server.connect())
+        #expect(one("SET k v GRACE 600") == Wire.ok)
+        server.time.advance(milliseconds: 60_000)
+        let token = try #require(one.fetch("k")?.token)
+        #expect(one("RELEASE k \(token) ABSENT 7000") == Wire.ok)
+        let absent = try #require(two.fetch("k WAIT 5"))
+        #expect(absent.state == "absent" && absent.value == nil && absent.ttl == 7000)
+        server.time.advance(milliseconds: 6999)
+        #expect(two.fetch("k")?.state == "absent")
+        server.time.advance(milliseconds: 1)
+        let again = try #require(two.fetch("k"))
+        #expect(again.state == "lead" && again.value == nil, "what was stale is gone")
+        #expect(two("RELEASE k \(try #require(again.token)) ABSENT 1") == Wire.ok, "without a value too")
+    }
+
+    @Test func anUnchangedValueGetsANewLife() throws {
+        let server = try SocketlessServer(policy: .high)
+        let (one, two) = (server.connect(), server.connect())
+        #expect(one("SET k v EX 10 GRACE 600 CODEC json") == Wire.ok)
+        server.time.advance(milliseconds: 15_000)
+        let token = try #require(one.fetch("k")?.token)
+        #expect(two.fetch("k MAXAGE 0 WAIT 100") == nil, "it is too old for this caller")
+        #expect(one("RELEASE k \(token) UNCHANGED") == Wire.ok)
+        let fresh = try #require(two.takeFetched())
+        #expect(fresh.state == "fresh" && fresh.value == "v" && fresh.age == 0 && fresh.ttl == 10_000)
+        #expect(one("META k").contains("json"))
+        let other = try #require(one.fetch("other")?.token)
+        #expect(
+            one("RELEASE other \(other) UNCHANGED")
+                == Wire.error("ERR there is no value any more that could be unchanged; the lease is released"))
+        #expect(two.fetch("other")?.state == "lead")
+    }
+
+    @Test func aReleasedLeaseGoesToWhoHasWaitedLongest() throws {
+        let server = try SocketlessServer()
+        let clients = (0..<4).map { _ in server.connect() }
+        let token = try #require(clients[0].fetch("k")?.token)
+        for client in clients[1...] { #expect(client.fetch("k WAIT 5000") == nil) }
+        #expect(clients[0]("RELEASE k \(token)") == Wire.ok)
+        let second = try #require(clients[1].takeFetched())
+        #expect(second.state == "lead")
+        #expect(clients[2].takeFetched() == nil && clients[3].takeFetched() == nil)
+        // The holder's connection ends.
+        clients[1].session.end()
+        server.deliver()
+        let third = try #require(clients[2].takeFetched())
+        #expect(third.state == "lead" && third.token != second.token)
+        // A waiter's connection ends.
+        clients[3].session.end()
+        #expect(clients[2]("RELEASE k \(try #require(third.token))") == Wire.ok)
+        #expect(server.connect().fetch("k")?.state == "lead")
+        #expect(server.engine.leases.waiters.read() == 0)
+        #expect(server.engine.leases.leases.read() == 1)
+    }
+
+    @Test func aLeaseEndsWithItsTime() throws {
+        let server = try SocketlessServer()
+        let (one, two, three) = (server.connect(), server.connect(), server.connect())
+        let token = try #require(one.fetch("k LEASE 100")?.token)
+        #expect(two.fetch("k WAIT 5000") == nil)
+        #expect(three.fetch("k WAIT 5000") == nil)
+        one.session.end()
+        server.deliver()
+        #expect(two.takeFetched() == nil, "a lease with a time outlives its holder's connection")
+        server.time.advance(milliseconds: 100)
+        // The loop wakes both at that instant, in any order.
+        three.run()
+        server.deliver()
+        #expect(two.takeFetched()?.state == "lead", "the longest wait first")
+        #expect(three.takeFetched() == nil)
+        #expect(three.session.fetching.waiting != nil)
+        #expect(server.connect()("SET k v TOKEN \(token)") == Wire.null)
+    }
+
+    @Test func aWaitEndsWithItsTime() throws {
+        let server = try SocketlessServer()
+        let (one, two) = (server.connect(), server.connect())
+        #expect(one.fetch("k")?.state == "lead")
+        two.feed("FETCH k WAIT 50\r\nPING\r\n".utf8)
+        #expect(two.takeSendable() == "", "its next command waits behind it")
+        server.time.advance(milliseconds: 50)
+        two.run()
+        let text = two.takeSendable()
+        #expect(text.hasSuffix("+PONG\r\n"))
+        #expect(FetchReply(text)?.state == "wait")
+        #expect(server.engine.leases.waiters.read() == 0)
+    }
+
+    @Test func oneRefreshesEarlyWhileTheOthersAreServed() throws {
+        let server = try SocketlessServer(policy: .middle)
+        let (one, two) = (server.connect(), server.connect())
+        #expect(one("SET k v EX 1000") == Wire.ok)
+        server.time.advance(milliseconds: 949_000)
+        #expect(one.fetch("k")?.state == "fresh")
+        server.time.advance(milliseconds: 1000)
+        let early = try #require(one.fetch("k"))
+        #expect(early.state == "lead" && early.value == "v" && early.ttl == 50_000)
+        #expect(two.fetch("k")?.state == "fresh")
+        // The refresh takes 100 seconds: the next one begins 200 seconds before the end.
+        let token = try #require(two.fetch("slow LEASE 200000")?.token)
+        server.time.advance(milliseconds: 100_000)
+        #expect(two("SET slow v EX 1000 TOKEN \(token)") == Wire.ok)
+        server.time.advance(milliseconds: 799_000)
+        #expect(two.fetch("slow")?.state == "fresh")
+        server.time.advance(milliseconds: 1000)
+        #expect(two.fetch("slow")?.state == "lead")
+        #expect(one("SET ever v POLICY never") == Wire.ok)
+        #expect(one.fetch("ever")?.ttl == -1)
+    }
+
+    @Test func aTrackingConnectionHearsOfAnAbsentKey() throws {
+        let server = try SocketlessServer()
+        let (one, two) = (server.connect(), server.connect())
+        #expect(two("HELLO 3").hasPrefix("%"))
+        #expect(two("CLIENT TRACKING ON OPTIN") == Wire.ok)
+        let push = ">2\r\n" + Wire.bulk("invalidate") + Wire.bulks("k")
+        var token = try #require(one.fetch("k")?.token)
+        #expect(two("FETCH k").contains("wait"))
+        #expect(one("RELEASE k \(token)") == Wire.ok)
+        #expect(two.takeSendable() == push, "given up")
+        token = try #require(one.fetch("k")?.token)
+        #expect(two("FETCH k").contains("wait"))
+        #expect(one("SET k v TOKEN \(token)") == Wire.ok)
+        #expect(two.takeSendable() == push, "filled")
+        #expect(one("DEL k") == Wire.int(1))
+        #expect(one.fetch("k")?.state == "lead")
+        #expect(two("FETCH k").contains("wait"))
+        one.session.end()
+        server.deliver()
+        #expect(two.takeSendable() == push, "its holder is gone")
+    }
+
+    @Test func badWordsAreRefused() throws {
+        let server = try SocketlessServer()
+        let call = server.connect()
+        #expect(call("FETCH") == Wire.arity("fetch"))
+        for words in ["MAXAGE", "WAIT 5 WAIT 5", "nonsense 5", "IFNOT 0000000000000000 IFNOT 0000000000000000"] {
+            #expect(call("FETCH k \(words)") == Wire.syntaxError, "\(words)")
+        }
+        for (words, word, least) in [
+            ("LEASE 0", "LEASE", 1), ("LEASE 31536000000", "LEASE", 1), ("WAIT -1", "WAIT", 0),
+            ("MAXAGE x", "MAXAGE", 0),
+            ("WAIT 86400001", "WAIT", 0),
+        ] {
+            #expect(
+                call("FETCH k \(words)") == Wire.error("ERR \(word) takes milliseconds, from \(least) to 86400000"))
+        }
+        #expect(
+            call("FETCH k IFNOT 12")
+                == Wire.error("ERR the version must be 16 hexadecimal digits, as FETCH and DIGEST give it"))
+        #expect(call("RELEASE k 5 ABSENT 0") == Wire.error("ERR ABSENT takes milliseconds, from 1 to 86400000"))
+        #expect(call("RELEASE k 5 GONE") == Wire.syntaxError)
+        #expect(call("RELEASE k 5") == Wire.null)
+        #expect(call("MULTI") == Wire.ok)
+        #expect(call("FETCH k").hasPrefix("-ERR"), "a transaction cannot wait")
+        #expect(call("EXEC").hasPrefix("-EXECABORT"))
+        #expect(call("SNAPSHOT OPEN") == Wire.ok)
+        #expect(
+            call("FETCH k")
+                == Wire.error("ERR a snapshot is open, and FETCH sees the present: SNAPSHOT CLOSE first"))
+    }
+}
