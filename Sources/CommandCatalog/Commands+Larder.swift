@@ -2,7 +2,7 @@ import LarderVocabulary
 
 /// Commands that Redis does not have.
 extension CommandMetadata {
-    static let larder: [CommandMetadata] = [.meta, .policy, .fetch, .release, .databases, .purge, .snapshot]
+    static let larder: [CommandMetadata] = [.meta, .policy, .fetch, .release, .databases, .purge, .tags, .snapshot]
 
     package static let meta = CommandMetadata(
         "meta", arity: 2, [.readonly, .fast], keys: .one, group: .larder, since: "0.1.0", syntax: "key",
@@ -42,10 +42,16 @@ extension CommandMetadata {
 
     package static let purge = CommandMetadata(
         "purge", arity: -1, [.write, .wholeDatabase], group: .larder, since: "0.1.0",
-        complexity: "O(1) to empty the database, and O(N) to count what was removed; O(N) with EXPIRED or PREFIX",
-        syntax: "[EXPIRED | PREFIX prefix]",
+        complexity: "O(1) to empty the database, and O(N) to count what was removed; O(N) with EXPIRED or PREFIX; "
+            + "O(1) with TAG, however many entries have the tags",
+        syntax: "[EXPIRED | PREFIX prefix | TAG tag [tag ...] [SOFT]]",
         summary: "Empties the current database at once, or removes its expired entries, or those whose keys "
-            + "begin with a prefix (in commit units of at most 512).", reply: "map of entries, bytes, milliseconds")
+            + "begin with a prefix (in commit units of at most 512), or those with a tag; with SOFT these are stale "
+            + "instead of gone.", reply: "map of entries, bytes, milliseconds; OK with TAG")
+
+    package static let tags = CommandMetadata(
+        "tags", arity: 2, [.readonly], keys: .one, group: .larder, since: "0.1.0", syntax: "key",
+        summary: "Returns the tags of an entry.", reply: "array; null when there is no fresh entry", access: ["RO"])
 
     package static let snapshot = CommandMetadata(
         "snapshot", arity: 2, [.readonly], group: .larder, since: "0.1.0",

@@ -13,7 +13,7 @@ extension CommandMetadata {
         "set", arity: -3, [.write, .denyOOM, .creates], keys: .one, group: .string, since: "1.0.0",
         syntax: "key value [NX | XX | IFEQ value | IFNE value | IFDEQ digest | IFDNE digest] [GET] [EX seconds | "
             + "PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL | POLICY "
-            + "name|seconds] [CODEC raw|json|plist|custom] [GRACE seconds] [JITTER percent] [TOKEN token]",
+            + "name|seconds] [CODEC raw|json|plist|custom] [GRACE seconds] [JITTER percent] [TOKEN token] [TAGS count tag [tag ...]]",
         summary: "Stores a value; options say how long it stays fresh, otherwise the database's policy does.",
         reply: "OK; null when the condition forbade it; with GET the former value or null",
         access: ["RW access update variable_flags"], keyUse: .overwritesUnlessGET,

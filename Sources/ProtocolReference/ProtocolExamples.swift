@@ -368,6 +368,18 @@ package enum ProtocolExamples {
         $12
         milliseconds
         :0
+        > SET page:1 hello TAGS 2 article:17 front
+        +OK
+        > TAGS page:1
+        *2
+        $10
+        article:17
+        $5
+        front
+        > PURGE TAG article:17
+        +OK
+        > GET page:1
+        $-1
         > PURGE PREFIX mot
         *6
         $7

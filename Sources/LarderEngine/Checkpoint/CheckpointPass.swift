@@ -75,7 +75,7 @@ final class CheckpointPass: CheckpointWork {
 
     /// Called with the lock of the entry's shard held.
     private func take(_ entry: EntryPointer) {
-        guard let record = entry.record, let header = try? RecordHeader(parsing: record) else {
+        guard let record = entry.record, let header = try? RecordHeader(parsing: record, removal.purges) else {
             return run.add(removal: entry)
         }
         guard !removal.isGone(header, now: now) else {

@@ -100,12 +100,14 @@ extension Database {
                 resolve()
             }
         }
+        let purges = try readPurges()
         let store = try openStore(pointer)
         if pointer != written { correct(pointer) }
         shards.withAllLocked {
             setBoth {
                 $0.presence = .open(store)
                 $0.adopt(pointer)
+                $0.rules.purges = purges
             }
         }
         files.removeOtherEpochs(than: pointer.epoch)

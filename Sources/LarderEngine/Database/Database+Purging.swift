@@ -73,7 +73,7 @@ extension Database {
         let state = appliedState
         let epoch = context.nextEpoch(after: state.epoch)
         let old = try switchEpoch(
-            to: files.emptyStore(epoch), rules: FreshnessRules(state.rules.settings), .void, ending: .purged,
+            to: files.emptyStore(epoch), rules: state.rules.with(state.rules.settings), .void, ending: .purged,
             operation: "purge")
         if old == nil { files.removeOtherEpochs(than: epoch) }
         return old

@@ -41,7 +41,10 @@ struct DatabaseState {
 
     /// Takes over POINTER.
     mutating func adopt(_ pointer: PointerFile) {
+        // POINTER does not have them.
+        let purges = rules.purges
         rules = pointer.rules
+        rules.purges = purges
         epoch = pointer.epoch
         journalFrom = pointer.journalFrom
         isEpochUnknown = false

@@ -17,6 +17,8 @@ package struct FreshnessRules: Hashable, Sendable {
     package var grace: Int64
     /// See ``DatabasePolicy/jitter``.
     package var jitter: Int
+    /// The purges of tags; nil if there were none.
+    package var purges: TagPurges?
 
     package init(policy: UpdatePolicy, deadBefore: Int64 = 0) {
         self.init(DatabasePolicy(policy), deadBefore: deadBefore)
@@ -35,11 +37,19 @@ package struct FreshnessRules: Hashable, Sendable {
     /// `now < deadline + grace`, and gone from there on.
     package func freshness(_ header: RecordHeader, now: Int64) -> Freshness {
         guard let deadline = deadline(header), now >= deadline else { return .fresh }
+        if header.tagsEnd == .min { return .gone }
         return now < deadline.addingClamped(header.grace ?? grace) ? .stale : .gone
     }
 
     /// The instant from which the entry is expired, in milliseconds since 1970; nil if it never expires.
     package func deadline(_ header: RecordHeader) -> Int64? {
+        if header.tagsEnd != .max { return min(header.tagsEnd, ownDeadline(header) ?? .max) }
+        return ownDeadline(header)
+    }
+
+    /// ``deadline(_:)`` apart from the entry's tags.
+    @inline(__always)
+    private func ownDeadline(_ header: RecordHeader) -> Int64? {
         switch header.rule {
         case .own(let deadline): return deadline
         case .ownNever: return nil
@@ -57,12 +67,19 @@ package struct FreshnessRules: Hashable, Sendable {
         return settings.rule(nil, jitter: nil, now: now)
     }
 
+    /// The same purges under other rules.
+    func with(_ settings: DatabasePolicy, deadBefore: Int64 = 0) -> FreshnessRules {
+        var rules = FreshnessRules(settings, deadBefore: deadBefore)
+        rules.purges = purges
+        return rules
+    }
+
     /// The rules after a change of the policy at `now`. Entries that had expired under the old policy stay expired.
     package func changed(to newPolicy: DatabasePolicy, now: Int64) -> FreshnessRules {
         guard let interval = policy.intervalMilliseconds, newPolicy.policy != policy else {
-            return FreshnessRules(newPolicy, deadBefore: deadBefore)
+            return with(newPolicy, deadBefore: deadBefore)
         }
-        return FreshnessRules(newPolicy, deadBefore: max(deadBefore, now - interval))
+        return with(newPolicy, deadBefore: max(deadBefore, now - interval))
     }
 
     /// The header of an entry that comes from another database, where it is fresh. Only its age may make it expire
@@ -94,5 +111,16 @@ extension Int64 {
     func subtractingClamped(_ other: Int64) -> Int64 {
         let (difference, overflow) = subtractingReportingOverflow(other)
         return overflow ? (other > 0 ? .min : .max) : difference
+    }
+}
+
+extension FreshnessRules {
+    package static func == (left: FreshnessRules, right: FreshnessRules) -> Bool {
+        left.settings == right.settings && left.deadBefore == right.deadBefore && left.purges === right.purges
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(settings)
+        hasher.combine(deadBefore)
     }
 }

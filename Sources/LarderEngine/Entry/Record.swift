@@ -4,13 +4,15 @@
 /// offset  bytes  field
 ///      0      1  version of this layout: 1, or 2 if a flag needs it
 ///      1      1  flags: bits 0-1 rule (0 governed, 1 own deadline, 2 own never), bits 3-7 zero;
-///                version 2: bit 2 own grace
+///                version 2: bit 2 own grace, bit 3 tags
 ///      2      1  codec of the payload
 ///      3      1  zero
 ///      4      4  purge generation, big-endian
 ///      8      8  storedAt, milliseconds since 1970, big-endian
 ///     16      8  deadline, milliseconds since 1970, big-endian; only where the rule is "own deadline"
 ///              8  grace, milliseconds, big-endian; only with "own grace"
+///              8  stamp: the last sequence before the entry was stored, big-endian; only with "tags"
+///              1  how many tags, from 1 on; only with "tags"; then for each its length (1) and its bytes
 /// ```
 package struct RecordHeader: Hashable, Sendable {
     /// The highest version that this Larder reads.
@@ -23,6 +25,11 @@ package struct RecordHeader: Hashable, Sendable {
     package var storedAt: Int64
     /// For how long the entry is kept, stale, behind its deadline, in milliseconds; nil: for the database's grace.
     package var grace: Int64?
+    /// How many bytes the stamp and the tags take; 0 without tags.
+    private(set) var tagsCount: UInt16 = 0
+    /// From when on the entry is not fresh because of its tags, in milliseconds since 1970: `min` if it is gone, `max`
+    /// if none was purged. Not stored: it is what the purges said when the header was read.
+    private(set) var tagsEnd = Int64.max
 
     package init(
         storedAt: Int64, rule: DeadlineRule = .governed, codec: Codec = .raw, generation: UInt32 = 0,
@@ -35,17 +42,33 @@ package struct RecordHeader: Hashable, Sendable {
         self.grace = grace
     }
 
-    /// 16 to ``byteCountMax`` bytes.
-    package var byteCount: Int {
+    /// With the tags.
+    package var byteCount: Int { fixedCount + Int(tagsCount) }
+
+    /// Without the tags: 16 to ``fixedCountMax`` bytes.
+    var fixedCount: Int {
         let extra = grace == nil ? 0 : 8
         if case .own = rule { return 24 + extra }
         return 16 + extra
     }
 
-    /// The length of the longest header.
-    static let byteCountMax = 32
-    /// The flag of version 2 for a grace.
+    static let fixedCountMax = 32
+    /// The length of the longest header, tags included.
+    static let byteCountMax = fixedCountMax + Tags.sectionBytesMax
+    /// The flags of version 2.
     private static let graceFlag: UInt8 = 4
+    private static let tagsFlag: UInt8 = 8
+
+    package var hasTags: Bool { tagsCount > 0 }
+
+    /// The same header for a record with other tags.
+    /// - Parameter count: how many bytes the stamp and the tags take.
+    func tagged(_ count: Int) -> RecordHeader {
+        var header = self
+        header.tagsCount = UInt16(count)
+        header.tagsEnd = .max
+        return header
+    }
 
     /// Why bytes are not a record of this version.
     package enum Defect: Error, Equatable {
@@ -55,7 +78,10 @@ package struct RecordHeader: Hashable, Sendable {
     }
 
     /// Reads the header at the start of `bytes`. Never traps, whatever the bytes are.
-    package init(parsing bytes: UnsafeRawBufferPointer) throws(Defect) {
+    /// - Parameter purges: the purges of tags, for readers who ask whether the entry is fresh; nil if there were none,
+    ///   or nobody asks.
+    @inline(__always)
+    package init(parsing bytes: UnsafeRawBufferPointer, _ purges: TagPurges?) throws(Defect) {
         guard bytes.count >= 16 else { throw .truncated }
         let start = UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self))
         let version = UInt8(truncatingIfNeeded: start >> 56)
@@ -66,7 +92,7 @@ package struct RecordHeader: Hashable, Sendable {
         generation = UInt32(truncatingIfNeeded: start)
         storedAt = Self.time(UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self)))
         let flags = UInt8(truncatingIfNeeded: start >> 48)
-        switch version == 1 ? flags : flags & ~Self.graceFlag {
+        switch version == 1 ? flags : flags & ~(Self.graceFlag | Self.tagsFlag) {
         case 0: rule = .governed
         case 1:
             guard let deadline = BigEndian.read(bytes, at: 16) else { throw .truncated }
@@ -75,10 +101,28 @@ package struct RecordHeader: Hashable, Sendable {
         default: throw .unknownFlags(flags)
         }
         if version == 1 { return }
-        // Version 1 suffices for an entry without a grace, so that each entry has one form only.
-        guard flags & Self.graceFlag != 0 else { throw .unknownFlags(flags) }
-        guard let grace = BigEndian.read(bytes, at: byteCount) else { throw .truncated }
-        self.grace = min(max(0, Int64(bitPattern: grace)), UpdatePolicy.longestMilliseconds)
+        try readMore(bytes, flags, purges)
+    }
+
+    /// Reads what only version 2 has.
+    @inline(never)
+    private mutating func readMore(
+        _ bytes: UnsafeRawBufferPointer, _ flags: UInt8, _ purges: TagPurges?
+    ) throws(Defect) {
+        // Version 1 suffices for an entry without both, so that each entry has one form only.
+        guard flags & (Self.graceFlag | Self.tagsFlag) != 0 else { throw .unknownFlags(flags) }
+        if flags & Self.graceFlag != 0 {
+            guard let grace = BigEndian.read(bytes, at: fixedCount) else { throw .truncated }
+            self.grace = min(max(0, Int64(bitPattern: grace)), UpdatePolicy.longestMilliseconds)
+        }
+        guard flags & Self.tagsFlag != 0 else { return }
+        let start = fixedCount
+        guard bytes.count > start + 8 else { throw .truncated }
+        let section = UnsafeRawBufferPointer(rebasing: bytes[start...])
+        guard let count = Tags.read(UnsafeRawBufferPointer(rebasing: section[8...])), count <= Tags.sectionBytesMax
+        else { throw .truncated }
+        tagsCount = UInt16(8 + count)
+        if let purges { tagsEnd = purges.end(of: UnsafeRawBufferPointer(rebasing: section[..<(8 + count)])) }
     }
 
     /// Times from the disk are clamped, so that no later sum can overflow. Nothing is added to an own deadline.
@@ -86,15 +130,16 @@ package struct RecordHeader: Hashable, Sendable {
         min(max(Int64(bitPattern: raw), 0), EngineTime.latestMilliseconds + UpdatePolicy.longestMilliseconds)
     }
 
+    /// Without the tags.
     package func append(to bytes: inout [UInt8]) {
-        withUnsafeTemporaryAllocation(byteCount: Self.byteCountMax, alignment: 8) { space in
+        withUnsafeTemporaryAllocation(byteCount: Self.fixedCountMax, alignment: 8) { space in
             guard let start = space.baseAddress else { return }
             write(to: start)
-            bytes.append(contentsOf: UnsafeRawBufferPointer(start: start, count: byteCount))
+            bytes.append(contentsOf: UnsafeRawBufferPointer(start: start, count: fixedCount))
         }
     }
 
-    /// Writes ``byteCount`` bytes to `place`, which must have room for them.
+    /// Writes ``fixedCount`` bytes to `place`, which must have room for them.
     func write(to place: UnsafeMutableRawPointer) {
         let flags: UInt8 =
             switch rule {
@@ -102,7 +147,10 @@ package struct RecordHeader: Hashable, Sendable {
             case .own: 1
             case .ownNever: 2
             }
-        let form: UInt32 = grace == nil ? 1 << 24 : 2 << 24 | UInt32(Self.graceFlag) << 16
+        var form: UInt32 = 1 << 24
+        if grace != nil || tagsCount > 0 {
+            form = 2 << 24 | UInt32((grace == nil ? 0 : Self.graceFlag) | (tagsCount == 0 ? 0 : Self.tagsFlag)) << 16
+        }
         let first = form | UInt32(flags) << 16 | UInt32(codec.rawValue) << 8
         let start = UInt64(first) << 32 | UInt64(generation)
         place.storeBytes(of: start.bigEndian, as: UInt64.self)
@@ -112,7 +160,7 @@ package struct RecordHeader: Hashable, Sendable {
             place.storeBytes(of: UInt64(max(0, deadline)).bigEndian, toByteOffset: 16, as: UInt64.self)
         }
         if let grace {
-            place.storeBytes(of: UInt64(max(0, grace)).bigEndian, toByteOffset: byteCount - 8, as: UInt64.self)
+            place.storeBytes(of: UInt64(max(0, grace)).bigEndian, toByteOffset: fixedCount - 8, as: UInt64.self)
         }
     }
 }
@@ -126,35 +174,53 @@ package struct Record: Hashable, Sendable {
     /// The longest payload, in bytes: 512 MiB, as in Redis.
     package static let payloadBytesMax = 536_870_912
 
-    package init(_ header: RecordHeader, payload: UnsafeRawBufferPointer) {
+    /// - Parameter tags: the part with the tags, from ``Tags/section(stamp:)``; empty for none, whatever the header
+    ///   had.
+    package init(_ header: RecordHeader, tags: [UInt8] = [], payload: UnsafeRawBufferPointer) {
+        let header = header.tagged(tags.count)
         var bytes: [UInt8] = []
         bytes.reserveCapacity(header.byteCount + payload.count)
         header.append(to: &bytes)
+        bytes.append(contentsOf: tags)
         bytes.append(contentsOf: payload)
         self.header = header
         stored = bytes
     }
 
-    package init(_ header: RecordHeader, payload: some Collection<UInt8>) {
+    package init(_ header: RecordHeader, tags: [UInt8] = [], payload: some Collection<UInt8>) {
+        let header = header.tagged(tags.count)
         var bytes: [UInt8] = []
         bytes.reserveCapacity(header.byteCount + payload.count)
         header.append(to: &bytes)
+        bytes.append(contentsOf: tags)
         bytes.append(contentsOf: payload)
         self.header = header
+        stored = bytes
+    }
+
+    /// A header without its payload, and without its tags, which still says whether they were purged.
+    init(headerOnly header: RecordHeader) {
+        self.header = header
+        var bytes: [UInt8] = []
+        header.append(to: &bytes)
         stored = bytes
     }
 
     /// A payload of `count` bytes that begins with as much of `former` as fits and continues with zeros; `edit` then
     /// changes it in place. For values that are changed rather than replaced, which may be long: they are copied once.
     package init(
-        _ header: RecordHeader, count: Int, former: Record?, _ edit: (UnsafeMutableRawBufferPointer) -> Void
+        _ header: RecordHeader, tags: [UInt8] = [], count: Int, former: Record?,
+        _ edit: (UnsafeMutableRawBufferPointer) -> Void
     ) {
+        let header = header.tagged(tags.count)
         let headerCount = header.byteCount
         self.header = header
         stored = [UInt8](unsafeUninitializedCapacity: headerCount + count) { space, initialized in
             let bytes = UnsafeMutableRawBufferPointer(space)
             guard let start = bytes.baseAddress else { return }
             header.write(to: start)
+            // `headerCount` has room for the tags behind the fixed part.
+            (start + header.fixedCount).copyMemory(from: tags, byteCount: tags.count)
             // The room for the payload; `count` is its length.
             let payload = UnsafeMutableRawBufferPointer(start: start + headerCount, count: count)
             let kept = min(count, former?.payloadCount ?? 0)
@@ -172,15 +238,23 @@ package struct Record: Hashable, Sendable {
     }
 
     /// Reads stored bytes.
-    package init(parsing stored: [UInt8]) throws(RecordHeader.Defect) {
+    /// - Parameter purges: as for a header.
+    package init(parsing stored: [UInt8], _ purges: TagPurges?) throws(RecordHeader.Defect) {
         header = try stored.withUnsafeBytes { bytes in
-            Result { () throws(RecordHeader.Defect) in try RecordHeader(parsing: bytes) }
+            Result { () throws(RecordHeader.Defect) in try RecordHeader(parsing: bytes, purges) }
         }.get()
         self.stored = stored
     }
 
     package var payload: ArraySlice<UInt8> { stored.dropFirst(header.byteCount) }
-    package var payloadCount: Int { stored.count - header.byteCount }
+    /// 0 for a ``init(headerOnly:)``.
+    package var payloadCount: Int { max(0, stored.count - header.byteCount) }
+
+    /// The part with the stamp and the tags; empty without tags.
+    var tagsSection: [UInt8] { header.hasTags ? Array(stored[header.fixedCount..<header.byteCount]) : [] }
+
+    /// The entry's tags; nil if it has none.
+    package var tags: Tags? { header.hasTags ? Tags(section: tagsSection) : nil }
 
     /// Runs `body` on the payload without copying it.
     package func withPayload<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
@@ -191,6 +265,6 @@ package struct Record: Hashable, Sendable {
     package func with(rule: DeadlineRule) -> Record {
         var header = header
         header.rule = rule
-        return Record(header, payload: payload)
+        return Record(header, tags: tagsSection, payload: payload)
     }
 }

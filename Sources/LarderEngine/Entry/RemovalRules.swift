@@ -10,7 +10,11 @@ struct RemovalRules {
     init(applied: FreshnessRules, durable: FreshnessRules) {
         self.applied = applied
         self.durable = applied == durable ? nil : durable
+        purges = durable.purges
     }
+
+    /// The purges of tags that are on the disk. Headers are to be read with these.
+    let purges: TagPurges?
 
     /// Whether an entry is gone under both the applied policy and the durable one.
     func isGone(_ header: RecordHeader, now: Int64) -> Bool {

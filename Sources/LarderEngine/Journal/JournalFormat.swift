@@ -17,7 +17,7 @@ enum JournalFormat {
     static let payloadBytesMax = 1 << 32
     static let keyBytesMax = Key.bytesMax
     /// The longest record: the longest payload of an entry, and its header with a deadline.
-    static let recordBytesMax = Record.payloadBytesMax + 24
+    static let recordBytesMax = Record.payloadBytesMax + RecordHeader.byteCountMax
     static let databaseNameBytesMax = 255
     /// Segment numbers begin with 1. The limit is far below the integers' maximum, so counting up cannot overflow.
     static let numberMax: UInt64 = 1 << 62

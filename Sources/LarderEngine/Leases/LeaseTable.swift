@@ -10,6 +10,8 @@ struct LeaseTable {
         let holder: LeaseHolder?
         let began: Int64
         let ends: Int64
+        /// The last commit unit before the lease was given.
+        let sequence: UInt64
         /// What the write means that ends it, if it comes from the lease's holder.
         var outcome = Outcome.none
     }
@@ -85,7 +87,7 @@ struct LeaseTable {
         let now = context.time.monotonic()
         let lease = Lease(
             token: token, holder: milliseconds == nil ? holder : nil, began: now,
-            ends: now + (milliseconds ?? LeaseContext.standardMilliseconds))
+            ends: now + (milliseconds ?? LeaseContext.standardMilliseconds), sequence: owner.lastSequence)
         states[key, default: State()].lease = lease
         context.leases.add()
         context.granted.add()
@@ -98,9 +100,14 @@ struct LeaseTable {
     }
 
     /// Notes what the write means that the lease's holder is about to make.
+    /// - Parameter purgedAt: the last purge of the value's tags. If the lease is older, it is no longer good.
     /// - Returns: whether the lease is good.
-    mutating func note(_ key: Key, _ token: UInt64, _ outcome: Outcome) -> Bool {
-        guard state(key).lease?.token == token else { return false }
+    mutating func note(_ key: Key, _ token: UInt64, _ outcome: Outcome, purgedAt: UInt64 = 0) -> Bool {
+        guard let lease = state(key).lease, lease.token == token else { return false }
+        if lease.sequence < purgedAt {
+            _ = release(key, token, .open)
+            return false
+        }
         states[key]?.lease?.outcome = outcome
         return true
     }

@@ -90,6 +90,8 @@ package final class LeaseHolder: @unchecked Sendable {
 
 /// The database of a lease.
 protocol LeaseOwner: AnyObject, Sendable {
+    /// The sequence of the last commit unit.
+    var lastSequence: UInt64 { get }
     func holderEnded(_ token: UInt64, _ key: Key)
 }
 

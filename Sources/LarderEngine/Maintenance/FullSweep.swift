@@ -10,12 +10,20 @@ struct FullSweep {
     /// The policy for which the scan indexes, by the number of its change; nil if it does not index.
     let indexingFor: Int?
 
+    /// The last purge of a tag before the scan. When the scan is over, no entry needs it or earlier ones.
+    let purgesBefore: UInt64?
+    /// Whether an entry that stays needs a purge: it is stale because of that.
+    private(set) var needsPurges = false
+
     /// What the scan has left so far.
     private(set) var live = Sweeper.Removal()
 
     static let recordsPerStep = 512
 
-    init(indexingFor policyChanges: Int? = nil) { indexingFor = policyChanges }
+    init(indexingFor policyChanges: Int? = nil, purgesBefore: UInt64? = nil) {
+        indexingFor = policyChanges
+        self.purgesBefore = purgesBefore
+    }
 
     var isOver: Bool { resume == nil }
 
@@ -27,13 +35,13 @@ struct FullSweep {
         var met = Sweeper.Removal()
         let removal = try store.indexLock.withLock { () throws(LarderError) in
             let state = database.appliedState
-            let found = try Self.collect(from: start, store)
+            let removalRules = database.removalRules
+            let found = try Self.collect(from: start, store, removalRules.purges)
             next = found.count < Self.recordsPerStep ? nil : found.last.map { $0.key.stored + [0] }
             var removal = Sweeper.Removal()
             var changes: [EntryChange] = []
             let batch = LevelDB.WriteBatch()
             let rules = ExpiryIndex.Rules(state.rules.policy)
-            let removalRules = database.removalRules
             let now = database.unnoticedNow()
             for candidate in found {
                 met.entries += 1
@@ -49,7 +57,10 @@ struct FullSweep {
                     removal.entries += 1
                     if !letGo.wasFound { removal.unfound += 1 }
                     removal.bytes += candidate.byteCount
-                } else if indexingFor != nil, header.rule == .governed {
+                    continue
+                }
+                if header.tagsEnd != .max { needsPurges = true }
+                if indexingFor != nil, header.rule == .governed {
                     let slot = rules.slot(header)
                     guard slot != 0 else { continue }
                     batch.put(
@@ -75,7 +86,9 @@ struct FullSweep {
         let byteCount: Int
     }
 
-    private static func collect(from start: [UInt8], _ store: EpochStore) throws(LarderError) -> [Candidate] {
+    private static func collect(
+        from start: [UInt8], _ store: EpochStore, _ purges: TagPurges?
+    ) throws(LarderError) -> [Candidate] {
         try store.access("sweep") { (database) throws(LevelDBError) in
             var options = ReadOptions()
             options.fillCache = false
@@ -85,7 +98,7 @@ struct FullSweep {
             try cursor.seek(to: start)
             while cursor.isValid, found.count < recordsPerStep {
                 let key = cursor.key
-                let (header, count) = try cursor.withValue { (try? RecordHeader(parsing: $0), $0.count) }
+                let (header, count) = try cursor.withValue { (try? RecordHeader(parsing: $0, purges), $0.count) }
                 found.append(Candidate(key: Key(stored: key), header: header, byteCount: key.count + count))
                 try cursor.next()
             }

@@ -17,6 +17,8 @@ struct Sweeper {
     static let recordsPerStep = 512
     /// After this time the scan starts from the beginning again, for index records that it had to leave.
     private static let restartMilliseconds: Int64 = 3_600_000
+    /// The time between the starts of two scans if tags were purged.
+    private static let purgedScanMilliseconds: Int64 = 600_000
     /// The time between the starts of two scans of all entries.
     private static let scanMilliseconds: Int64 = 6 * 3_600_000
 
@@ -114,9 +116,15 @@ struct Sweeper {
             scan = FullSweep(indexingFor: state.policyChanges)
             scanBegan = monotonic
         } else if scan == nil {
+            let purges = state.rules.purges?.last
             isHurried = hasManyRemovals(store, database)
+            if purges != nil, scanBegan.map({ monotonic - $0 >= Self.purgedScanMilliseconds }) ?? true {
+                isHurried = true
+            }
             if isHurried || scanBegan.map({ monotonic - $0 >= Self.scanMilliseconds }) ?? true {
-                scan = FullSweep()
+                // What was stored before a purge must be in LevelDB, or gone, when the scan begins.
+                if purges != nil { try database.checkpointer.flush(database) }
+                scan = FullSweep(purgesBefore: purges)
                 scanBegan = monotonic
                 removalsAtScan = store.removalCount
                 removalsJudged = 0
@@ -128,6 +136,9 @@ struct Sweeper {
         if current.isOver {
             live = current.live
             isCompared = false
+        }
+        if current.isOver, let sequence = current.purgesBefore, !current.needsPurges {
+            try database.forgetPurges(upTo: sequence)
         }
         if current.isOver, let policyChanges = current.indexingFor {
             try database.finishIndexing(store, policyChanges: policyChanges)
@@ -233,10 +244,11 @@ struct Sweeper {
         case .unreadable: return .keep
         case .stored: break
         }
-        guard let (parsed, count) = try store.header(of: key) else { return .dropIndex }
+        let removalRules = database.removalRules
+        guard let (parsed, count) = try store.header(of: key, removalRules.purges) else { return .dropIndex }
         guard let header = try? parsed.get() else { return .keep }
         let rules = database.rules
-        if database.removalRules.isGone(header, now: database.unnoticedNow()) {
+        if removalRules.isGone(header, now: database.unnoticedNow()) {
             guard let letGo = database.letGo(key) else { return .dropIndex }
             return .remove(
                 byteCount: key.stored.count + count, wasFound: letGo.wasFound,
@@ -281,7 +293,7 @@ extension Database {
             entry.head.pointee.indexed = 0
             guard entry.isDirty else { return .stored }
             guard let record = entry.record else { return .newer(nil, applied.rules) }
-            guard let header = try? RecordHeader(parsing: record) else { return .unreadable }
+            guard let header = try? RecordHeader(parsing: record, removalRulesLocked.purges) else { return .unreadable }
             return .newer(header, applied.rules)
         }
     }

@@ -88,6 +88,7 @@ extension Database {
     /// Reads the entries that are not in memory and not read yet. Called without any lock.
     func readCold(_ keys: [Key], _ loading: Loading, _ cold: inout ColdReads, attempt: Int) throws(LarderError) {
         let store = try readableStore(appliedState, "update")
+        let purges = appliedState.rules.purges
         if cold.store !== store {
             forget(keys, &cold)
             cold.store = store
@@ -103,7 +104,7 @@ extension Database {
             }
             if isKnown { continue }
             do throws(LarderError) {
-                let value = try value(key, loading, in: store, cold.fillCache)
+                let value = try value(key, loading, in: store, purges, cold.fillCache)
                 cold.slots[position].value = value
                 if case .record(let record?) = value { cold.room = max(-1, cold.room - record.stored.count) }
             } catch {
@@ -123,8 +124,8 @@ extension Database {
         guard let bytes = entry.record else { return .record(nil) }
         let defect: RecordHeader.Defect
         do throws(RecordHeader.Defect) {
-            guard loading == .headers else { return .record(try Record(parsing: [UInt8](bytes))) }
-            return .header(try RecordHeader(parsing: bytes), byteCount: bytes.count)
+            guard loading == .headers else { return .record(try Record(parsing: [UInt8](bytes), applied.rules.purges)) }
+            return .header(try RecordHeader(parsing: bytes, applied.rules.purges), byteCount: bytes.count)
         } catch let caught {
             defect = caught
         }
@@ -134,10 +135,10 @@ extension Database {
     }
 
     private func value(
-        _ key: Key, _ loading: Loading, in store: EpochStore, _ fillCache: Bool
+        _ key: Key, _ loading: Loading, in store: EpochStore, _ purges: TagPurges?, _ fillCache: Bool
     ) throws(LarderError) -> ColdReads.Value {
-        guard loading == .headers else { return .record(try load(key, from: store, fillCache: fillCache)) }
-        guard let (parsed, byteCount) = try store.header(of: key) else { return .record(nil) }
+        guard loading == .headers else { return .record(try load(key, from: store, purges, fillCache: fillCache)) }
+        guard let (parsed, byteCount) = try store.header(of: key, purges) else { return .record(nil) }
         switch parsed {
         case .success(let header): return .header(header, byteCount: byteCount)
         case .failure(let defect): return .unreadable(Self.defect(defect, database: name, key: key))
@@ -198,7 +199,8 @@ extension Database {
                 {
                     result.append(elsewhere(value))
                 } else if let store, attempt >= Self.coldAttempts {
-                    result.append(elsewhere(try self.value(key, loading, in: store, cold.fillCache)))
+                    result.append(
+                        elsewhere(try self.value(key, loading, in: store, applied.rules.purges, cold.fillCache)))
                 } else if store == nil {
                     result.append(elsewhere(.record(nil)))
                 } else {
@@ -330,7 +332,9 @@ extension Database {
     ) throws(LarderError) -> HeldEntries.Item {
         let header: RecordHeader?
         do throws(RecordHeader.Defect) {
-            header = try entry.record.map { (bytes) throws(RecordHeader.Defect) in try RecordHeader(parsing: bytes) }
+            header = try entry.record.map { (bytes) throws(RecordHeader.Defect) in
+                try RecordHeader(parsing: bytes, rules.purges)
+            }
         } catch {
             throw Self.defect(error, database: name, key: key)
         }

@@ -22,7 +22,8 @@ extension Database {
             defer { shard.lock.unlock() }
             guard case .open = applied.presence, let entry = shard.table.find(key, hash: hash),
                 let attachment = entry.head.pointee.attachment, let record = entry.record,
-                let header = try? RecordHeader(parsing: record), applied.rules.freshness(header, now: now) == .fresh,
+                let header = try? RecordHeader(parsing: record, applied.rules.purges),
+                applied.rules.freshness(header, now: now) == .fresh,
                 // The entry holds it, and nobody changes the entry while the lock is held.
                 attachment._withUnsafeGuaranteedRef({ attachment in
                     guard body(attachment) else { return false }

@@ -115,7 +115,9 @@ extension Database {
         if let record, record.count >= bytesMax { return false }
         let header: RecordHeader?
         do throws(RecordHeader.Defect) {
-            header = try record.map { (bytes) throws(RecordHeader.Defect) in try RecordHeader(parsing: bytes) }
+            header = try record.map { (bytes) throws(RecordHeader.Defect) in
+                try RecordHeader(parsing: bytes, applied.rules.purges)
+            }
         } catch {
             // The slow path reports it.
             return false
@@ -262,6 +264,8 @@ extension LeaseTable {
 }
 
 extension Database: LeaseOwner {
+    var lastSequence: UInt64 { pipeline.everythingApplied.sequence }
+
     func holderEnded(_ token: UInt64, _ key: Key) {
         let shard = shards[key]
         shard.lock.withLock { shard.leases?.holderEnded(token, key) }
@@ -280,7 +284,7 @@ extension Update {
 
     /// Gives up a lease of the key at `index`: its origin says that the stored value is still right.
     package mutating func releaseUnchanged(_ index: Int, _ token: UInt64) -> Database.ReleaseResult {
-        guard holdsLease(index, token) else { return .lost }
+        guard holdsLease(index, token, tags: stored(index)?.tags) else { return .lost }
         if renew(index) { return .done }
         return release(index, token, .open) ? .nothingStored : .lost
     }

@@ -86,7 +86,7 @@ extension Database {
         }
         let header: RecordHeader
         do throws(RecordHeader.Defect) {
-            header = try RecordHeader(parsing: record)
+            header = try RecordHeader(parsing: record, applied.rules.purges)
         } catch {
             return .unreadable(error)
         }

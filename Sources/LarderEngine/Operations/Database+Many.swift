@@ -122,7 +122,7 @@ extension Database {
                 guard let entry = shard.find(keys[index]) else { return false }
                 sequence = max(sequence, undecided(entry))
                 guard let record = entry.record else { return true }
-                guard let header = try? RecordHeader(parsing: record) else { return false }
+                guard let header = try? RecordHeader(parsing: record, applied.rules.purges) else { return false }
                 stored += 1
                 switch applied.rules.freshness(header, now: now) {
                 case .fresh:
@@ -140,7 +140,7 @@ extension Database {
 
     /// Whether a stored record is fresh; nil where its header cannot be read.
     private func isFresh(_ record: UnsafeRawBufferPointer, _ now: Int64) -> Bool? {
-        guard let header = try? RecordHeader(parsing: record) else { return nil }
+        guard let header = try? RecordHeader(parsing: record, applied.rules.purges) else { return nil }
         return applied.rules.freshness(header, now: now) == .fresh
     }
 

@@ -101,7 +101,7 @@ extension Database {
     ) -> Bool {
         sequence = max(sequence, undecided(entry))
         guard let record = entry.record else { return true }
-        guard let header = try? RecordHeader(parsing: record) else { return false }
+        guard let header = try? RecordHeader(parsing: record, applied.rules.purges) else { return false }
         let freshness = applied.rules.freshness(header, now: now)
         guard freshness == .fresh else {
             if freshness == .gone { shard.foundExpired(entry) }

@@ -137,7 +137,9 @@ extension Database {
             defer { withExtendedLifetime(held) {} }
             stored = try cold.store.take(key, fillCache: fillCache)
             do throws(RecordHeader.Defect) {
-                header = try stored.map { (bytes) throws(RecordHeader.Defect) in try RecordHeader(parsing: bytes) }
+                header = try stored.map { (bytes) throws(RecordHeader.Defect) in
+                    try RecordHeader(parsing: bytes, cold.rules.purges)
+                }
             } catch {
                 EpochStore.release(stored)
                 throw Self.defect(error, database: name, key: Key(key))
@@ -198,11 +200,12 @@ extension Database {
 
     /// A record from the store, expired or not.
     func load(
-        _ key: Key, from store: EpochStore, fillCache: Bool = true, snapshot: LevelDB.Snapshot? = nil
+        _ key: Key, from store: EpochStore, _ purges: TagPurges?, fillCache: Bool = true,
+        snapshot: LevelDB.Snapshot? = nil
     ) throws(LarderError) -> Record? {
         guard let stored = try store.get(key, fillCache: fillCache, snapshot: snapshot) else { return nil }
         do throws(RecordHeader.Defect) {
-            return try Record(parsing: stored)
+            return try Record(parsing: stored, purges)
         } catch {
             throw Self.defect(error, database: name, key: key)
         }

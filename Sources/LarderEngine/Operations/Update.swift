@@ -47,7 +47,7 @@ package struct Update {
             switch value {
             case .record(let record): loaded.append(record)
             case .header(let header, let byteCount):
-                loaded.append(Record(header, payload: EmptyCollection()))
+                loaded.append(Record(headerOnly: header))
                 byteCounts[index] = byteCount
             case .unreadable(let error):
                 guard loading == .headers else { throw error }
@@ -130,11 +130,18 @@ package struct Update {
     /// Stores a payload under the key at `index`, stamped with this update's time.
     package mutating func put(
         _ index: Int, payload: UnsafeRawBufferPointer, rule: DeadlineRule = .governed, grace: Int64? = nil,
-        codec: Codec = .raw
+        codec: Codec = .raw, tags: Tags? = nil
     ) {
         let header = header(rule, grace, codec)
-        put(index, Record(header, payload: payload))
+        guard let tags, !tags.isEmpty else { return put(index, Record(header, payload: payload)) }
+        put(index, Record(header, tags: tags.section(stamp: stamp), payload: payload))
     }
+
+    /// What tagged entries bear that are stored now: see ``Tags/section(stamp:)``.
+    private var stamp: UInt64 { database.pipeline.everythingApplied.sequence }
+
+    /// The part of a new record with the tags of a former one.
+    private func tags(of former: Record?) -> [UInt8] { former?.tags?.section(stamp: stamp) ?? [] }
 
     private func header(_ rule: DeadlineRule, _ grace: Int64?, _ codec: Codec) -> RecordHeader {
         RecordHeader(
@@ -146,11 +153,11 @@ package struct Update {
     /// - Parameter long: the staged payload; nil if it was too short for that.
     package mutating func put(
         _ index: Int, payload: UnsafeRawBufferPointer, long: LargeValue?, rule: DeadlineRule = .governed,
-        grace: Int64? = nil, codec: Codec = .raw
+        grace: Int64? = nil, codec: Codec = .raw, tags: Tags? = nil
     ) {
         let header = header(rule, grace, codec)
-        guard let long, long.headerCount == header.byteCount, keys == [long.key], operations.isEmpty else {
-            return put(index, payload: payload, rule: rule, grace: grace, codec: codec)
+        guard let long, long.headerCount == header.byteCount, keys == [long.key], operations.isEmpty, tags == nil else {
+            return put(index, payload: payload, rule: rule, grace: grace, codec: codec, tags: tags)
         }
         operations.append(.putLarge(long, header, changeNote(index)))
     }
@@ -160,8 +167,8 @@ package struct Update {
     package mutating func place(_ index: Int, _ record: Record) {
         var header = rules.taking(record.header)
         header.generation = generation
-        guard header != record.header else { return put(index, record) }
-        put(index, Record(header, payload: record.payload))
+        if header == record.header, !header.hasTags { return put(index, record) }
+        put(index, Record(header, tags: tags(of: record), payload: record.payload))
     }
 
     /// Changes the value at `index` in place: it gets `count` bytes, first the former ones, then zeros, and `edit`
@@ -171,7 +178,7 @@ package struct Update {
         let former = current(index)
         let header = header(former?.header.rule ?? .governed, former?.header.grace, former?.header.codec ?? .raw)
         builtBytes += count
-        put(index, Record(header, count: count, former: former, edit))
+        put(index, Record(header, tags: tags(of: former), count: count, former: former, edit))
     }
 
     /// Counts a value that was built for ``put(_:payload:rule:grace:codec:)`` among ``builtBytes``.
@@ -181,9 +188,11 @@ package struct Update {
 
     /// Whether a lease of the key at `index` is good. If it is, the next change of the key by this update is what the
     /// lease was given for.
-    package func holdsLease(_ index: Int, _ token: UInt64) -> Bool {
+    /// - Parameter tags: of the value. If one was purged since the lease was given, the value may be older than that.
+    package func holdsLease(_ index: Int, _ token: UInt64, tags: Tags? = nil) -> Bool {
         let key = keys[index]
-        return database.shards[key].leases?.note(key, token, .stored) ?? false
+        let purged = tags.flatMap { rules.purges?.last(of: $0) } ?? 0
+        return database.shards[key].leases?.note(key, token, .stored, purgedAt: purged) ?? false
     }
 
     /// If a lease of the key at `index` is good, the removal that follows means that the origin has no value.
@@ -210,7 +219,7 @@ package struct Update {
             header.rule = .own(now.addingClamped(max(1, deadline.subtractingClamped(header.storedAt))))
         }
         header.storedAt = now
-        put(index, Record(header, payload: record.payload))
+        put(index, Record(header, tags: tags(of: record), payload: record.payload))
         return true
     }
 

@@ -76,7 +76,7 @@ final class JournalApplier: @unchecked Sendable {
     }
 
     private func add(_ key: UnsafeRawBufferPointer, _ record: UnsafeRawBufferPointer?, _ sequence: UInt64) {
-        if database != nil || unresolved != nil, let record, let header = try? RecordHeader(parsing: record) {
+        if database != nil || unresolved != nil, let record, let header = try? RecordHeader(parsing: record, nil) {
             latestStored = max(latestStored, header.storedAt)
         }
         guard let database else {

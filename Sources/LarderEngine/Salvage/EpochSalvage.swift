@@ -88,7 +88,7 @@ struct EpochSalvage {
         case KeyKind.record:
             entryCount += 1
             batch.put(key, value)
-            guard let header = try? RecordHeader(parsing: value) else { return }
+            guard let header = try? RecordHeader(parsing: value, nil) else { return }
             let slot = indexing.slot(header)
             if slot != 0 { batch.put(ExpiryIndex.key(slot, storedKey: key), ExpiryIndex.value) }
         default: break
@@ -107,7 +107,7 @@ struct EpochSalvage {
                     let key = [KeyKind.record] + Array(entry.key)
                     guard lost.contains(where: { $0.contains(key) }) else { return }
                     key.withUnsafeBytes { batch.put($0, record) }
-                    guard let header = try? RecordHeader(parsing: record) else { return }
+                    guard let header = try? RecordHeader(parsing: record, nil) else { return }
                     let slot = indexing.slot(header)
                     if slot != 0 {
                         batch.put(key.withUnsafeBytes { ExpiryIndex.key(slot, storedKey: $0) }, ExpiryIndex.value)

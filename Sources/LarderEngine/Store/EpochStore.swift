@@ -280,8 +280,9 @@ final class EpochStore: @unchecked Sendable {
 
     /// The header of a key's record, and the record's length in bytes, checksums verified, without a copy of its
     /// payload; nil if there is none.
+    /// - Parameter purges: as for ``RecordHeader``.
     func header(
-        of key: Key, snapshot: LevelDB.Snapshot? = nil
+        of key: Key, _ purges: TagPurges?, snapshot: LevelDB.Snapshot? = nil
     ) throws(LarderError) -> (Result<RecordHeader, RecordHeader.Defect>, byteCount: Int)? {
         guard isMade else { return nil }
         var options = ReadOptions()
@@ -290,7 +291,7 @@ final class EpochStore: @unchecked Sendable {
         return try access("get", key: key) { (database) throws(LevelDBError) in
             try database.withValue(key.stored, options: options) { bytes in
                 bytes.map { bytes in
-                    (Result { () throws(RecordHeader.Defect) in try RecordHeader(parsing: bytes) }, bytes.count)
+                    (Result { () throws(RecordHeader.Defect) in try RecordHeader(parsing: bytes, purges) }, bytes.count)
                 }
             }
         }

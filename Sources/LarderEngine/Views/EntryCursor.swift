@@ -116,7 +116,8 @@ package final class EntryCursor: @unchecked Sendable {
         while try step() {
             if source != .below, run.withRecord(place, { $0 == nil }) { continue }
             if options.includeExpired { return true }
-            if database.rules.freshness(try header(), now: database.now()) == .fresh { return true }
+            let rules = database.rules
+            if rules.freshness(try header(rules.purges), now: database.now()) == .fresh { return true }
         }
         return false
     }
@@ -187,9 +188,11 @@ package final class EntryCursor: @unchecked Sendable {
     }
 
     /// The current entry's header, without copying its payload.
-    package func header() throws(LarderError) -> RecordHeader {
+    package func header() throws(LarderError) -> RecordHeader { try header(database.rules.purges) }
+
+    private func header(_ purges: TagPurges?) throws(LarderError) -> RecordHeader {
         let parsed = try withStored { bytes in
-            Result { () throws(RecordHeader.Defect) in try RecordHeader(parsing: bytes) }
+            Result { () throws(RecordHeader.Defect) in try RecordHeader(parsing: bytes, purges) }
         }
         switch parsed {
         case .success(let header): return header
@@ -201,7 +204,7 @@ package final class EntryCursor: @unchecked Sendable {
     package func record() throws(LarderError) -> Record {
         let stored = try withStored { [UInt8]($0) }
         do throws(RecordHeader.Defect) {
-            return try Record(parsing: stored)
+            return try Record(parsing: stored, database.rules.purges)
         } catch {
             throw Database.defect(error, database: database.name, key: try key())
         }
@@ -209,8 +212,9 @@ package final class EntryCursor: @unchecked Sendable {
 
     /// The current entry's header, nil if it cannot be read, and the length of its payload in bytes.
     func shape() throws(LarderError) -> (RecordHeader?, Int) {
-        try withStored { bytes in
-            let header = try? RecordHeader(parsing: bytes)
+        let purges = database.rules.purges
+        return try withStored { bytes in
+            let header = try? RecordHeader(parsing: bytes, purges)
             return (header, bytes.count - (header?.byteCount ?? 0))
         }
     }

@@ -61,20 +61,21 @@ package final class Snapshot: Sendable {
     /// The fresh entry of a key, as it was.
     /// - Parameter now: the time for freshness, for calls that read several keys; the default is the engine's.
     package func get(_ key: Key, now: Int64? = nil, fillCache: Bool = true) throws(LarderError) -> Record? {
+        let rules = database.rules
         let record = try access("get") { (store, snapshot, run) throws(LarderError) -> Record? in
             if let index = run.find(key) { return try self.record(run, index, key) }
             guard let snapshot else { return nil }
-            return try database.load(key, from: store, fillCache: fillCache, snapshot: snapshot)
+            return try database.load(key, from: store, rules.purges, fillCache: fillCache, snapshot: snapshot)
         }
         return (record ?? nil).flatMap {
-            database.rules.freshness($0.header, now: now ?? database.now()) == .fresh ? $0 : nil
+            rules.freshness($0.header, now: now ?? database.now()) == .fresh ? $0 : nil
         }
     }
 
     private func record(_ run: OverlaySnapshot, _ index: Int, _ key: Key) throws(LarderError) -> Record? {
         guard let stored = run.withRecord(index, { $0.map { [UInt8]($0) } }) else { return nil }
         do throws(RecordHeader.Defect) {
-            return try Record(parsing: stored)
+            return try Record(parsing: stored, database.rules.purges)
         } catch {
             throw Database.defect(error, database: database.name, key: key)
         }
@@ -84,7 +85,7 @@ package final class Snapshot: Sendable {
     func isStoredBelow(_ key: Key) throws(LarderError) -> Bool {
         try access("count") { (store, snapshot, _) throws(LarderError) in
             guard let snapshot else { return false }
-            return try store.header(of: key, snapshot: snapshot) != nil
+            return try store.header(of: key, nil, snapshot: snapshot) != nil
         } ?? false
     }
 

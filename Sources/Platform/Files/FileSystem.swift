@@ -175,6 +175,15 @@ package enum FileSystem {
         guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: path, number: errno) }
     }
 
+    /// Adds bytes at the end of a file, and syncs it. After an error a part of them may be there.
+    package static func appendFile(_ path: String, _ bytes: [UInt8]) throws(FileError) {
+        let file = openFile(path, O_WRONLY | O_APPEND | O_CLOEXEC)
+        guard file >= 0 else { throw FileError(operation: "open", path: path, number: errno) }
+        defer { close(file) }
+        try writeAll(bytes, descriptor: file, path: path)
+        guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: path, number: errno) }
+    }
+
     /// Gives a file a second name.
     package static func hardLink(_ path: String, to other: String) throws(FileError) {
         guard link(path, other) == 0 else { throw FileError(operation: "link", path: path, number: errno) }

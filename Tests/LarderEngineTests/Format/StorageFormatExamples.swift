@@ -25,6 +25,12 @@ enum StorageFormatExamples {
         RecordHeader(storedAt: storedAt, rule: .own(storedAt + 3_600_000), grace: 60_000),
         payload: Array("hello".utf8))
 
+    static var tagged: Record {
+        let names = ["article:17", "front"].map { Array($0.utf8) }
+        let tags = (try? Tags(checking: names))?.section(stamp: 42) ?? []
+        return Record(RecordHeader(storedAt: storedAt, codec: .json), tags: tags, payload: Array("{\"a\":1}".utf8))
+    }
+
     static let timeMark = TimeMark(number: 7, time: 1_700_003_600_000, wall: 1_700_000_000_000)
     static let journalMark = JournalMark(
         number: 7, reserved: 4_723_097_222_722_355_200, removed: Sequences.first + 40, synced: Sequences.first + 43)
@@ -91,6 +97,11 @@ enum StorageFormatExamples {
             hex: "02 05 00 00 00 00 00 00 00 00 01 8b cf e5 68 00 00 00 01 8b d0 1c 56 80 00 00 00 00 00 00 ea 60 "
                 + "68 65 6c 6c 6f",
             made: ownGrace.stored),
+        Example(
+            name: "record-tags",
+            hex: "02 08 01 00 00 00 00 00 00 00 01 8b cf e5 68 00 00 00 00 00 00 00 00 2a 02 0a 61 72 74 69 63 6c 65 "
+                + "3a 31 37 05 66 72 6f 6e 74 7b 22 61 22 3a 31 7d",
+            made: tagged.stored),
         Example(
             name: "index-own-deadline", hex: "02 00 00 01 8b d0 1c 80 00 75 73 65 72 3a 31",
             made: ExpiryIndex.key(for: key, ownDeadline.header, policy: .low) ?? []),

@@ -14,7 +14,7 @@ import Testing
         for record in [
             StorageFormatExamples.governed, StorageFormatExamples.ownDeadline, StorageFormatExamples.ownNever,
         ] {
-            #expect(try Record(parsing: record.stored) == record)
+            #expect(try Record(parsing: record.stored, nil) == record)
         }
     }
 

@@ -84,7 +84,7 @@ extension ModelRun {
             let entries = try store.rawEntries()
             let index = Set(entries.map(\.key).filter { [KeyKind.ownDeadline, KeyKind.governed].contains($0[0]) })
             for (stored, value) in entries where stored[0] == KeyKind.record {
-                let (key, header) = (Key(stored: stored), try Record(parsing: value).header)
+                let (key, header) = (Key(stored: stored), try Record(parsing: value, nil).header)
                 let isIndexed =
                     switch header.rule {
                     case .ownNever: true

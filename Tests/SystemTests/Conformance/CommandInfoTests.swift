@@ -72,6 +72,7 @@ import Testing
         #expect(
             own == [
                 "databases", "delex", "digest", "fetch", "meta", "msetex", "policy", "purge", "release", "snapshot",
+                "tags",
             ],
             "what only larderd has")
     }

@@ -22,6 +22,7 @@ struct DatabaseFiles: Sendable {
         directory = context.directory + "/" + name
     }
 
+    var tags: TagsFile { TagsFile(directory: directory) }
     var pointerPath: String { directory + "/" + PointerFile.name }
     func epochPath(_ epoch: UInt64) -> String { directory + "/\(epoch)" }
     var byteCount: Int { FileSystem.size(directory) }

@@ -8,6 +8,7 @@ extension CommandTable {
         .policy: LarderCommands.policy,
         .databases: LarderCommands.databases,
         .purge: LarderCommands.purge,
+        .tags: LarderCommands.tags,
         .snapshot: LarderCommands.snapshot,
     ]
 }
@@ -167,6 +168,8 @@ enum LarderCommands {
         } else if call.count == 3, call.isWord(1, "PREFIX") {
             let prefix = call.array(2)
             work = { (database) throws(LarderError) in try database.purge(prefix: prefix) }
+        } else if call.count >= 3, call.isWord(1, "TAG") {
+            return try purgeTags(&call)
         } else {
             throw .syntax
         }
@@ -183,6 +186,34 @@ enum LarderCommands {
             reply.integer(report.milliseconds)
             return nil
         }
+    }
+
+    /// `PURGE TAG tag [tag …] [SOFT]`. A last word SOFT is the option; a tag of that name is named before another one.
+    private static func purgeTags(_ call: inout Call) throws(CommandError) -> Outcome {
+        let isSoft = call.count > 3 && call.isWord(call.count - 1, "SOFT")
+        let tags = (2..<(isSoft ? call.count - 1 : call.count)).map { call.array($0) }
+        let database = call.database
+        return .deferred { (reply) throws(CommandError) in
+            do throws(LarderError) {
+                try database.purge(tags: tags, soft: isSoft)
+            } catch {
+                throw error.code == .invalidArgument ? CommandError("ERR \(error.message)") : CommandError(error)
+            }
+            reply.simple("OK")
+            return nil
+        }
+    }
+
+    @Sendable static func tags(_ call: inout Call) throws(CommandError) -> Outcome {
+        let record = try call.update([try call.key(1)], loading: true) { $0.current(0) }
+        guard let record else {
+            call.session.replies.null()
+            return .done
+        }
+        let tags = record.tags?.all ?? []
+        call.session.replies.array(count: tags.count)
+        for tag in tags { call.session.replies.bulk(tag) }
+        return .done
     }
 
     // MARK: SNAPSHOT

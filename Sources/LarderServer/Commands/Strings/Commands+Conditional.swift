@@ -61,7 +61,9 @@ enum ConditionalCommands {
             for (index, value) in values.enumerated() {
                 if let rule = options.rule(former[index], update.rules, now: update.now) {
                     let grace = options.grace(former[index])
-                    update.put(index, payload: value, rule: rule, grace: grace, codec: options.codec)
+                    update.put(
+                        index, payload: value, rule: rule, grace: grace, codec: options.codec,
+                        tags: options.tags)
                 } else {
                     update.remove(index)
                 }

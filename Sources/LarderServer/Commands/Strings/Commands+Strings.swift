@@ -59,7 +59,8 @@ enum StringCommands {
                 guard options.holdsLeases(update) else { return false }
                 if let rule = options.rule(nil, update.rules, now: update.now) {
                     update.put(
-                        0, payload: value, long: long, rule: rule, grace: options.grace(nil), codec: options.codec)
+                        0, payload: value, long: long, rule: rule, grace: options.grace(nil), codec: options.codec,
+                        tags: options.tags)
                 } else {
                     update.remove(0)
                 }
@@ -74,7 +75,8 @@ enum StringCommands {
             if options.keepsDeadline { update.origin.tag = WriteTag.setKeeping.rawValue }
             if let rule = options.rule(former, update.rules, now: update.now) {
                 update.put(
-                    0, payload: value, long: long, rule: rule, grace: options.grace(former), codec: options.codec)
+                    0, payload: value, long: long, rule: rule, grace: options.grace(former), codec: options.codec,
+                    tags: options.tags)
             } else {
                 update.remove(0)
             }

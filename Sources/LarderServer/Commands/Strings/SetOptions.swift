@@ -35,6 +35,7 @@ struct SetOptions {
     private(set) var jitter: Int?
     /// The leases with which the values were fetched, one for each key; empty for none.
     private(set) var tokens: [UInt64] = []
+    private(set) var tags: Tags?
 
     var keepsDeadline: Bool {
         if case .keep = lifetime { true } else { false }
@@ -63,7 +64,7 @@ struct SetOptions {
     /// Whether the leases that were named are good, if any were. If they are, the next changes of the keys are what they
     /// were given for.
     func holdsLeases(_ update: Update) -> Bool {
-        for (index, token) in tokens.enumerated() where !update.holdsLease(index, token) { return false }
+        for (index, token) in tokens.enumerated() where !update.holdsLease(index, token, tags: tags) { return false }
         return true
     }
 
@@ -94,6 +95,13 @@ struct SetOptions {
         }
         grace = try words.graceIndex.map { (index) throws(CommandError) in try LarderCommands.grace(call, index) }
         jitter = try words.jitterIndex.map { (index) throws(CommandError) in try LarderCommands.jitter(call, index) }
+        tags = try words.tagIndices.map { (indices) throws(CommandError) in
+            do throws(Tags.Impossible) {
+                return try Tags(checking: indices.map { call.array($0) })
+            } catch {
+                throw CommandError("ERR \(error.message)")
+            }
+        }
         if let index = words.tokenIndex {
             for position in 0..<keyCount { tokens.append(try FetchingCommands.token(call, index + position)) }
         }
@@ -128,6 +136,7 @@ struct SetOptions {
         var graceIndex: Int?
         var jitterIndex: Int?
         var tokenIndex: Int?
+        var tagIndices: Range<Int>?
 
         /// Parses the option at `index`.
         /// - Returns: where the next one begins.
@@ -140,6 +149,12 @@ struct SetOptions {
                 returnsFormer = true
             } else if call.isWord(index, "KEEPTTL"), lifetime == nil || isKeep {
                 lifetime = .keep
+            } else if call.isWord(index, "TAGS"), tagIndices == nil {
+                guard index + 1 < call.count, let count = parseInteger(call.bytes(index + 1)), count > 0,
+                    count < call.count - index - 1
+                else { throw CommandError("ERR TAGS takes the number of tags, from 1 on, and as many tags") }
+                tagIndices = (index + 2)..<(index + 2 + Int(count))
+                return index + 2 + Int(count)
             } else if call.isWord(index, "TOKEN"), tokenIndex == nil {
                 guard index + keyCount < call.count else { throw .syntax }
                 tokenIndex = index + 1

@@ -1,0 +1,101 @@
+import Platform
+
+/// Purges of tags: a note of the tag and of the purge's place among all commits. Records with the tag that were stored
+/// before are gone from then on, however many there are; the sweep reclaims their space later.
+extension Database {
+    /// Removes all entries with one of these tags, at once and durably; or makes them stale. Entries that are being
+    /// fetched, and that a lease from before would store with one of the tags, are not stored. May block, for an fsync.
+    /// - Parameter soft: whether the entries are stale, for their grace, instead of gone.
+    /// - Throws: `invalidArgument` for an impossible tag. After an error nothing has changed.
+    package func purge(tags: [[UInt8]], soft: Bool) throws(LarderError) {
+        try ForkGuard.check("purge")
+        for tag in tags {
+            do throws(Tags.Impossible) {
+                try Tags.check(tag)
+            } catch {
+                throw LarderError(.invalidArgument, error.message, operation: "purge", database: name)
+            }
+        }
+        let hashes = tags.map { tag in tag.withUnsafeBytes { TagPurges.hash($0) } }
+        while true {
+            if !isReady(forWriting: true) { try prepare(forWriting: true) }
+            let isDone = try life.openLock.withLock { () throws(LarderError) -> Bool in
+                let state = appliedState
+                // Deleted or set aside meanwhile: the next attempt waits for that or reports it.
+                if state.isAbsent || state.isUnopened { return false }
+                _ = try writableStore(state, "purge")
+                try pipeline.wait(for: notePurge(hashes, softAt: soft ? now() : nil))
+                return true
+            }
+            if isDone { break }
+        }
+        context.statistics.purges.add()
+    }
+
+    /// Applies a purge, and queues its note. Called with `openLock` held, so that notes are written one after another.
+    private func notePurge(_ tags: [UInt64], softAt: Int64?) -> CommitTicket {
+        shards.withAllLocked {
+            // Behind everything that was stored in this database, because its shards are locked.
+            let sequence = pipeline.everythingApplied.sequence + 1
+            let former = applied.rules.purges ?? TagPurges()
+            let purges = former.adding(tags, sequence, softAt: softAt)
+            applied.rules.purges = purges
+            // What is being read from LevelDB was judged by the former purges.
+            for shard in shards.all { shard.reads.changedAll() }
+            let lines = tags.map { tag -> TagsFile.Line in
+                softAt.map { .soft(tag: tag, sequence: sequence, at: $0) } ?? .hard(tag: tag, sequence: sequence)
+            }
+            let isMadeAnew = purges.floor != former.floor
+            return enqueueControl(
+                perform: { [files] () throws(LarderError) in
+                    try files.wrapErrors("purge") { () throws(FileError) in
+                        if isMadeAnew { try files.tags.replace(by: purges.lines) } else { try files.tags.append(lines) }
+                    }
+                }, committed: {})
+        }
+    }
+
+    /// The purges in the database's files. Called with `openLock` held, before the files count as open.
+    func readPurges() throws(LarderError) -> TagPurges? {
+        let content = try files.wrapErrors("open") { () throws(FileError) in try files.tags.read() }
+        let purges: TagPurges?
+        switch content {
+        case .none: purges = nil
+        case .lines(let lines): purges = TagPurges.read(lines)
+        case .newer(let version):
+            throw LarderError(
+                .newerFormat,
+                "\(TagsFile.name) was written by a newer version of Larder (version \(version), this one reads "
+                    + "\(TagsFile.formatVersion))", operation: "open", database: name)
+        case .damaged(let why):
+            context.report(
+                .error,
+                "database '\(name)': \(TagsFile.name) is damaged (\(why)); a purge of a tag may be lost, so all entries "
+                    + "with tags that were stored until now are gone")
+            let everything = TagPurges.everything(before: pipeline.everythingApplied.sequence + 1)
+            try files.wrapErrors("open") { () throws(FileError) in try files.tags.replace(by: everything.lines) }
+            purges = everything
+        }
+        // Records that are stored from now on must count as later.
+        if let purges, purges.last > pipeline.everythingApplied.sequence { pipeline.goOn(behind: purges.last) }
+        return purges
+    }
+
+    /// Forgets the purges up to a sequence: no entry that is left was stored before one of them.
+    func forgetPurges(upTo sequence: UInt64) throws(LarderError) {
+        guard life.openLock.tryLock() else { return }
+        defer { life.openLock.unlock() }
+        guard case .open = appliedState.presence, let present = appliedState.rules.purges else { return }
+        let left = present.forgetting(upTo: sequence)
+        let ticket = shards.withAllLocked {
+            applied.rules.purges = left
+            return enqueueControl(
+                perform: { [files] () throws(LarderError) in
+                    try files.wrapErrors("forget purges") { () throws(FileError) in
+                        try files.tags.replace(by: left?.lines ?? [])
+                    }
+                }, committed: {})
+        }
+        try pipeline.wait(for: ticket)
+    }
+}

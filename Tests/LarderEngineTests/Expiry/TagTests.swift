@@ -1,0 +1,234 @@
+import Platform
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+
+/// Tags: entries that end together, however many they are.
+@Suite struct TagTests {
+    private func tags(_ names: String...) throws -> Tags { try Tags(checking: names.map { Array($0.utf8) }) }
+
+    private func put(
+        _ database: Database, _ key: String, _ value: String, _ tags: Tags?, grace: Int64? = nil
+    ) throws {
+        _ = try database.commit([Key(key)], loading: false) { update in
+            Array(value.utf8).withUnsafeBytes { update.put(0, payload: $0, grace: grace, tags: tags) }
+        }
+    }
+
+    private func purge(_ database: Database, _ names: String..., soft: Bool = false) throws {
+        try database.purge(tags: names.map { Array($0.utf8) }, soft: soft)
+    }
+
+    @Test func tagsAreChecked() throws {
+        #expect(throws: Tags.Impossible.self) { try Tags(checking: [[]]) }
+        #expect(throws: Tags.Impossible.self) { try Tags(checking: [[1, 0, 2]]) }
+        #expect(throws: Tags.Impossible.self) { try Tags(checking: [[UInt8](repeating: 1, count: 129)]) }
+        #expect(throws: Tags.Impossible.self) { try Tags(checking: (1...17).map { [UInt8($0)] }) }
+        let most = try Tags(checking: (1...16).map { [UInt8](repeating: UInt8($0), count: 128) })
+        #expect(most.all.count == 16)
+        #expect(try Tags(checking: [[7], [7], [8]]).all == [[7], [8]], "of equal ones one is kept")
+    }
+
+    @Test func aRecordWithTagsIsReadBack() throws {
+        let tags = try tags("article:17", "x")
+        for rule in [DeadlineRule.governed, .own(99), .ownNever] {
+            for grace: Int64? in [nil, 5000] {
+                let header = RecordHeader(storedAt: 7, rule: rule, codec: .json, grace: grace)
+                let record = Record(header, tags: tags.section(stamp: 42), payload: Array("payload".utf8))
+                let read = try Record(parsing: record.stored, nil)
+                #expect(read == record && read.text == "payload" && read.tags == tags)
+                #expect(read.header.grace == grace && read.header.rule == rule && read.stored[0] == 2)
+                #expect(read.with(rule: .own(5)).tags == tags)
+                for count in 0..<(record.stored.count - 7) {
+                    #expect(throws: RecordHeader.Defect.self) {
+                        try Record(parsing: Array(record.stored[..<count]), nil)
+                    }
+                }
+            }
+        }
+        var random = SeededGenerator(seed: testSeed())
+        let purges = TagPurges().adding([1, 2, 3], 7, softAt: nil)
+        for _ in 0..<20_000 {
+            var bytes = random.bytes(count: Int.random(in: 16...60, using: &random))
+            bytes.replaceSubrange(0..<4, with: [2, 8 | bytes[1] % 8, 0, 0])
+            guard let record = try? Record(parsing: bytes, purges) else { continue }
+            _ = record.tags?.all
+            #expect(record.payloadCount >= 0)
+        }
+    }
+
+    @Test(arguments: [0, 64 << 20]) func aPurgeEndsWhatWasStoredBefore(memory: Int) throws {
+        let larder = try TestLarder { $0.memoryBytes = memory }
+        let database = try larder.database()
+        try put(database, "a", "1", tags("x", "y"))
+        try put(database, "b", "1", tags("y"))
+        try put(database, "c", "1", nil)
+        _ = try database.flushedStore()
+        try put(database, "d", "1", tags("x"))
+        let snapshot = try database.snapshot()
+        #expect(try database.contents() == ["a": "1", "b": "1", "c": "1", "d": "1"])
+        try purge(database, "x")
+        #expect(try database.contents() == ["b": "1", "c": "1"])
+        #expect(try snapshot.contents() == ["b": "1", "c": "1"], "a snapshot too")
+        for key in ["a", "d"] {
+            #expect(try database.value(key) == nil)
+            #expect(try snapshot.value(key) == nil)
+        }
+        #expect(try database.count(includingExpired: false) == 2)
+        try put(database, "a", "2", tags("x", "y"))
+        #expect(try database.value("a") == "2", "what is stored later counts")
+        snapshot.close()
+        larder.close()
+        let again = try larder.database()
+        #expect(try again.contents() == ["a": "2", "b": "1", "c": "1"], "a restart forgets nothing")
+        try purge(again, "y", "nothing")
+        #expect(try again.contents() == ["c": "1"])
+    }
+
+    @Test func aChangeOfAnEntryKeepsItsTags() throws {
+        let larder = try TestLarder()
+        let database = try larder.database()
+        for key in ["a", "b", "c", "d"] { try put(database, key, "1", tags("x")) }
+        _ = try database.commit([Key("a"), Key("b"), Key("c"), Key("e")], loading: true) { update in
+            update.change(0, count: 3) { $0[1] = 0x32 }
+            _ = update.persist(1)
+            if let record = update.current(2) {
+                update.put(2, record.with(rule: .own(database.now() + 90_000)))
+                update.place(3, record)
+            }
+        }
+        #expect(try database.contents().count == 5)
+        try purge(database, "x")
+        #expect(try database.contents() == [:])
+    }
+
+    @Test func aSoftPurgeMakesStale() throws {
+        let larder = try TestLarder()
+        let database = try larder.database(policy: .middle)
+        try put(database, "a", "1", tags("x"), grace: 60_000)
+        try put(database, "b", "1", tags("x"))
+        larder.time.advance(milliseconds: 1000)
+        try purge(database, "x", soft: true)
+        #expect(try database.contents() == [:])
+        func state() throws -> FetchAnswer.State? {
+            let request = FetchRequest(key: Key("a"), holder: LeaseHolder(), askedAt: database.now())
+            var ticket = CommitTicket.none
+            var found: FetchAnswer?
+            var value: String?
+            _ = try database.fetch(request, now: database.now(), .mayBlock, ticket: &ticket) { answer, payload in
+                found = answer
+                value = payload.map { String(decoding: $0, as: UTF8.self) }
+            }
+            guard case .lead = found?.state else { return found?.state }
+            #expect(value == (larder.time.wallMilliseconds() < start + 60_000 ? "1" : nil))
+            return found?.state
+        }
+        let start = larder.time.wallMilliseconds()
+        guard case .lead = try state() else {
+            Issue.record("nobody leads")
+            return
+        }
+        larder.time.advance(milliseconds: 60_000)
+        guard case .lead = try state() else {
+            Issue.record("nobody leads")
+            return
+        }
+    }
+
+    @Test(arguments: [0, 64 << 20]) func theSweepReclaimsAndThenForgets(memory: Int) throws {
+        let larder = try TestLarder { $0.memoryBytes = memory }
+        let database = try larder.database(policy: .never)
+        for number in 0..<700 { try put(database, "k\(number)", "v", tags(number % 2 == 0 ? "even" : "odd")) }
+        _ = try database.flushedStore()
+        try larder.maintain()
+        try purge(database, "even")
+        // A scan that is under way ends first; the next one begins ten minutes after it began.
+        for _ in 0..<4 {
+            larder.time.advance(milliseconds: 700_000)
+            try larder.maintain()
+        }
+        #expect(try database.rawKeys().count { $0.first == KeyKind.record } == 350)
+        #expect(database.rules.purges == nil, "no entry needs the purge any more")
+        #expect(try database.contents().count == 350)
+        larder.close()
+        let again = try larder.database()
+        #expect(again.rules.purges?.count ?? 0 == 0)
+        #expect(try again.contents().count == 350)
+        try put(again, "new", "v", tags("odd"))
+        try purge(again, "odd")
+        #expect(try again.contents() == [:])
+    }
+
+    @Test func beyondTheLimitMoreIsPurgedNeverLess() throws {
+        var purges = TagPurges()
+        for number in 1...TagPurges.notesMax { purges = purges.adding([UInt64(number)], UInt64(number), softAt: nil) }
+        #expect(purges.count == TagPurges.notesMax && purges.floor == 0)
+        purges = purges.adding([UInt64.max], 100_000, softAt: nil)
+        #expect(purges.count == 0 && purges.floor == 100_000)
+        let section = try tags("anything").section(stamp: 99_999)
+        #expect(section.withUnsafeBytes { purges.end(of: $0) } == .min)
+        let later = try tags("anything").section(stamp: 100_000)
+        #expect(later.withUnsafeBytes { purges.end(of: $0) } == .max)
+        #expect(TagPurges.read(purges.lines)?.floor == 100_000)
+    }
+
+    @Test func aFailedPurgeChangesNothing() throws {
+        let larder = try TestLarder()
+        let database = try larder.database()
+        try put(database, "a", "1", tags("x"))
+        // A directory in the place of the file.
+        try FileSystem.makeDirectory(larder.directory(of: "books") + "/" + TagsFile.name)
+        #expect(throws: LarderError.self) { try purge(database, "x") }
+        #expect(try database.value("a") == "1")
+        try FileSystem.removeTree(larder.directory(of: "books") + "/" + TagsFile.name)
+        try purge(database, "x")
+        #expect(try database.value("a") == nil)
+    }
+
+    @Test func everyDamageOfTheFileIsNoticedOrHarmless() throws {
+        let lines: [TagsFile.Line] = [
+            .hard(tag: 0xAF63_DC4C_8601_EC8C, sequence: 42), .soft(tag: 7, sequence: 43, at: 1_700_000_000_000),
+            .floor(sequence: 5),
+        ]
+        let bytes = Array((TagsFile.head + TagsFile.text(lines)).utf8)
+        #expect(TagsFile.parse(bytes).0 == .lines(lines))
+        for index in bytes.indices {
+            for bit in 0..<8 {
+                var flipped = bytes
+                flipped[index] ^= 1 << UInt8(bit)
+                if case .lines(let read) = TagsFile.parse(flipped).0 {
+                    // A last line without its end was never acknowledged.
+                    #expect(index == bytes.count - 1 && read == Array(lines.dropLast()), "\(index) \(bit)")
+                }
+            }
+        }
+        for count in bytes.indices {
+            if case .lines(let read) = TagsFile.parse(Array(bytes[..<count])).0 {
+                #expect(lines.starts(with: read))
+            }
+        }
+        #expect(TagsFile.parse([]).0 == .damaged("it has no first line"))
+        #expect(TagsFile.parse(Array("larder-tags 2 ".utf8)).0 != .lines([]))
+    }
+
+    @Test func withADamagedFileNothingTaggedIsServedAgain() throws {
+        let larder = try TestLarder()
+        let database = try larder.database()
+        try put(database, "a", "1", tags("x"))
+        try put(database, "b", "1", tags("y"))
+        try put(database, "c", "1", nil)
+        try purge(database, "x")
+        larder.close()
+        let path = larder.directory(of: "books") + "/" + TagsFile.name
+        var bytes = try #require(try FileSystem.read(path))
+        bytes[bytes.count - 12] ^= 1
+        try Files.write(path, bytes)
+        let again = try larder.database()
+        #expect(try again.contents() == ["c": "1"])
+        #expect(larder.events.all.contains { $0.message.contains("TAGS is damaged") })
+        try put(again, "b", "2", tags("y"))
+        larder.close()
+        #expect(try larder.database().contents() == ["b": "2", "c": "1"])
+    }
+}

@@ -1,0 +1,99 @@
+import LarderEngine
+import Testing
+
+@testable import LarderServer
+
+@Suite struct TagCommandTests {
+    @Test func aPurgeOfATagRemovesEveryEntryWithIt() throws {
+        let server = try SocketlessServer()
+        let (one, two) = (server.connect(), server.connect())
+        #expect(one("SET page:1 a TAGS 2 article:17 front") == Wire.ok)
+        #expect(one("SET page:2 b TAGS 1 article:17 EX 50") == Wire.ok)
+        #expect(one("MSETEX 2 page:3 c page:4 d TAGS 1 front EX 100") == Wire.int(1))
+        #expect(one("SET page:5 e") == Wire.ok)
+        #expect(two("TAGS page:1") == Wire.bulks("article:17", "front"))
+        #expect(two("TAGS page:5") == "*0\r\n")
+        #expect(two("TAGS nothing") == Wire.null)
+        #expect(two("PURGE TAG article:17") == Wire.ok)
+        #expect(
+            two("MGET page:1 page:2 page:3 page:4 page:5") == "*5\r\n" + Wire.null + Wire.null
+                + Wire.bulk("c") + Wire.bulk("d") + Wire.bulk("e"))
+        for key in ["page:1", "page:2"] {
+            #expect(one("GET \(key)") == Wire.null)
+            #expect(one("EXISTS \(key)") == Wire.int(0))
+            #expect(one("TTL \(key)") == Wire.int(-2))
+            #expect(one("META \(key)") == Wire.null)
+            #expect(one("APPEND \(key) x") == Wire.int(1), "a new entry")
+            #expect(one("TAGS \(key)") == "*0\r\n")
+            #expect(one("DEL \(key)") == Wire.int(1))
+        }
+        #expect(one("APPEND page:3 x") == Wire.int(2))
+        #expect(one("RENAME page:3 renamed") == Wire.ok)
+        #expect(one("TAGS renamed") == Wire.bulks("front"))
+        #expect(one("PURGE TAG front other") == Wire.ok)
+        #expect(one("KEYS *") == Wire.bulks("page:5"))
+        #expect(one("SET page:1 again TAGS 1 front") == Wire.ok)
+        #expect(one("GET page:1") == Wire.bulk("again"))
+    }
+
+    @Test func softMakesStale() throws {
+        let server = try SocketlessServer(policy: .middle)
+        let one = server.connect()
+        #expect(one("SET k v TAGS 1 t GRACE 60") == Wire.ok)
+        server.time.advance(milliseconds: 1000)
+        #expect(one("PURGE TAG t SOFT") == Wire.ok)
+        #expect(one("GET k") == Wire.null)
+        let lead = try #require(one.fetch("k"))
+        #expect(lead.state == "lead" && lead.value == "v")
+        #expect(one("RELEASE k \(try #require(lead.token)) UNCHANGED") == Wire.ok, "the origin says that it is right")
+        #expect(one("GET k") == Wire.bulk("v"))
+        #expect(one("TAGS k") == Wire.bulks("t"))
+        #expect(one("PURGE TAG SOFT") == Wire.ok, "a tag of that name")
+        #expect(one("GET k") == Wire.bulk("v"))
+    }
+
+    /// A value that was fetched before the purge may be what the purge is about.
+    @Test func aLeaseFromBeforeThePurgeStoresNothingWithTheTag() throws {
+        let server = try SocketlessServer()
+        let (one, two) = (server.connect(), server.connect())
+        var token = try #require(one.fetch("k")?.token)
+        #expect(two("PURGE TAG t") == Wire.ok)
+        #expect(two.fetch("k WAIT 1000") == nil)
+        #expect(one("SET k old TAGS 1 t TOKEN \(token)") == Wire.null)
+        let next = try #require(two.takeFetched())
+        #expect(next.state == "lead", "the lease goes on to who waits")
+        #expect(two("SET k new TAGS 1 t TOKEN \(try #require(next.token))") == Wire.ok)
+        #expect(one("GET k") == Wire.bulk("new"))
+        token = try #require(one.fetch("other")?.token)
+        #expect(two("PURGE TAG t") == Wire.ok)
+        #expect(one("SET other v TAGS 1 unrelated TOKEN \(token)") == Wire.ok)
+    }
+
+    @Test func badWordsAreRefused() throws {
+        let server = try SocketlessServer()
+        let call = server.connect()
+        let count = Wire.error("ERR TAGS takes the number of tags, from 1 on, and as many tags")
+        for words in ["TAGS", "TAGS 0 a", "TAGS x a", "TAGS 2 a", "TAGS -1 a"] {
+            #expect(call("SET k v \(words)") == count, "\(words)")
+        }
+        let many = (1...17).map { "t\($0)" }.joined(separator: " ")
+        #expect(call("SET k v TAGS 17 \(many)") == Wire.error("ERR an entry has at most 16 tags, these are 17"))
+        #expect(call(["SET", "k", "v", "TAGS", "1", "a\0b"]) == Wire.error("ERR a tag must not contain a NUL byte"))
+        #expect(call(["SET", "k", "v", "TAGS", "1", ""]) == Wire.error("ERR a tag has 1 to 128 bytes, this one has 0"))
+        #expect(call(["PURGE", "TAG", ""]) == Wire.error("ERR a tag has 1 to 128 bytes, this one has 0"))
+        #expect(call("PURGE TAG") == Wire.syntaxError)
+        #expect(call("GET k") == Wire.null)
+    }
+
+    @Test func aTrackingConnectionHearsOfAPurge() throws {
+        let server = try SocketlessServer()
+        let (one, two) = (server.connect(), server.connect())
+        #expect(two("HELLO 3").hasPrefix("%"))
+        #expect(two("CLIENT TRACKING ON") == Wire.ok)
+        #expect(one("SET k v TAGS 1 t") == Wire.ok)
+        #expect(two("GET k") == Wire.bulk("v"))
+        #expect(one("PURGE TAG t") == Wire.ok)
+        #expect(two.takeSendable().hasPrefix(">2\r\n" + Wire.bulk("invalidate")))
+        #expect(two("GET k") == Wire.null3)
+    }
+}
