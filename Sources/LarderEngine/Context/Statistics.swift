@@ -4,6 +4,9 @@ import Synchronization
 package final class Statistics: Sendable {
     package let hits = Atomic<Int>(0)
     package let misses = Atomic<Int>(0)
+    /// Of these, how many met an entry that had expired, or whose tag was purged, and was not removed yet.
+    package let missesExpired = Atomic<Int>(0)
+    package let missesPurged = Atomic<Int>(0)
     package let writes = Atomic<Int>(0)
     package let removals = Atomic<Int>(0)
     package let commitGroups = Atomic<Int>(0)

@@ -27,6 +27,9 @@ package final class Shard: @unchecked Sendable {
     package struct Counters: Sendable {
         package var hits = 0
         package var misses = 0
+        /// Of these, how many met an entry that is not fresh, because of its time or of a purge.
+        package var missesExpired = 0
+        package var missesPurged = 0
         package var writes = 0
         package var removals = 0
         package var expired = 0
@@ -37,12 +40,23 @@ package final class Shard: @unchecked Sendable {
         /// How often the database was emptied at once.
         package var purges = 0
 
+        /// Counts a read without a fresh entry.
+        /// - Parameter header: of the entry that it met, which is not fresh.
+        mutating func noteMiss(_ header: RecordHeader?) {
+            misses += 1
+            guard let header else { return }
+            if header.tagsEnd == .max { missesExpired += 1 } else { missesPurged += 1 }
+        }
+
         mutating func add(_ other: Counters) {
             renewals += other.renewals
             vainRemovals += other.vainRemovals
             purges += other.purges
             hits += other.hits
             misses += other.misses
+            missesExpired += other.missesExpired
+            missesPurged += other.missesPurged
+
             writes += other.writes
             removals += other.removals
             expired += other.expired
@@ -250,6 +264,8 @@ extension Statistics {
     func take(_ counters: Shard.Counters) {
         hits.add(counters.hits)
         misses.add(counters.misses)
+        missesExpired.add(counters.missesExpired)
+        missesPurged.add(counters.missesPurged)
         writes.add(counters.writes)
         removals.add(counters.removals)
         expired.add(counters.expired)

@@ -152,7 +152,11 @@ extension Database {
         } else {
             state = try refresh(request, shard, mayServe: isYoung ?? false)
         }
-        if state == .fresh { shard.counters.hits += 1 } else { shard.counters.misses += 1 }
+        if state == .fresh {
+            shard.counters.hits += 1
+        } else {
+            shard.counters.noteMiss(header)
+        }
         if request.waiter != nil, !state.isQueued { shard.leases?.remove(request) }
         return FetchAnswer(state: state, header: header, rules: rules)
     }

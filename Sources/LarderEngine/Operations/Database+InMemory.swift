@@ -94,7 +94,7 @@ extension Database {
         let freshness = applied.rules.freshness(header, now: now)
         guard freshness == .fresh else {
             if freshness == .gone { shard.foundExpired(entry) }
-            shard.counters.misses += 1
+            shard.counters.noteMiss(header)
             return .absent
         }
         shard.table.touch(entry)

@@ -160,7 +160,7 @@ extension Database {
                 shard.lock.lock()
                 defer { shard.lock.unlock() }
                 shard.endRead(place, key, hash, keeping: stored)
-                if isFresh { shard.counters.hits += 1 } else { shard.counters.misses += 1 }
+                if isFresh { shard.counters.hits += 1 } else { shard.counters.noteMiss(header) }
                 // An entry that is not kept cannot be marked: its removal counts it.
                 if freshness == .gone, let entry = shard.table.find(key, hash: hash), !entry.isDirty {
                     shard.foundExpired(entry)
@@ -170,7 +170,7 @@ extension Database {
             shards.with(hash) { shard in
                 shard.lock.withLock {
                     shard.counters.hits -= 1
-                    shard.counters.misses += 1
+                    shard.counters.noteMiss(header)
                 }
             }
         }

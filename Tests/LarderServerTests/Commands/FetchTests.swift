@@ -293,6 +293,34 @@ extension TestClient {
         #expect(two.takeSendable() == push, "its holder is gone")
     }
 
+    @Test func infoTellsOfLeasesAndOfMisses() throws {
+        let server = try SocketlessServer(policy: .high)
+        let (one, two) = (server.connect(), server.connect())
+        func field(_ name: String) -> String? {
+            one("INFO everything").split(separator: "\r\n").first { $0.hasPrefix(name + ":") }
+                .map { String($0.dropFirst(name.count + 1)) }
+        }
+        let token = try #require(one.fetch("k")?.token)
+        #expect(two.fetch("k WAIT 1000") == nil)
+        #expect(field("leases") == "1" && field("lease_waiters") == "1" && field("leases_granted") == "1")
+        #expect(field("blocked_clients") == "1")
+        #expect(one("RELEASE k \(token) FAILED 100") == Wire.ok)
+        #expect(two.takeFetched()?.state == "failed")
+        #expect(field("leases") == "0" && field("lease_waiters") == "0" && field("fetch_failures") == "1")
+        _ = server.connect().fetch("other LEASE 50")
+        server.time.advance(milliseconds: 50)
+        _ = two.fetch("other")
+        #expect(field("leases_lost") == "1" && field("leases_granted") == "3")
+        #expect(one("SET e v") == Wire.ok)
+        #expect(one("SET p v TAGS 1 t") == Wire.ok)
+        #expect(one("PURGE TAG t") == Wire.ok)
+        #expect(one("GET p") == Wire.null)
+        server.time.advance(milliseconds: 60_000)
+        #expect(one("GET e") == Wire.null)
+        #expect(one("GET nothing") == Wire.null)
+        #expect(field("keyspace_misses_expired") == "1" && field("keyspace_misses_purged") == "1")
+    }
+
     @Test func badWordsAreRefused() throws {
         let server = try SocketlessServer()
         let call = server.connect()

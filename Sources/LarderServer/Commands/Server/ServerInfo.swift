@@ -95,7 +95,7 @@ struct ServerInfo {
             ("maxclients", "\(server.settings.clientsMax.read())"),
             ("client_recent_max_input_buffer", "\(records.map { $0.inputBytes.read() }.max() ?? 0)"),
             ("client_recent_max_output_buffer", "\(records.map { $0.outputBytes.read() }.max() ?? 0)"),
-            ("blocked_clients", "\(server.clientsPaused.read())"),
+            ("blocked_clients", "\(server.clientsPaused.read() + server.engine.leases.waiters.read())"),
             ("tracking_clients", "\(server.tracking.trackingClients)"),
             ("clients_in_timeout_table", "0"),
         ]
@@ -217,6 +217,8 @@ struct ServerInfo {
             ("sync_partial_err", "0"), ("expired_keys", "\(statistics.expired.read())"),
             ("expired_stale_perc", "0.00"), ("evicted_keys", "0"), ("evicted_clients", "0"),
             ("keyspace_hits", "\(statistics.hits.read())"), ("keyspace_misses", "\(statistics.misses.read())"),
+            ("keyspace_misses_expired", "\(statistics.missesExpired.read())"),
+            ("keyspace_misses_purged", "\(statistics.missesPurged.read())"),
             ("pubsub_channels", "\(server.pubsub.names(.channel, matching: nil).count)"),
             ("pubsub_patterns", "\(server.pubsub.patternCount)"),
             ("pubsubshard_channels", "\(server.pubsub.names(.shardChannel, matching: nil).count)"),
@@ -271,7 +273,7 @@ struct ServerInfo {
     }
 
     private var larderFields: Fields {
-        let statistics = server.engine.statistics
+        let (statistics, leases) = (server.engine.statistics, server.engine.leases)
         return [
             ("directory", server.engine.directory), ("default_policy", "\(server.engine.options.defaultPolicy)"),
             ("databases", "\(server.engine.databases.count)"),
@@ -279,7 +281,9 @@ struct ServerInfo {
             ("open_snapshots", "\(server.openSnapshots.read())"), ("purges", "\(statistics.purges.read())"),
             ("dropped_commands", "\(server.commandsDropped.read())"),
             ("databases_set_aside", "\(statistics.setAside.read())"),
-            ("index_records_swept", "\(statistics.indexSwept.read())"),
+            ("index_records_swept", "\(statistics.indexSwept.read())"), ("leases", "\(leases.leases.read())"),
+            ("lease_waiters", "\(leases.waiters.read())"), ("leases_granted", "\(leases.granted.read())"),
+            ("leases_lost", "\(leases.lost.read())"), ("fetch_failures", "\(leases.failures.read())"),
         ]
     }
 }
