@@ -34,4 +34,5 @@ package struct ChangeNote: Sendable {
     var isUnseen = false
     /// Whether only the entry's lifetime changes.
     var isRenewal = false
+    var lease = LeaseEffect.outdated
 }

@@ -12,16 +12,6 @@ struct LeaseTable {
         let ends: Int64
         /// The last commit unit before the lease was given.
         let sequence: UInt64
-        /// What the write means that ends it, if it comes from the lease's holder.
-        var outcome = Outcome.none
-    }
-
-    enum Outcome {
-        case none
-        /// The refreshed value.
-        case stored
-        /// The origin has none.
-        case absent(until: Int64)
     }
 
     struct State {
@@ -99,17 +89,13 @@ struct LeaseTable {
         context.leases.add(-1)
     }
 
-    /// Notes what the write means that the lease's holder is about to make.
-    /// - Parameter purgedAt: the last purge of the value's tags. If the lease is older, it is no longer good.
-    /// - Returns: whether the lease is good.
-    mutating func note(_ key: Key, _ token: UInt64, _ outcome: Outcome, purgedAt: UInt64 = 0) -> Bool {
+    /// Whether a lease is good.
+    /// - Parameter purgedAt: the last purge of the value's tags. If the lease is older, it is no longer good, and given up.
+    mutating func isGood(_ key: Key, _ token: UInt64, purgedAt: UInt64 = 0) -> Bool {
         guard let lease = state(key).lease, lease.token == token else { return false }
-        if lease.sequence < purgedAt {
-            _ = release(key, token, .open)
-            return false
-        }
-        states[key]?.lease?.outcome = outcome
-        return true
+        guard lease.sequence < purgedAt else { return true }
+        _ = release(key, token, .open)
+        return false
     }
 
     /// Ends a lease without a write.
@@ -155,14 +141,22 @@ struct LeaseTable {
             // It is beneath the limit: another lease of the key has just ended.
             waiter.token = give(key, waiter.holder, waiter.leaseMilliseconds)
             waiter.wakeUp()
-            if waiter.token != nil { return }
+            if waiter.token != nil { return wakeWhoWouldBeLate(key) }
         }
         context.givenUp(owner, key)
     }
 
+    /// Those who still wait look again when the lease ends: also if it ends earlier than the one they were told of.
+    private func wakeWhoWouldBeLate(_ key: Key) {
+        guard let state = states[key], let ends = state.lease?.ends else { return }
+        for waiter in state.waiters where waiter.leaseEnds > ends { waiter.wakeUp() }
+    }
+
     // MARK: Waiting
 
-    mutating func add(_ waiter: LeaseWaiter, _ key: Key) throws(LarderError) {
+    /// - Parameter leaseEnds: when the caller asks again if nobody wakes it.
+    mutating func add(_ waiter: LeaseWaiter, _ key: Key, leaseEnds: Int64) throws(LarderError) {
+        waiter.leaseEnds = leaseEnds
         guard !waiter.isListed else { return }
         guard context.waiters.read() < LeaseContext.waitersMax else {
             throw LarderError(
@@ -198,41 +192,38 @@ struct LeaseTable {
 
     // MARK: What happens to keys
 
-    /// A key was written or removed: what was being fetched is older than that.
-    mutating func changed(_ bytes: UnsafeRawBufferPointer) {
-        guard !states.isEmpty else { return }
+    /// A key was written or removed.
+    mutating func changed(_ bytes: UnsafeRawBufferPointer, _ effect: LeaseEffect, isRemoval: Bool) {
+        guard !states.isEmpty, effect != .none else { return }
         let key = Key(bytes)
         guard var state = states[key] else { return }
         state.rest = nil
         if let lease = state.lease {
-            switch lease.outcome {
-            case .none: break
-            case .stored: remember(key.hash, context.time.monotonic() - lease.began)
-            case .absent(let until): state.rest = .absent(until: until)
-            }
+            if effect == .refreshed { remember(key.hash, context.time.monotonic() - lease.began) }
             end(lease)
             state.lease = nil
         }
+        if case .absent(let until) = effect { state.rest = .absent(until: until) }
         set(key, state)
-        wakeAll(key)
+        if isRemoval, state.rest == nil { handOver(key) } else { wakeAll(key) }
         if states[key]?.isEmpty ?? false { states[key] = nil }
     }
 
     /// All keys with a prefix were removed.
     mutating func changed(prefix: [UInt8]) {
-        for key in states.keys where key.withBytes({ $0.starts(with: prefix) }) { key.withBytes { changed($0) } }
+        for key in states.keys where key.withBytes({ $0.starts(with: prefix) }) {
+            key.withBytes { changed($0, .outdated, isRemoval: true) }
+        }
     }
 
     /// All keys were removed.
     mutating func changedAll() {
-        let all = states
-        states = [:]
-        for state in all.values {
+        for (key, state) in states {
             if let lease = state.lease { end(lease) }
-            for waiter in state.waiters {
-                unlist(waiter)
-                waiter.wakeUp()
-            }
+            states[key]?.lease = nil
+            states[key]?.rest = nil
+            handOver(key)
+            if states[key]?.isEmpty ?? false { states[key] = nil }
         }
     }
 

@@ -23,6 +23,18 @@ package enum OriginRest: Hashable, Sendable {
     }
 }
 
+/// What a change of a key means for its lease.
+package enum LeaseEffect: Hashable, Sendable {
+    /// What is being fetched is older than the change.
+    case outdated
+    /// The change is the refreshed value, stored by the lease's holder.
+    case refreshed
+    /// The change is the removal of what the origin does not have any more, by the lease's holder.
+    case absent(until: Int64)
+    /// None: nobody could see what was removed.
+    case none
+}
+
 /// The limits and counts of leases in one larder. Thread-safe.
 package final class LeaseContext: Sendable {
     /// The most leases at a time.
@@ -102,12 +114,14 @@ package final class LeaseWaiter: @unchecked Sendable {
     let holder: LeaseHolder
     /// How long a lease of the waiter is good; nil: for the standard time, and as long as its holder exists.
     let leaseMilliseconds: Int64?
-    /// Called once from any thread, with locks held: it must be short, must not block, and must not call the engine.
-    /// The caller then asks again.
+    /// Called from any thread, with locks held: it must be short, must not block, and must not call the engine. The
+    /// caller then asks again. It may be called more than once.
     private let wake: @Sendable () -> Void
     /// The lease that the waiter got while it waited.
     var token: UInt64?
     var isListed = false
+    /// When the lease ends that the caller was last told of: it asks again then.
+    var leaseEnds = Int64.max
 
     package init(_ holder: LeaseHolder, leaseMilliseconds: Int64?, wake: @escaping @Sendable () -> Void) {
         self.holder = holder

@@ -107,44 +107,53 @@ package final class Shard: @unchecked Sendable {
     }
 
     /// Stores a record in the form in which it is stored elsewhere, dirty.
-    func put(_ key: UnsafeRawBufferPointer, _ hash: Int, stored: UnsafeRawBufferPointer, sequence: UInt64) {
+    func put(
+        _ key: UnsafeRawBufferPointer, _ hash: Int, stored: UnsafeRawBufferPointer, sequence: UInt64,
+        lease: LeaseEffect = .outdated
+    ) {
         _ = table.put(key, hash: hash, count: stored.count, version: sequence) { place in
             if let start = stored.baseAddress { place.copyMemory(from: start, byteCount: stored.count) }
         }
         counters.writes += 1
-        changed(key, hash)
+        changed(key, hash, lease)
     }
 
     /// Stores an entry with its record, dirty. From now on it belongs to the table.
-    func put(_ entry: EntryPointer, sequence: UInt64) {
+    func put(_ entry: EntryPointer, sequence: UInt64, lease: LeaseEffect = .outdated) {
         entry.head.pointee.version = sequence
         table.put(entry)
         counters.writes += 1
-        changed(entry.key, entry.head.pointee.hash)
+        changed(entry.key, entry.head.pointee.hash, lease)
     }
 
     /// Removes a key, dirty.
-    func remove(_ key: UnsafeRawBufferPointer, _ hash: Int, sequence: UInt64) {
-        removeInPlace(key, hash, sequence: sequence)
+    func remove(
+        _ key: UnsafeRawBufferPointer, _ hash: Int, sequence: UInt64, lease: LeaseEffect = .outdated
+    ) {
+        removeInPlace(key, hash, sequence: sequence, lease: lease)
         makeRoom()
     }
 
     /// Like ``remove(_:_:sequence:)``, but evicts nothing, so that entries of other keys that were found before stay.
     /// The caller makes room afterwards.
-    func removeInPlace(_ key: UnsafeRawBufferPointer, _ hash: Int, sequence: UInt64) {
+    func removeInPlace(
+        _ key: UnsafeRawBufferPointer, _ hash: Int, sequence: UInt64, lease: LeaseEffect = .outdated
+    ) {
         table.remove(key, hash: hash, version: sequence)
         counters.removals += 1
-        tellReaders(key, hash)
+        tellReaders(key, hash, lease, isRemoval: true)
     }
 
-    private func changed(_ key: UnsafeRawBufferPointer, _ hash: Int) {
-        tellReaders(key, hash)
+    private func changed(_ key: UnsafeRawBufferPointer, _ hash: Int, _ lease: LeaseEffect = .outdated) {
+        tellReaders(key, hash, lease, isRemoval: false)
         makeRoom()
     }
 
-    private func tellReaders(_ key: UnsafeRawBufferPointer, _ hash: Int) {
+    private func tellReaders(
+        _ key: UnsafeRawBufferPointer, _ hash: Int, _ lease: LeaseEffect, isRemoval: Bool
+    ) {
         reads.changed(key, hash)
-        if leases != nil { leases?.changed(key) }
+        if leases != nil { leases?.changed(key, lease, isRemoval: isRemoval) }
         if notedKeys != nil { notedKeys?.insert(Key(key)) }
     }
 

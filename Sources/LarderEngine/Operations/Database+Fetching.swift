@@ -94,6 +94,38 @@ extension Database {
         return done ?? false
     }
 
+    /// The fresh entry of a key, if it is in memory and nobody has to refresh it yet: what most callers of
+    /// ``fetch(_:now:_:below:ticket:_:)`` get. Makes no copy of the key.
+    /// - Parameters:
+    ///   - maxAge: see ``FetchRequest/maxAge``; the caller asks now.
+    ///   - bytesMax: nothing is done for entries with records of this many bytes or more.
+    ///   - ticket: raised to the commits that the answer has to wait for.
+    ///   - body: called with the payload. A shard's lock is held.
+    /// - Returns: whether it is such an entry; else nothing was done.
+    package func fetchFresh(
+        _ key: UnsafeRawBufferPointer, maxAge: Int64?, now: Int64, below bytesMax: Int, ticket: inout CommitTicket,
+        _ body: (RecordHeader, FreshnessRules, UnsafeRawBufferPointer) -> Void
+    ) throws(LarderError) -> Bool {
+        try ForkGuard.check("fetch")
+        let hash = Key.hash(key)
+        let shard = shards[Shard.index(hash)]
+        shard.lock.lock()
+        defer { shard.lock.unlock() }
+        guard case .open = applied.presence, let entry = shard.table.find(key, hash: hash), let record = entry.record,
+            record.count < bytesMax, let header = try? RecordHeader(parsing: record, applied.rules.purges)
+        else { return false }
+        let rules = applied.rules
+        if let maxAge, header.storedAt < now.subtractingClamped(maxAge) { return false }
+        if let deadline = rules.deadline(header) {
+            guard now < deadline, !isEarly(shard, hash, header, deadline, now) else { return false }
+        }
+        ticket = max(ticket, CommitTicket(sequence: max(undecided(entry), applied.sequence)))
+        shard.counters.hits += 1
+        shard.table.touch(entry)
+        body(header, rules, UnsafeRawBufferPointer(rebasing: record[header.byteCount...]))
+        return true
+    }
+
     private func fetchInMemory(
         _ request: FetchRequest, _ key: UnsafeRawBufferPointer, _ now: Int64, below bytesMax: Int,
         _ ticket: inout CommitTicket, _ body: (FetchAnswer, UnsafeRawBufferPointer?) -> Void
@@ -157,23 +189,26 @@ extension Database {
         } else {
             shard.counters.noteMiss(header)
         }
-        if request.waiter != nil, !state.isQueued { shard.leases?.remove(request) }
+        if request.waiter != nil, !state.isQueued { shard.leases?.leaves(request, state) }
         return FetchAnswer(state: state, header: header, rules: rules)
     }
 
+    /// Whether a fresh entry will end soon: within twice the time that the last refresh took, or in the last twentieth of
+    /// its life; but never in the first half of it.
+    private func isEarly(_ shard: Shard, _ hash: Int, _ header: RecordHeader, _ deadline: Int64, _ now: Int64) -> Bool {
+        let life = deadline.subtractingClamped(header.storedAt)
+        let left = deadline - now
+        guard left <= life / 2 else { return false }
+        return left <= max(life / 20, 2 * (shard.leases?.lastDuration(hash) ?? 0))
+    }
+
     /// The lease for a fresh entry that will end soon; nil if there is none to give.
-    ///
-    /// Soon means: within twice the time that the last refresh took, or in the last twentieth of its life; but never in
-    /// the first half of it.
     private func leadsEarly(
         _ request: FetchRequest, _ header: RecordHeader, _ rules: FreshnessRules, _ shard: Shard, _ now: Int64
     ) -> UInt64? {
-        guard let deadline = rules.deadline(header) else { return nil }
-        let life = deadline.subtractingClamped(header.storedAt)
-        let left = deadline - now
-        guard left <= life / 2 else { return nil }
-        let last = shard.leases?.lastDuration(request.key.hash) ?? 0
-        guard left <= max(life / 20, 2 * last) else { return nil }
+        guard let deadline = rules.deadline(header), isEarly(shard, request.key.hash, header, deadline, now) else {
+            return nil
+        }
         return withLeases(shard) { leases in
             let state = leases.state(request.key)
             guard state.lease == nil, state.rest == nil else { return nil }
@@ -204,7 +239,9 @@ extension Database {
     package func endLeases(_ keys: [Key]) {
         for key in keys {
             let shard = shards[key]
-            shard.lock.withLock { key.withBytes { shard.leases?.changed($0) } }
+            shard.lock.withLock {
+                key.withBytes { shard.leases?.changed($0, .outdated, isRemoval: true) }
+            }
         }
     }
 
@@ -254,11 +291,19 @@ extension LeaseTable {
         if let lease = state.lease {
             if mayServe { return .stale }
             guard request.mayWait, let waiter = request.waiter else { return .wait(until: lease.ends) }
-            try add(waiter, key)
+            try add(waiter, key, leaseEnds: lease.ends)
             return .queued(until: lease.ends)
         }
         guard let token = try grant(key, request.holder, request.leaseMilliseconds) else { return .wait(until: time) }
         return .lead(token: token)
+    }
+
+    /// The caller has its answer. A lease that it was given while it waited, and needs no more, goes to the next.
+    mutating func leaves(_ request: FetchRequest, _ state: FetchAnswer.State) {
+        remove(request)
+        guard let token = request.waiter?.token else { return }
+        if case .lead = state { return }
+        _ = release(request.key, token, .open)
     }
 
     /// The caller waits no longer.

@@ -78,7 +78,7 @@ extension Database {
         guard let known = survey(keys, now, &sequence) else { return nil }
         ticket = max(ticket, CommitTicket(sequence: sequence))
         // What is being fetched for keys without an entry is out of date too.
-        for key in keys { key.withBytes { bytes in shards[key].leases?.changed(bytes) } }
+        for key in keys { key.withBytes { bytes in shards[key].leases?.changed(bytes, .outdated, isRemoval: true) } }
         guard known.stored > 0 else { return 0 }
         let store = try writableStore(applied, "update")
         let unit = pipeline.enqueue(context.options.durability) { batch, unit in
@@ -96,7 +96,7 @@ extension Database {
                     guard let record = shard.table.find(key, hash: hash)?.record else { return }
                     if isFresh(record, now) ?? false { removed += 1 }
                     // Nothing may be evicted meanwhile: entries seen above must still be there.
-                    shard.removeInPlace(key, hash, sequence: unit)
+                    shard.removeInPlace(key, hash, sequence: unit, lease: .none)
                 }
             }
         }

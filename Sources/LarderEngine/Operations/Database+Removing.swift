@@ -11,8 +11,8 @@ extension Database {
     /// Removes the entries whose keys begin with `prefix`, in commit units of at most 512. Entries stored before the
     /// call are gone when it returns; entries stored meanwhile stay. Removes unreadable entries too. May block.
     package func purge(prefix: [UInt8]) throws(LarderError) -> PurgeReport {
-        // Of keys without an entry too.
-        defer { endLeases(prefix: prefix) }
+        // Of keys without an entry too. A lease that is given from now on is for what is newer than the call.
+        endLeases(prefix: prefix)
         return try removeMatching(prefix) { _, _, _ in
             true
         } stillMatches: { found, header, _, start in
@@ -84,7 +84,7 @@ extension Database {
                     }
                     guard isGone else { continue }
                     report.count(bytes: candidate.byteCount)
-                    update.remove(index)
+                    update.removeKeepingLease(index)
                 }
             }
         }

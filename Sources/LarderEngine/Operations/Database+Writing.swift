@@ -139,13 +139,16 @@ extension Database {
             operation.key.withBytes { key in
                 switch operation {
                 case .put(_, let record, let note):
-                    record.stored.withUnsafeBytes { shard.put(key, hash, stored: $0, sequence: sequence) }
+                    record.stored.withUnsafeBytes {
+                        shard.put(key, hash, stored: $0, sequence: sequence, lease: note.lease)
+                    }
                     if note.isUnseen { shard.reads.noteUnseen(operation.key) }
                     if note.isRenewal { shard.counters.renewals += 1 }
-                case .putLarge(let value, let header, _): shard.put(value.take(header), sequence: sequence)
+                case .putLarge(let value, let header, let note):
+                    shard.put(value.take(header), sequence: sequence, lease: note.lease)
                 case .remove(_, let note):
                     if !wasThere(note, shard, key, hash) { shard.counters.vainRemovals += 1 }
-                    shard.remove(key, hash, sequence: sequence)
+                    shard.remove(key, hash, sequence: sequence, lease: note.lease)
                 }
             }
         }

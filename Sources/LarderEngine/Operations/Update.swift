@@ -22,6 +22,8 @@ package struct Update {
     package var origin = WriteOrigin()
     /// Their place in a transaction.
     var step = 0
+    /// What the next operation on a key means for its lease, where it is something else than usual.
+    private var leaseEffects: [Key: LeaseEffect] = [:]
     /// Bytes of the values that the command built, rather than received.
     package private(set) var builtBytes = 0
 
@@ -189,17 +191,21 @@ package struct Update {
     /// Whether a lease of the key at `index` is good. If it is, the next change of the key by this update is what the
     /// lease was given for.
     /// - Parameter tags: of the value. If one was purged since the lease was given, the value may be older than that.
-    package func holdsLease(_ index: Int, _ token: UInt64, tags: Tags? = nil) -> Bool {
+    package mutating func holdsLease(_ index: Int, _ token: UInt64, tags: Tags? = nil) -> Bool {
         let key = keys[index]
         let purged = tags.flatMap { rules.purges?.last(of: $0) } ?? 0
-        return database.shards[key].leases?.note(key, token, .stored, purgedAt: purged) ?? false
+        guard database.shards[key].leases?.isGood(key, token, purgedAt: purged) ?? false else { return false }
+        leaseEffects[key] = .refreshed
+        return true
     }
 
     /// If a lease of the key at `index` is good, the removal that follows means that the origin has no value.
-    func restsWithLease(_ index: Int, _ token: UInt64, milliseconds: Int64) -> Bool {
+    mutating func restsWithLease(_ index: Int, _ token: UInt64, milliseconds: Int64) -> Bool {
         let key = keys[index]
         let until = database.context.time.monotonic() + milliseconds
-        return database.shards[key].leases?.note(key, token, .absent(until: until)) ?? false
+        guard database.shards[key].leases?.isGood(key, token) ?? false else { return false }
+        leaseEffects[key] = .absent(until: until)
+        return true
     }
 
     /// Ends a lease of the key at `index` without a change.
@@ -229,17 +235,26 @@ package struct Update {
         note(index, nil)
     }
 
+    /// Removes the key at `index` without an end of its lease: nobody could see its entry, or the lease is newer than the
+    /// call that removes it.
+    mutating func removeKeepingLease(_ index: Int) {
+        leaseEffects[keys[index]] = LeaseEffect.none
+        remove(index)
+    }
+
     /// Removes the key at `index` if anything is stored there. In any case what is being fetched for it is out of date.
     package mutating func removeStored(_ index: Int) {
         guard !isStored(index) else { return remove(index) }
         let key = keys[index]
-        key.withBytes { database.shards[key].leases?.changed($0) }
+        key.withBytes { database.shards[key].leases?.changed($0, .outdated, isRemoval: true) }
     }
 
-    private func changeNote(_ index: Int) -> ChangeNote {
-        if loaded.isEmpty { return ChangeNote(origin: origin, step: step) }
-        let former = current(index).map { EntryChange.Former.fresh($0.header.rule) } ?? .absent
-        return ChangeNote(origin: origin, former: former, step: step)
+    private mutating func changeNote(_ index: Int) -> ChangeNote {
+        var note = ChangeNote(origin: origin, step: step)
+        if !leaseEffects.isEmpty { note.lease = leaseEffects.removeValue(forKey: keys[index]) ?? .outdated }
+        if loaded.isEmpty { return note }
+        note.former = current(index).map { EntryChange.Former.fresh($0.header.rule) } ?? .absent
+        return note
     }
 
     /// Two indices may name the same key: each sees the other's changes.

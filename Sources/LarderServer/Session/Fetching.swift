@@ -15,6 +15,7 @@ final class WaitingFetch: Sendable {
         private let value = Atomic<Bool>(false)
         var isSet: Bool { value.load(ordering: .acquiring) }
         func set() { value.store(true, ordering: .releasing) }
+        func clear() { value.store(false, ordering: .releasing) }
     }
 
     init(_ request: FetchRequest, _ database: Database, until: Int64, _ isWoken: Flag) {

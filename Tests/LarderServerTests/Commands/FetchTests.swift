@@ -235,6 +235,78 @@ extension TestClient {
         #expect(server.connect()("SET k v TOKEN \(token)") == Wire.null)
     }
 
+    /// The space of what was gone before is nobody's change.
+    @Test func aSweepEndsNoLease() throws {
+        let server = try SocketlessServer()
+        let (one, two) = (server.connect(), server.connect())
+        #expect(one("SET k v PX 1") == Wire.ok)
+        server.time.advance(milliseconds: 2)
+        let token = try #require(one.fetch("k")?.token)
+        #expect(two("PURGE EXPIRED").contains(":1"))
+        #expect(two.fetch("k")?.state == "wait")
+        #expect(one("SET k new TOKEN \(token)") == Wire.ok)
+    }
+
+    @Test(arguments: ["DEL k", "PURGE", "PURGE PREFIX k", "GETDEL k"], [false, true])
+    func aRemovalHandsTheLeaseToWhoHasWaitedLongest(_ removal: String, _ isStored: Bool) throws {
+        let server = try SocketlessServer()
+        let clients = (0..<4).map { _ in server.connect() }
+        if isStored { #expect(clients[0]("SET k v PX 1 GRACE 60") == Wire.ok) }
+        server.time.advance(milliseconds: 2)
+        #expect(clients[0].fetch("k")?.state == "lead")
+        // In another order than that of the connections.
+        for index in [3, 1, 2] { #expect(clients[index].fetch("k MAXAGE 0 WAIT 5000") == nil) }
+        _ = clients[0](removal)
+        // A removal of what is not there ends a lease once.
+        guard removal != "GETDEL k" || isStored else { return }
+        #expect(clients[3].takeFetched()?.state == "lead")
+        for index in [1, 2] {
+            #expect(clients[index].takeFetched() == nil)
+            #expect(clients[index].session.fetching.waiting != nil)
+        }
+    }
+
+    /// An event loop went on running the command until its time was over, and served nobody else.
+    @Test func aWokenWaiterThatWaitsAgainRests() throws {
+        let server = try SocketlessServer()
+        let (one, two, three) = (server.connect(), server.connect(), server.connect())
+        #expect(one.fetch("k")?.state == "lead")
+        #expect(two.fetch("k WAIT 5000") == nil)
+        #expect(three.fetch("k WAIT 5000") == nil)
+        three.session.fetching.waiting?.isWoken.set()
+        server.deliver()
+        #expect(three.takeFetched() == nil)
+        #expect(three.session.fetching.waiting?.isWoken.isSet == false)
+    }
+
+    @Test func whoWaitsLooksWhenASuccessorsLeaseEnds() throws {
+        let server = try SocketlessServer()
+        let (one, two, three) = (server.connect(), server.connect(), server.connect())
+        #expect(one.fetch("k")?.state == "lead")
+        #expect(two.fetch("k WAIT 5000 LEASE 100") == nil)
+        #expect(three.fetch("k WAIT 20000") == nil)
+        one.session.end()
+        server.deliver()
+        #expect(two.takeFetched()?.state == "lead")
+        let until = try #require(three.waitsUntil)
+        #expect(until == server.time.monotonicMilliseconds() + 100)
+        server.time.advance(milliseconds: 100)
+        three.run()
+        #expect(three.takeFetched()?.state == "lead")
+    }
+
+    /// What took long was not a refresh.
+    @Test func aRefusedStoreIsNoRefresh() throws {
+        let server = try SocketlessServer()
+        let (one, two) = (server.connect(), server.connect())
+        let token = try #require(one.fetch("k LEASE 200000")?.token)
+        server.time.advance(milliseconds: 100_000)
+        #expect(one("MSETEX 2 k 1 l 2 TOKEN \(token) 5") == Wire.int(0))
+        #expect(two("SET k v EX 1000") == Wire.ok)
+        server.time.advance(milliseconds: 900_000)
+        #expect(two.fetch("k")?.state == "fresh", "the last refresh did not take 100 seconds")
+    }
+
     @Test func aWaitEndsWithItsTime() throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())

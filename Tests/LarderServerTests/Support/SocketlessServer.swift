@@ -92,6 +92,8 @@ final class TestClient {
     private(set) var pauses: [String] = []
     /// How often a command had to go where it may read the disk.
     private(set) var colds = 0
+    /// When the command that waits is to run again unless it is woken, in milliseconds of the monotonic clock.
+    private(set) var waitsUntil: Int64?
 
     init(_ session: Session, _ server: SocketlessServer) {
         self.session = session
@@ -117,7 +119,10 @@ final class TestClient {
             switch pause {
             case .cold: preconditionFailure("a session that may block is never cold")
             case .sliceEnded: break
-            case .needsInput, .closing, .outputFull, .paused, .waiting: return
+            case .waiting(let until):
+                waitsUntil = until
+                return
+            case .needsInput, .closing, .outputFull, .paused: return
             case .work(let work):
                 pauses.append("work")
                 session.finish(Session.WorkResult(work, version: session.replies.version))

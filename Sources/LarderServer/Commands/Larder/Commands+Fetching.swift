@@ -21,21 +21,17 @@ enum FetchingCommands {
         private(set) var version: UInt64?
 
         init(_ call: Call) throws(CommandError) {
-            var seen: Set<String> = []
+            var hasWait = false
             for index in stride(from: 2, to: call.count, by: 2) {
                 guard index + 1 < call.count else { throw .syntax }
-                let word: String
-                if call.isWord(index, "MAXAGE") {
-                    word = "MAXAGE"
-                    maxAge = try milliseconds(call, index + 1, word, from: 0)
-                } else if call.isWord(index, "WAIT") {
-                    word = "WAIT"
-                    wait = try milliseconds(call, index + 1, word, from: 0)
-                } else if call.isWord(index, "LEASE") {
-                    word = "LEASE"
-                    lease = try milliseconds(call, index + 1, word, from: 1)
-                } else if call.isWord(index, "IFNOT") {
-                    word = "IFNOT"
+                if call.isWord(index, "WAIT"), !hasWait {
+                    hasWait = true
+                    wait = try milliseconds(call, index + 1, "WAIT", from: 0)
+                } else if call.isWord(index, "MAXAGE"), maxAge == nil {
+                    maxAge = try milliseconds(call, index + 1, "MAXAGE", from: 0)
+                } else if call.isWord(index, "LEASE"), lease == nil {
+                    lease = try milliseconds(call, index + 1, "LEASE", from: 1)
+                } else if call.isWord(index, "IFNOT"), version == nil {
                     guard let digest = Digest.parse(call.bytes(index + 1)) else {
                         throw CommandError("ERR the version must be 16 hexadecimal digits, as FETCH and DIGEST give it")
                     }
@@ -43,7 +39,6 @@ enum FetchingCommands {
                 } else {
                     throw .syntax
                 }
-                guard seen.insert(word).inserted else { throw .syntax }
             }
         }
     }
@@ -65,10 +60,16 @@ enum FetchingCommands {
         guard try session.snapshot() == nil else {
             throw CommandError("ERR a snapshot is open, and FETCH sees the present: SNAPSHOT CLOSE first")
         }
+        if session.fetching.waiting == nil, !session.tracksReads, try call.answerFresh(options.maxAge, options.version)
+        {
+            return .done
+        }
         let clock = session.clock.monotonic()
         var request: FetchRequest
         var waiting = session.fetching.waiting
         if let waiting {
+            // Whoever wakes it from now on wakes it again.
+            waiting.isWoken.clear()
             request = waiting.request
         } else {
             request = FetchRequest(key: try call.key(1), holder: session.fetching.holder(), askedAt: call.now)
@@ -165,6 +166,23 @@ enum FetchingCommands {
 }
 
 extension Call {
+    /// Answers a FETCH of a fresh entry in memory that nobody has to refresh yet, which is what most callers ask for.
+    /// - Returns: whether it is one.
+    fileprivate mutating func answerFresh(_ maxAge: Int64?, _ version: UInt64?) throws(CommandError) -> Bool {
+        let (session, now) = (session, now)
+        var ticket = CommitTicket.none
+        let isAnswered: Bool
+        do throws(LarderError) {
+            isAnswered = try database.fetchFresh(
+                bytes(1), maxAge: maxAge, now: now, below: Limits.loopBytesMax, ticket: &ticket
+            ) { header, rules, payload in Self.write("fresh", nil, header, rules, payload, version, now, session) }
+        } catch {
+            throw CommandError(error)
+        }
+        depends(on: ticket)
+        return isAnswered
+    }
+
     /// Answers a FETCH, unless the caller has to wait.
     fileprivate mutating func answerFetch(
         _ request: FetchRequest, ifNot version: UInt64?
@@ -194,12 +212,11 @@ extension Call {
     private static func write(
         _ answer: FetchAnswer, _ payload: UnsafeRawBufferPointer?, _ known: UInt64?, _ now: Int64, _ session: Session
     ) -> FetchingCommands.FetchEnd {
-        let clock = session.clock.monotonic()
-        var state: String
+        let state: String
         var token: UInt64?
         switch answer.state {
         case .queued(let until): return .queued(until)
-        case .wait(let until): return .wait(until - clock)
+        case .wait(let until): return .wait(until - session.clock.monotonic())
         case .absent(let left):
             FetchingCommands.reply(session, "absent", left: left)
             return .answered
@@ -216,17 +233,25 @@ extension Call {
             FetchingCommands.reply(session, state, token: token, left: 0)
             return .answered
         }
+        write(state, token, header, answer.rules, payload, known, now, session)
+        return .answered
+    }
+
+    /// A reply with an entry.
+    private static func write(
+        _ state: String, _ token: UInt64?, _ header: RecordHeader, _ rules: FreshnessRules,
+        _ payload: UnsafeRawBufferPointer, _ known: UInt64?, _ now: Int64, _ session: Session
+    ) {
         let version = Digest.of(payload)
         let isSame = state == "fresh" && version == known
-        let deadline = answer.rules.deadline(header)
+        let deadline = rules.deadline(header)
         session.replies.array(count: 6)
         session.replies.bulk(isSame ? "same" : state)
         if isSame { session.replies.null() } else { session.replies.bulk(payload) }
         if let token { session.replies.bulk("\(token)") } else { session.replies.null() }
-        session.replies.bulk(Digest.text(version))
+        Digest.withText(version) { session.replies.bulk($0) }
         session.replies.integer(max(0, now - header.storedAt))
         session.replies.integer(deadline.map { max(0, $0 - now) } ?? -1)
-        return .answered
     }
 
     /// Notes a key without an entry for a connection that tracks, so that it hears when the key is filled or given up.

@@ -56,7 +56,7 @@ enum ConditionalCommands {
             // All conditions are checked before anything is stored, because a key may be named twice.
             let former = keys.indices.map { isLoading ? update.current($0) : nil }
             for record in former where !options.condition.allows(record) { return false }
-            guard options.holdsLeases(update) else { return false }
+            guard options.holdsLeases(&update) else { return false }
             if options.keepsDeadline { update.origin.tag = WriteTag.setKeeping.rawValue }
             for (index, value) in values.enumerated() {
                 if let rule = options.rule(former[index], update.rules, now: update.now) {

@@ -56,7 +56,7 @@ enum StringCommands {
         }
         guard options.needsCurrent else {
             let isStored = try call.update([key], loading: false) { update -> Bool in
-                guard options.holdsLeases(update) else { return false }
+                guard options.holdsLeases(&update) else { return false }
                 if let rule = options.rule(nil, update.rules, now: update.now) {
                     update.put(
                         0, payload: value, long: long, rule: rule, grace: options.grace(nil), codec: options.codec,
@@ -71,7 +71,7 @@ enum StringCommands {
         }
         let (former, isStored) = try call.update([key], loading: true) { update -> (Record?, Bool) in
             let former = update.current(0)
-            guard options.condition.allows(former), options.holdsLeases(update) else { return (former, false) }
+            guard options.condition.allows(former), options.holdsLeases(&update) else { return (former, false) }
             if options.keepsDeadline { update.origin.tag = WriteTag.setKeeping.rawValue }
             if let rule = options.rule(former, update.rules, now: update.now) {
                 update.put(

@@ -63,7 +63,7 @@ struct SetOptions {
 
     /// Whether the leases that were named are good, if any were. If they are, the next changes of the keys are what they
     /// were given for.
-    func holdsLeases(_ update: Update) -> Bool {
+    func holdsLeases(_ update: inout Update) -> Bool {
         for (index, token) in tokens.enumerated() where !update.holdsLease(index, token, tags: tags) { return false }
         return true
     }

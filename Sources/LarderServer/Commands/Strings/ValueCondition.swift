@@ -54,6 +54,17 @@ enum Digest {
         return String(repeating: "0", count: 16 - digits.count) + digits
     }
 
+    /// The same text as bytes, without a string.
+    static func withText(_ digest: UInt64, _ body: (UnsafeRawBufferPointer) -> Void) {
+        withUnsafeTemporaryAllocation(byteCount: 16, alignment: 1) { place in
+            for index in 0..<16 {
+                let digit = UInt8(truncatingIfNeeded: digest >> UInt64(60 - 4 * index)) & 15
+                place[index] = digit < 10 ? 0x30 + digit : 0x57 + digit
+            }
+            body(UnsafeRawBufferPointer(place))
+        }
+    }
+
     /// Accepts digits in either case; nil for anything else.
     static func parse(_ bytes: UnsafeRawBufferPointer) -> UInt64? {
         guard bytes.count == 16 else { return nil }
