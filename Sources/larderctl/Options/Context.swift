@@ -12,9 +12,13 @@ struct Context {
     }
 
     /// Connects to the daemon that the options name.
-    func connect() throws -> BlockingLarderClient {
-        try BlockingLarderClient(
+    /// - Parameter waitingMilliseconds: how much later than other answers one may come because the daemon waits.
+    func connect(waitingMilliseconds: Int64 = 0) throws -> BlockingLarderClient {
+        // 0 is no limit.
+        let limit = options.timeoutMilliseconds
+        let patience = limit == 0 ? 0 : min(limit + Int(waitingMilliseconds), ClientOptions.timeoutMillisecondsMax)
+        return try BlockingLarderClient(
             socketPath: options.socketPath, database: options.database, password: options.password,
-            timeoutMilliseconds: options.timeoutMilliseconds, trustedUsers: options.trustedUsers)
+            timeoutMilliseconds: patience, trustedUsers: options.trustedUsers)
     }
 }

@@ -12,6 +12,8 @@ enum ExitCode: Int32 {
     case serverError = 4
     /// The result could not be written, or the value could not be read.
     case inputOutput = 5
+    /// There is no value now: its origin failed, or somebody else still fetches it.
+    case noValue = 6
 
     /// The meaning of each number, for the help.
     static let explanation = """
@@ -21,6 +23,7 @@ enum ExitCode: Int32 {
         3  no daemon answers at the socket in time, or the daemon belongs to another user
         4  the daemon answered with an error; standard error has its text
         5  the result could not be written, or the input could not be read
+        6  fetch: there is no value now; the command failed, or somebody else still runs it
         """
 }
 

@@ -10,15 +10,12 @@ extension Verb {
             Without --policy and --ttl the database's policy applies.
             Prints OK; with --json: {"key":…,"stored":true}.
             """,
-        options: [
-            OptionSpec(name: "--file", value: "PATH", summary: "read the value from this file"),
-            OptionSpec(name: "--policy", value: "POLICY", summary: "how long it stays fresh: \(UpdatePolicy.syntax)"),
-            OptionSpec(name: "--ttl", value: "SECONDS", summary: "the same in seconds; fractions are allowed"),
-        ],
+        options: [OptionSpec(name: "--file", value: "PATH", summary: "read the value from this file")]
+            + OptionSpec.lifetime,
         argumentCount: 1...2
     ) { arguments, context in
         let key = arguments.words[0]
-        let policy = try setPolicy(arguments)
+        let policy = try arguments.policy("set").map { EntryPolicy.policy($0) } ?? .database
         let value = try setValue(arguments)
         try context.connect().setBytes(value, forKey: key, policy: policy)
         if context.options.json {
@@ -27,26 +24,6 @@ extension Verb {
             context.output.line("OK")
         }
         return .done
-    }
-
-    private static func setPolicy(_ arguments: VerbArguments) throws -> EntryPolicy {
-        let word = try arguments.options["--policy"]?.text()
-        let seconds = try arguments.options["--ttl"]?.text()
-        switch (word, seconds) {
-        case (nil, nil): return .database
-        case (_?, _?): throw UsageError("--policy and --ttl exclude each other: give one of them", verb: "set")
-        case (let word?, nil):
-            guard let policy = UpdatePolicy(word) else {
-                throw UsageError("'\(word)' is not a policy: it is \(UpdatePolicy.syntax)", verb: "set")
-            }
-            return .policy(policy)
-        case (nil, let seconds?):
-            // Only a number is meant here, and a number is also a policy.
-            guard seconds.utf8.first.map({ $0 < 0x3A }) ?? false, let policy = UpdatePolicy(seconds) else {
-                throw UsageError("--ttl takes seconds, 0.001 to 9000000000, not '\(seconds)'", verb: "set")
-            }
-            return .policy(policy)
-        }
     }
 
     private static func setValue(_ arguments: VerbArguments) throws -> [UInt8] {

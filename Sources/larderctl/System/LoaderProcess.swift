@@ -1,0 +1,182 @@
+// The command of `larderctl fetch`.
+
+import Platform
+import Synchronization
+
+/// A command whose standard output is a value. It has this program's standard input and standard error.
+///
+/// While it runs, the signals that ask this program to end go to the command, and the caller learns of them afterwards.
+final class LoaderProcess: Sendable {
+    enum End: Equatable {
+        case exited(Int32)
+        /// The command was killed.
+        case killed(signal: Int32)
+        /// This program was asked to end.
+        case interrupted(signal: Int32)
+    }
+
+    struct Result {
+        let output: [UInt8]
+        let end: End
+    }
+
+    private static let passedOn = [SIGINT, SIGTERM, SIGHUP]
+
+    private let pid: pid_t
+    /// Whether the process identifier is still the command's; the signals' thread asks with the lock held.
+    private let lock = Lock()
+    private let isRunning = Atomic<Bool>(true)
+    /// The signal that asked this program to end; 0 for none.
+    private let asked = Atomic<Int32>(0)
+    /// Written to when a signal came, and when the command has ended.
+    private let wakeEnd: Int32
+
+    private init(_ pid: pid_t, _ wakeEnd: Int32) {
+        self.pid = pid
+        self.wakeEnd = wakeEnd
+    }
+
+    /// Runs a command to its end.
+    /// - Throws: if it cannot be started, or writes more than a value can have; then it is ended.
+    static func run(_ words: [[UInt8]]) throws(InputOutputError) -> Result {
+        let (output, wake) = (try makePipe(), try makePipe())
+        // The other pipe stays: a signal may come until this program ends.
+        defer { close(output.read) }
+        // Before the command starts: none may be lost.
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        for signal in passedOn { sigaddset(&signals, signal) }
+        pthread_sigmask(SIG_BLOCK, &signals, nil)
+        var start = ProcessStart(words: words)
+        start.descriptors = [STDIN_FILENO, output.write, STDERR_FILENO]
+        let pid: pid_t
+        do throws(FileError) {
+            pid = try start.start()
+        } catch {
+            close(output.write)
+            throw InputOutputError(message: "cannot \(error)")
+        }
+        close(output.write)
+        let process = LoaderProcess(pid, wake.write)
+        // Both may outlive this call: the first until the program ends.
+        _ = WorkThread(name: "signals") { process.passSignalsOn() }
+        _ = WorkThread(name: "command") { process.awaitEnd() }
+        let bytes: [UInt8]
+        do throws(InputOutputError) {
+            bytes = try process.collect(output.read, wake.read)
+        } catch {
+            process.send(SIGTERM)
+            throw error
+        }
+        // The command has the signal, too, and may take its time.
+        let signal = process.asked.load(ordering: .acquiring)
+        return Result(output: bytes, end: signal == 0 ? process.reap() : .interrupted(signal: signal))
+    }
+
+    /// Ends this program as the signal would have.
+    static func endProgram(by number: Int32) -> Never {
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, number)
+        signal(number, SIG_DFL)
+        pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+        raise(number)
+        exit(128 + number)
+    }
+
+    private static func makePipe() throws(InputOutputError) -> (read: Int32, write: Int32) {
+        var ends: [Int32] = [0, 0]
+        guard pipe(&ends) == 0 else {
+            throw InputOutputError(message: "there is no pipe for the command: \(SystemErrorText.of(errno))")
+        }
+        // The command must not have the other ends.
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        return (ends[0], ends[1])
+    }
+
+    // MARK: The threads beside it
+
+    private func passSignalsOn() {
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        for signal in Self.passedOn { sigaddset(&signals, signal) }
+        while true {
+            var signal: Int32 = 0
+            guard sigwait(&signals, &signal) == 0 else { continue }
+            asked.store(signal, ordering: .releasing)
+            if !send(signal) { Self.endProgram(by: signal) }
+            wake()
+        }
+    }
+
+    /// - Returns: false if the command has ended.
+    @discardableResult
+    private func send(_ signal: Int32) -> Bool {
+        lock.withLock { isRunning.load(ordering: .relaxed) && kill(pid, signal) == 0 }
+    }
+
+    private func awaitEnd() {
+        var info = siginfo_t()
+        // It stays a zombie, so that its identifier is nobody else's.
+        while waitid(P_PID, id_t(pid), &info, CInt(WEXITED | WNOWAIT)) < 0, errno == EINTR {}
+        wake()
+    }
+
+    private func wake() {
+        var byte: UInt8 = 0
+        _ = write(wakeEnd, &byte, 1)
+    }
+
+    private func reap() -> End {
+        let end = lock.withLock {
+            isRunning.store(false, ordering: .relaxed)
+            return try? ProcessEnd.wait(for: pid)
+        }
+        return switch end {
+        case .exited(let code): .exited(code)
+        case .killed(let signal): .killed(signal: signal)
+        case nil: .exited(-1)
+        }
+    }
+
+    /// Whether nobody waits for more of the output.
+    /// - Parameter isComplete: whether it is at its end. Those whom the command left behind may still write if not, but
+    ///   of a killed command nothing is of use.
+    private func isOver(isComplete: Bool) -> Bool {
+        if asked.load(ordering: .acquiring) != 0 { return true }
+        var info = siginfo_t()
+        let options = CInt(WEXITED | WNOWAIT | WNOHANG)
+        guard waitid(P_PID, id_t(pid), &info, options) == 0, info.si_signo == SIGCHLD else { return false }
+        return isComplete || Int(info.si_code) != Int(CLD_EXITED)
+    }
+
+    // MARK: Its output
+
+    /// Reads until everybody has closed the pipe and the command has ended, or the output is of no use.
+    private func collect(_ pipe: Int32, _ wakes: Int32) throws(InputOutputError) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 65_536)
+        var entries = [pipe, wakes].map { pollfd(fd: $0, events: Int16(truncatingIfNeeded: POLLIN), revents: 0) }
+        while true {
+            guard poll(&entries, nfds_t(entries.count), -1) > 0 else { continue }
+            if entries[1].revents != 0 {
+                _ = read(wakes, &piece, 1)
+                if isOver(isComplete: entries[0].fd < 0) { return bytes }
+            }
+            guard entries[0].revents != 0 else { continue }
+            let count = read(pipe, &piece, piece.count)
+            if count == 0 {
+                // poll(2) passes over it from now on.
+                entries[0].fd = -1
+                entries[0].revents = 0
+                if isOver(isComplete: true) { return bytes }
+            }
+            if count <= 0 { continue }
+            guard bytes.count + count <= Input.bytesMax else {
+                throw InputOutputError(
+                    message: "the command wrote more than \(Input.bytesMax) bytes, the limit of a value")
+            }
+            bytes.append(contentsOf: piece[..<count])
+        }
+    }
+}

@@ -1,0 +1,253 @@
+import LarderClient
+import Platform
+
+extension Verb {
+    static let fetch = Verb(
+        name: "fetch", synopsis: "KEY [OPTION…] -- COMMAND [ARGUMENT…]",
+        summary: "print an entry's value, made by COMMAND if need be",
+        details: """
+            Prints the fresh value. If there is none, one of all who ask for it, with whatever client, is chosen: it
+            runs COMMAND, stores its standard output unchanged, and prints it. Meanwhile the others get the stale value
+            (--grace), or wait for the new one. Shortly before the value's end one is chosen early.
+            COMMAND has this standard input and standard error. By its exit code:
+              0          its output is stored
+              --absent   there is no value: this is remembered, and what was stored is removed
+              --same     the stored value is still right, and gets a new life
+              others     it failed: nobody runs it until --back-off is over, and a stale value is served meanwhile
+            If COMMAND cannot be started, or a signal ends it or this program, somebody else is chosen at once; so if
+            this program is killed. Without --lease the choice ends after 30 seconds: a longer COMMAND needs --lease, and
+            then a kill of this program leaves the others waiting until that time is over.
+            What COMMAND made is printed but not stored if the entry was written or removed while it ran.
+            A COMMAND that fetches its own KEY again gets an error.
+            With --json: {"key":…,"state":…,"value":…,"age":…,"ttl":…,"stored":…}; the state is fresh, stale, lead (COMMAND
+            was run here), absent, failed or wait; times are in milliseconds, or null.
+            Exits with 1 if the origin has no value, and with 6 if there is none to be had now.
+            """,
+        options: OptionSpec.lifetime + [
+            OptionSpec(name: "--grace", value: "SECONDS", summary: "for how long a stale value may be served"),
+            OptionSpec(
+                name: "--jitter", value: "PERCENT", summary: "by how much at most its life is shortened at random"),
+            OptionSpec(name: "--max-age", value: "MS", summary: "do not take a value that is older than this"),
+            OptionSpec(name: "--wait", value: "MS", summary: "how long to wait for others (default: 30000)"),
+            OptionSpec(name: "--lease", value: "MS", summary: "how long COMMAND may take (default: 30000)"),
+            OptionSpec(name: "--back-off", value: "MS", summary: "rest of a failed COMMAND (default: 5000; 0: none)"),
+            OptionSpec(name: "--absent", value: "CODE", summary: "the exit code that means: there is no value"),
+            OptionSpec(name: "--absent-for", value: "MS", summary: "how long that is remembered (default: 60000)"),
+            OptionSpec(name: "--same", value: "CODE", summary: "the exit code that means: the value is still right"),
+        ],
+        argumentCount: 2...Int.max
+    ) { arguments, context in try FetchCall(arguments, context).run() }
+}
+
+/// One call of the verb.
+private struct FetchCall {
+    /// The variable in which a command finds the keys that are being fetched for it.
+    private static let marker = "LARDER_FETCHING"
+    private static let longest: Int64 = 86_400_000
+
+    private let context: Context
+    private let key: [UInt8]
+    private let command: [[UInt8]]
+    private let wait: Int64
+    private let maxAge: Int64?
+    private let lease: Int64?
+    private let backOff: Int64
+    private let absentCode: Int64?
+    private let absentFor: Int64
+    private let sameCode: Int64?
+    /// The options of SET.
+    private var storing: [String] = []
+
+    /// An answer of FETCH.
+    private struct Answer {
+        let state: String
+        let value: [UInt8]?
+        let token: [UInt8]?
+        let age: Int64
+        let ttl: Int64
+
+        init(_ reply: RESPValue) throws {
+            if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "fetch") }
+            guard let fields = reply.elements, fields.count == 6, let state = fields[0].string, let age = fields[4].int,
+                let ttl = fields[5].int
+            else { throw LarderClientError.unexpectedReply(to: "fetch", "six fields") }
+            self.state = state
+            value = fields[1].bytes
+            token = fields[2].bytes
+            self.age = age
+            self.ttl = ttl
+        }
+    }
+
+    init(_ arguments: VerbArguments, _ context: Context) throws {
+        func number(_ name: String, _ range: ClosedRange<Int64>, _ unit: String = "milliseconds") throws -> Int64? {
+            try arguments.number(name, range, unit, "fetch")
+        }
+        self.context = context
+        key = arguments.words[0]
+        command = Array(arguments.words.dropFirst())
+        wait = try number("--wait", 0...Self.longest) ?? 30_000
+        maxAge = try number("--max-age", 0...Self.longest)
+        lease = try number("--lease", 1...Self.longest)
+        backOff = try number("--back-off", 0...Self.longest) ?? 5000
+        absentCode = try number("--absent", 1...255, "an exit code")
+        absentFor = try number("--absent-for", 1...Self.longest) ?? 60_000
+        sameCode = try number("--same", 1...255, "an exit code")
+        if let absentCode, absentCode == sameCode {
+            throw UsageError("--absent and --same cannot be the same exit code", verb: "fetch")
+        }
+        if let policy = try arguments.policy("fetch") { storing += ["POLICY", policy.description] }
+        if let grace = try arguments.options["--grace"]?.text() {
+            // Refused now, not when COMMAND has run.
+            guard grace == "0" || Double(grace) != nil && UpdatePolicy(grace) != nil else {
+                throw UsageError("--grace takes seconds, 0 to 9000000000, not '\(grace)'", verb: "fetch")
+            }
+            storing += ["GRACE", grace]
+        }
+        if let jitter = try number("--jitter", 0...100, "a percentage") { storing += ["JITTER", "\(jitter)"] }
+    }
+
+    // MARK: Asking
+
+    func run() throws -> ExitCode {
+        try markFetching()
+        let client = try context.connect(waitingMilliseconds: wait)
+        var words = ["FETCH", "", "WAIT", "\(wait)"]
+        if let maxAge { words += ["MAXAGE", "\(maxAge)"] }
+        if let lease { words += ["LEASE", "\(lease)"] }
+        var bytes = words.map { Array($0.utf8) }
+        bytes[1] = key
+        let answer = try Answer(client.command(bytes: bytes))
+        switch answer.state {
+        case "fresh", "stale", "same": return show(answer)
+        case "lead": return try load(answer, client)
+        case "absent": return show(answer, .notFound)
+        case "failed":
+            complain("the origin failed a short time ago; it is asked again in \(answer.ttl) ms")
+            return show(answer, .noValue)
+        default:
+            complain("somebody else fetches it, and has not ended within \(wait) ms")
+            return show(answer, .noValue)
+        }
+    }
+
+    /// Notes in the environment that the key is being fetched.
+    /// - Throws: if it is being fetched for this program.
+    private func markFetching() throws(UsageError) {
+        let database = context.options.database ?? "0"
+        let name = (Array(database.utf8) + [0] + key).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        let outer = getenv(Self.marker).map { String(cString: $0) } ?? ""
+        guard !outer.split(separator: ":").contains(Substring(name)) else {
+            throw UsageError(
+                "\(printableKey(key)) is being fetched by a command that calls this one: it would wait for itself",
+                verb: "fetch")
+        }
+        setenv(Self.marker, outer.isEmpty ? name : outer + ":" + name, 1)
+    }
+
+    // MARK: Refreshing
+
+    private func load(_ answer: Answer, _ client: BlockingLarderClient) throws -> ExitCode {
+        guard let token = answer.token else { throw LarderClientError.unexpectedReply(to: "fetch", "a token") }
+        let result: LoaderProcess.Result
+        do {
+            result = try LoaderProcess.run(command)
+        } catch {
+            release(token, [], client)
+            throw error
+        }
+        switch result.end {
+        case .interrupted(let signal):
+            release(token, [], client)
+            LoaderProcess.endProgram(by: signal)
+        case .killed(let signal):
+            release(token, [], client)
+            complain("signal \(signal) ended the command")
+            return show(answer, isRefreshed: false)
+        case .exited(0):
+            let isStored = store(result.output, token, client)
+            return show("lead", result.output, age: 0, ttl: nil, isStored: isStored, .done)
+        case .exited(let code) where Int64(code) == absentCode:
+            release(token, ["ABSENT", "\(absentFor)"], client)
+            return show("absent", nil, age: nil, ttl: absentFor, isStored: false, .notFound)
+        case .exited(let code) where Int64(code) == sameCode:
+            let isDone = release(token, ["UNCHANGED"], client)
+            guard answer.value != nil else { return show(answer, isRefreshed: false) }
+            return show("lead", answer.value, age: isDone ? 0 : answer.age, ttl: nil, isStored: isDone, .done)
+        case .exited(let code):
+            release(token, backOff > 0 ? ["FAILED", "\(backOff)"] : [], client)
+            complain("the command failed with exit code \(code)")
+            return show(answer, isRefreshed: false)
+        }
+    }
+
+    /// Stores what the command made. It is a good value also if it cannot be stored.
+    private func store(_ value: [UInt8], _ token: [UInt8], _ client: BlockingLarderClient) -> Bool {
+        let words =
+            [Array("SET".utf8), key, value] + storing.map { Array($0.utf8) } + [Array("TOKEN".utf8), token]
+        do throws(LarderClientError) {
+            let reply = try client.command(bytes: words)
+            if let text = reply.errorMessage {
+                complain("not stored: \(text)")
+                release(token, backOff > 0 ? ["FAILED", "\(backOff)"] : [], client)
+            } else if reply.isNull {
+                complain("not stored: it was written, removed or purged meanwhile, or the command took too long")
+            }
+            return reply.errorMessage == nil && !reply.isNull
+        } catch {
+            complain("not stored: \(error.message)")
+            return false
+        }
+    }
+
+    /// Gives the lease up.
+    /// - Returns: whether it was good.
+    @discardableResult
+    private func release(_ token: [UInt8], _ words: [String], _ client: BlockingLarderClient) -> Bool {
+        do throws(LarderClientError) {
+            let reply = try client.command(
+                bytes: [Array("RELEASE".utf8), key, token] + words.map { Array($0.utf8) })
+            if let text = reply.errorMessage { complain(text) }
+            return reply.errorMessage == nil && !reply.isNull
+        } catch {
+            // The lease ends with the connection.
+            complain(error.message)
+            return false
+        }
+    }
+
+    // MARK: Answers
+
+    private func complain(_ text: String) {
+        Output.standardError("larderctl: \(printableKey(key)): \(text)\n")
+    }
+
+    /// After a refresh that brought nothing: the former value, if there is one.
+    private func show(_ answer: Answer, isRefreshed: Bool) -> ExitCode {
+        guard answer.value != nil else {
+            return show("failed", nil, age: nil, ttl: nil, isStored: false, .noValue)
+        }
+        let state = answer.ttl > 0 ? "fresh" : "stale"
+        return show(state, answer.value, age: answer.age, ttl: answer.ttl, isStored: false, .done)
+    }
+
+    private func show(_ answer: Answer, _ code: ExitCode = .done) -> ExitCode {
+        show(answer.state, answer.value, age: answer.age, ttl: answer.ttl, isStored: false, code)
+    }
+
+    private func show(
+        _ state: String, _ value: [UInt8]?, age: Int64?, ttl: Int64?, isStored: Bool, _ code: ExitCode
+    ) -> ExitCode {
+        if context.options.json {
+            func time(_ milliseconds: Int64?) -> JSONText { .optional(milliseconds.flatMap { $0 < 0 ? nil : $0 }) }
+            context.output.json(
+                .object([
+                    ("key", .bytes(key)), ("state", .text(state)), ("value", value.map { .bytes($0) } ?? .null),
+                    ("age", time(age)), ("ttl", time(ttl)), ("stored", .bool(isStored)),
+                ]))
+        } else if let value {
+            context.output.value(value)
+        }
+        return code
+    }
+}
