@@ -23,6 +23,8 @@ struct Load: Hashable {
 
     /// The percentage of SETs; the other requests are GETs.
     var setPercent = 0
+    /// Whether FETCH reads instead of GET. For larderd only.
+    var readsWithFetch = false
     var valueBytes = 64
     var clients = 50
     var pipeline = 1
@@ -59,6 +61,13 @@ struct Load: Hashable {
             order: .sequential, limit: .requests(count))
     }
 
+    /// The same reads with FETCH.
+    var withFetch: Load {
+        var load = self
+        load.readsWithFetch = true
+        return load
+    }
+
     /// The same load for a duration in seconds.
     func lasting(_ seconds: Double) -> Load {
         var load = self
@@ -66,7 +75,7 @@ struct Load: Hashable {
         return load
     }
 
-    /// The title of its table.
+    /// The title of its table: FETCH stands beside GET.
     var title: String {
         let what = setPercent == 0 ? "GET" : setPercent == 100 ? "SET" : "\(setPercent) % SET"
         return "\(what) over the socket, \(valueBytes) B, \(clients == 1 ? "1 client" : "\(clients) clients"), "

@@ -51,7 +51,7 @@ final class LoadGenerator {
         self.socket = socket
         self.stop = stop
         scanner = ReplyScanner(dialect, valueBytes: load.valueBytes)
-        get = .get(dialect)
+        get = load.readsWithFetch ? .fetch : .get(dialect)
         set = .set(dialect, valueBytes: load.valueBytes, words: load.setWords)
         requestBytesMax = max(get.bytes.count, set.bytes.count)
         values = Values(bytes: load.valueBytes)

@@ -14,10 +14,16 @@ struct ReplyScanner {
     /// The reply to a GET with a value of the expected size; most replies are equal to it.
     private let usual: [UInt8]
     private let usualByteCount: Int
+    /// How a reply to FETCH begins, and its length up to the two numbers at its end.
+    private let fresh: [UInt8]
+    private let freshByteCount: Int
 
     /// - Parameter valueBytes: the size of values that are read.
     init(_ dialect: Dialect, valueBytes: Int) {
         self.dialect = dialect
+        fresh = Array("*6\r\n$5\r\nfresh\r\n$\(valueBytes)\r\n".utf8)
+        // The value, no token, and a version of 16 digits.
+        freshByteCount = fresh.count + valueBytes + "\r\n$-1\r\n$16\r\n0123456789abcdef\r\n".utf8.count
         switch dialect {
         case .resp, .null:
             usual = Array("$\(valueBytes)\r\n".utf8)
@@ -59,8 +65,23 @@ struct ReplyScanner {
             // It is not the usual reply (checked before): either it is incomplete, or its size differs.
             guard line == usual.count, startsAsUsual(bytes) else { throw Self.unexpected(bytes, line) }
             return nil
+        case UInt8(ascii: "*"): return try nextFetched(bytes, line)
         default: throw Self.unexpected(bytes, line)
         }
+    }
+
+    private func nextFetched(_ bytes: UnsafeRawBufferPointer, _ line: Int) throws(BenchError) -> Reply? {
+        guard bytes.prefix(fresh.count).elementsEqual(fresh.prefix(bytes.count)) else {
+            throw Self.unexpected(bytes, line)
+        }
+        guard bytes.count > freshByteCount else { return nil }
+        var count = freshByteCount
+        for _ in 0..<2 {
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[count...])
+            guard let number = try Self.lineByteCount(rest) else { return nil }
+            count += number
+        }
+        return Reply(kind: .found, byteCount: count)
     }
 
     private func nextMemcached(_ bytes: UnsafeRawBufferPointer) throws(BenchError) -> Reply? {

@@ -1,7 +1,7 @@
 /// The project's targets, line by line, over the rows that the suites measure.
 extension Target {
     static func all(_ options: BenchOptions) -> [Target] {
-        gets + sets + steady + threads + mixed + bystanders + embedded(options) + models + start + memory
+        gets + fetches + sets + steady + threads + mixed + bystanders + embedded(options) + models + start + memory
             + large(options) + hits
     }
 
@@ -20,6 +20,14 @@ extension Target {
                     "\(name), throughput / \(redis)", table, ours, redis, .rate, .least(pipeline == 1 ? 1 : 1.6)),
                 Target("\(name), p99 / \(redis)", table, ours, redis, .p99, .most(1)),
             ]
+        }
+    }
+
+    private static var fetches: [Target] {
+        [1, 16, 64].map { pipeline in
+            Target(
+                "FETCH of fresh entries P\(pipeline), CPU per op / GET", Load.get(pipeline: pipeline).title,
+                SocketSuite.fetchRow, ours, .processor, .most(1.1))
         }
     }
 

@@ -24,6 +24,8 @@ struct RequestTemplate {
         }
     }
 
+    static let fetch = RequestTemplate("*2\r\n$5\r\nFETCH\r\n$16\r\n", "\r\n")
+
     /// - Parameter words: added after the value, for RESP only.
     static func set(_ dialect: Dialect, valueBytes: Int, words: [String] = []) -> RequestTemplate {
         switch dialect {

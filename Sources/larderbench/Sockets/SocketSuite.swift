@@ -3,6 +3,9 @@
 /// All servers of a round run at the same time with files of their own. They are measured one after the other, load by
 /// load, so that disturbances of the machine affect them equally.
 final class SocketSuite: Suite {
+    /// FETCH of fresh entries, beside GET of the same.
+    static let fetchRow = Contender.larderEverySecond.name + ", FETCH"
+
     static let spaceTable = "Space with 100,000 entries of 64 B, after filling"
 
     private let options: BenchOptions
@@ -39,7 +42,9 @@ final class SocketSuite: Suite {
         var result: [(Load, [Contender])] = []
         for clients in options.isQuick ? [50] : [50, 1] {
             for pipeline in [1, 16, 64] {
-                result.append((.get(valueBytes, clients: clients, pipeline: pipeline), readers))
+                let load = Load.get(valueBytes, clients: clients, pipeline: pipeline)
+                result.append((load, readers))
+                if clients > 1 { result.append((load.withFetch, [.larderEverySecond])) }
             }
         }
         for clients in options.isQuick ? [50] : [50, 1] {
@@ -79,7 +84,8 @@ final class SocketSuite: Suite {
                     // SET for longer in full runs, so that deferred work happens in it.
                     var load = load.lasting(options.secondsPerRun * (load.setPercent > 0 && !options.isQuick ? 2 : 1))
                     load.seed = UInt64(round + 1)
-                    results.add(load.title, contender.name, try server.measure(load))
+                    let row = load.readsWithFetch ? Self.fetchRow : contender.name
+                    results.add(load.title, row, try server.measure(load))
                 }
             }
         }

@@ -24,6 +24,13 @@ import Testing
         #expect(try kinds(scanner, text, piece: piece) == [.stored, .found, .missing, .error, .found, .stored])
     }
 
+    @Test(arguments: [1, 2, 3, 7, 1000]) func fetchedReplies(piece: Int) throws {
+        let scanner = ReplyScanner(.resp, valueBytes: 5)
+        let text =
+            "*6\r\n$5\r\nfresh\r\n$5\r\nhello\r\n$-1\r\n$16\r\n0123456789abcdef\r\n:0\r\n:604800000\r\n-ERR no\r\n"
+        #expect(try kinds(scanner, text, piece: piece) == [.found, .error])
+    }
+
     @Test(arguments: [1, 2, 3, 7, 1000]) func memcachedReplies(piece: Int) throws {
         let scanner = ReplyScanner(.memcached, valueBytes: 5)
         let text =
