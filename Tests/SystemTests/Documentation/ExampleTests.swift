@@ -118,6 +118,54 @@ import Testing
         #expect(try daemon.stop() == .exited(0))
     }
 
+    /// Programs in four languages share an entry: whichever comes first asks the origin, for all.
+    @Test(.timeLimit(.minutes(5))) func oneClientOfAllAsksTheOrigin() async throws {
+        try ClientProgram.require("node", package: "nodejs")
+        try ClientProgram.require("php", package: "php-cli")
+        let place = try TemporaryDirectory()
+        let daemon = try DaemonProcess(in: place)
+        let connection = try daemon.connect()
+        let clients = ExampleProcess.root + "/Examples/clients"
+        let programs = try DaemonProcess.program("larderctl").split(separator: "/").dropLast().joined(separator: "/")
+        let lines = [
+            "python": "'\(try ClientProgram.python())' -B '\(clients)/python/cached.py' '\(daemon.socketPath)'",
+            "node": "NODE_PATH=/usr/share/nodejs node '\(clients)/node/cached.js' '\(daemon.socketPath)'",
+            "php": "php '\(clients)/php/cached.php' '\(daemon.socketPath)'",
+            "shell": "PATH='/\(programs)':\"$PATH\" LARDER_SOCKET='\(daemon.socketPath)' '\(clients)/shell/cached.sh'",
+        ]
+        func ask(_ name: String, _ city: String) async throws -> ExampleProcess.Result {
+            try await ExampleProcess.run("\(lines[name] ?? "") \(city)", directory: place.path)
+        }
+        for first in lines.keys {
+            _ = try connection.call("DEL weather:oslo weather:atlantis weather:hell")
+            for name in [first] + lines.keys.filter({ $0 != first }) {
+                let asks = name == first ? "\(name) asks the origin\n" : ""
+                let oslo = try await ask(name, "oslo")
+                #expect(oslo.exitCode == 0 && oslo.errors == asks, "\(name): \(oslo)")
+                #expect(oslo.output.contains("oslo") && oslo.output.contains("rain"), "\(name): \(oslo)")
+                if name != "shell" { #expect(oslo.output == "oslo: rain\n", "\(name)") }
+                let atlantis = try await ask(name, "atlantis")
+                #expect(
+                    atlantis.exitCode == 1 && atlantis.errors == asks && atlantis.output.isEmpty, "\(name): \(atlantis)"
+                )
+                let hell = try await ask(name, "hell")
+                #expect(hell.exitCode == (name == "shell" ? 6 : 3) && hell.output.isEmpty, "\(name): \(hell)")
+            }
+        }
+        // The origin is down, and what is stale is served.
+        for name in lines.keys {
+            _ = try connection.call("DEL weather:hell")
+            _ = try connection.call(["SET", "weather:hell", #"{"city":"hell","sky":"fire"}"#, "PX", "1", "GRACE", "60"])
+            while try connection.call("GET weather:hell") != "$-1\r\n" {}
+            let stale = try await ask(name, "hell")
+            #expect(stale.exitCode == 0 && stale.output.contains("fire"), "\(name): \(stale)")
+            #expect(stale.errors.contains("\(name) asks the origin"))
+            let again = try await ask(name, "hell")
+            #expect(again.exitCode == 0 && again.errors.isEmpty && again.output.contains("fire"), "\(name): \(again)")
+        }
+        #expect(try daemon.stop() == .exited(0))
+    }
+
     // MARK: The tour
 
     /// The programs of this build, in a directory for the tour.

@@ -1,0 +1,94 @@
+<?php
+// Fetch through larderd with php-redis: of all processes that want a value, one asks the origin.
+//
+//     $found = cached($redis, "weather:oslo", ["ttl" => 600, "grace" => 3600], fn() => ask("oslo"));
+//
+// As a program: php cached.php SOCKET CITY, the socket with its whole path
+
+/** There is no value to be had now: the origin failed a short time ago, or somebody else still asks it. */
+class Unavailable extends Exception {}
+
+/**
+ * Returns a value, and asks the origin only if it has to. What `$ask` returns must be JSON; null means that the origin
+ * has no value. Times are in seconds: `ttl` and `grace` of the entry, `wait` for another process, `lease` that the origin
+ * may take (without it: 30, and others take over at once when this process ends), `backOff` after an exception of
+ * the origin, `absentFor` after null.
+ */
+function cached(Redis $redis, string $key, array $options, callable $ask): mixed
+{
+    $options += ["wait" => 30, "backOff" => 5, "absentFor" => 60];
+    $asking = ["WAIT", (int) ($options["wait"] * 1000)];
+    if (isset($options["lease"])) {
+        array_push($asking, "LEASE", (int) ($options["lease"] * 1000));
+    }
+    // A FETCH that waits is answered later than the connection's limit may allow.
+    $limit = $redis->getOption(Redis::OPT_READ_TIMEOUT);
+    $redis->setOption(Redis::OPT_READ_TIMEOUT, $options["wait"] + 5);
+    [$state, $value, $token] = $redis->rawCommand("FETCH", $key, ...$asking);
+    // 0 is what a connection begins with, and stands for this setting of PHP.
+    $redis->setOption(Redis::OPT_READ_TIMEOUT, $limit ?: (float) ini_get("default_socket_timeout"));
+    if ($state === "absent") {
+        return null;
+    }
+    if ($state === "failed" || $state === "wait") {
+        throw new Unavailable("$key: $state");
+    }
+    $former = is_string($value) ? json_decode($value, true) : null;
+    if ($state !== "lead") {
+        return $former;
+    }
+    try {
+        $found = $ask();
+    } catch (Throwable $error) {
+        $redis->rawCommand("RELEASE", $key, $token, "FAILED", (int) ($options["backOff"] * 1000));
+        return $former ?? throw $error;
+    }
+    if ($found === null) {
+        $redis->rawCommand("RELEASE", $key, $token, "ABSENT", (int) ($options["absentFor"] * 1000));
+        return null;
+    }
+    $words = ["SET", $key, json_encode($found)];
+    foreach (["ttl" => "EX", "grace" => "GRACE", "jitter" => "JITTER"] as $name => $word) {
+        if (isset($options[$name])) {
+            array_push($words, $word, $options[$name]);
+        }
+    }
+    // Nothing is stored if the entry was written or purged meanwhile. What was found is right all the same.
+    $redis->rawCommand(...$words, ...["TOKEN", $token]);
+    return $found;
+}
+
+function main(array $words): int
+{
+    if (count($words) !== 2) {
+        fwrite(STDERR, "usage: php cached.php SOCKET CITY\n");
+        return 2;
+    }
+    [$socket, $city] = $words;
+    $redis = new Redis();
+    $redis->connect($socket);
+    try {
+        $found = cached($redis, "weather:$city", ["ttl" => 600, "grace" => 3600], function () use ($city) {
+            fwrite(STDERR, "php asks the origin\n");
+            if ($city === "atlantis") {
+                return null;
+            }
+            if ($city === "hell") {
+                throw new RuntimeException("the origin does not answer");
+            }
+            return ["city" => $city, "sky" => "rain"];
+        });
+    } catch (RuntimeException | Unavailable $error) {
+        fwrite(STDERR, $error->getMessage() . "\n");
+        return 3;
+    }
+    if ($found === null) {
+        return 1;
+    }
+    echo $found["city"], ": ", $found["sky"], "\n";
+    return 0;
+}
+
+if (realpath($_SERVER["SCRIPT_FILENAME"]) === __FILE__) {
+    exit(main(array_slice($argv, 1)));
+}

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Fetch through larderd with redis-py: of all processes that want a value, one asks the origin.
+
+As a module:
+
+    @cached(redis.Redis(unix_socket_path="larder.sock"), "weather:{}", ttl=600, grace=3600)
+    def weather(city):
+        return requests.get(f"https://weather.example/{city}").json()
+
+    weather("oslo")                     # asks the origin if no process has done so for ten minutes
+
+As a program: cached.py SOCKET CITY
+"""
+
+import functools
+import json
+import sys
+
+import redis
+
+
+class Unavailable(Exception):
+    """There is no value to be had now: the origin failed a short time ago, or somebody else still asks it."""
+
+
+def cached(client, key, *, ttl=None, grace=None, jitter=None, wait=30.0, lease=None, back_off=5.0, absent_for=60.0):
+    """Decorates a function that asks an origin. Its result must be JSON; None means that the origin has no value.
+
+    key       the entry's key; the arguments are put into its braces
+    ttl       seconds until the value is stale; None: what the database says
+    grace     seconds from then on in which it may be served while one process refreshes it, or if the origin fails
+    jitter    percent by which lives are shortened at random
+    wait      seconds to wait for another process where there is nothing to serve; `client` must not have a
+              `socket_timeout` below that
+    lease     seconds that the function may take. None: 30, and others take over at once when this process ends
+    back_off  seconds for which nobody asks an origin that raised an error
+    absent_for  seconds for which nobody asks an origin that returned None
+    """
+    options = []
+    for word, value in (("EX", ttl), ("GRACE", grace), ("JITTER", jitter)):
+        if value is not None:
+            options += [word, value]
+    asking = ["WAIT", int(wait * 1000)] + ([] if lease is None else ["LEASE", int(lease * 1000)])
+
+    def decorate(function):
+        @functools.wraps(function)
+        def call(*arguments):
+            name = key.format(*arguments)
+            state, value, token, *_ = client.execute_command("FETCH", name, *asking)
+            state = state.decode() if isinstance(state, bytes) else state
+            if state == "absent":
+                return None
+            if state in ("failed", "wait"):
+                raise Unavailable(f"{name}: {state}")
+            if state != "lead":
+                return json.loads(value)
+            try:
+                found = function(*arguments)
+                text = None if found is None else json.dumps(found)
+            except Exception:
+                client.execute_command("RELEASE", name, token, "FAILED", int(back_off * 1000))
+                if value is None:
+                    raise
+                return json.loads(value)
+            except BaseException:
+                # The program is to end: somebody else shall ask at once.
+                client.execute_command("RELEASE", name, token)
+                raise
+            if text is None:
+                client.execute_command("RELEASE", name, token, "ABSENT", int(absent_for * 1000))
+            else:
+                # Nothing is stored if the entry was written or purged meanwhile. What was found is right all the same.
+                client.execute_command("SET", name, text, *options, "TOKEN", token)
+            return found
+
+        return call
+
+    return decorate
+
+
+def main(arguments):
+    if len(arguments) != 2:
+        print("usage: cached.py SOCKET CITY", file=sys.stderr)
+        return 2
+
+    @cached(redis.Redis(unix_socket_path=arguments[0]), "weather:{}", ttl=600, grace=3600)
+    def weather(city):
+        print("python asks the origin", file=sys.stderr)
+        if city == "atlantis":
+            return None
+        if city == "hell":
+            raise OSError("the origin does not answer")
+        return {"city": city, "sky": "rain"}
+
+    try:
+        found = weather(arguments[1])
+    except (OSError, Unavailable) as error:
+        print(error, file=sys.stderr)
+        return 3
+    if found is None:
+        return 1
+    print(f"{found['city']}: {found['sky']}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
