@@ -306,7 +306,7 @@ import Testing
         for _ in 0..<2 { #expect(client("MGET a b c") == Wire.array(Wire.bulk("1"), Wire.bulk("2"), Wire.null)) }
         #expect(client.colds == before + 1)
         let counts = client("INFO stats").split(separator: "\r\n").filter { $0.hasPrefix("keyspace_") }
-        #expect(counts == ["keyspace_hits:4", "keyspace_misses:3"])
+        #expect(counts.prefix(2) == ["keyspace_hits:4", "keyspace_misses:3"])
     }
 
     /// Hot, cold and from a snapshot: values that are longer together than one reply may be are an error, and nothing of
