@@ -13,8 +13,7 @@ extension Database {
         try ForkGuard.check("purge")
         let start = context.time.monotonic()
         var report = PurgeReport(entries: counting ? 0 : nil)
-        if let ticket = ticketIfEmpty {
-            endAllLeases()
+        if let ticket = purgeIfEmpty() {
             try pipeline.wait(for: ticket)
             return report
         }
@@ -23,6 +22,7 @@ extension Database {
         let old = try life.openLock.withLock { () throws(LarderError) -> EpochStore? in
             switch appliedState.presence {
             case .absent:
+                // Nothing can be stored meanwhile: that would make the files.
                 endAllLeases()
                 return nil
             case .deleted: throw deletedError("purge")
@@ -44,15 +44,26 @@ extension Database {
     /// What is being fetched is out of date, also if there was nothing to remove.
     private func endAllLeases() { for shard in shards.all { shard.lock.withLock { shard.leases?.changedAll() } } }
 
-    /// The ticket of a purge that finds nothing to remove; nil if there may be entries. Such a purge makes no epoch and
-    /// no file: an epoch without files is empty unless memory has entries.
-    var ticketIfEmpty: CommitTicket? {
+    /// A purge that finds nothing to remove: it makes no epoch and no file, since an epoch without files is empty unless
+    /// memory has entries. What is being fetched is out of date. It must be so at the same instant: else a value that is
+    /// older than the purge could be stored between the two.
+    /// - Returns: its ticket; nil if there may be entries, and nothing was done.
+    private func purgeIfEmpty() -> CommitTicket? {
         shards.withAllLocked {
-            guard let store = applied.store, !store.isMade, applied.rules.deadBefore == 0,
-                shards.all.allSatisfy({ $0.table.dirtyCount == 0 })
-            else { return nil }
-            return CommitTicket(sequence: applied.sequence)
+            guard let ticket = lockedTicketIfEmpty else { return nil }
+            for shard in shards.all { shard.leases?.changedAll() }
+            return ticket
         }
+    }
+
+    /// The ticket of a purge that would find nothing to remove; nil if there may be entries.
+    var ticketIfEmpty: CommitTicket? { shards.withAllLocked { lockedTicketIfEmpty } }
+
+    private var lockedTicketIfEmpty: CommitTicket? {
+        guard let store = applied.store, !store.isMade, applied.rules.deadBefore == 0,
+            shards.all.allSatisfy({ $0.table.dirtyCount == 0 })
+        else { return nil }
+        return CommitTicket(sequence: applied.sequence)
     }
 
     /// Called with `openLock` held, when there are files.
@@ -69,7 +80,7 @@ extension Database {
                 }
             }
         }
-        if ticketIfEmpty != nil { return nil }
+        if purgeIfEmpty() != nil { return nil }
         let state = appliedState
         let epoch = context.nextEpoch(after: state.epoch)
         let old = try switchEpoch(
