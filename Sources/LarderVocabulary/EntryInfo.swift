@@ -8,6 +8,9 @@ public struct EntryInfo: Hashable, Sendable {
     public let deadlineMilliseconds: Int64?
     /// What decides the deadline: the database's policy, or the entry itself.
     public let rule: DeadlineRule
+    /// For how long the entry is kept behind its deadline for calls that fetch, in milliseconds: its own grace, or the
+    /// database's.
+    public let graceMilliseconds: Int64
     /// The database's policy, which entries without a rule of their own follow.
     public let databasePolicy: UpdatePolicy
     /// How the value is encoded.
@@ -18,12 +21,13 @@ public struct EntryInfo: Hashable, Sendable {
     public let readAtMilliseconds: Int64
 
     package init(
-        storedAtMilliseconds: Int64, deadlineMilliseconds: Int64?, rule: DeadlineRule, databasePolicy: UpdatePolicy,
-        codec: Codec, byteCount: Int, readAtMilliseconds: Int64
+        storedAtMilliseconds: Int64, deadlineMilliseconds: Int64?, rule: DeadlineRule, graceMilliseconds: Int64,
+        databasePolicy: UpdatePolicy, codec: Codec, byteCount: Int, readAtMilliseconds: Int64
     ) {
         self.storedAtMilliseconds = storedAtMilliseconds
         self.deadlineMilliseconds = deadlineMilliseconds
         self.rule = rule
+        self.graceMilliseconds = graceMilliseconds
         self.databasePolicy = databasePolicy
         self.codec = codec
         self.byteCount = byteCount
@@ -38,6 +42,9 @@ public struct EntryInfo: Hashable, Sendable {
     public var timeToLive: Duration? {
         timeToLiveMilliseconds.map { .milliseconds($0) }
     }
+
+    /// For how long the entry is kept behind its deadline for calls that fetch.
+    public var grace: Duration { .milliseconds(graceMilliseconds) }
 
     package var ageMilliseconds: Int64 { max(0, readAtMilliseconds - storedAtMilliseconds) }
     package var timeToLiveMilliseconds: Int64? { deadlineMilliseconds.map { max(0, $0 - readAtMilliseconds) } }

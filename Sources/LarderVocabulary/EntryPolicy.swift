@@ -17,6 +17,8 @@ public struct EntryPolicy: Hashable, Sendable {
     }
 
     private let kind: Kind
+    private var ownGrace: Duration?
+    private var ownJitter: Int?
 
     private init(_ kind: Kind) { self.kind = kind }
 
@@ -64,12 +66,43 @@ public struct EntryPolicy: Hashable, Sendable {
     /// The call that stores the entry throws `invalidArgument` for instants after the year 5138; for no expiry use
     /// ``never``.
     public static func until(millisecondsSince1970 instant: Int64) -> EntryPolicy { EntryPolicy(.until(instant)) }
+
+    // MARK: Grace and jitter
+
+    /// The same lifetime, and then a grace instead of the database's: `.hours(1).grace(.seconds(600))`.
+    ///
+    /// From its deadline until its grace is over the entry is *stale*: only calls that fetch may return it, while
+    /// somebody gets the new value. For all other calls it has expired. In whole milliseconds. The call that stores the
+    /// entry throws `invalidArgument` unless the grace is at least zero, which means none, and at most 9,000,000,000
+    /// seconds. Redis keeps nothing beyond its deadline: a client of it stores the entry without a grace.
+    public func grace(_ duration: Duration) -> EntryPolicy {
+        var policy = self
+        policy.ownGrace = duration
+        return policy
+    }
+
+    /// A lifetime that is shortened at random, by at most so many percent of its length, so that entries that are stored
+    /// together do not end together: `.hours(1).jitter(percent: 10)` is 54 to 60 minutes.
+    ///
+    /// The entry then has a deadline of its own. Without effect on ``never`` and ``keep``. The call that stores the entry
+    /// throws `invalidArgument` unless `percent` is in 0...100.
+    public func jitter(percent: Int) -> EntryPolicy {
+        var policy = self
+        policy.ownJitter = percent
+        return policy
+    }
 }
 
 extension EntryPolicy: CustomStringConvertible {
     /// `database`, `keep`, an interval as ``UpdatePolicy`` is written (`low`, `every:90`), or `until:` and milliseconds
-    /// since 1970. An impossible interval appears as it was given.
+    /// since 1970; behind it, if there are any, the grace and the jitter: `every:90 grace:10 jitter:5%`. An impossible
+    /// interval appears as it was given.
     public var description: String {
+        let grace = ownGrace.map { " grace:" + ((try? Self.checked(grace: $0)).map(Self.graceText) ?? "\($0)") } ?? ""
+        return lifetime + grace + (ownJitter.map { " jitter:\($0)%" } ?? "")
+    }
+
+    private var lifetime: String {
         switch kind {
         case .governed: "database"
         case .keep: "keep"
@@ -84,12 +117,20 @@ extension EntryPolicy: CustomStringConvertible {
 
 extension EntryPolicy {
     /// An ``EntryPolicy`` with checked numbers.
-    package enum Checked: Hashable, Sendable {
-        case governed
-        case keep
-        case policy(UpdatePolicy)
-        /// In milliseconds since 1970, from 0 on.
-        case until(Int64)
+    package struct Checked: Hashable, Sendable {
+        package enum Lifetime: Hashable, Sendable {
+            case governed
+            case keep
+            case policy(UpdatePolicy)
+            /// In milliseconds since 1970, from 0 on.
+            case until(Int64)
+        }
+
+        package let lifetime: Lifetime
+        /// In milliseconds; nil for the database's, or with `keep` that of the replaced entry.
+        package let grace: Int64?
+        /// In percent; nil for the database's, which shortens governed lives only.
+        package let jitter: Int?
     }
 
     /// Why a policy is impossible: the text of an error.
@@ -101,6 +142,43 @@ extension EntryPolicy {
     package static let latestMilliseconds: Int64 = 100_000_000_000_000
 
     package func checked() throws(Impossible) -> Checked {
+        Checked(
+            lifetime: try checkedLifetime(),
+            grace: try ownGrace.map { (grace) throws(Impossible) in try Self.checked(grace: grace) },
+            jitter: try ownJitter.map { (jitter) throws(Impossible) in try Self.checked(jitter: jitter) })
+    }
+
+    /// Why the lifetime of a stored entry cannot be given a grace.
+    package static let graceStays =
+        "a stored entry keeps its grace, only its lifetime can be changed: leave the grace out, or store it again"
+
+    /// A grace in milliseconds.
+    package static func checked(grace: Duration) throws(Impossible) -> Int64 {
+        let milliseconds = grace.roundedMilliseconds
+        guard let milliseconds, (0...UpdatePolicy.longestMilliseconds).contains(milliseconds) else {
+            throw Impossible(
+                message: "a grace of \(grace) is not possible: it must be at least 0 seconds and at most "
+                    + "\(UpdatePolicy.longestMilliseconds / 1000)")
+        }
+        return milliseconds
+    }
+
+    /// A jitter in percent.
+    package static func checked(jitter: Int) throws(Impossible) -> Int {
+        guard (0...Jitter.percentMax).contains(jitter) else {
+            throw Impossible(
+                message: "a jitter of \(jitter) percent is not possible: it must be from 0 to \(Jitter.percentMax)")
+        }
+        return jitter
+    }
+
+    /// Milliseconds as the daemon takes a grace: seconds, with a fraction if there is one.
+    package static func graceText(_ milliseconds: Int64) -> String {
+        let (seconds, rest) = milliseconds.quotientAndRemainder(dividingBy: 1000)
+        return rest == 0 ? "\(seconds)" : "\(seconds)." + String(1000 + rest).dropFirst()
+    }
+
+    private func checkedLifetime() throws(Impossible) -> Checked.Lifetime {
         switch kind {
         case .governed: return .governed
         case .keep: return .keep
@@ -119,14 +197,21 @@ extension EntryPolicy {
     }
 }
 
+extension Duration {
+    /// In whole milliseconds; nil if it is so long that no policy has it.
+    package var roundedMilliseconds: Int64? {
+        let (seconds, attoseconds) = components
+        // Seconds in this range cannot overflow as milliseconds.
+        let most = UpdatePolicy.longestMilliseconds / 1000
+        guard (-most...most).contains(seconds) else { return nil }
+        let half: Int64 = attoseconds < 0 ? -500_000_000_000_000 : 500_000_000_000_000
+        return seconds * 1000 + (attoseconds + half) / 1_000_000_000_000_000
+    }
+}
+
 extension UpdatePolicy {
     static func checked(_ duration: Duration) throws(EntryPolicy.Impossible) -> UpdatePolicy {
-        let (seconds, attoseconds) = duration.components
-        // Seconds in this range cannot overflow as milliseconds; other values are refused.
-        let range = -longestMilliseconds / 1000...longestMilliseconds / 1000
-        let milliseconds =
-            range.contains(seconds) ? seconds * 1000 + (attoseconds + 500_000_000_000_000) / 1_000_000_000_000_000 : 0
-        guard let policy = UpdatePolicy.every(milliseconds: milliseconds) else {
+        guard let policy = UpdatePolicy.every(milliseconds: duration.roundedMilliseconds ?? 0) else {
             throw EntryPolicy.Impossible(
                 message: "an interval of \(duration) is not possible: it must be at least 0.001 seconds and at most "
                     + "\(longestMilliseconds / 1000); use the policy 'never' for entries that do not expire")

@@ -228,9 +228,13 @@ extension Cache {
 
     // MARK: The database
 
-    /// ``setPolicy(_:)``, without blocking the caller.
-    public func setPolicy(_ policy: UpdatePolicy) async throws(LarderError) {
-        try await BlockingWork.run { () throws(LarderError) in try self.setPolicy(policy) }
+    /// ``setPolicy(_:grace:jitter:)``, without blocking the caller.
+    public func setPolicy(_ policy: UpdatePolicy, grace: Duration? = nil, jitter percent: Int? = nil)
+        async throws(LarderError)
+    {
+        try await BlockingWork.run { () throws(LarderError) in
+            try self.setPolicy(policy, grace: grace, jitter: percent)
+        }
     }
 
     /// ``snapshot()``, without blocking the caller.

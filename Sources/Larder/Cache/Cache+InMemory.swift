@@ -28,7 +28,10 @@ extension Cache {
         options.durability = options.durability ?? .os
         let directory = try MemoryDirectories.shared.make()
         do throws(LarderError) {
-            let opened = try Opened(name, policy, directory, options) { MemoryDirectories.shared.remove(directory) }
+            let change = try policy.map { (policy) throws(LarderError) in
+                try PolicyChange(policy, nil, nil, "open", name)
+            }
+            let opened = try Opened(name, change, directory, options) { MemoryDirectories.shared.remove(directory) }
             return Cache(opened)
         } catch {
             MemoryDirectories.shared.remove(directory)

@@ -7,7 +7,8 @@ extension Cache {
     /// - Parameters:
     ///   - key: the entry's key.
     ///   - policy: intervals count from now. ``EntryPolicy/database`` gives the entry back to the database's
-    ///     policy, which counts from the time of storing; ``EntryPolicy/keep`` changes nothing.
+    ///     policy, which counts from the time of storing; ``EntryPolicy/keep`` changes nothing. The entry keeps its
+    ///     grace; `invalidArgument` is thrown for a policy with another one.
     ///   - durability: nil for ``CacheOptions/durability``.
     /// - Returns: whether there was a fresh entry.
     @discardableResult
@@ -44,8 +45,12 @@ extension Cache {
         _ key: some CacheKey, _ policy: EntryPolicy, _ durability: Durability?, isRead: Bool = false
     ) throws(LarderError) -> Renewal {
         let key = try source.key(key, "touch")
-        return Renewal(
-            key: key, policy: try policy.checked(name, key, "touch"), durability: durability, isRead: isRead)
+        let policy = try policy.checked(name, key, "touch")
+        guard policy.grace == nil else {
+            throw LarderError(
+                .invalidArgument, EntryPolicy.graceStays, operation: "touch", database: name, key: key.description)
+        }
+        return Renewal(key: key, policy: policy, durability: durability, isRead: isRead)
     }
 
     /// - Returns: the fresh entry as it was before; nil if there was none.
@@ -57,7 +62,8 @@ extension Cache {
             ) { update in
                 guard let record = update.current(0) else { return nil }
                 let former = record.header.rule
-                let rule = renewal.policy.rule(now: update.now, ahead: source.database.timeAhead, former: former)
+                let rule = renewal.policy.rule(
+                    update.rules.settings, now: update.now, ahead: source.database.timeAhead, former: former)
                 if rule != former { update.renew(0, rule) }
                 return record
             }

@@ -107,7 +107,8 @@ extension Cache {
                 text.withUTF8 { bytes in
                     let bytes = UnsafeRawBufferPointer(bytes)
                     update.put(
-                        0, payload: bytes, rule: former?.header.rule ?? .governed, codec: former?.header.codec ?? .json)
+                        0, payload: bytes, rule: former?.header.rule ?? .governed, grace: former?.header.grace,
+                        codec: former?.header.codec ?? .json)
                 }
                 return .sum(sum)
             }

@@ -54,30 +54,41 @@ public final class Cache: CacheReading {
     /// Opens a database, creates it if there is none, and sets its policy. The new policy also applies to existing
     /// entries, but does not revive expired ones.
     ///
-    /// Parameters and errors as for `init(named:directory:options:)`.
+    /// - Parameters:
+    ///   - name: as for `init(named:directory:options:)`, like the errors.
+    ///   - policy: how long entries stay fresh that have no policy of their own.
+    ///   - grace: for how long entries are kept behind their deadline for calls that fetch, unless they have a grace of
+    ///     their own, from 0 to 9,000,000,000 seconds, in whole milliseconds. Nil keeps the database's; a new database
+    ///     has none.
+    ///   - percent: by how many percent the lives of entries that follow the policy are shortened at most when they are
+    ///     stored, at random, 0 to 100. Nil keeps the database's; a new database has 0.
+    ///   - directory: the larder. Created if it is missing. The default is ``defaultDirectory``.
+    ///   - options: how this cache reads and writes, and how the larder is opened if the process has not opened it yet.
     public convenience init(
-        named name: String = Cache.standardName, policy: UpdatePolicy, directory: String? = nil,
-        options: CacheOptions = CacheOptions()
+        named name: String = Cache.standardName, policy: UpdatePolicy, grace: Duration? = nil,
+        jitter percent: Int? = nil, directory: String? = nil, options: CacheOptions = CacheOptions()
     ) throws(LarderError) {
-        self.init(try Opened(name, policy, directory, options))
+        self.init(try Opened(name, try PolicyChange(policy, grace, percent, "open", name), directory, options))
     }
 
-    /// ``init(named:policy:directory:options:)-(String,_,_,_)``, without blocking the caller.
+    /// `init(named:policy:grace:jitter:directory:options:)`, without blocking the caller.
     public convenience init(
-        named name: String = Cache.standardName, policy: UpdatePolicy, directory: String? = nil,
-        options: CacheOptions = CacheOptions()
+        named name: String = Cache.standardName, policy: UpdatePolicy, grace: Duration? = nil,
+        jitter percent: Int? = nil, directory: String? = nil, options: CacheOptions = CacheOptions()
     ) async throws(LarderError) {
+        let change = try PolicyChange(policy, grace, percent, "open", name)
         self.init(
-            try await BlockingWork.run { () throws(LarderError) in try Opened(name, policy, directory, options) })
+            try await BlockingWork.run { () throws(LarderError) in try Opened(name, change, directory, options) })
     }
 
-    /// Like `init(named:policy:directory:options:)`, with an interval in seconds, in whole milliseconds.
+    /// Like `init(named:policy:grace:jitter:directory:options:)`, with an interval in seconds, in whole milliseconds.
     /// - Throws: ``LarderError/Code/invalidArgument`` unless `seconds` is at least 0.001 and at most 9,000,000,000.
     public convenience init(
         named name: String = Cache.standardName, interval seconds: Double, directory: String? = nil,
         options: CacheOptions = CacheOptions()
     ) throws(LarderError) {
-        self.init(try Opened(name, try UpdatePolicy.checked(seconds, "open", name), directory, options))
+        let policy = try UpdatePolicy.checked(seconds, "open", name)
+        self.init(try Opened(name, try PolicyChange(policy, nil, nil, "open", name), directory, options))
     }
 
     /// ``init(named:interval:directory:options:)-(String,_,_,_)``, without blocking the caller.
@@ -85,9 +96,9 @@ public final class Cache: CacheReading {
         named name: String = Cache.standardName, interval seconds: Double, directory: String? = nil,
         options: CacheOptions = CacheOptions()
     ) async throws(LarderError) {
-        let policy = try UpdatePolicy.checked(seconds, "open", name)
+        let change = try PolicyChange(try UpdatePolicy.checked(seconds, "open", name), nil, nil, "open", name)
         self.init(
-            try await BlockingWork.run { () throws(LarderError) in try Opened(name, policy, directory, options) })
+            try await BlockingWork.run { () throws(LarderError) in try Opened(name, change, directory, options) })
     }
 
     init(_ opened: Opened) {
@@ -103,7 +114,7 @@ public final class Cache: CacheReading {
         let durability: Durability?
 
         init(
-            _ name: String, _ policy: UpdatePolicy?, _ directory: String?, _ options: CacheOptions,
+            _ name: String, _ policy: PolicyChange?, _ directory: String?, _ options: CacheOptions,
             onShutdown: @escaping @Sendable () -> Void = {}
         ) throws(LarderError) {
             var engineOptions = try options.engineOptions()
@@ -118,7 +129,8 @@ public final class Cache: CacheReading {
             }
             let database: Database
             if let policy {
-                database = try engine.openDatabase(name, policy: policy)
+                database = try engine.openDatabase(
+                    name, policy: policy.policy, grace: policy.grace, jitter: policy.jitter)
             } else {
                 database = try engine.database(name)
                 // Now rather than at the first read, so that damage is reported where errors are expected.
@@ -144,8 +156,19 @@ public final class Cache: CacheReading {
 
     /// Changes the database's policy. It also applies to existing entries that follow it, but does not revive expired
     /// ones.
-    public func setPolicy(_ policy: UpdatePolicy) throws(LarderError) {
-        try source.whileOpen("policy") { (_) throws(LarderError) in try source.database.setPolicy(policy) }
+    /// - Parameters:
+    ///   - policy: how long entries stay fresh that have no policy of their own.
+    ///   - grace: as for `init(named:policy:grace:jitter:directory:options:)`; also applies to existing entries. Nil
+    ///     keeps the present one.
+    ///   - percent: as there; applies to what is stored from now on. Nil keeps the present one.
+    /// - Throws: ``LarderError/Code/invalidArgument`` for an impossible grace or jitter.
+    public func setPolicy(_ policy: UpdatePolicy, grace: Duration? = nil, jitter percent: Int? = nil)
+        throws(LarderError)
+    {
+        let change = try PolicyChange(policy, grace, percent, "policy", name)
+        try source.whileOpen("policy") { (_) throws(LarderError) in
+            try source.database.setPolicy(change.policy, grace: change.grace, jitter: change.jitter)
+        }
     }
 
     /// A view of the database as it is now, without later writes. Time continues: expired entries are not returned from

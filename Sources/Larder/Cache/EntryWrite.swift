@@ -67,7 +67,7 @@ extension EntryWrite.Condition {
 extension EntryWrite.Action {
     /// Whether the change depends on the former entry.
     var loads: Bool {
-        if case .put(_, _, .keep) = self { true } else { false }
+        if case .put(_, _, let policy) = self { policy.lifetime == .keep } else { false }
     }
 
     var isRemoval: Bool { if case .remove = self { true } else { false } }
@@ -80,9 +80,10 @@ extension EntryWrite.Action {
         switch self {
         case .remove: update.remove(index)
         case .put(let payload, let codec, let policy):
-            let former = loads ? update.current(index)?.header.rule : nil
-            let rule = policy.rule(now: update.now, ahead: ahead, former: former)
-            payload.withBytes { update.put(index, payload: $0, long: long, rule: rule, codec: codec) }
+            let former = loads ? update.current(index)?.header : nil
+            let rule = policy.rule(update.rules.settings, now: update.now, ahead: ahead, former: former?.rule)
+            let grace = policy.grace(former: former)
+            payload.withBytes { update.put(index, payload: $0, long: long, rule: rule, grace: grace, codec: codec) }
         }
     }
 }
@@ -150,10 +151,12 @@ extension Cache {
             payload.count >= Database.largeValueBytesMin
         else { return nil }
         let ahead = source.database.timeAhead
-        let rule = policy.rule(now: source.database.now(), ahead: ahead, former: nil)
+        let settings = source.database.rules.settings
+        let rule = policy.rule(settings, now: source.database.now(), ahead: ahead, former: nil)
         return try payload.withBytes { bytes in
             Result { () throws(LarderError) in
-                try source.database.stage(bytes, write.key, rule: rule, durability: durability)
+                try source.database.stage(
+                    bytes, write.key, rule: rule, grace: policy.grace, durability: durability)
             }
         }.get()
     }

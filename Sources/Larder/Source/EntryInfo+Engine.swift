@@ -6,8 +6,8 @@ extension EntryInfo {
         self.init(
             storedAtMilliseconds: header.storedAt - ahead,
             deadlineMilliseconds: rules.deadline(header).map { $0 - ahead },
-            rule: header.rule, databasePolicy: rules.policy, codec: header.codec, byteCount: byteCount,
-            readAtMilliseconds: now - ahead)
+            rule: header.rule, graceMilliseconds: header.grace ?? rules.grace, databasePolicy: rules.policy,
+            codec: header.codec, byteCount: byteCount, readAtMilliseconds: now - ahead)
     }
 }
 

@@ -5,14 +5,47 @@ import LarderEngine
 extension EntryPolicy.Checked {
     /// The rule of an entry that is stored at `now`.
     /// - Parameters:
+    ///   - settings: the database's.
     ///   - ahead: how far the larder's time is ahead of the clock, by which instants are given.
     ///   - former: the rule of the fresh entry that is replaced; nil if there is none.
-    func rule(now: Int64, ahead: Int64, former: DeadlineRule?) -> DeadlineRule {
-        switch self {
-        case .governed: .governed
+    func rule(_ settings: DatabasePolicy, now: Int64, ahead: Int64, former: DeadlineRule?) -> DeadlineRule {
+        switch lifetime {
+        case .governed: jitter == nil ? .governed : settings.rule(nil, jitter: jitter, now: now)
         case .keep: former ?? .governed
-        case .policy(let policy): .policy(policy, now: now)
-        case .until(let instant): .own(instant + ahead)
+        case .policy(let policy): settings.rule(policy, jitter: jitter ?? 0, now: now)
+        case .until(let instant):
+            .own(now + DatabasePolicy.shortened(instant + ahead - now, by: jitter ?? 0))
+        }
+    }
+
+    /// The grace of an entry that is stored, in milliseconds; nil for the database's.
+    func grace(former: RecordHeader?) -> Int64? {
+        if let grace { return grace }
+        return lifetime == .keep ? former?.grace : nil
+    }
+}
+
+/// What the owner of a database wants to change of its policy, checked.
+struct PolicyChange: Sendable {
+    let policy: UpdatePolicy
+    /// In milliseconds; nil keeps the present one.
+    let grace: Int64?
+    /// In percent; nil keeps the present one.
+    let jitter: Int?
+
+    init(
+        _ policy: UpdatePolicy, _ grace: Duration?, _ jitter: Int?, _ operation: String, _ database: String
+    ) throws(LarderError) {
+        self.policy = policy
+        do throws(EntryPolicy.Impossible) {
+            self.grace = try grace.map { (grace) throws(EntryPolicy.Impossible) in
+                try EntryPolicy.checked(grace: grace)
+            }
+            self.jitter = try jitter.map { (jitter) throws(EntryPolicy.Impossible) in
+                try EntryPolicy.checked(jitter: jitter)
+            }
+        } catch {
+            throw LarderError(.invalidArgument, error.message, operation: operation, database: database)
         }
     }
 }

@@ -20,8 +20,17 @@ extension BlockingLarderClient {
 
     /// Changes the policy of this client's database. It also applies to existing entries, but does not revive expired
     /// ones.
-    public func setPolicy(_ policy: UpdatePolicy) throws(LarderClientError) {
-        try perform(.setPolicy(policy))
+    /// - Parameters:
+    ///   - policy: how long entries stay fresh that have no policy of their own.
+    ///   - grace: for how long entries are kept behind their deadline for calls that fetch, unless they have a grace of
+    ///     their own; nil keeps the present one.
+    ///   - percent: by how many percent the lives of entries that follow the policy are shortened at most when they are
+    ///     stored, at random, 0 to 100; nil keeps the present one.
+    /// - Throws: `invalidArgument` for an impossible grace or jitter.
+    public func setPolicy(_ policy: UpdatePolicy, grace: Duration? = nil, jitter percent: Int? = nil)
+        throws(LarderClientError)
+    {
+        try perform(.setPolicy(policy, grace: grace, jitter: percent, name))
     }
 
     /// Empties this client's database at once, whatever its size. The policy stays.

@@ -13,15 +13,28 @@ extension EntryPolicy {
 }
 
 extension EntryPolicy.Checked {
-    /// The words for SET and MSETEX. Redis has no policies: it gets milliseconds.
+    /// The words for SET and MSETEX. Redis has no policies: it gets milliseconds, shortened by the jitter, and no grace,
+    /// because it keeps nothing beyond its deadline.
     func words(for server: ServerKind) -> [[UInt8]] {
-        switch self {
+        guard server.isLarder else { return redisWords }
+        return lifetimeWords + (grace.map { wordList("GRACE", EntryPolicy.graceText($0)) } ?? [])
+            + (jitter.map { wordList("JITTER", "\($0)") } ?? [])
+    }
+
+    private var lifetimeWords: [[UInt8]] {
+        switch lifetime {
         case .governed: []
         case .keep: wordList("KEEPTTL")
-        case .policy(let policy) where server.isLarder: wordList("POLICY", policy.description)
-        case .policy(let policy): policy.intervalMilliseconds.map { wordList("PX", "\($0)") } ?? []
+        case .policy(let policy): wordList("POLICY", policy.description)
         // 0 is refused; 1 is in the past too.
         case .until(let instant): wordList("PXAT", "\(max(1, instant))")
         }
+    }
+
+    private var redisWords: [[UInt8]] {
+        guard case .policy(let policy) = lifetime else { return lifetimeWords }
+        return policy.intervalMilliseconds.map {
+            wordList("PX", "\(Jitter.shortened($0, by: jitter ?? 0))")
+        } ?? []
     }
 }

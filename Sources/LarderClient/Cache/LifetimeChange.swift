@@ -9,16 +9,30 @@ struct LifetimeChange: Sendable {
 
     /// - Throws: `invalidArgument` for an impossible lifetime, or one for which the daemon has no command.
     init(_ policy: EntryPolicy, _ database: String, _ key: [UInt8]) throws(LarderClientError) {
-        switch try policy.checked("touch", database, key: key) {
+        let policy = try Self.checked(policy, "touch", database, key)
+        switch policy.lifetime {
         case .governed: throw Self.noCommand(database, key)
         case .keep: requests = [.contains(key)]
         case .until(let instant): requests = [.expire(key, atMilliseconds: instant)]
-        case .policy(let policy):
+        case .policy(let interval):
             // PERSIST's reply does not tell a missing entry from one that does not expire anyway.
             requests =
-                policy.intervalMilliseconds.map { [.expire(key, afterMilliseconds: $0)] }
-                ?? [.persist(key), .contains(key)]
+                interval.intervalMilliseconds.map {
+                    [.expire(key, afterMilliseconds: Jitter.shortened($0, by: policy.jitter ?? 0))]
+                } ?? [.persist(key), .contains(key)]
         }
+    }
+
+    private static func checked(_ policy: EntryPolicy, _ operation: String, _ database: String, _ key: [UInt8])
+        throws(LarderClientError) -> EntryPolicy.Checked
+    {
+        let policy = try policy.checked(operation, database, key: key)
+        guard policy.grace == nil else {
+            throw LarderClientError(
+                .invalidArgument, EntryPolicy.graceStays, operation: operation, database: database,
+                key: printableKey(key))
+        }
+        return policy
     }
 
     /// Reads the replies.
@@ -32,12 +46,15 @@ struct LifetimeChange: Sendable {
     static func words(renewing policy: EntryPolicy, _ database: String, _ key: [UInt8]) throws(LarderClientError)
         -> [[UInt8]]
     {
-        switch try policy.checked("GETEX", database, key: key) {
+        let policy = try checked(policy, "GETEX", database, key)
+        switch policy.lifetime {
         case .governed: throw noCommand(database, key)
         case .keep: return []
         case .until(let instant): return wordList("PXAT", "\(max(1, instant))")
-        case .policy(let policy):
-            return policy.intervalMilliseconds.map { wordList("PX", "\($0)") } ?? wordList("PERSIST")
+        case .policy(let interval):
+            return interval.intervalMilliseconds.map {
+                wordList("PX", "\(Jitter.shortened($0, by: policy.jitter ?? 0))")
+            } ?? wordList("PERSIST")
         }
     }
 

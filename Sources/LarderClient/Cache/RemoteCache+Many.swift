@@ -164,8 +164,18 @@ extension RemoteCache {
 
     /// Changes the database's policy. It also applies to existing entries that follow it, but does not revive expired
     /// ones.
-    public func setPolicy(_ policy: UpdatePolicy) async throws(LarderClientError) {
-        try await changingAll { () async throws(LarderClientError) in try await store.perform(.setPolicy(policy)) }
+    /// - Parameters:
+    ///   - policy: how long entries stay fresh that have no policy of their own.
+    ///   - grace: for how long entries are kept behind their deadline for calls that fetch, unless they have a grace of
+    ///     their own; nil keeps the present one.
+    ///   - percent: by how many percent the lives of entries that follow the policy are shortened at most when they are
+    ///     stored, at random, 0 to 100; nil keeps the present one.
+    /// - Throws: `invalidArgument` for an impossible grace or jitter.
+    public func setPolicy(_ policy: UpdatePolicy, grace: Duration? = nil, jitter percent: Int? = nil)
+        async throws(LarderClientError)
+    {
+        let request = try Request.setPolicy(policy, grace: grace, jitter: percent, name)
+        try await changingAll { () async throws(LarderClientError) in try await store.perform(request) }
     }
 
     /// Empties the database at once, whatever its size. The policy stays.

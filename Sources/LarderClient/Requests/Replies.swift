@@ -17,7 +17,8 @@ extension EntryInfo {
         }
         self.init(
             storedAtMilliseconds: storedAt, deadlineMilliseconds: deadline,
-            rule: Self.rule(try fields.string("rule"), deadline), databasePolicy: databasePolicy, codec: codec,
+            rule: Self.rule(try fields.string("rule"), deadline),
+            graceMilliseconds: try fields.integerIfAny("grace") ?? 0, databasePolicy: databasePolicy, codec: codec,
             byteCount: Int(clamping: try fields.integer("size")),
             readAtMilliseconds: storedAt + (try fields.integer("age")))
     }
@@ -46,7 +47,9 @@ extension DatabaseInfo {
         let count = try fields.integer("entries")
         self.init(
             name: try fields.string("name"), policy: try fields.string("policy"),
-            intervalMilliseconds: try fields.milliseconds("interval"), entries: count < 0 ? nil : count,
+            intervalMilliseconds: try fields.milliseconds("interval"),
+            graceMilliseconds: try fields.integerIfAny("grace") ?? 0,
+            jitterPercent: Int(clamping: try fields.integerIfAny("jitter") ?? 0), entries: count < 0 ? nil : count,
             bytes: try fields.integer("bytes"), state: try fields.string("state"))
     }
 }
@@ -56,6 +59,8 @@ extension PolicyInfo {
     package init(reply: RESPValue) throws(LarderClientError) {
         let fields = try ReplyFields(reply, of: "POLICY")
         self.init(
-            policy: try fields.string("policy"), intervalMilliseconds: try fields.milliseconds("interval"))
+            policy: try fields.string("policy"), intervalMilliseconds: try fields.milliseconds("interval"),
+            graceMilliseconds: try fields.integerIfAny("grace") ?? 0,
+            jitterPercent: Int(clamping: try fields.integerIfAny("jitter") ?? 0))
     }
 }

@@ -28,6 +28,11 @@ struct ReplyFields {
         return number
     }
 
+    /// Nil if an earlier daemon does not have it.
+    func integerIfAny(_ name: String) throws(LarderClientError) -> Int64? {
+        values[name] == nil ? nil : try integer(name)
+    }
+
     /// Milliseconds; -1 means that there is no such instant or span.
     func milliseconds(_ name: String) throws(LarderClientError) -> Int64? {
         let number = try integer(name)

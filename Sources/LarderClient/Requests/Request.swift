@@ -76,7 +76,20 @@ extension Request where Result == Void {
         expectingOK(wordList("MSET") + entries.flatMap { [$0.key, $0.value] })
     }
 
-    static func setPolicy(_ policy: UpdatePolicy) -> Request { expectingOK(wordList("POLICY", policy.description)) }
+    /// Nil keeps the present grace, or jitter.
+    /// - Throws: `invalidArgument` for an impossible grace or jitter.
+    static func setPolicy(
+        _ policy: UpdatePolicy, grace: Duration?, jitter: Int?, _ database: String
+    ) throws(LarderClientError) -> Request {
+        var words = wordList("POLICY", policy.description)
+        do throws(EntryPolicy.Impossible) {
+            if let grace { words += wordList("GRACE", EntryPolicy.graceText(try EntryPolicy.checked(grace: grace))) }
+            if let jitter { words += wordList("JITTER", "\(try EntryPolicy.checked(jitter: jitter))") }
+        } catch {
+            throw LarderClientError(.invalidArgument, error.message, operation: "POLICY", database: database)
+        }
+        return expectingOK(words)
+    }
 
     static var ping: Request {
         Request(wordList("PING"), isRead: true, expects: "PONG") { $0 == .simpleString("PONG") ? () : nil }

@@ -8,6 +8,10 @@ public struct DatabaseInfo: Hashable, Sendable {
     public let policy: String
     /// How long its entries stay fresh, in milliseconds; nil if they do not expire.
     public let intervalMilliseconds: Int64?
+    /// For how long its entries are kept behind their deadline for calls that fetch, in milliseconds.
+    public let graceMilliseconds: Int64
+    /// By how many percent lives are shortened at most, at random, when entries are stored.
+    public let jitterPercent: Int
     /// How many entries it has, including expired ones that were not swept yet; nil when they cannot be counted,
     /// because the database cannot be opened.
     public let entries: Int64?
@@ -23,4 +27,6 @@ package struct PolicyInfo: Hashable, Sendable {
     package let policy: String
     /// How long entries stay fresh, in milliseconds; nil if they do not expire.
     package let intervalMilliseconds: Int64?
+    package let graceMilliseconds: Int64
+    package let jitterPercent: Int
 }

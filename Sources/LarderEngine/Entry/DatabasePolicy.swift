@@ -15,7 +15,7 @@ package struct DatabasePolicy: Hashable, Sendable {
         self.jitter = jitter
     }
 
-    package static let jitterMax = 100
+    package static let jitterMax = Jitter.percentMax
 
     /// The rule of an entry that is stored at `now`. With a jitter every entry gets a deadline of its own.
     /// - Parameters:
@@ -31,9 +31,6 @@ package struct DatabasePolicy: Hashable, Sendable {
 
     /// A random part of an interval: at least 1 ms, and at least what `jitter` percent leave of it.
     package static func shortened(_ milliseconds: Int64, by jitter: Int) -> Int64 {
-        guard jitter > 0, milliseconds > 1 else { return milliseconds }
-        // Intervals are at most 9e12.
-        let most = milliseconds * Int64(min(jitter, jitterMax)) / 100
-        return max(1, milliseconds - Int64.random(in: 0...most))
+        Jitter.shortened(milliseconds, by: jitter)
     }
 }

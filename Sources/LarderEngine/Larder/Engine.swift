@@ -145,10 +145,17 @@ package final class Engine: @unchecked Sendable {
 
     /// The database with a name, with files, open.
     /// - Parameter policy: the database's new policy; nil keeps its present one.
-    package func openDatabase(_ name: String, policy: UpdatePolicy? = nil) throws(LarderError) -> Database {
+    package func openDatabase(
+        _ name: String, policy: UpdatePolicy? = nil, grace: Int64? = nil, jitter: Int? = nil
+    ) throws(LarderError) -> Database {
         let database = try database(name)
-        try database.prepare(forWriting: true, policy: policy.map { DatabasePolicy($0) })
-        if let policy, database.policy != policy { try database.setPolicy(policy) }
+        try database.prepare(
+            forWriting: true, policy: policy.map { DatabasePolicy($0, grace: grace ?? 0, jitter: jitter ?? 0) })
+        if let policy {
+            let present = database.rules.settings
+            let settings = DatabasePolicy(policy, grace: grace ?? present.grace, jitter: jitter ?? present.jitter)
+            if settings != present { try database.setPolicy(policy, grace: grace, jitter: jitter) }
+        }
         return database
     }
 

@@ -10,6 +10,8 @@ import Testing
     private static let expected = [
         "true false true false true", "[1, 2, 3]", "5 8 8.5", "nil", "true never", "true true", "governed json 1", "2",
         "[\"42\": 7]", "[7, 0]", "true false", "8 true", "Optional(9)", "2 1", "0", "a", "low",
+        "90.0 seconds 7.0 seconds",
+        "keeps its grace true",
     ]
 
     @Test func theLibrary() throws {
@@ -49,6 +51,18 @@ import Testing
         said.append(door.name)
         try door.setPolicy(.low)
         said.append("\(door.policy)")
+        try door.setPolicy(.low, grace: .seconds(90))
+        try door.set(1, forKey: "graceless")
+        try door.set(1, forKey: "graceful", policy: .hours(1).grace(.seconds(7)).jitter(percent: 50))
+        let graceless = try #require(try door.info(forKey: "graceless"))
+        let graceful = try #require(try door.info(forKey: "graceful"))
+        said.append("\(graceless.grace) \(graceful.grace)")
+        let isSpread = (1_800_000...3_600_000).contains(graceful.timeToLiveMilliseconds ?? 0)
+        do {
+            _ = try door.touch("graceful", policy: .hours(1).grace(.seconds(1)))
+        } catch {
+            said.append("\(error)".contains("keeps its grace") ? "keeps its grace \(isSpread)" : "\(error)")
+        }
         #expect(said == Self.expected)
     }
 
@@ -89,6 +103,18 @@ import Testing
         said.append(door.name)
         try door.setPolicy(.low)
         said.append("\(try door.policy())")
+        try door.setPolicy(.low, grace: .seconds(90))
+        try door.set(1, forKey: "graceless")
+        try door.set(1, forKey: "graceful", policy: .hours(1).grace(.seconds(7)).jitter(percent: 50))
+        let graceless = try #require(try door.info(forKey: "graceless"))
+        let graceful = try #require(try door.info(forKey: "graceful"))
+        said.append("\(graceless.grace) \(graceful.grace)")
+        let isSpread = (1_800_000...3_600_000).contains(graceful.timeToLiveMilliseconds ?? 0)
+        do {
+            _ = try door.touch("graceful", policy: .hours(1).grace(.seconds(1)))
+        } catch {
+            said.append("\(error)".contains("keeps its grace") ? "keeps its grace \(isSpread)" : "\(error)")
+        }
         #expect(said == Self.expected)
         try daemon.stop()
     }
@@ -134,6 +160,18 @@ import Testing
         said.append(door.name)
         try await door.setPolicy(.low)
         said.append("\(try await door.policy())")
+        try await door.setPolicy(.low, grace: .seconds(90))
+        try await door.set(1, forKey: "graceless")
+        try await door.set(1, forKey: "graceful", policy: .hours(1).grace(.seconds(7)).jitter(percent: 50))
+        let graceless = try #require(try await door.info(forKey: "graceless"))
+        let graceful = try #require(try await door.info(forKey: "graceful"))
+        said.append("\(graceless.grace) \(graceful.grace)")
+        let isSpread = (1_800_000...3_600_000).contains(graceful.timeToLiveMilliseconds ?? 0)
+        do {
+            _ = try await door.touch("graceful", policy: .hours(1).grace(.seconds(1)))
+        } catch {
+            said.append("\(error)".contains("keeps its grace") ? "keeps its grace \(isSpread)" : "\(error)")
+        }
         #expect(said == Self.expected)
         client.close()
         try daemon.stop()
