@@ -58,6 +58,10 @@ let package = Package(
         // Everything of the operating system, once.
         .target(name: "Platform", swiftSettings: settings),
         .target(name: "LarderVocabulary", dependencies: ["Platform"], swiftSettings: settings),
+        // Single flight and its rules, for the library and the client alike.
+        .target(
+            name: "Fetching", dependencies: ["LarderVocabulary", "Platform"],
+            swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
         .target(
             name: "LevelDB", dependencies: ["CCRC32C", "CLevelDB", "CLevelDBFiles", "Platform"],
             swiftSettings: settings, linkerSettings: homebrewLink),
@@ -72,7 +76,7 @@ let package = Package(
         .target(
             name: "ModelCoding", dependencies: ["JSONCoding", "LarderVocabulary", "Platform"], swiftSettings: settings),
         .target(
-            name: "Larder", dependencies: ["ModelCoding", "LarderEngine", "Platform"],
+            name: "Larder", dependencies: ["Fetching", "ModelCoding", "LarderEngine", "Platform"],
             // What is called from an actor stays on it: a hot read costs no change of threads.
             swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
         .target(name: "RESP", swiftSettings: settings),
@@ -84,7 +88,7 @@ let package = Package(
             swiftSettings: settings, linkerSettings: homebrewLink),
         .target(
             name: "LarderClient",
-            dependencies: ["CommandCatalog", "ModelCoding", "RESP", "LarderVocabulary", "Platform"],
+            dependencies: ["CommandCatalog", "Fetching", "ModelCoding", "RESP", "LarderVocabulary", "Platform"],
             // What is called from an actor stays on it: a read of the near cache costs no change of threads.
             swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
         .executableTarget(
@@ -124,7 +128,7 @@ let package = Package(
             name: "LarderEngineTests", dependencies: ["CCRC32C", "LarderEngine", "LevelDB", "Platform", "TestSupport"],
             exclude: ["Golden"], swiftSettings: settings),
         .testTarget(
-            name: "LarderTests", dependencies: ["Larder", "LarderEngine", "TestSupport", "Platform"],
+            name: "LarderTests", dependencies: ["Fetching", "Larder", "LarderEngine", "TestSupport", "Platform"],
             swiftSettings: settings),
         .testTarget(name: "JSONCodingTests", dependencies: ["JSONCoding", "TestSupport"], swiftSettings: settings),
         .testTarget(name: "RESPTests", dependencies: ["RESP", "TestSupport"], swiftSettings: settings),

@@ -45,6 +45,8 @@ public struct CacheStatistics: Hashable, Sendable {
     public let memoryLimitBytes: Int
     /// Bytes of the journal's files.
     public let journalBytes: Int
+    /// How often origins failed of which values were fetched, in the background too.
+    public let originFailures: Int
 
     /// Keys that had a fresh entry, in all databases.
     public var hits: Int { databases.values.reduce(0) { $0 + $1.hits } }
@@ -77,7 +79,7 @@ extension Cache {
             let memory = engine.memory
             return CacheStatistics(
                 databases: databases, memoryBytes: memory.usedBytes, memoryLimitBytes: memory.limitBytes,
-                journalBytes: engine.journalByteCount)
+                journalBytes: engine.journalByteCount, originFailures: engine.originFailures)
         }
     }
 

@@ -21,6 +21,8 @@ struct EntryWrite: Sendable {
         case equal(Payload)
         /// The fresh entry, or its absence, is still what was read before.
         case unchanged(Record?)
+        /// The right to fetch the key that this token names is good.
+        case lease(UInt64)
     }
 
     let key: Key
@@ -39,20 +41,32 @@ struct EntryWrite: Sendable {
     var needsFiles: Bool {
         switch (condition, action) {
         case (.present, _), (.equal, _), (.unchanged(.some), _), (_, .remove): true
-        case (.none, .put), (.absent, .put), (.unchanged(nil), .put): false
+        case (.none, .put), (.absent, .put), (.unchanged(nil), .put), (.lease, .put): false
         }
     }
 
     /// Whether the former entry must be known.
     var loads: Bool {
-        if case .none = condition { action.loads } else { true }
+        switch condition {
+        case .none, .lease: action.loads
+        case .absent, .present, .equal, .unchanged: true
+        }
     }
 }
 
 extension EntryWrite.Condition {
-    func allows(_ current: Record?) -> Bool {
+    /// - Parameter current: reads the fresh entry.
+    func allows(_ update: inout Update, _ index: Int) -> Bool {
         switch self {
         case .none: true
+        case .lease(let token): update.holdsLease(index, token)
+        default: allows(update.current(index))
+        }
+    }
+
+    private func allows(_ current: Record?) -> Bool {
+        switch self {
+        case .none, .lease: true
         case .absent: current == nil
         case .present: current != nil
         case .unchanged(let former): current == former
@@ -136,9 +150,7 @@ extension Cache {
             let durability = write.durability ?? self.durability
             let long = try stage(write, durability)
             return try source.database.commit([write.key], loading: write.loads, durability: durability) { update in
-                if write.loads {
-                    guard write.condition.allows(update.current(0)) else { return false }
-                }
+                guard write.condition.allows(&update, 0) else { return false }
                 write.action.apply(&update, 0, ahead: source.database.timeAhead, long: long)
                 return true
             }

@@ -17,6 +17,8 @@ public final class CacheSource: @unchecked Sendable {
     let onDecodingFailure: DecodingFailureAction
     /// Whether decoded models are kept beside entries in memory. A snapshot keeps none: it does not read those entries.
     let keepsDecoded: Bool
+    /// Has the rights to fetch that calls of this cache got.
+    let leaseHolder = LeaseHolder()
     private let lock = Lock()
     private var lease: EngineLease?
     private let closed = Atomic<Bool>(false)
@@ -66,6 +68,7 @@ public final class CacheSource: @unchecked Sendable {
     func close() {
         closed.store(true, ordering: .releasing)
         snapshot?.close()
+        leaseHolder.end()
         // Released outside the lock: the last release shuts the larder down, which takes a while.
         var last = lock.withLock {
             defer { lease = nil }

@@ -53,6 +53,23 @@ extension CacheSource {
         return isRead ? ticket.sequence : nil
     }
 
+    /// Like ``readDecoded(_:_:_:)``, for who fetches.
+    /// - Parameter endsSoon: set if the entry ends so soon that it is time to fetch it anew.
+    @usableFromInline func readDecoded(
+        _ type: ObjectIdentifier, _ key: UnsafeRawBufferPointer, endsSoon: inout Bool,
+        _ body: (UnsafeRawPointer) -> Void
+    ) -> UInt64? {
+        guard keepsDecoded, !isClosed, key.count <= Key.bytesMax else { return nil }
+        var ticket = CommitTicket.none
+        let isRead = database.readAttached(key, now: database.now(), ticket: &ticket, endsSoon: &endsSoon) {
+            attachment in
+            guard let model = attachment.value(of: type, madeBy: codecIdentity) else { return false }
+            body(model)
+            return true
+        }
+        return isRead ? ticket.sequence : nil
+    }
+
     /// Waits until the unit from which a model was read is committed.
     @usableFromInline func waitForCommit(_ sequence: UInt64) throws(LarderError) {
         try whileOpen("get") { (engine) throws(LarderError) in

@@ -3,6 +3,11 @@
 
 @_exported import ModelCoding
 
+@_exported import struct Fetching.FetchError
+@_exported import struct Fetching.FetchOptions
+@_exported import struct Fetching.FetchSequence
+@_exported import enum Fetching.FetchSource
+
 @_exported import enum LarderEngine.Durability
 @_exported import struct LarderEngine.LarderError
 @_exported import class LarderEngine.ManualTimeSource

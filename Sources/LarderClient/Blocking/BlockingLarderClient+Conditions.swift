@@ -102,7 +102,8 @@ extension BlockingLarderClient {
         return try perform(.remove(key, ifEqual: former))
     }
 
-    private func put(
+    /// - Returns: whether the condition held, and it was stored.
+    func put(
         _ value: (bytes: [UInt8], codec: Codec), _ key: [UInt8], _ policy: EntryPolicy, if condition: [[UInt8]]
     ) throws(LarderClientError) -> Bool {
         let policy = try policy.checked("SET", name, key: key)

@@ -64,6 +64,13 @@ final class BlockingSession: @unchecked Sendable {
         }
     }
 
+    /// A connection of its own to the same database.
+    func another() throws(LarderClientError) -> BlockingSession {
+        try BlockingSession(
+            socketPath: socketPath, password: password, database: lock.withLock { database },
+            timeoutMilliseconds: timeoutMilliseconds, trust: trust)
+    }
+
     /// The kind of the server; nil as long as nobody had to know.
     var knownServer: ServerKind? {
         get { lock.withLock { kind } }

@@ -60,7 +60,8 @@ extension RemoteCache {
         }
     }
 
-    private func put(
+    /// - Returns: whether the condition held, and it was stored.
+    func put(
         _ value: (bytes: [UInt8], codec: Codec), _ key: [UInt8], _ policy: EntryPolicy, if condition: [[UInt8]]
     ) async throws(LarderClientError) -> Bool {
         let policy = try policy.checked("SET", name, key: key)

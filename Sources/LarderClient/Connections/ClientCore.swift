@@ -74,6 +74,10 @@ final class DatabaseStore: LinkEvents {
     let links: [Link]
     let near: NearCache?
     let ownConnections: ConnectionPool
+    /// Who waits for values that other processes fetch.
+    let signals = FetchSignals()
+    /// The connection of those who fetch, made by the first: rights to fetch end with it.
+    private let fetchLink: Link
     /// Lets one failed transaction try again at a time.
     let retries = AsyncSemaphore(1)
     /// How long a transaction waits for that at most, in milliseconds. Then it continues anyway: the holder may be
@@ -93,16 +97,21 @@ final class DatabaseStore: LinkEvents {
             timeoutMilliseconds: options.timeoutMilliseconds,
             patienceMilliseconds: options.reconnectPatienceMilliseconds, gate: gate)
         ownConnections = ConnectionPool(settings, max: options.ownConnectionsMax)
+        var forFetches = settings
+        forFetches.hearsOfFetches = true
+        fetchLink = Link(forFetches)
         links = (0..<options.connections).map { index in
             settings.tracks = options.nearCache != nil && index == 0
             settings.staysConnected = settings.tracks
             return Link(settings)
         }
         if near != nil { links[0].tell(self) }
+        fetchLink.tell(signals)
     }
 
     func close() {
         for link in links { link.close() }
+        fetchLink.close()
         ownConnections.close()
         // Not only when the loop notices the end of the connection: calls after this one must throw.
         near?.setLive(false)
@@ -118,11 +127,20 @@ final class DatabaseStore: LinkEvents {
     }
 
     func perform<Result>(_ request: Request<Result>) async throws(LarderClientError) -> Result {
+        try await perform(request, on: link(isRead: request.isRead))
+    }
+
+    /// Carries out FETCH. Its right to fetch belongs to a connection on which nothing blocks.
+    func fetch(_ request: Request<FetchAnswer>) async throws(LarderClientError) -> FetchAnswer {
+        try await perform(request, on: fetchLink)
+    }
+
+    private func perform<Result>(_ request: Request<Result>, on link: Link) async throws(LarderClientError) -> Result {
         var bytes: [UInt8] = []
         RequestEncoder.encode(request.words, into: &bytes)
         let exchange = Exchange(bytes: bytes, replyCount: 1, name: request.words[0], isRead: request.isRead)
         do throws(LarderClientError) {
-            let replies = try await link(isRead: request.isRead).perform(exchange)
+            let replies = try await link.perform(exchange)
             return try request.result(of: replies[0])
         } catch {
             throw error.about(name)

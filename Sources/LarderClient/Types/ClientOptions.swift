@@ -30,7 +30,11 @@ public struct ClientOptions: Sendable {
     /// whose user was first at a path in `/tmp`.
     public var trustedUsers: Set<UInt32>
 
-    /// Each option is described at the property of its name.
+    /// Called when a value could not be fetched anew in the background, with the database, the key, printable and cut to
+    /// 64 bytes, and what was thrown. From any thread. The default is nil.
+    public var onFailedRefresh: (@Sendable (_ database: String, _ key: String, _ error: any Error) -> Void)?
+
+    /// Each option is described at the property of its name, and those that are missing here are set there.
     public init(
         database: String? = nil, password: String? = nil, timeoutMilliseconds: Int = 5_000,
         reconnectPatienceMilliseconds: Int = 1_000,

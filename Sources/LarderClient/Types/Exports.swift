@@ -1,4 +1,9 @@
-// The types that clients share with the engine, and the codecs that they share with the library, are part of their own
-// interface.
 @_exported import LarderVocabulary
 @_exported import ModelCoding
+
+// The types that clients share with the engine, and the codecs that they share with the library, are part of their own
+// interface.
+@_exported import struct Fetching.FetchError
+@_exported import struct Fetching.FetchOptions
+@_exported import struct Fetching.FetchSequence
+@_exported import enum Fetching.FetchSource

@@ -18,7 +18,11 @@ struct Handshake {
     ///   - database: the database to select; nil for the server's default.
     ///   - asksForKind: whether to find out if the server is a larderd.
     ///   - tracking: whether the server must push keys that were read here when they change.
-    init(password: String? = nil, database: String?, asksForKind: Bool = false, tracking: Bool = false) {
+    ///   - hearsOfFetches: whether it must push keys that somebody else fetches when that ends.
+    init(
+        password: String? = nil, database: String?, asksForKind: Bool = false, tracking: Bool = false,
+        hearsOfFetches: Bool = false
+    ) {
         self.database = database
         add(.hello, ["HELLO", "3"] + (password.map { ["AUTH", "default", $0] } ?? []))
         // For a server that does not know HELLO; for others it is a repetition.
@@ -26,6 +30,8 @@ struct Handshake {
         if let database { add(.select, ["SELECT", database]) }
         if asksForKind { add(.policy, ["POLICY"]) }
         if tracking { add(.tracking, ["CLIENT", "TRACKING", "ON"]) }
+        // What is read is not tracked with OPTIN, but FETCH tracks keys for which it tells to wait.
+        if hearsOfFetches { add(.tracking, ["CLIENT", "TRACKING", "ON", "OPTIN"]) }
     }
 
     private mutating func add(_ step: Step, _ words: [String]) {

@@ -228,7 +228,8 @@ extension Link {
         do throws(WireFailure) {
             let fresh = try StreamSocket(nonblocking: settings.socketPath, trust: settings.trust)
             let handshake = Handshake(
-                password: settings.password, database: settings.database, asksForKind: true, tracking: settings.tracks)
+                password: settings.password, database: settings.database, asksForKind: true, tracking: settings.tracks,
+                hearsOfFetches: settings.hearsOfFetches)
             socket = fresh
             parser = ReplyParser()
             connectionNumber += 1

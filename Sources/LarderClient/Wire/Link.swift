@@ -36,6 +36,8 @@ struct LinkSettings: Sendable {
     var patienceMilliseconds: Int
     /// Whether the server must push keys that were read when they change.
     var tracks = false
+    /// Whether the server must push keys when the fetch of a value ends for which a caller here waits.
+    var hearsOfFetches = false
     /// Whether a lost connection is replaced even while nobody asks for it.
     var staysConnected = false
     /// The gate at which a new connection waits; nil for none.

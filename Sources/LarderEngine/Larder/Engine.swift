@@ -159,6 +159,9 @@ package final class Engine: @unchecked Sendable {
         return database
     }
 
+    /// How often origins failed, as those say who fetch.
+    package var originFailures: Int { context.leases.failures.read() }
+
     /// The databases that have files, by name.
     package var databases: [Database] {
         table.all.filter(\.exists).sorted { $0.name < $1.name }

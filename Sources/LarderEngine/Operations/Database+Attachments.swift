@@ -15,6 +15,23 @@ extension Database {
     package func readAttached(
         _ key: UnsafeRawBufferPointer, now: Int64, ticket: inout CommitTicket, _ body: (Attachment) -> Bool
     ) -> Bool {
+        readAttached(key, now, &ticket, body) { _, _, _ in }
+    }
+
+    /// Like ``readAttached(_:now:ticket:_:)``, for who fetches.
+    /// - Parameter endsSoon: set if the entry ends so soon that it is time to fetch it anew.
+    package func readAttached(
+        _ key: UnsafeRawBufferPointer, now: Int64, ticket: inout CommitTicket, endsSoon: inout Bool,
+        _ body: (Attachment) -> Bool
+    ) -> Bool {
+        readAttached(key, now, &ticket, body) { endsSoon = self.endsSoon($0, applied.rules, $1, $2, now) }
+    }
+
+    @inline(__always)
+    private func readAttached(
+        _ key: UnsafeRawBufferPointer, _ now: Int64, _ ticket: inout CommitTicket, _ body: (Attachment) -> Bool,
+        _ look: (RecordHeader, Shard, _ hash: Int) -> Void
+    ) -> Bool {
         if ForkGuard.isForked { return false }
         let hash = Key.hash(key)
         return shards.with(hash) { shard in
@@ -34,6 +51,7 @@ extension Database {
             ticket = max(ticket, CommitTicket(sequence: max(undecided(entry), applied.sequence)))
             shard.table.touch(entry)
             shard.counters.hits += 1
+            look(header, shard, hash)
             return true
         }
     }

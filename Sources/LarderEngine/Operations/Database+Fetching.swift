@@ -116,8 +116,8 @@ extension Database {
         else { return false }
         let rules = applied.rules
         if let maxAge, header.storedAt < now.subtractingClamped(maxAge) { return false }
-        if let deadline = rules.deadline(header) {
-            guard now < deadline, !isEarly(shard, hash, header, deadline, now) else { return false }
+        guard rules.freshness(header, now: now) == .fresh, !endsSoon(header, rules, shard, hash, now) else {
+            return false
         }
         ticket = max(ticket, CommitTicket(sequence: max(undecided(entry), applied.sequence)))
         shard.counters.hits += 1
@@ -193,22 +193,38 @@ extension Database {
         return FetchAnswer(state: state, header: header, rules: rules)
     }
 
-    /// Whether a fresh entry will end soon: within twice the time that the last refresh took, or in the last twentieth of
-    /// its life; but never in the first half of it.
-    private func isEarly(_ shard: Shard, _ hash: Int, _ header: RecordHeader, _ deadline: Int64, _ now: Int64) -> Bool {
+    /// Whether a fresh entry ends soon: within twice the time that the last refresh took, or in the last twentieth of its
+    /// life; but never in the first half of it. Called with the lock of the key's shard held.
+    func endsSoon(
+        _ header: RecordHeader, _ rules: FreshnessRules, _ shard: Shard, _ hash: Int, _ now: Int64
+    ) -> Bool {
+        guard let deadline = rules.deadline(header) else { return false }
         let life = deadline.subtractingClamped(header.storedAt)
         let left = deadline - now
         guard left <= life / 2 else { return false }
-        return left <= max(life / 20, 2 * (shard.leases?.lastDuration(hash) ?? 0))
+        if left <= life / 20 { return true }
+        return left <= 2 * (shard.leases?.lastDuration(hash) ?? 0)
+    }
+
+    /// Whether memory has a fresh entry of the key that ends so soon that it is time to fetch it anew.
+    package func endsSoon(_ key: Key, now: Int64) -> Bool {
+        let shard = shards[key]
+        return key.withBytes { bytes in
+            shard.lock.withLock {
+                guard case .open = applied.presence, let record = shard.table.find(bytes, hash: key.hash)?.record,
+                    let header = try? RecordHeader(parsing: record, applied.rules.purges),
+                    applied.rules.freshness(header, now: now) == .fresh
+                else { return false }
+                return endsSoon(header, applied.rules, shard, key.hash, now)
+            }
+        }
     }
 
     /// The lease for a fresh entry that will end soon; nil if there is none to give.
     private func leadsEarly(
         _ request: FetchRequest, _ header: RecordHeader, _ rules: FreshnessRules, _ shard: Shard, _ now: Int64
     ) -> UInt64? {
-        guard let deadline = rules.deadline(header), isEarly(shard, request.key.hash, header, deadline, now) else {
-            return nil
-        }
+        guard endsSoon(header, rules, shard, request.key.hash, now) else { return nil }
         return withLeases(shard) { leases in
             let state = leases.state(request.key)
             guard state.lease == nil, state.rest == nil else { return nil }
@@ -256,7 +272,23 @@ extension Database {
         shard.lock.withLock { shard.leases?.remove(request) }
     }
 
+    /// The present instant of the clock by which leases end, in milliseconds.
+    package func leaseTime() -> Int64 { context.time.monotonic() }
+
     // MARK: The end of a lease
+
+    /// Ends a lease without a change of the entry.
+    /// - Returns: whether it was good.
+    @discardableResult
+    package func release(_ key: Key, _ token: UInt64, _ release: LeaseRelease) -> Bool {
+        let shard = shards[key]
+        return shard.lock.withLock { shard.leases?.release(key, token, release) ?? false }
+    }
+
+    /// Tells the operator of an origin's failure that nobody else hears of.
+    package func reportFailedRefresh(_ key: Key, _ error: any Error) {
+        context.report(.warning, "database '\(name)': fetching '\(key)' anew in the background failed: \(error)")
+    }
 
     /// What became of a lease that was given up.
     package enum ReleaseResult: Sendable {

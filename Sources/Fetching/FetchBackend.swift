@@ -1,0 +1,89 @@
+import LarderVocabulary
+
+/// What is fetched: the key of an entry. Two handles of one database have the same names.
+package struct FetchName: Hashable, Sendable {
+    let owner: ObjectIdentifier
+    package let key: [UInt8]
+    package let database: String
+
+    /// - Parameter owner: the database's own object.
+    package init(_ owner: AnyObject, _ database: String, _ key: [UInt8]) {
+        self.owner = ObjectIdentifier(owner)
+        self.database = database
+        self.key = key
+    }
+
+    package var printable: String { printableKey(key) }
+
+    package static func == (left: FetchName, right: FetchName) -> Bool {
+        left.owner == right.owner && left.key == right.key
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(owner)
+        hasher.combine(key)
+    }
+}
+
+/// A value that the cache has beside the right to fetch another one.
+package struct FoundValue<Value: Sendable>: Sendable {
+    package let value: Value
+    package let isFresh: Bool
+    /// Whether it is as young as the caller wants.
+    package let isYoung: Bool
+
+    package init(_ value: Value, isFresh: Bool, isYoung: Bool) {
+        self.value = value
+        self.isFresh = isFresh
+        self.isYoung = isYoung
+    }
+}
+
+/// What the cache answers a caller who would fetch.
+package enum FetchReply<Value: Sendable>: Sendable {
+    /// The value is fresh.
+    case fresh(Value)
+    /// The value may be served: somebody else fetches, or the origin rests.
+    case stale(Value)
+    /// The caller fetches.
+    case lead(token: UInt64, FoundValue<Value>?)
+    /// Somebody else fetches, and there is nothing to serve.
+    case wait
+    /// The origin has no value, and that is remembered.
+    case absent
+    /// The origin rests for so many milliseconds, and there is nothing to serve.
+    case failed(milliseconds: Int64)
+}
+
+/// How a caller gives its right to fetch back without storing a value.
+package enum FetchRelease: Hashable, Sendable {
+    case open
+    /// The origin has no value; remembered for so many milliseconds.
+    case absent(milliseconds: Int64)
+    /// The origin failed; it rests for so many milliseconds.
+    case failed(milliseconds: Int64)
+}
+
+/// One key in a cache, for who fetches its value: the engine in this process, or the daemon.
+package protocol FetchBackend<Value>: Sendable {
+    associatedtype Value: Sendable
+
+    var name: FetchName { get }
+    /// Milliseconds of the clock by which rights to fetch end.
+    func now() -> Int64
+    /// - Parameters:
+    ///   - maxAge: in milliseconds; nil for any age.
+    ///   - lease: how long the right to fetch is good, in milliseconds; nil for the standard time.
+    ///   - waits: whether to wait, as long as the task is not cancelled, rather than to answer `wait`.
+    func ask(maxAge: Int64?, lease: Int64?, waits: Bool) async throws -> FetchReply<Value>
+    /// Stores a value that was fetched. Does nothing if the right to do so is gone.
+    func store(_ value: Value, token: UInt64, policy: EntryPolicy) async throws
+    func release(token: UInt64, _ release: FetchRelease) async
+    /// Nobody was left to whom the error could be thrown.
+    func failedInBackground(_ error: any Error)
+}
+
+/// Which keys the running closures fetch, from the outermost to the innermost.
+package enum FetchContext {
+    @TaskLocal package static var names: [FetchName] = []
+}

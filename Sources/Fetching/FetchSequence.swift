@@ -1,0 +1,48 @@
+/// What the cache has of a key, and then what the origin has: up to two values.
+///
+/// Nothing happens before it is iterated; each iteration asks again. Single owner, like any iterator.
+public struct FetchSequence<Value: Sendable>: AsyncSequence, Sendable {
+    public typealias Element = Value
+
+    private let cached: @Sendable () async throws -> Value?
+    private let fetched: @Sendable () async throws -> Value?
+    /// Whether the second value is left out because it equals the first one.
+    private let isRepetition: @Sendable (Value, Value) -> Bool
+
+    package init(
+        cached: @escaping @Sendable () async throws -> Value?, fetched: @escaping @Sendable () async throws -> Value?,
+        isRepetition: @escaping @Sendable (Value, Value) -> Bool
+    ) {
+        self.cached = cached
+        self.fetched = fetched
+        self.isRepetition = isRepetition
+    }
+
+    /// Gives the cache's value, fresh or stale, if there is one, and then the origin's. An error of the origin is thrown
+    /// after the first value.
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        fileprivate let sequence: FetchSequence
+        private var step = 0
+        private var first: Value?
+
+        fileprivate init(_ sequence: FetchSequence) { self.sequence = sequence }
+
+        /// The next value; nil after the second one, or if the origin has none.
+        public mutating func next() async throws -> Value? {
+            if step == 0 {
+                step = 1
+                if let value = try await sequence.cached() {
+                    first = value
+                    return value
+                }
+            }
+            guard step == 1 else { return nil }
+            step = 2
+            guard let value = try await sequence.fetched() else { return nil }
+            if let first, sequence.isRepetition(first, value) { return nil }
+            return value
+        }
+    }
+
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
+}

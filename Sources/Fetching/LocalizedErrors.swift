@@ -1,0 +1,12 @@
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+// Foundation shows errors by `localizedDescription`, which does not use `description`.
+
+extension FetchError: LocalizedError {
+    /// The error in words, as ``description``.
+    public var errorDescription: String? { description }
+}

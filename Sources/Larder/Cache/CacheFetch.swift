@@ -1,0 +1,146 @@
+import Fetching
+import LarderEngine
+
+/// One key of a cache, for who fetches its value.
+struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
+    let cache: Cache
+    let key: Key
+    let name: FetchName
+    /// Whether the caller has already read the key, so that its read was counted.
+    let isCounted: Bool
+
+    init(_ cache: Cache, _ key: Key, isCounted: Bool) {
+        self.cache = cache
+        self.key = key
+        self.isCounted = isCounted
+        name = FetchName(cache.source.database, cache.source.database.name, Array(key.bytes))
+    }
+
+    private var source: CacheSource { cache.source }
+    private var database: Database { cache.source.database }
+
+    func now() -> Int64 { database.leaseTime() }
+
+    // MARK: Asking
+
+    func ask(maxAge: Int64?, lease: Int64?, waits: Bool) async throws -> FetchReply<Value> {
+        let held = try source.hold("fetch")
+        defer { database.releaseDetached() }
+        defer { withExtendedLifetime(held) {} }
+        let wakeUp = WakeUp()
+        var request = FetchRequest(key: key, holder: source.leaseHolder, askedAt: database.now())
+        // Zero means newer than the question, and an instant is a millisecond long.
+        request.maxAge = maxAge == 0 ? -1 : maxAge
+        request.leaseMilliseconds = lease
+        if waits {
+            request.mayWait = true
+            request.waiter = LeaseWaiter(source.leaseHolder, leaseMilliseconds: lease) { wakeUp.signal() }
+        }
+        var isSecond = false
+        while true {
+            let (answer, record) = try await look(request, held.engine)
+            switch answer.state {
+            case .fresh, .stale:
+                guard let record else { return .wait }
+                if let value = try await source.decodeForTask(Value.self, record, key) {
+                    return answer.state == .fresh ? .fresh(value) : .stale(value)
+                }
+                // It counts as a miss: a newer value is needed.
+                if isSecond { _ = try source.decodeOrThrow(Value.self, record, key) }
+                isSecond = true
+                request.maxAge = 0
+                request.askedAt = max(database.now(), record.header.storedAt + 1)
+            case .lead(let token): return .lead(token: token, found(answer, record, request))
+            case .queued(let until):
+                await wakeUp.wait(milliseconds: until - now())
+                guard Task.isCancelled else { continue }
+                request.mayWait = false
+                // The lease may have come at the same moment.
+                if case .lead(let token) = try await look(request, held.engine).0.state {
+                    database.release(key, token, .open)
+                }
+                throw CancellationError()
+            case .wait: return .wait
+            case .absent: return .absent
+            case .failed(let left): return .failed(milliseconds: left)
+            }
+        }
+    }
+
+    /// What the entry has beside the right to fetch it anew.
+    private func found(_ answer: FetchAnswer, _ record: Record?, _ request: FetchRequest) -> FoundValue<Value>? {
+        // What cannot be decoded is about to be replaced.
+        guard let record, let value = try? source.decodeOrThrow(Value.self, record, key) else { return nil }
+        let isFresh = answer.rules.freshness(record.header, now: database.now()) == .fresh
+        let isYoung = request.maxAge.map { record.header.storedAt >= request.askedAt - $0 } ?? true
+        return FoundValue(value, isFresh: isFresh, isYoung: isYoung)
+    }
+
+    /// The engine's answer: from memory on this thread, else from a thread that may block.
+    private func look(_ request: FetchRequest, _ engine: Engine) async throws(LarderError) -> (FetchAnswer, Record?) {
+        if let (answer, record, ticket) = try answer(request, .memoryOnly) {
+            if engine.pipeline.isDecided(ticket) {
+                try engine.pipeline.wait(for: ticket)
+            } else {
+                try await BlockingWork.run { () throws(LarderError) in try engine.pipeline.wait(for: ticket) }
+            }
+            return (answer, record)
+        }
+        return try await BlockingWork.run { () throws(LarderError) in
+            guard let (answer, record, ticket) = try self.answer(request, .mayBlock) else {
+                throw LarderError(.closed, "the larder was shut down", operation: "fetch", database: database.name)
+            }
+            try engine.pipeline.wait(for: ticket)
+            return (answer, record)
+        }
+    }
+
+    private func answer(
+        _ request: FetchRequest, _ access: Access
+    ) throws(LarderError) -> (FetchAnswer, Record?, CommitTicket)? {
+        var ticket = CommitTicket.none
+        var found: (FetchAnswer, Record?)?
+        let isAnswered = try database.fetch(request, now: database.now(), access, ticket: &ticket) { answer, payload in
+            let record = answer.header.flatMap { header in payload.map { Record(header, payload: $0) } }
+            found = (answer, record)
+        }
+        guard isAnswered, let (answer, record) = found else { return nil }
+        if isCounted {
+            let isHit = answer.state == .fresh
+            database.noteReads(hits: isHit ? -1 : 0, misses: isHit ? 0 : -1)
+        }
+        return (answer, record, ticket)
+    }
+
+    // MARK: The end
+
+    func store(_ value: Value, token: UInt64, policy: EntryPolicy) async throws {
+        let (payload, codec) = try source.encode(value, key)
+        let write = EntryWrite(
+            key: key, action: .put(payload, codec, try policy.checked(database.name, key, "fetch")),
+            condition: .lease(token))
+        _ = try await BlockingWork.run { () throws(LarderError) in try cache.perform(write) }
+    }
+
+    func release(token: UInt64, _ release: FetchRelease) async {
+        switch release {
+        case .open: database.release(key, token, .open)
+        case .failed(let milliseconds): database.release(key, token, .failed(milliseconds: milliseconds))
+        case .absent(let milliseconds):
+            await BlockingWork.run {
+                if database.exists, (try? removeAbsent(token, milliseconds)) != nil { return }
+                database.release(key, token, .absent(milliseconds: milliseconds))
+            }
+        }
+    }
+
+    private func removeAbsent(_ token: UInt64, _ milliseconds: Int64) throws(LarderError) {
+        try source.whileOpen("fetch") { (_) throws(LarderError) in
+            _ = try database.commit([key], loading: true, durability: cache.durability) { update in
+                update.releaseAbsent(0, token, milliseconds: milliseconds)
+            }
+        }
+    }
+
+    func failedInBackground(_ error: any Error) { database.reportFailedRefresh(key, error) }
+}

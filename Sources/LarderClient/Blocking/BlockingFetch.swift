@@ -1,0 +1,168 @@
+import Fetching
+import Platform
+
+/// One key that a blocking client fetches. Single owner: the call.
+final class BlockingFetch<Value: Codable> {
+    /// The right to fetch.
+    struct Lead {
+        let token: UInt64
+        /// What the daemon has beside it.
+        let value: Value?
+        let isFresh: Bool
+        let isYoung: Bool
+    }
+
+    enum Answer {
+        case answer(Value?)
+        case lead(Lead)
+        case wait
+    }
+
+    /// For how long a connection waits at a time, in milliseconds: so that the client's time limit does not end it.
+    private static var sliceMilliseconds: Int64 { 1_000 }
+
+    private let client: BlockingLarderClient
+    private let key: [UInt8]
+    private let options: CheckedFetch
+    let name: FetchName
+    /// The connection on which the call waits, and to which its right to fetch then belongs.
+    private var own: BlockingSession?
+
+    init(_ client: BlockingLarderClient, _ key: [UInt8], _ options: FetchOptions) throws {
+        self.client = client
+        self.key = key
+        name = FetchName(client, client.name, key)
+        self.options = try CheckedFetch(options, name)
+        if FetchContext.names.contains(name) { throw FetchError.recursion(name) }
+    }
+
+    func value(_ fetch: () throws -> Value?) throws -> Value? {
+        switch options.source {
+        case .ignoreCache: return try fetch()
+        case .cacheOnly: return try youngEnough()
+        case .cacheElseOrigin, .originElseCache, .originOnly: break
+        }
+        do {
+            switch try ask(waits: true) {
+            case .answer(let value): return value
+            case .wait: throw FetchError.timeout(name, options.hard ?? 0)
+            case .lead(let lead):
+                if lead.isFresh, lead.isYoung, !options.refreshesAhead {
+                    release(lead, .open)
+                    return lead.value
+                }
+                return try load(lead, fetch)
+            }
+        } catch {
+            // Who has asked the origin first takes a value of any age.
+            guard options.source == .originElseCache, let value = try? any() else { throw error }
+            return value
+        }
+    }
+
+    private func load(_ lead: Lead, _ fetch: () throws -> Value?) throws -> Value? {
+        let value: Value?
+        do {
+            value = try FetchContext.$names.withValue(FetchContext.names + [name]) { try fetch() }
+        } catch {
+            fail(lead)
+            guard options.servesStale, lead.isYoung, let value = lead.value else { throw error }
+            return value
+        }
+        return try end(lead, value)
+    }
+
+    /// Fetches several keys with one call.
+    static func load<Key: Hashable>(
+        _ leads: [(key: Key, call: BlockingFetch, lead: Lead)], _ fetch: ([Key]) throws -> [Key: Value]
+    ) throws -> [Key: Value] {
+        do {
+            return try FetchContext.$names.withValue(FetchContext.names + leads.map(\.call.name)) {
+                try fetch(leads.map(\.key))
+            }
+        } catch {
+            for (_, call, lead) in leads { call.fail(lead) }
+            throw error
+        }
+    }
+
+    // MARK: The daemon
+
+    /// - Parameter waits: whether to wait for somebody else, as long as the hard timeout allows.
+    func ask(waits: Bool) throws -> Answer {
+        guard try client.server().isLarder else { return try askRedis() }
+        let began = MonotonicClock.milliseconds()
+        var answer = try client.perform(.fetch(key, maxAge: options.maxAge, lease: options.lease))
+        while answer.state == .wait, waits {
+            let left = options.hard.map { $0 - (MonotonicClock.milliseconds() - began) } ?? .max
+            guard left > 0 else { return .wait }
+            let session = try own ?? client.session.another()
+            own = session
+            let limit = session.timeoutMilliseconds == 0 ? .max : max(1, Int64(session.timeoutMilliseconds) / 2)
+            let wait = min(left, limit, Self.sliceMilliseconds)
+            let request = Request.fetch(key, maxAge: options.maxAge, wait: wait, lease: options.lease)
+            answer = try request.result(of: try session.perform([request.words], operation: "FETCH")[0])
+        }
+        let value = try? answer.value.map { try client.decoded(Value.self, $0, key) }
+        switch answer.state {
+        case .fresh, .stale:
+            // What cannot be decoded is an error, as with every read.
+            return .answer(try value ?? answer.value.map { try client.decoded(Value.self, $0, key) })
+        case .lead:
+            let isYoung = options.maxAge.map { answer.age <= $0 } ?? true
+            return .lead(
+                Lead(token: answer.token, value: value, isFresh: answer.isFresh, isYoung: isYoung))
+        case .wait: return .wait
+        case .absent: return .answer(nil)
+        case .failed: throw FetchError.originRests(name, answer.left)
+        }
+    }
+
+    /// Redis does not know who fetches, and no age is known.
+    private func askRedis() throws -> Answer {
+        let value = try client.value(Value.self, forKey: key)
+        if let value, options.maxAge == nil { return .answer(value) }
+        return .lead(Lead(token: 0, value: value, isFresh: value != nil, isYoung: false))
+    }
+
+    /// The value that the daemon has, fresh or stale, of any age.
+    private func any() throws -> Value? {
+        let answer = try client.perform(.fetch(key, maxAge: nil, lease: options.lease))
+        if answer.state == .lead { _ = try client.perform(.release(key, token: answer.token, .open)) }
+        return try answer.value.map { try client.decoded(Value.self, $0, key) }
+    }
+
+    private func youngEnough() throws -> Value? {
+        guard let maxAge = options.maxAge else { return try client.value(Value.self, forKey: key) }
+        guard let info = try client.info(forKey: key), info.ageMilliseconds <= maxAge else { return nil }
+        return try client.value(Value.self, forKey: key)
+    }
+
+    // MARK: The end
+
+    /// Stores what was fetched, or that there is nothing.
+    func end(_ lead: Lead, _ value: Value?) throws -> Value? {
+        guard let value else {
+            release(lead, .absent(milliseconds: max(1, options.absent)))
+            return nil
+        }
+        do {
+            let condition = lead.token == 0 ? [] : wordList("TOKEN", "\(lead.token)")
+            _ = try client.put(try client.encoded(value, key), key, options.policy, if: condition)
+        } catch {
+            release(lead, .open)
+            throw error
+        }
+        return value
+    }
+
+    func fail(_ lead: Lead) {
+        release(lead, options.backOff > 0 ? .failed(milliseconds: options.backOff) : .open)
+    }
+
+    /// If the daemon does not hear of it, the right ends with its time.
+    func release(_ lead: Lead, _ release: FetchRelease) {
+        guard lead.token != 0 else { return }
+        _ = try? client.perform(.release(key, token: lead.token, release))
+    }
+}

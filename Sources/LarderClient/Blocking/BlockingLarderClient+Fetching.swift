@@ -1,0 +1,78 @@
+import Fetching
+import Platform
+
+// Reads that ask an origin for what the daemon does not have.
+
+extension BlockingLarderClient {
+    /// The model of a key; if the daemon has no fresh one, what `fetch` returns, which then is stored.
+    ///
+    /// Of all callers in all processes of the machine who want the key at the same time, one runs its closure, on its own
+    /// thread; the others wait for its value, on connections of their own. If the entry has a grace, they get the stale
+    /// value at once meanwhile. Nothing happens in the background: who fetches waits for the origin, and
+    /// ``FetchOptions/softTimeout`` has no effect; ``FetchOptions/hardTimeout`` limits the waiting for others.
+    ///
+    /// With Redis instead of larderd every caller fetches for himself.
+    /// - Parameters:
+    ///   - type: the model's type.
+    ///   - key: the entry's key.
+    ///   - options: see ``FetchOptions``.
+    ///   - fetch: asks the origin. Must not fetch the same key: that throws ``FetchError/Code/recursion``.
+    /// - Throws: what `fetch` throws, if there is nothing to serve instead; ``FetchError``; ``LarderClientError``.
+    public func value<Value: Codable>(
+        _ type: Value.Type = Value.self, forKey key: some CacheKey, options: FetchOptions = FetchOptions(),
+        fetch: () throws -> Value
+    ) throws -> Value {
+        let call = try BlockingFetch<Value>(self, key.keyBytes, options)
+        if let value = try call.value({ try fetch() }) { return value }
+        throw options.source == .cacheOnly ? FetchError.notCached(call.name) : FetchError.absent(call.name)
+    }
+
+    /// Like the call above, for an origin that may not have the value: then `fetch` returns nil, and so does the call,
+    /// here and for ``FetchOptions/absent`` for everybody else.
+    public func value<Value: Codable>(
+        _ type: Value.Type = Value.self, forKey key: some CacheKey, options: FetchOptions = FetchOptions(),
+        fetch: () throws -> Value?
+    ) throws -> Value? {
+        try BlockingFetch<Value>(self, key.keyBytes, options).value(fetch)
+    }
+
+    /// The models of several keys: those that the daemon has, and for all others what one call of `fetch` returns, which
+    /// then is stored. Keys for which it returns nothing are left out, and that is remembered for
+    /// ``FetchOptions/absent``. Keys that somebody else is fetching are waited for.
+    /// - Parameters:
+    ///   - type: the models' type.
+    ///   - keys: the entries' keys.
+    ///   - options: see ``FetchOptions``.
+    ///   - fetch: gets the keys whose values are missing, each once, and asks the origin for them.
+    /// - Throws: as `value(_:forKey:options:fetch:)`.
+    public func values<Key: CacheKey & Hashable, Value: Codable>(
+        _ type: Value.Type = Value.self, forKeys keys: some Sequence<Key>, options: FetchOptions = FetchOptions(),
+        fetch: ([Key]) throws -> [Key: Value]
+    ) throws -> [Key: Value] {
+        var seen: Set<Key> = []
+        let keys = keys.filter { seen.insert($0).inserted }
+        guard options.source != .ignoreCache else { return try fetch(keys) }
+        var found = options.takesAnyFresh ? try values(type, forKeys: keys) : [:]
+        if options.source == .cacheOnly, options.takesAnyFresh { return found }
+        var leads: [(key: Key, call: BlockingFetch<Value>, lead: BlockingFetch<Value>.Lead)] = []
+        var waits: [(key: Key, call: BlockingFetch<Value>)] = []
+        defer { for lead in leads { lead.call.release(lead.lead, .open) } }
+        for key in keys where found[key] == nil {
+            let call = try BlockingFetch<Value>(self, key.keyBytes, options)
+            switch try call.ask(waits: false) {
+            case .answer(let value): found[key] = value
+            case .lead(let lead): leads.append((key, call, lead))
+            case .wait: waits.append((key, call))
+            }
+        }
+        if !leads.isEmpty {
+            let asked = leads
+            leads = []
+            let fetched = try BlockingFetch<Value>.load(asked, fetch)
+            for (key, call, lead) in asked { found[key] = try call.end(lead, fetched[key]) }
+        }
+        // Only now: others may be waiting for what this call fetched.
+        for (key, call) in waits { found[key] = try call.value { try fetch([key])[key] } }
+        return found
+    }
+}

@@ -1,0 +1,63 @@
+// Requests of who fetches.
+
+import Fetching
+import RESP
+
+/// The reply to FETCH.
+struct FetchAnswer: Sendable {
+    enum State: String, Sendable {
+        case fresh, stale, lead, wait, absent, failed
+    }
+
+    let state: State
+    let value: [UInt8]?
+    /// With `lead` only.
+    let token: UInt64
+    /// In milliseconds; -1 without a value.
+    let age: Int64
+    /// The rest of the entry's life, of the other's lease, or of the origin's rest, in milliseconds; -1 for no end.
+    let left: Int64
+
+    /// Whether the value beside a lease is fresh still.
+    var isFresh: Bool { value != nil && left != 0 }
+}
+
+extension Request where Result == FetchAnswer {
+    /// - Parameter wait: how long to wait on this connection, in milliseconds; nil for not at all.
+    static func fetch(_ key: [UInt8], maxAge: Int64?, wait: Int64? = nil, lease: Int64?) -> Request {
+        var words = [Array("FETCH".utf8), key]
+        if let maxAge { words += wordList("MAXAGE", "\(maxAge)") }
+        if let wait { words += wordList("WAIT", "\(wait)") }
+        if let lease { words += wordList("LEASE", "\(lease)") }
+        // The right to fetch ends with the connection, so it may be asked for once more.
+        return Request(words, key: key, isRead: true, expects: "a state, a value and a token") { reply in
+            guard let parts = reply.elements, parts.count == 6,
+                let state = parts[0].string.flatMap({ FetchAnswer.State(rawValue: $0) }),
+                let age = parts[4].int, let left = parts[5].int
+            else { return nil }
+            let token = parts[2].string.flatMap { UInt64($0) }
+            if state == .lead, token == nil { return nil }
+            return FetchAnswer(state: state, value: parts[1].bytes, token: token ?? 0, age: age, left: left)
+        }
+    }
+}
+
+extension Request where Result == Bool {
+    /// Gives the right to fetch back.
+    /// - Returns: whether it was good.
+    static func release(_ key: [UInt8], token: UInt64, _ release: FetchRelease) -> Request {
+        var words = [Array("RELEASE".utf8), key, Array("\(token)".utf8)]
+        switch release {
+        case .open: break
+        case .absent(let milliseconds): words += wordList("ABSENT", "\(milliseconds)")
+        case .failed(let milliseconds): words += wordList("FAILED", "\(milliseconds)")
+        }
+        return Request(words, key: key, expects: "OK or nothing") { reply in
+            switch reply {
+            case .simpleString("OK"): true
+            case .null: false
+            default: nil
+            }
+        }
+    }
+}

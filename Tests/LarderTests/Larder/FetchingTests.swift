@@ -1,0 +1,499 @@
+import Fetching
+import Larder
+import TestSupport
+import Testing
+
+/// Reads that ask an origin: every source and every state of an entry.
+@Suite(.timeLimit(.minutes(2))) struct FetchingTests: Sendable {
+    // One task at a time makes caches with it.
+    nonisolated(unsafe) let work: Workspace
+    let origin = TestOrigin()
+    let cache: Cache
+    let events = Recorder<CacheEvent>()
+
+    init() throws {
+        work = try Workspace()
+        let events = events
+        cache = try work.cache(policy: .high) { options in options.onEvent = { events.add($0) } }
+        try cache.setPolicy(.high, grace: .seconds(600))
+    }
+
+    private func fetch(_ key: String = "k", _ options: FetchOptions = FetchOptions()) async throws -> Int {
+        try await cache.value(Int.self, forKey: key, options: options) { [origin] in try await origin.value() }
+    }
+
+    private func fails(_ code: FetchError.Code, _ body: () async throws -> Void) async {
+        do {
+            try await body()
+            Issue.record("nothing was thrown, \(code) was expected")
+        } catch let error as FetchError {
+            #expect(error.code == code, "\(error)")
+            #expect(error.database == "books")
+        } catch {
+            Issue.record("\(error) was thrown, \(code) was expected")
+        }
+    }
+
+    /// Time passes until the entry is stale.
+    private func becomeStale() { work.time.advance(milliseconds: 60_000) }
+
+    // MARK: One flight
+
+    @Test func ofManyCallersOneAsksTheOrigin() async throws {
+        origin.hold()
+        let tasks = (0..<200).map { _ in Task { try await fetch() } }
+        await origin.waitUntil(calls: 1)
+        origin.letGo()
+        for task in tasks { #expect(try await task.value == 1) }
+        #expect(origin.calls == 1)
+        #expect(try await cache.value(Int.self, forKey: "k") == 1)
+        #expect(try await fetch() == 1)
+        await eventually { FlightTable.shared.count == 0 }
+    }
+
+    @Test func twoHandlesAndTwoTypesAskTheOriginOnce() async throws {
+        let other = try work.cache(policy: nil)
+        let text = Recorder<String>()
+        origin.hold()
+        let first = Task { try await fetch() }
+        await origin.waitUntil(calls: 1)
+        let second = Task {
+            try await other.value(Double.self, forKey: "k") {
+                text.add("asked")
+                return 0
+            }
+        }
+        let third = Task { try await other.value(Int.self, forKey: "k") { [origin] in try await origin.value() } }
+        origin.letGo()
+        #expect(try await first.value == 1)
+        #expect(try await second.value == 1)
+        #expect(try await third.value == 1)
+        #expect(text.isEmpty && origin.calls == 1)
+    }
+
+    @Test func anErrorGoesToAllWhoWait() async throws {
+        origin.hold()
+        origin.fails = true
+        let tasks = (0..<20).map { _ in Task { try await fetch() } }
+        await origin.waitUntil(calls: 1)
+        origin.letGo()
+        for task in tasks {
+            do {
+                _ = try await task.value
+                Issue.record("nothing was thrown")
+            } catch let error as FetchError {
+                // Who came later learns that the origin rests.
+                #expect(error.code == .originRests)
+            } catch { #expect(error is TestOrigin.Failure) }
+        }
+        #expect(origin.calls == 1)
+    }
+
+    @Test func anOriginThatFailedRests() async throws {
+        origin.fails = true
+        await #expect(throws: TestOrigin.Failure.self) { try await fetch() }
+        origin.fails = false
+        await fails(.originRests) { _ = try await fetch() }
+        work.time.advance(milliseconds: 4_999)
+        await fails(.originRests) { _ = try await fetch() }
+        work.time.advance(milliseconds: 1)
+        #expect(try await fetch() == 2)
+        // Without a rest it is asked at once.
+        var options = FetchOptions()
+        options.backOff = .zero
+        origin.fails = true
+        await #expect(throws: TestOrigin.Failure.self) { try await fetch("other", options) }
+        await #expect(throws: TestOrigin.Failure.self) { try await fetch("other", options) }
+        #expect(origin.calls == 4)
+        #expect(try await cache.statistics().originFailures == 1)
+    }
+
+    // MARK: Cancellation
+
+    @Test func whoIsCancelledLeavesTheFetchToTheOthers() async throws {
+        origin.hold()
+        let tasks = (0..<3).map { _ in Task { try await fetch() } }
+        await origin.waitUntil(calls: 1)
+        tasks[0].cancel()
+        await #expect(throws: CancellationError.self) { try await tasks[0].value }
+        #expect(origin.running == 1)
+        origin.letGo()
+        #expect(try await tasks[1].value == 1)
+        #expect(try await tasks[2].value == 1)
+        #expect(origin.cancellations == 0)
+    }
+
+    @Test func whenAllHaveGoneTheFetchEndsAndSomebodyElseMayFetch() async throws {
+        origin.hold()
+        let tasks = (0..<3).map { _ in Task { try await fetch() } }
+        await origin.waitUntil(calls: 1)
+        for task in tasks { task.cancel() }
+        for task in tasks { await #expect(throws: CancellationError.self) { try await task.value } }
+        await eventually { origin.cancellations == 1 }
+        origin.letGo()
+        #expect(try await fetch() == origin.calls)
+        #expect(try await cache.statistics().originFailures == 0)
+    }
+
+    // MARK: Stale values
+
+    @Test func aStaleValueIsServedAtOnceWhileItIsFetchedAnew() async throws {
+        #expect(try await fetch() == 1)
+        becomeStale()
+        #expect(try await cache.value(Int.self, forKey: "k") == nil)
+        origin.hold()
+        for _ in 0..<50 { #expect(try await fetch() == 1) }
+        #expect(origin.calls == 2 && origin.running == 1)
+        origin.letGo()
+        try await eventually { try cache.value(Int.self, forKey: "k") == 2 }
+        #expect(try await fetch() == 2)
+        #expect(origin.calls == 2)
+    }
+
+    @Test func nothingIsServedBehindItsGrace() async throws {
+        #expect(try await fetch() == 1)
+        work.time.advance(milliseconds: 60_000 + 600_000)
+        #expect(try await fetch() == 2)
+        // Neither while somebody fetches who was served before that.
+        becomeStale()
+        origin.hold()
+        #expect(try await fetch() == 2)
+        work.time.advance(milliseconds: 600_000)
+        let late = Task { try await fetch() }
+        await origin.waitUntil(calls: 4)
+        origin.letGo()
+        #expect(try await late.value == 4)
+    }
+
+    @Test func aStaleValueIsServedWhereTheOriginFails() async throws {
+        #expect(try await fetch() == 1)
+        becomeStale()
+        origin.fails = true
+        var options = FetchOptions()
+        options.softTimeout = nil
+        // It waits for the origin, and takes what there is when that fails.
+        #expect(try await fetch("k", options) == 1)
+        #expect(origin.calls == 2)
+        // The origin rests; nobody asks it.
+        for _ in 0..<10 { #expect(try await fetch("k", options) == 1) }
+        #expect(origin.calls == 2)
+        work.time.advance(milliseconds: 5_000)
+        origin.fails = false
+        #expect(try await fetch("k", options) == 3)
+    }
+
+    @Test func aFailureInTheBackgroundIsToldAndCounted() async throws {
+        #expect(try await fetch("with a secret") == 1)
+        becomeStale()
+        origin.fails = true
+        #expect(try await fetch("with a secret") == 1)
+        await eventually { !events.all.filter { $0.message.contains("in the background failed") }.isEmpty }
+        let told = events.all.filter { $0.message.contains("in the background failed") }
+        #expect(told.count == 1 && told[0].level == .warning)
+        #expect(told.first?.message.contains("with a secret") ?? false)
+        #expect(try await cache.statistics().originFailures == 1)
+    }
+
+    @Test func aSoftTimeoutWaitsForTheOriginFirst() async throws {
+        #expect(try await fetch() == 1)
+        becomeStale()
+        var options = FetchOptions()
+        options.softTimeout = .seconds(3_600)
+        #expect(try await fetch("k", options) == 2)
+        becomeStale()
+        origin.hold()
+        options.softTimeout = .milliseconds(5)
+        #expect(try await fetch("k", options) == 2)
+        #expect(origin.running == 1, "it goes on in the background")
+        origin.letGo()
+        try await eventually { try cache.value(Int.self, forKey: "k") == 3 }
+    }
+
+    @Test func aHardTimeoutEndsTheWaiting() async throws {
+        origin.hold()
+        var options = FetchOptions()
+        options.hardTimeout = .milliseconds(5)
+        await fails(.timeout) { _ = try await fetch("k", options) }
+        await eventually { origin.cancellations == 1 }
+        // With something to serve it is served.
+        origin.letGo()
+        #expect(try await fetch() == 2)
+        becomeStale()
+        origin.hold()
+        options.softTimeout = nil
+        #expect(try await fetch("k", options) == 2)
+        origin.letGo()
+    }
+
+    // MARK: Sources and ages
+
+    @Test func theOriginFirst() async throws {
+        #expect(try await fetch() == 1)
+        let options = FetchOptions(.originElseCache)
+        #expect(try await fetch("k", options) == 2)
+        #expect(try await cache.value(Int.self, forKey: "k") == 2)
+        origin.fails = true
+        #expect(try await fetch("k", options) == 2)
+        becomeStale()
+        #expect(try await fetch("k", options) == 2)
+        await #expect(throws: TestOrigin.Failure.self) { try await fetch("none", options) }
+    }
+
+    @Test func theOriginAlone() async throws {
+        #expect(try await fetch() == 1)
+        #expect(try await fetch("k", FetchOptions(.originOnly)) == 2)
+        #expect(try await cache.value(Int.self, forKey: "k") == 2)
+        origin.fails = true
+        await #expect(throws: TestOrigin.Failure.self) { try await fetch("k", FetchOptions(.originOnly)) }
+        #expect(try await cache.value(Int.self, forKey: "k") == 2)
+    }
+
+    @Test func theCacheAlone() async throws {
+        await fails(.notCached) { _ = try await fetch("k", FetchOptions(.cacheOnly)) }
+        try await cache.set(7, forKey: "k")
+        #expect(try await fetch("k", FetchOptions(.cacheOnly)) == 7)
+        work.time.advance(milliseconds: 1_000)
+        let young = FetchOptions(.cacheOnly, maximumAge: .milliseconds(999))
+        await fails(.notCached) { _ = try await fetch("k", young) }
+        #expect(try await fetch("k", FetchOptions(.cacheOnly, maximumAge: .seconds(1))) == 7)
+        becomeStale()
+        await fails(.notCached) { _ = try await fetch("k", FetchOptions(.cacheOnly)) }
+        #expect(origin.calls == 0)
+    }
+
+    @Test func asIfThereWereNoCache() async throws {
+        try await cache.set(7, forKey: "k")
+        #expect(try await fetch("k", FetchOptions(.ignoreCache)) == 1)
+        #expect(try await fetch("k", FetchOptions(.ignoreCache)) == 2)
+        #expect(try await cache.value(Int.self, forKey: "k") == 7)
+    }
+
+    @Test func whatIsTooOldIsFetched() async throws {
+        try await cache.set(7, forKey: "k")
+        work.time.advance(milliseconds: 10_000)
+        #expect(try await fetch("k", FetchOptions(maximumAge: .seconds(10))) == 7)
+        #expect(try await fetch("k", FetchOptions(maximumAge: .milliseconds(9_999))) == 1)
+        #expect(try await cache.value(Int.self, forKey: "k") == 1)
+        // Too old is not good enough where the origin fails.
+        work.time.advance(milliseconds: 10_000)
+        origin.fails = true
+        await #expect(throws: TestOrigin.Failure.self) {
+            try await fetch("k", FetchOptions(maximumAge: .milliseconds(9_999)))
+        }
+    }
+
+    @Test func aValueIsStoredWithTheCallsPolicy() async throws {
+        let policy = EntryPolicy.hours(1).grace(.seconds(7))
+        let options = FetchOptions(policy: policy)
+        #expect(try await fetch("k", options) == 1)
+        let info = try #require(try await cache.info(forKey: "k"))
+        #expect(info.timeToLive == .seconds(3_600) && info.grace == .seconds(7))
+    }
+
+    @Test func whatCannotBeRightIsRefused() async throws {
+        for change in [
+            { $0.maximumAge = .seconds(-1) }, { $0.softTimeout = .seconds(86_401) }, { $0.hardTimeout = .seconds(-1) },
+            { $0.backOff = .seconds(-1) }, { $0.absent = .seconds(-1) }, { $0.lease = .zero },
+            { $0.policy = .seconds(0) }, { $0.policy = .low.grace(.seconds(-1)) },
+        ] as [(inout FetchOptions) -> Void] {
+            var options = FetchOptions()
+            change(&options)
+            await fails(.invalidArgument) { _ = try await fetch("k", options) }
+        }
+        await #expect(throws: LarderError.self) { try await fetch(String(repeating: "k", count: 65_537)) }
+        #expect(origin.calls == 0)
+        let closed = try work.cache(policy: nil)
+        await closed.close()
+        await #expect(throws: LarderError.self) { try await closed.value(forKey: "k") { 1 } }
+    }
+
+    // MARK: Nothing there
+
+    @Test func aMissingValueIsRemembered() async throws {
+        let asked = Recorder<Int>()
+        func find() async throws -> Int? {
+            try await cache.value(Int.self, forKey: "k") { () -> Int? in
+                asked.add(1)
+                return nil
+            }
+        }
+        #expect(try await find() == nil)
+        #expect(try await find() == nil)
+        #expect(asked.count == 1)
+        await fails(.absent) { _ = try await fetch() }
+        work.time.advance(milliseconds: 10_000)
+        #expect(try await find() == nil)
+        #expect(asked.count == 2)
+        // A write by anybody ends it.
+        try await cache.set(5, forKey: "k")
+        #expect(try await find() == 5)
+        // And what the origin does not have any more is removed, stale or not.
+        becomeStale()
+        #expect(try await find() == 5)
+        await eventually { asked.count == 3 && FlightTable.shared.count == 0 }
+        #expect(try await find() == nil)
+        #expect(try await cache.count(includingExpired: true) == 0)
+    }
+
+    // MARK: Others write meanwhile
+
+    @Test(arguments: ["set", "remove", "removeAll", "prefix"]) func whatOthersDidMeanwhileStays(_ what: String)
+        async throws
+    {
+        try await cache.set(0, forKey: "other")
+        origin.hold()
+        let task = Task { try await fetch() }
+        await origin.waitUntil(calls: 1)
+        switch what {
+        case "set": try await cache.set(77, forKey: "k")
+        case "remove": try await cache.remove("k")
+        case "prefix": try await cache.remove(prefix: "k")
+        default: try await cache.removeAll()
+        }
+        origin.letGo()
+        #expect(try await task.value == 1)
+        #expect(try await cache.value(Int.self, forKey: "k") == (what == "set" ? 77 : nil))
+    }
+
+    @Test func whoTakesLongerThanItsLeaseStoresNothing() async throws {
+        origin.hold()
+        let slow = Task { try await fetch() }
+        await origin.waitUntil(calls: 1)
+        work.time.advance(milliseconds: 30_000)
+        let other = Task { try await cache.value(Int.self, forKey: "k") { 99 } }
+        #expect(try await other.value == 99)
+        origin.letGo()
+        #expect(try await slow.value == 1)
+        #expect(try await cache.value(Int.self, forKey: "k") == 99)
+    }
+
+    @Test func whoAsksForItsOwnKeyGetsAnError() async throws {
+        await fails(.recursion) {
+            _ = try await cache.value(Int.self, forKey: "a") { [cache] in
+                try await cache.value(Int.self, forKey: "b") { [cache] in
+                    try await cache.value(Int.self, forKey: "a") { 1 }
+                }
+            }
+        }
+        // What is cached can be read.
+        try await cache.set(3, forKey: "c")
+        let sum = try await cache.value(Int.self, forKey: "d") { [cache] in
+            try await cache.value(Int.self, forKey: "c") { 0 } + (try await cache.value(Int.self, forKey: "d") ?? 1)
+        }
+        #expect(sum == 4)
+    }
+
+    // MARK: Ahead of the end
+
+    @Test func aValueIsFetchedAnewShortlyBeforeItsEnd() async throws {
+        #expect(try await fetch() == 1)
+        work.time.advance(milliseconds: 56_999)
+        #expect(try await fetch() == 1)
+        #expect(origin.calls == 1)
+        work.time.advance(milliseconds: 1)
+        var options = FetchOptions()
+        options.refreshesAhead = false
+        #expect(try await fetch("k", options) == 1)
+        origin.hold()
+        for _ in 0..<20 { #expect(try await fetch() == 1) }
+        await origin.waitUntil(calls: 2)
+        origin.letGo()
+        try await eventually { try cache.value(Int.self, forKey: "k") == 2 }
+        #expect(origin.calls == 2)
+    }
+
+    @Test func valuesThatAreNotKeptDecodedAreFetchedAheadToo() async throws {
+        let cache = try await Cache.inMemory(policy: .high, options: work.options { $0.decodedModels = false })
+        for _ in 0..<2 { _ = try await cache.value(Int.self, forKey: "k") { [origin] in try await origin.value() } }
+        #expect(origin.calls == 1)
+        work.time.advance(milliseconds: 57_000)
+        let value = try await cache.value(Int.self, forKey: "k") { [origin] in try await origin.value() }
+        #expect(value == 1)
+        await origin.waitUntil(calls: 2)
+    }
+
+    @Test func anEntryOfAnotherTypeIsAnErrorOrFetched() async throws {
+        try await cache.set("text", forKey: "k")
+        await #expect(throws: LarderError.self) { try await fetch() }
+        #expect(origin.calls == 0)
+        for action in [DecodingFailureAction.treatAsMiss, .removeAndMiss] {
+            let lenient = try work.cache(policy: nil) { $0.onDecodingFailure = action }
+            try await cache.set("text", forKey: "k")
+            let value = try await lenient.value(Int.self, forKey: "k") { [origin] in try await origin.value() }
+            #expect(value == origin.calls)
+            #expect(try await cache.value(Int.self, forKey: "k") == value)
+        }
+    }
+
+    // MARK: Several keys
+
+    @Test func oneCallFetchesAllThatIsMissing() async throws {
+        try await cache.set(["a": 1, "b": 2])
+        let asked = Recorder<[String]>()
+        func find(_ options: FetchOptions = FetchOptions()) async throws -> [String: Int] {
+            try await cache.values(Int.self, forKeys: ["a", "x", "b", "y", "x", "none"], options: options) { keys in
+                asked.add(keys)
+                return ["x": 10, "y": 20, "not asked for": 30]
+            }
+        }
+        #expect(try await find(FetchOptions(.cacheOnly)) == ["a": 1, "b": 2])
+        #expect(try await find() == ["a": 1, "b": 2, "x": 10, "y": 20])
+        #expect(asked.all == [["x", "y", "none"]])
+        #expect(try await find() == ["a": 1, "b": 2, "x": 10, "y": 20])
+        #expect(asked.count == 1, "that there is none is remembered")
+        #expect(try await cache.keys() == ["a", "b", "x", "y"])
+        // Stale ones are served, and fetched with one call in the background.
+        becomeStale()
+        #expect(try await find() == ["a": 1, "b": 2, "x": 10, "y": 20] || asked.count == 2)
+        await eventually { asked.count == 2 }
+    }
+
+    @Test func ofSeveralKeysThoseOfOthersAreWaitedFor() async throws {
+        origin.hold()
+        let one = Task { try await fetch("a") }
+        await origin.waitUntil(calls: 1)
+        let asked = Recorder<[String]>()
+        let both = Task {
+            try await cache.values(Int.self, forKeys: ["a", "b"]) { keys in
+                asked.add(keys)
+                return Dictionary(uniqueKeysWithValues: keys.map { ($0, 50) })
+            }
+        }
+        await eventually { asked.count == 1 }
+        origin.letGo()
+        #expect(try await both.value == ["a": 1, "b": 50])
+        #expect(try await one.value == 1)
+        #expect(asked.all == [["b"]])
+    }
+
+    @Test func ofSeveralKeysAFailureIsThrownAndRemembered() async throws {
+        origin.fails = true
+        for _ in 0..<2 {
+            await #expect(throws: (any Error).self) {
+                try await cache.values(Int.self, forKeys: ["a", "b"]) { [origin] _ in ["a": try await origin.value()] }
+            }
+        }
+        #expect(origin.calls == 1)
+    }
+
+    // MARK: First the one, then the other
+
+    @Test func theCachesValueAndThenTheOrigins() async throws {
+        func all(_ sequence: FetchSequence<Int>) async throws -> [Int] {
+            var values: [Int] = []
+            for try await value in sequence { values.append(value) }
+            return values
+        }
+        let sequence = cache.cachedThenFetched(Int.self, forKey: "k") { [origin] in try await origin.value() }
+        #expect(try await all(sequence) == [1])
+        #expect(try await all(sequence) == [1, 2])
+        becomeStale()
+        #expect(try await all(sequence) == [2, 3])
+        let equal = cache.cachedThenFetched(Int.self, forKey: "k", leavingOutEqual: true) { 3 }
+        #expect(try await all(equal) == [3])
+        origin.fails = true
+        var iterator = sequence.makeAsyncIterator()
+        #expect(try await iterator.next() == 3)
+        await #expect(throws: TestOrigin.Failure.self) { try await iterator.next() }
+    }
+}
