@@ -142,7 +142,8 @@ let package = Package(
         .testTarget(
             name: "LarderClientTests",
             dependencies: [
-                "Larder", "LarderClient", "LarderEngine", "larderctl", "larderd", "RESP", "TestSupport", "Platform",
+                "Fetching", "Larder", "LarderClient", "LarderEngine", "larderctl", "larderd", "RESP", "TestSupport",
+                "Platform",
             ],
             swiftSettings: settings),
         .testTarget(

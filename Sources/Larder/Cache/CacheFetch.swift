@@ -70,9 +70,11 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
     /// What the entry has beside the right to fetch it anew.
     private func found(_ answer: FetchAnswer, _ record: Record?, _ request: FetchRequest) -> FoundValue<Value>? {
         // What cannot be decoded is about to be replaced.
-        guard let record, let value = try? source.decodeOrThrow(Value.self, record, key) else { return nil }
-        let isFresh = answer.rules.freshness(record.header, now: database.now()) == .fresh
-        let isYoung = request.maxAge.map { record.header.storedAt >= request.askedAt - $0 } ?? true
+        guard let record, let header = answer.header,
+            let value = try? source.decodeOrThrow(Value.self, record, key)
+        else { return nil }
+        let isFresh = answer.rules.freshness(header, now: database.now()) == .fresh
+        let isYoung = request.maxAge.map { header.storedAt >= request.askedAt - $0 } ?? true
         return FoundValue(value, isFresh: isFresh, isYoung: isYoung)
     }
 

@@ -75,6 +75,37 @@ import Testing
         }
     }
 
+    private struct Weather: Codable, Equatable {
+        var degrees: Double
+    }
+
+    /// An origin.
+    private struct API {
+        func weather(in city: String) async throws -> Weather { Weather(degrees: Double(city.count)) }
+        func weather(in cities: [String]) async throws -> [String: Weather] {
+            Dictionary(uniqueKeysWithValues: cities.map { ($0, Weather(degrees: Double($0.count))) })
+        }
+    }
+
+    @Test func fetching() async throws {
+        let api = API()
+        try await LiveServer.larderd.run { client in
+            let reports = client.cache("reports", of: Weather.self)
+            let weather = try await reports.value(forKey: "oslo") { try await api.weather(in: "oslo") }
+            #expect(weather.degrees == 4)
+
+            var options = FetchOptions(.originElseCache, policy: .minutes(5).grace(.seconds(3_600)))
+            options.hardTimeout = .seconds(2)
+            let rome = try await reports.value(forKey: "rome", options: options) { try await api.weather(in: "rome") }
+            #expect(rome.degrees == 4)
+
+            let found = try await reports.values(forKeys: ["oslo", "rome", "lima"]) { missing in
+                try await api.weather(in: missing)
+            }
+            #expect(found.count == 3)
+        }
+    }
+
     @Test func nearCaches() async throws {
         let daemon = try DaemonProcess()
         let socketPath = daemon.socketPath

@@ -46,6 +46,46 @@ import Testing
         #expect(note == nil)
     }
 
+    private struct Weather: Codable, Equatable {
+        var degrees: Double
+    }
+
+    /// An origin.
+    private struct API {
+        func weather(in city: String) async throws -> Weather { Weather(degrees: Double(city.count)) }
+        func weather(in cities: [String]) async throws -> [String: Weather] {
+            Dictionary(uniqueKeysWithValues: cities.map { ($0, Weather(degrees: Double($0.count))) })
+        }
+        func nickname() async throws -> String? { nil }
+        @Sendable func news() async throws -> [String]? { ["apples are fresh"] }
+    }
+
+    @Test func fetching() async throws {
+        let api = API()
+        func setUp() throws {
+            try cache.setPolicy(.middle, grace: .seconds(86_400))
+        }
+        try setUp()
+        let weather = try await cache.value(Weather.self, forKey: "oslo") { try await api.weather(in: "oslo") }
+        #expect(weather.degrees == 4)
+
+        var options = FetchOptions(.originElseCache, policy: .minutes(5).grace(.seconds(3_600)))
+        options.hardTimeout = .seconds(2)
+        let news = try await cache.value([String].self, forKey: "news", options: options) { try await api.news() }
+        #expect(news == ["apples are fresh"])
+
+        let nickname = try await cache.value(String.self, forKey: "nickname") { try await api.nickname() }
+        #expect(nickname == nil)
+
+        let reports = try await cache.values(Weather.self, forKeys: ["oslo", "rome"]) { missing in
+            try await api.weather(in: missing)
+        }
+        #expect(reports.count == 2)
+
+        let both = cache.cachedThenFetched(forKey: "news", leavingOutEqual: true, fetch: api.news)
+        for try await news in both { print(news) }
+    }
+
     @Test func policiesAndFreshness() throws {
         try cache.setPolicy(.middle)
 

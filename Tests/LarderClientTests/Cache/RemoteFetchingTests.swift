@@ -1,0 +1,269 @@
+import Fetching
+import LarderClient
+import TestSupport
+import Testing
+
+/// Reads that ask an origin, through larderd. Two clients stand for two processes.
+@Suite(.timeLimit(.minutes(2))) struct RemoteFetchingTests {
+    let daemon: DaemonProcess
+    let origin = TestOrigin()
+
+    init() throws { daemon = try DaemonProcess() }
+
+    private func connect(_ change: (inout ClientOptions) -> Void = { _ in }) async throws -> RemoteCache<Int> {
+        var options = ClientOptions(database: "books")
+        change(&options)
+        return try await LarderClient.connect(socketPath: daemon.socketPath, options: options).cache(of: Int.self)
+    }
+
+    private func value(_ cache: RemoteCache<Int>, _ key: String = "k", _ options: FetchOptions = FetchOptions())
+        async throws -> Int
+    {
+        try await cache.value(forKey: key, options: options) { [origin] in try await origin.value() }
+    }
+
+    /// Stores an entry that is stale from now on.
+    private func storeStale(_ value: Int, _ cache: RemoteCache<Int>) async throws {
+        try await cache.set(value, forKey: "k", policy: .after(.milliseconds(1)).grace(.seconds(600)))
+        while try await cache.value(forKey: "k") != nil {}
+    }
+
+    @Test func ofAllProcessesOneAsksTheOrigin() async throws {
+        let caches = [
+            try await connect(), try await connect(), try await connect { $0.nearCache = NearCacheOptions() },
+        ]
+        origin.hold()
+        let origin = origin
+        let tasks = (0..<60).map { index in
+            Task { try await caches[index % 3].value(forKey: "k") { try await origin.value() } }
+        }
+        await origin.waitUntil(calls: 1)
+        origin.letGo()
+        for task in tasks { #expect(try await task.value == 1) }
+        #expect(origin.calls == 1)
+        for cache in caches { #expect(try await value(cache) == 1) }
+        #expect(origin.calls == 1)
+    }
+
+    @Test func whoseConnectionEndsLosesItsRightToSomebodyWhoWaits() async throws {
+        let client = try await LarderClient.connect(
+            socketPath: daemon.socketPath, options: ClientOptions(database: "books"))
+        let (first, second) = (client.cache(of: Int.self), try await connect())
+        let other = TestOrigin()
+        origin.hold()
+        other.hold()
+        let origin = origin
+        let lost = Task { try await first.value(forKey: "k") { try await origin.value() } }
+        await origin.waitUntil(calls: 1)
+        let waiting = Task { try await second.value(forKey: "k") { try await other.value() + 100 } }
+        client.close()
+        await other.waitUntil(calls: 1)
+        other.letGo()
+        #expect(try await waiting.value == 101)
+        origin.letGo()
+        await #expect(throws: (any Error).self) { try await lost.value }
+        #expect(try await value(second) == 101)
+    }
+
+    @Test func aWriteInBetweenIsNotReplaced() async throws {
+        let (first, second) = (try await connect(), try await connect())
+        origin.hold()
+        let origin = origin
+        let task = Task { try await first.value(forKey: "k") { try await origin.value() } }
+        await origin.waitUntil(calls: 1)
+        try await second.set(77, forKey: "k")
+        origin.letGo()
+        #expect(try await task.value == 1)
+        #expect(try await first.value(forKey: "k") == 77)
+    }
+
+    @Test func aStaleValueIsServedWhileItIsFetchedAnew() async throws {
+        let (first, second) = (try await connect(), try await connect())
+        try await storeStale(50, first)
+        origin.hold()
+        #expect(try await value(first) == 50)
+        for _ in 0..<10 {
+            #expect(try await value(first) == 50)
+            #expect(try await value(second) == 50)
+        }
+        await origin.waitUntil(calls: 1)
+        origin.letGo()
+        while try await second.value(forKey: "k") != 1 {}
+        #expect(try await value(second) == 1)
+        #expect(origin.calls == 1)
+    }
+
+    @Test func aFailureIsThrownServedOverAndTold() async throws {
+        let told = Recorder<String>()
+        let cache = try await connect { $0.onFailedRefresh = { told.add("\($0) \($1) \($2 is TestOrigin.Failure)") } }
+        origin.fails = true
+        await #expect(throws: TestOrigin.Failure.self) { try await value(cache, "none") }
+        let error = await #expect(throws: FetchError.self) { try await value(cache, "none") }
+        #expect(error?.code == .originRests && error?.database == "books" && error?.key == "none")
+        try await storeStale(50, cache)
+        #expect(try await value(cache) == 50)
+        await eventually { told.all == ["books k true"] }
+        var options = FetchOptions()
+        options.softTimeout = nil
+        #expect(try await value(cache, "k", options) == 50)
+        #expect(origin.calls == 2)
+    }
+
+    @Test func whoIsCancelledLeavesTheFetchToTheOthers() async throws {
+        let cache = try await connect()
+        let origin = origin
+        origin.hold()
+        let tasks = (0..<2).map { _ in Task { try await cache.value(forKey: "k") { try await origin.value() } } }
+        await origin.waitUntil(calls: 1)
+        tasks[0].cancel()
+        let error = await #expect(throws: LarderClientError.self) { try await tasks[0].value }
+        #expect(error?.code == .cancelled)
+        origin.letGo()
+        #expect(try await tasks[1].value == 1)
+        #expect(origin.cancellations == 0)
+        // When all have gone, somebody else gets the right at once.
+        origin.hold()
+        let alone = Task { try await cache.value(forKey: "other") { try await origin.value() } }
+        await origin.waitUntil(calls: 2)
+        alone.cancel()
+        await #expect(throws: LarderClientError.self) { try await alone.value }
+        await eventually { origin.cancellations == 1 }
+        origin.letGo()
+        #expect(try await value(try await connect(), "other") == 3)
+    }
+
+    @Test func theSourcesAreTheLibrarys() async throws {
+        let cache = try await connect()
+        let missing = await #expect(throws: FetchError.self) { try await value(cache, "k", FetchOptions(.cacheOnly)) }
+        #expect(missing?.code == .notCached)
+        #expect(try await value(cache, "k", FetchOptions(.ignoreCache)) == 1)
+        #expect(try await cache.value(forKey: "k") == nil)
+        #expect(try await value(cache, "k", FetchOptions(.originOnly)) == 2)
+        #expect(try await value(cache, "k", FetchOptions(.cacheOnly)) == 2)
+        // The protocol counts ages in milliseconds.
+        while try await cache.info(forKey: "k")?.age == .zero {}
+        let young = FetchOptions(.cacheOnly, maximumAge: .seconds(3_600))
+        #expect(try await value(cache, "k", young) == 2)
+        origin.fails = true
+        #expect(try await value(cache, "k", FetchOptions(.originElseCache)) == 2)
+        await #expect(throws: FetchError.self) { try await value(cache, "k", FetchOptions(.originOnly)) }
+        #expect(origin.calls == 3, "it rests")
+    }
+
+    @Test func aMissingValueIsRememberedForAll() async throws {
+        let (first, second) = (try await connect(), try await connect())
+        let asked = Recorder<Int>()
+        for cache in [first, second, first] {
+            let value = try await cache.value(forKey: "k") { () -> Int? in
+                asked.add(1)
+                return nil
+            }
+            #expect(value == nil)
+        }
+        #expect(asked.count == 1)
+        let error = await #expect(throws: FetchError.self) { try await value(second) }
+        #expect(error?.code == .absent)
+    }
+
+    @Test func whoAsksForItsOwnKeyGetsAnError() async throws {
+        let cache = try await connect()
+        let error = await #expect(throws: FetchError.self) {
+            try await cache.value(forKey: "k") { try await cache.value(forKey: "k") { 1 } }
+        }
+        #expect(error?.code == .recursion)
+    }
+
+    @Test func severalKeysAndTwoValues() async throws {
+        let cache = try await connect()
+        try await cache.set(1, forKey: "a")
+        let asked = Recorder<[String]>()
+        for _ in 0..<2 {
+            let found = try await cache.values(forKeys: ["a", "b", "none"]) { keys in
+                asked.add(keys)
+                return ["b": 2]
+            }
+            #expect(found == ["a": 1, "b": 2])
+        }
+        #expect(asked.all == [["b", "none"]])
+        while try await cache.info(forKey: "a")?.age == .zero {}
+        var values: [Int] = []
+        for try await value in cache.cachedThenFetched(forKey: "a", fetch: { 9 }) { values.append(value) }
+        #expect(values == [1, 9])
+    }
+
+    @Test func aRedisServerIsAskedByEachProcess() async throws {
+        let redis = try RedisProcess()
+        let client = try await LarderClient.connect(socketPath: redis.socketPath)
+        let cache = client.cache(of: Int.self)
+        let origin = origin
+        origin.hold()
+        let policy = EntryPolicy.hours(1).grace(.seconds(5)).jitter(percent: 50)
+        let options = FetchOptions(policy: policy)
+        let tasks = (0..<20).map { _ in
+            Task { try await cache.value(forKey: "k", options: options) { try await origin.value() } }
+        }
+        await origin.waitUntil(calls: 1)
+        origin.letGo()
+        for task in tasks { #expect(try await task.value == 1) }
+        #expect(origin.calls == 1)
+        let left = try #require(try await cache.timeToLive(forKey: "k")?.duration)
+        #expect(left <= .seconds(3_600) && left > .seconds(1_700))
+    }
+
+    // MARK: Blocking
+
+    @Test func aBlockingClientFetchesToo() throws {
+        let client = try BlockingLarderClient(socketPath: daemon.socketPath, database: "books")
+        let calls = Guarded(0)
+        func value(_ options: FetchOptions = FetchOptions(), fails: Bool = false) throws -> Int {
+            try client.value(Int.self, forKey: "k", options: options) { () throws -> Int in
+                calls.with { $0 += 1 }
+                if fails { throw TestOrigin.Failure() }
+                return calls.value
+            }
+        }
+        /// The protocol counts ages in milliseconds.
+        func grow() throws { while try client.info(forKey: "k")?.age == .zero {} }
+        #expect(try value() == 1)
+        #expect(try value() == 1)
+        try grow()
+        #expect(try value(FetchOptions(.originOnly)) == 2)
+        try grow()
+        #expect(try value(FetchOptions(.originElseCache), fails: true) == 2)
+        #expect(try value(FetchOptions(.cacheOnly)) == 2)
+        #expect(try value(FetchOptions(.ignoreCache)) == 4)
+        let none = try client.value(Int.self, forKey: "none") { () -> Int? in nil }
+        #expect(none == nil)
+        #expect(throws: FetchError.self) { try client.value(Int.self, forKey: "none") { 1 } }
+        #expect(throws: FetchError.self) {
+            try client.value(Int.self, forKey: "x") { try client.value(Int.self, forKey: "x") { 1 } }
+        }
+        let found = try client.values(Int.self, forKeys: ["k", "b"]) { keys in
+            Dictionary(uniqueKeysWithValues: keys.map { ($0, 7) })
+        }
+        #expect(found == ["k": 2, "b": 7])
+    }
+
+    @Test func ofBlockingClientsOneAsksTheOrigin() throws {
+        let path = daemon.socketPath
+        let calls = Guarded(0)
+        let gate = Gate(isClosed: true)
+        let clients = try (0..<4).map { _ in try BlockingLarderClient(socketPath: path, database: "books") }
+        let values = Recorder<Int>()
+        onThreads(5) { index in
+            // The last one opens when somebody fetches; who comes later finds the value.
+            if index == 4 {
+                gate.waitUntil(waiting: 1)
+                return gate.open()
+            }
+            let value = try? clients[index].value(Int.self, forKey: "k") {
+                calls.with { $0 += 1 }
+                gate.pass()
+                return 42
+            }
+            if let value { values.add(value) }
+        }
+        #expect(values.all == [42, 42, 42, 42])
+        #expect(calls.value == 1)
+    }
+}
