@@ -55,7 +55,6 @@ struct EntryWrite: Sendable {
 }
 
 extension EntryWrite.Condition {
-    /// - Parameter current: reads the fresh entry.
     func allows(_ update: inout Update, _ index: Int) -> Bool {
         switch self {
         case .none: true
