@@ -88,6 +88,9 @@ package final class FakeServer: Sendable {
             return state.isStopped
         }
         guard !wasStopped else { return }
+        // Closing alone says nothing while a process that another test has just started holds a copy of this end.
+        var byte: UInt8 = 1
+        _ = write(stopPipe.write, &byte, 1)
         close(stopPipe.write)
         while let thread = lock.withLock({ state.threads.popLast() }) { thread.join() }
         close(listener)
