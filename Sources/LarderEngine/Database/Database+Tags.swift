@@ -3,6 +3,9 @@ import Platform
 /// Purges of tags: a note of the tag and of the purge's place among all commits. Records with the tag that were stored
 /// before are gone from then on, however many there are; the sweep reclaims their space later.
 extension Database {
+    /// The most tags of one purge.
+    package static let purgedTagsMax = 1024
+
     /// Removes all entries with one of these tags, at once and durably; or makes them stale. Entries that are being
     /// fetched, and that a lease from before would store with one of the tags, are not stored. May block, for an fsync.
     /// - Parameter soft: whether the entries are stale, for their grace, instead of gone.
@@ -15,6 +18,11 @@ extension Database {
             } catch {
                 throw LarderError(.invalidArgument, error.message, operation: "purge", database: name)
             }
+        }
+        guard tags.count <= Self.purgedTagsMax else {
+            throw LarderError(
+                .invalidArgument, "at most \(Self.purgedTagsMax) tags are purged at once, these are \(tags.count)",
+                operation: "purge", database: name)
         }
         let hashes = tags.map { tag in tag.withUnsafeBytes { TagPurges.hash($0) } }
         while true {
@@ -45,7 +53,8 @@ extension Database {
             let lines = tags.map { tag -> TagsFile.Line in
                 softAt.map { .soft(tag: tag, sequence: sequence, at: $0) } ?? .hard(tag: tag, sequence: sequence)
             }
-            let isMadeAnew = purges.floor != former.floor
+            let isMadeAnew = purges.floor != former.floor || purges.hasManyLines
+            if isMadeAnew { applied.rules.purges = purges.madeAnew }
             return enqueueControl(
                 perform: { [files] () throws(LarderError) in
                     try files.wrapErrors("purge") { () throws(FileError) in
@@ -79,23 +88,5 @@ extension Database {
         // Records that are stored from now on must count as later.
         if let purges, purges.last > pipeline.everythingApplied.sequence { pipeline.goOn(behind: purges.last) }
         return purges
-    }
-
-    /// Forgets the purges up to a sequence: no entry that is left was stored before one of them.
-    func forgetPurges(upTo sequence: UInt64) throws(LarderError) {
-        guard life.openLock.tryLock() else { return }
-        defer { life.openLock.unlock() }
-        guard case .open = appliedState.presence, let present = appliedState.rules.purges else { return }
-        let left = present.forgetting(upTo: sequence)
-        let ticket = shards.withAllLocked {
-            applied.rules.purges = left
-            return enqueueControl(
-                perform: { [files] () throws(LarderError) in
-                    try files.wrapErrors("forget purges") { () throws(FileError) in
-                        try files.tags.replace(by: left?.lines ?? [])
-                    }
-                }, committed: {})
-        }
-        try pipeline.wait(for: ticket)
     }
 }

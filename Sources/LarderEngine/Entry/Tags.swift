@@ -101,15 +101,17 @@ package final class TagPurges: Sendable {
     let floor: UInt64
     /// The highest sequence of all purges.
     let last: UInt64
+    /// How many lines their file has, at most.
+    private let lineCount: Int
 
     init() {
         stripes = Array(repeating: [:], count: Self.stripeCount)
-        (count, floor, last) = (0, 0, 0)
+        (count, floor, last, lineCount) = (0, 0, 0, 0)
     }
 
-    private init(_ stripes: [[UInt64: Note]], count: Int, floor: UInt64, last: UInt64) {
+    private init(_ stripes: [[UInt64: Note]], count: Int, floor: UInt64, last: UInt64, lineCount: Int) {
         self.stripes = stripes
-        (self.count, self.floor, self.last) = (count, floor, last)
+        (self.count, self.floor, self.last, self.lineCount) = (count, floor, last, lineCount)
     }
 
     /// These purges and another one. Beyond the limit all entries with tags that were stored before go.
@@ -125,37 +127,35 @@ package final class TagPurges: Sendable {
             var note = stripes[stripe][hash] ?? Note()
             if note == Note() { count += 1 }
             if let softAt {
-                (note.soft, note.softAt) = (sequence, note.soft == 0 ? softAt : min(softAt, note.softAt))
+                // Entries that are stale since an earlier one may stay a little longer: nobody but FETCH sees them.
+                (note.soft, note.softAt) = (sequence, softAt)
             } else {
                 note.hard = sequence
             }
             stripes[stripe][hash] = note
         }
         guard count <= Self.notesMax else {
-            return TagPurges(TagPurges().stripes, count: 0, floor: sequence, last: sequence)
+            return TagPurges(TagPurges().stripes, count: 0, floor: sequence, last: sequence, lineCount: 1)
         }
-        return TagPurges(stripes, count: count, floor: floor, last: max(last, sequence))
+        return TagPurges(
+            stripes, count: count, floor: floor, last: max(last, sequence), lineCount: lineCount + tags.count)
     }
 
-    /// These purges without those up to a sequence, which no entry needs any more.
-    func forgetting(upTo sequence: UInt64) -> TagPurges? {
-        if last <= sequence { return nil }
-        var count = 0
-        let left = stripes.map { stripe in
-            stripe.filter { max($0.value.hard, $0.value.soft) > sequence }
-        }
-        for stripe in left { count += stripe.count }
-        return TagPurges(left, count: count, floor: floor > sequence ? floor : 0, last: last)
-    }
+    /// Whether the file has many lines that no longer count.
+    var hasManyLines: Bool { lineCount > 4 * count + 4096 }
+
+    /// The same purges, in a file that was made anew.
+    var madeAnew: TagPurges { TagPurges(stripes, count: count, floor: floor, last: last, lineCount: 2 * count + 1) }
 
     /// Everything with a tag that was stored before a sequence is gone.
     static func everything(before sequence: UInt64) -> TagPurges {
-        TagPurges(TagPurges().stripes, count: 0, floor: sequence, last: sequence)
+        TagPurges(TagPurges().stripes, count: 0, floor: sequence, last: sequence, lineCount: 1)
     }
 
     /// These purges and one of everything with tags.
     func raising(to sequence: UInt64) -> TagPurges {
-        TagPurges(stripes, count: count, floor: max(floor, sequence), last: max(last, sequence))
+        TagPurges(
+            stripes, count: count, floor: max(floor, sequence), last: max(last, sequence), lineCount: lineCount + 1)
     }
 
     func forEach(_ body: (UInt64, Note) -> Void) {

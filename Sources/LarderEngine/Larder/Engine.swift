@@ -167,6 +167,9 @@ package final class Engine: @unchecked Sendable {
         table.all.filter(\.exists).sorted { $0.name < $1.name }
     }
 
+    /// What is being fetched for any key of any database is out of date.
+    package func endAllLeases() { for database in table.all { database.endLeases(prefix: []) } }
+
     /// Deletes a database with its files, even while it is open: from then on its handles answer with an error.
     package func deleteDatabase(_ name: String, counting: Bool = false) throws(LarderError) -> PurgeReport {
         try DatabaseName.check(name, operation: "delete")

@@ -12,6 +12,8 @@ struct LeaseTable {
         let ends: Int64
         /// The last commit unit before the lease was given.
         let sequence: UInt64
+        /// Whether the key may have had an entry with tags then. A purge of a tag may have been meant for it.
+        let isTagged: Bool
     }
 
     struct State {
@@ -43,7 +45,10 @@ struct LeaseTable {
     mutating func state(_ key: Key) -> State {
         guard var state = states[key] else { return State() }
         let now = context.time.monotonic()
-        if let rest = state.rest, rest.until <= now { state.rest = nil }
+        let isRestOver = state.rest.map { $0.until <= now } ?? false
+        let isLeaseOver = state.lease.map { $0.ends <= now } ?? false
+        guard isRestOver || isLeaseOver || state.isEmpty else { return state }
+        if isRestOver { state.rest = nil }
         if let lease = state.lease, lease.ends <= now {
             context.lost.add()
             end(lease)
@@ -51,6 +56,16 @@ struct LeaseTable {
         }
         states[key] = state.isEmpty ? nil : state
         return state
+    }
+
+    /// Drops leases and rests whose time is over, and hands the leases on.
+    mutating func dropEnded() {
+        for key in Array(states.keys) {
+            let hadLease = states[key]?.lease != nil
+            let state = state(key)
+            if hadLease, state.lease == nil, state.rest == nil { handOver(key) }
+            if states[key]?.isEmpty ?? false { states[key] = nil }
+        }
     }
 
     /// How long the last refresh took, in milliseconds; 0 if unknown.
@@ -61,23 +76,32 @@ struct LeaseTable {
     /// Gives a lease to a caller. There must be none.
     /// - Parameter milliseconds: nil: the standard time, and it ends with its holder.
     /// - Returns: its token; nil if the holder is gone.
-    mutating func grant(_ key: Key, _ holder: LeaseHolder, _ milliseconds: Int64?) throws(LarderError) -> UInt64? {
-        guard context.leases.read() < LeaseContext.leasesMax else {
+    /// - Parameter isTagged: whether there is an entry with tags.
+    mutating func grant(
+        _ key: Key, _ holder: LeaseHolder, _ milliseconds: Int64?, isTagged: Bool
+    ) throws(LarderError) -> UInt64? {
+        guard !isFull else {
             throw LarderError(
                 .tooManyLeases, "\(LeaseContext.leasesMax) leases are in use, no more are allowed; store or release",
                 operation: "fetch", key: key.description)
         }
-        return give(key, holder, milliseconds)
+        return give(key, holder, milliseconds, isTagged: isTagged)
     }
 
-    private mutating func give(_ key: Key, _ holder: LeaseHolder, _ milliseconds: Int64?) -> UInt64? {
+    /// Whether no more leases are given.
+    var isFull: Bool { context.leases.read() >= LeaseContext.leasesMax }
+
+    private mutating func give(
+        _ key: Key, _ holder: LeaseHolder, _ milliseconds: Int64?, isTagged: Bool = true
+    ) -> UInt64? {
         // No other state of any key ever has the same one, also after a restart.
         let token = UInt64.random(in: 1 ... .max)
         if milliseconds == nil, !holder.add(token, key, owner) { return nil }
         let now = context.time.monotonic()
         let lease = Lease(
             token: token, holder: milliseconds == nil ? holder : nil, began: now,
-            ends: now + (milliseconds ?? LeaseContext.standardMilliseconds), sequence: owner.lastSequence)
+            ends: now + (milliseconds ?? LeaseContext.standardMilliseconds), sequence: owner.lastSequence,
+            isTagged: isTagged)
         states[key, default: State()].lease = lease
         context.leases.add()
         context.granted.add()
@@ -90,10 +114,12 @@ struct LeaseTable {
     }
 
     /// Whether a lease is good.
-    /// - Parameter purgedAt: the last purge of the value's tags. If the lease is older, it is no longer good, and given up.
-    mutating func isGood(_ key: Key, _ token: UInt64, purgedAt: UInt64 = 0) -> Bool {
+    /// - Parameters:
+    ///   - purgedAt: the last purge of the value's tags. If the lease is older, it is no longer good, and given up.
+    ///   - lastPurge: the last purge of any tag.
+    mutating func isGood(_ key: Key, _ token: UInt64, purgedAt: UInt64 = 0, lastPurge: UInt64 = 0) -> Bool {
         guard let lease = state(key).lease, lease.token == token else { return false }
-        guard lease.sequence < purgedAt else { return true }
+        guard lease.sequence < purgedAt || lease.isTagged && lease.sequence < lastPurge else { return true }
         _ = release(key, token, .open)
         return false
     }

@@ -10,20 +10,12 @@ struct FullSweep {
     /// The policy for which the scan indexes, by the number of its change; nil if it does not index.
     let indexingFor: Int?
 
-    /// The last purge of a tag before the scan. When the scan is over, no entry needs it or earlier ones.
-    let purgesBefore: UInt64?
-    /// Whether an entry that stays needs a purge: it is stale because of that.
-    private(set) var needsPurges = false
-
     /// What the scan has left so far.
     private(set) var live = Sweeper.Removal()
 
     static let recordsPerStep = 512
 
-    init(indexingFor policyChanges: Int? = nil, purgesBefore: UInt64? = nil) {
-        indexingFor = policyChanges
-        self.purgesBefore = purgesBefore
-    }
+    init(indexingFor policyChanges: Int? = nil) { indexingFor = policyChanges }
 
     var isOver: Bool { resume == nil }
 
@@ -59,7 +51,6 @@ struct FullSweep {
                     removal.bytes += candidate.byteCount
                     continue
                 }
-                if header.tagsEnd != .max { needsPurges = true }
                 if indexingFor != nil, header.rule == .governed {
                     let slot = rules.slot(header)
                     guard slot != 0 else { continue }

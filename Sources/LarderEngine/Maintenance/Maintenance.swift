@@ -82,6 +82,7 @@ final class Maintenance: @unchecked Sendable {
             settle(databases)
             retryOpening(databases)
             let more = sweep(databases)
+            for database in databases { database.dropEndedLeases() }
             context.disposalQueue.clear(report: context.report)
             return more
         }

@@ -27,6 +27,8 @@ struct Sweeper {
     private var restartedAt: Int64 = 0
     private var scan: FullSweep?
     private var scanBegan: Int64?
+    /// The last purge of a tag before the last scan.
+    private var scannedPurge: UInt64 = 0
     /// Deleted bytes since ``takeCompactable(_:)`` last returned a store. LevelDB gives them back when it merges
     /// tables.
     private var deletedBytes = 0
@@ -85,6 +87,7 @@ struct Sweeper {
             self.store = store
             scan = nil
             scanBegan = nil
+            scannedPurge = 0
             deletedBytes = 0
             live = nil
             removalsAtScan = store.removalCount
@@ -116,15 +119,14 @@ struct Sweeper {
             scan = FullSweep(indexingFor: state.policyChanges)
             scanBegan = monotonic
         } else if scan == nil {
-            let purges = state.rules.purges?.last
+            let lastPurge = state.rules.purges?.last ?? 0
             isHurried = hasManyRemovals(store, database)
-            if purges != nil, scanBegan.map({ monotonic - $0 >= Self.purgedScanMilliseconds }) ?? true {
+            if lastPurge > scannedPurge, scanBegan.map({ monotonic - $0 >= Self.purgedScanMilliseconds }) ?? true {
                 isHurried = true
             }
             if isHurried || scanBegan.map({ monotonic - $0 >= Self.scanMilliseconds }) ?? true {
-                // What was stored before a purge must be in LevelDB, or gone, when the scan begins.
-                if purges != nil { try database.checkpointer.flush(database) }
-                scan = FullSweep(purgesBefore: purges)
+                scan = FullSweep()
+                scannedPurge = lastPurge
                 scanBegan = monotonic
                 removalsAtScan = store.removalCount
                 removalsJudged = 0
@@ -136,9 +138,6 @@ struct Sweeper {
         if current.isOver {
             live = current.live
             isCompared = false
-        }
-        if current.isOver, let sequence = current.purgesBefore, !current.needsPurges {
-            try database.forgetPurges(upTo: sequence)
         }
         if current.isOver, let policyChanges = current.indexingFor {
             try database.finishIndexing(store, policyChanges: policyChanges)

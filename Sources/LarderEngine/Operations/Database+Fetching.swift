@@ -182,7 +182,7 @@ extension Database {
         if freshness == .fresh, isYoung ?? false, let header {
             state = leadsEarly(request, header, rules, shard, now).map { .lead(token: $0) } ?? .fresh
         } else {
-            state = try refresh(request, shard, mayServe: isYoung ?? false)
+            state = try refresh(request, shard, mayServe: isYoung ?? false, hasTags: header?.hasTags ?? false)
         }
         if state == .fresh {
             shard.counters.hits += 1
@@ -229,17 +229,19 @@ extension Database {
             let state = leases.state(request.key)
             guard state.lease == nil, state.rest == nil else { return nil }
             // With too many leases nobody leads early.
-            return (try? leases.grant(request.key, request.holder, request.leaseMilliseconds)) ?? nil
+            return
+                (try? leases.grant(
+                    request.key, request.holder, request.leaseMilliseconds, isTagged: header.hasTags)) ?? nil
         }
     }
 
     /// The answer for an entry that is not good enough for the caller.
     /// - Parameter mayServe: whether it is good enough to be served.
     private func refresh(
-        _ request: FetchRequest, _ shard: Shard, mayServe: Bool
+        _ request: FetchRequest, _ shard: Shard, mayServe: Bool, hasTags: Bool
     ) throws(LarderError) -> FetchAnswer.State {
         let result = withLeases(shard) { leases in
-            Result { () throws(LarderError) in try leases.answer(request, mayServe: mayServe) }
+            Result { () throws(LarderError) in try leases.answer(request, mayServe: mayServe, hasTags: hasTags) }
         }
         return try result.get()
     }
@@ -264,6 +266,12 @@ extension Database {
     /// What is being fetched for all keys with a prefix is out of date.
     func endLeases(prefix: [UInt8]) {
         for shard in shards.all { shard.lock.withLock { shard.leases?.changed(prefix: prefix) } }
+    }
+
+    /// Leases whose time is over go to who waits. Called often.
+    func dropEndedLeases() {
+        guard context.leases.leases.read() > 0 else { return }
+        for shard in shards.all { shard.lock.withLock { shard.leases?.dropEnded() } }
     }
 
     /// A caller stops waiting. A lease that it got meanwhile belongs to its holder. Call it without locks.
@@ -306,7 +314,10 @@ extension FetchAnswer.State {
 
 extension LeaseTable {
     /// The answer for a caller who needs another value than the stored one.
-    mutating func answer(_ request: FetchRequest, mayServe: Bool) throws(LarderError) -> FetchAnswer.State {
+    /// - Parameter hasTags: whether there is an entry with tags.
+    mutating func answer(
+        _ request: FetchRequest, mayServe: Bool, hasTags: Bool
+    ) throws(LarderError) -> FetchAnswer.State {
         let key = request.key
         var state = state(key)
         if let token = request.waiter?.token, state.lease?.token == token { return .lead(token: token) }
@@ -315,6 +326,8 @@ extension LeaseTable {
             if first === request.waiter { remove(first, key) } else { handOver(key) }
             state = self.state(key)
         }
+        // The list is changed below, and would be copied if this had it too.
+        state.waiters = []
         switch state.rest {
         case .absent(let until): return .absent(milliseconds: until - time)
         case .failed(let until): return mayServe ? .stale : .failed(milliseconds: until - time)
@@ -326,7 +339,9 @@ extension LeaseTable {
             try add(waiter, key, leaseEnds: lease.ends)
             return .queued(until: lease.ends)
         }
-        guard let token = try grant(key, request.holder, request.leaseMilliseconds) else { return .wait(until: time) }
+        if mayServe, isFull { return .stale }
+        let token = try grant(key, request.holder, request.leaseMilliseconds, isTagged: hasTags)
+        guard let token else { return .wait(until: time) }
         return .lead(token: token)
     }
 

@@ -194,7 +194,10 @@ package struct Update {
     package mutating func holdsLease(_ index: Int, _ token: UInt64, tags: Tags? = nil) -> Bool {
         let key = keys[index]
         let purged = tags.flatMap { rules.purges?.last(of: $0) } ?? 0
-        guard database.shards[key].leases?.isGood(key, token, purgedAt: purged) ?? false else { return false }
+        guard
+            database.shards[key].leases?.isGood(
+                key, token, purgedAt: purged, lastPurge: rules.purges?.last ?? 0) ?? false
+        else { return false }
         leaseEffects[key] = .refreshed
         return true
     }

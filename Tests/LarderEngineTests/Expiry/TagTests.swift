@@ -136,7 +136,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [0, 64 << 20]) func theSweepReclaimsAndThenForgets(memory: Int) throws {
+    @Test(arguments: [0, 64 << 20]) func theSweepReclaims(memory: Int) throws {
         let larder = try TestLarder { $0.memoryBytes = memory }
         let database = try larder.database(policy: .never)
         for number in 0..<700 { try put(database, "k\(number)", "v", tags(number % 2 == 0 ? "even" : "odd")) }
@@ -149,11 +149,9 @@ import Testing
             try larder.maintain()
         }
         #expect(try database.rawKeys().count { $0.first == KeyKind.record } == 350)
-        #expect(database.rules.purges == nil, "no entry needs the purge any more")
         #expect(try database.contents().count == 350)
         larder.close()
         let again = try larder.database()
-        #expect(again.rules.purges?.count ?? 0 == 0)
         #expect(try again.contents().count == 350)
         try put(again, "new", "v", tags("odd"))
         try purge(again, "odd")
@@ -230,5 +228,40 @@ import Testing
         try put(again, "b", "2", tags("y"))
         larder.close()
         #expect(try larder.database().contents() == ["b": "2", "c": "1"])
+    }
+
+    /// The purge is remembered for as long as the journal, a snapshot or a lease may have something older.
+    @Test(arguments: [false, true]) func whatWasPurgedStaysGoneAfterTheSweep(soft: Bool) throws {
+        let larder = try TestLarder()
+        let database = try larder.database(policy: .never)
+        try put(database, "a", "1", tags("x"))
+        try put(database, "b", "1", nil)
+        let snapshot = try database.snapshot()
+        defer { snapshot.close() }
+        try purge(database, "x", soft: soft)
+        for _ in 0..<4 {
+            larder.time.advance(milliseconds: 700_000)
+            try larder.maintain()
+        }
+        #expect(try snapshot.contents() == ["b": "1"])
+        // As after kill -9: the journal still has the entry.
+        let place = try TemporaryDirectory()
+        try Files.copy(larder.parent + "/larder", to: place.path + "/larder")
+        let killed = try Engine.open(place.path + "/larder", options: larder.options, time: larder.time)
+        defer { killed.shutdown() }
+        #expect(try killed.database("books").contents() == ["b": "1"])
+    }
+
+    @Test func theFileIsMadeAnewWhenMostLinesAreOld() throws {
+        let larder = try TestLarder(inMemory: true)
+        let database = try larder.database()
+        for _ in 0..<5000 { try purge(database, "x") }
+        try put(database, "a", "1", tags("x"))
+        try purge(database, "x")
+        let bytes = try #require(
+            try FileSystem.read(larder.directory(of: "books") + "/" + TagsFile.name, bytesMax: 1 << 24))
+        #expect(bytes.count < 300_000)
+        larder.close()
+        #expect(try larder.database().contents() == [:])
     }
 }

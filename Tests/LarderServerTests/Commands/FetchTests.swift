@@ -365,6 +365,26 @@ extension TestClient {
         #expect(two.takeSendable() == push, "its holder is gone")
     }
 
+    @Test func flushallEndsLeasesOfDatabasesWithoutFiles() throws {
+        let server = try SocketlessServer()
+        let (one, two, three) = (server.connect(), server.connect(), server.connect())
+        let token = try #require(one.fetch("k")?.token)
+        #expect(two.fetch("k WAIT 3000") == nil)
+        #expect(three("FLUSHALL") == Wire.ok)
+        #expect(two.takeFetched()?.state == "lead")
+        #expect(one("SET k older TOKEN \(token)") == Wire.null)
+    }
+
+    /// Nobody asks for the key any more: the time of its lease is over nevertheless.
+    @Test func leasesWhoseTimeIsOverCountNoMore() throws {
+        let server = try SocketlessServer()
+        let one = server.connect()
+        for number in 0..<50 { #expect(one.fetch("k\(number) LEASE 1")?.state == "lead") }
+        server.time.advance(milliseconds: 10)
+        _ = server.engine.maintain()
+        #expect(server.engine.leases.leases.read() == 0)
+    }
+
     @Test func infoTellsOfLeasesAndOfMisses() throws {
         let server = try SocketlessServer(policy: .high)
         let (one, two) = (server.connect(), server.connect())

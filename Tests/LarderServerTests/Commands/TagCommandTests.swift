@@ -69,6 +69,18 @@ import Testing
         #expect(one("SET other v TAGS 1 unrelated TOKEN \(token)") == Wire.ok)
     }
 
+    /// The loader may give the new value other tags, or none.
+    @Test func aLeaseOverAnEntryWithTagsEndsWithAnyPurgeOfATag() throws {
+        let server = try SocketlessServer()
+        let (one, two) = (server.connect(), server.connect())
+        #expect(one("SET k old TAGS 1 t GRACE 1000 PX 50") == Wire.ok)
+        server.time.advance(milliseconds: 60)
+        let token = try #require(one.fetch("k")?.token)
+        #expect(two("PURGE TAG t") == Wire.ok)
+        #expect(one("SET k older TOKEN \(token)") == Wire.null)
+        #expect(two("GET k") == Wire.null)
+    }
+
     @Test func badWordsAreRefused() throws {
         let server = try SocketlessServer()
         let call = server.connect()

@@ -29,6 +29,8 @@ enum ServerCommands {
                     }
                 }
             }
+            // Of databases without files too.
+            if all { engine.endAllLeases() }
             if let failure { throw CommandError(failure) }
             reply.simple("OK")
             return nil
