@@ -68,26 +68,18 @@ final class TimeKeeper: @unchecked Sendable {
                 operation: "open larder", underlying: error)
         }
         guard let bytes = found else { return nil }
-        var marks: [TimeMark] = []
-        for offset in [0, Self.secondOffset] where offset < bytes.count {
-            let mark = bytes.withUnsafeBytes { bytes in
-                Result { () throws(TimeMark.Defect) in
-                    try TimeMark(parsing: UnsafeRawBufferPointer(rebasing: bytes[offset...]))
-                }
-            }
-            switch mark {
-            case .success(let mark): marks.append(mark)
-            case .failure(.malformed): break
-            case .failure(.newerVersion(let version)):
-                throw LarderError(
-                    .newerFormat,
-                    "\(Self.fileName) was written by a newer version of Larder (version \(version), this one reads "
-                        + "\(TimeMark.version))", operation: "open larder")
-            }
+        let newest: TimeMark?
+        do throws(SealedBlock.Defect) {
+            newest = try TimeMark.newest(in: bytes, secondOffset: Self.secondOffset)
+        } catch {
+            guard case .newerVersion(let version) = error else { return nil }
+            throw LarderError(
+                .newerFormat,
+                "\(Self.fileName) was written by a newer version of Larder (version \(version), this one reads "
+                    + "\(TimeMark.version))", operation: "open larder")
         }
-        guard let newest = marks.max(by: { $0.number < $1.number }) else {
+        if newest == nil {
             report(.warning, "\(path) is damaged: the larder's time follows the clock, whatever it was before")
-            return nil
         }
         return newest
     }

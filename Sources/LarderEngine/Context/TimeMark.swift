@@ -10,7 +10,7 @@
 ///     32      8  the wall clock then, milliseconds since 1970
 ///     40      4  CRC-32C of the bytes 0 to 39
 /// ```
-package struct TimeMark: Hashable, Sendable {
+package struct TimeMark: AlternatingMark, Hashable, Sendable {
     package static let version: UInt32 = 1
     package static let byteCount = 44
     static let magic: UInt64 = 0x4C41_5244_4552_544D
@@ -25,37 +25,14 @@ package struct TimeMark: Hashable, Sendable {
         self.wall = wall
     }
 
-    package enum Defect: Error, Equatable {
-        case newerVersion(UInt32)
-        case malformed
-    }
-
     package var bytes: [UInt8] {
-        var bytes: [UInt8] = []
-        func append(_ value: UInt32) { withUnsafeBytes(of: value.bigEndian) { bytes.append(contentsOf: $0) } }
-        BigEndian.append(Self.magic, to: &bytes)
-        append(Self.version)
-        append(CRC32C.checksum(bytes))
-        for value in [number, UInt64(bitPattern: time), UInt64(bitPattern: wall)] {
-            BigEndian.append(value, to: &bytes)
-        }
-        append(CRC32C.checksum(bytes))
-        return bytes
+        SealedBlock.bytes(
+            Self.magic, version: Self.version, [number, UInt64(bitPattern: time), UInt64(bitPattern: wall)])
     }
 
-    package init(parsing bytes: UnsafeRawBufferPointer) throws(Defect) {
-        guard let magic = BigEndian.read(bytes, at: 0), magic == Self.magic,
-            let version = BigEndian.read(bytes, at: 8, count: 4),
-            let beginning = BigEndian.read(bytes, at: 12, count: 4),
-            beginning == UInt64(CRC32C.checksum(UnsafeRawBufferPointer(rebasing: bytes[0..<12])))
-        else { throw .malformed }
-        // A newer layout may continue differently: nothing else is read from it.
-        guard version <= UInt64(Self.version) else { throw .newerVersion(UInt32(version)) }
-        guard version >= 1, let number = BigEndian.read(bytes, at: 16), let time = BigEndian.read(bytes, at: 24),
-            let wall = BigEndian.read(bytes, at: 32), let sum = BigEndian.read(bytes, at: 40, count: 4),
-            sum == UInt64(CRC32C.checksum(UnsafeRawBufferPointer(rebasing: bytes[0..<40]))),
-            let time = Int64(exactly: time), let wall = Int64(exactly: wall)
-        else { throw .malformed }
-        self.init(number: number, time: time, wall: wall)
+    init(parsing bytes: UnsafeRawBufferPointer) throws(SealedBlock.Defect) {
+        let numbers = try SealedBlock.numbers(3, in: bytes, Self.magic, version: Self.version)
+        guard let time = Int64(exactly: numbers[1]), let wall = Int64(exactly: numbers[2]) else { throw .malformed }
+        self.init(number: numbers[0], time: time, wall: wall)
     }
 }

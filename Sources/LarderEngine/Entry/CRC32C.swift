@@ -11,8 +11,7 @@ package enum CRC32C {
 
     /// The last line of a small text file: the checksum of all lines before it.
     static func line(of body: String) -> String {
-        let digits = String(checksum(body.utf8), radix: 16)
-        return "crc32c " + String(repeating: "0", count: 8 - digits.count) + digits + "\n"
+        "crc32c \(UInt64(checksum(body.utf8)).hexadecimal(digits: 8))\n"
     }
 
     /// The checksum of bytes whose beginning has the checksum `checksum` (0 for nothing) and that go on with `bytes`.
@@ -49,4 +48,12 @@ package enum CRC32C {
     }
 
     private static let reversedPolynomial: UInt32 = 0x82F6_3B78
+}
+
+extension UInt64 {
+    /// The number in hexadecimal digits, with zeros in front.
+    package func hexadecimal(digits count: Int = 16) -> String {
+        let digits = String(self, radix: 16)
+        return String(repeating: "0", count: Swift.max(0, count - digits.count)) + digits
+    }
 }

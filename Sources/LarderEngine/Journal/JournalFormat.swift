@@ -34,8 +34,7 @@ enum JournalFormat {
 
     /// `0000000000000001.log`
     static func fileName(_ number: UInt64) -> String {
-        let digits = String(number, radix: 16)
-        return String(repeating: "0", count: 16 - digits.count) + digits + ".log"
+        number.hexadecimal() + ".log"
     }
 
     /// The number of a segment's file; nil for every other name.
@@ -81,14 +80,9 @@ struct JournalSegmentHeader: Equatable {
     }
 
     var bytes: [UInt8] {
-        var bytes: [UInt8] = []
-        func append(_ value: UInt32) { withUnsafeBytes(of: value.bigEndian) { bytes.append(contentsOf: $0) } }
-        BigEndian.append(JournalFormat.segmentMagic, to: &bytes)
-        append(JournalFormat.version)
-        append(CRC32C.checksum(bytes))
-        for value in [number, formerNumber, formerBytes, formerSequence] { BigEndian.append(value, to: &bytes) }
-        append(CRC32C.checksum(bytes))
-        return bytes
+        SealedBlock.bytes(
+            JournalFormat.segmentMagic, version: JournalFormat.version,
+            [number, formerNumber, formerBytes, formerSequence])
     }
 }
 

@@ -53,21 +53,15 @@ final class JournalMarkFile: @unchecked Sendable {
             return .unusable("\(error)")
         }
         guard let bytes = found else { return .done }
-        var marks: [JournalMark] = []
-        for offset in [0, Self.secondOffset] where offset < bytes.count {
-            let mark = bytes.withUnsafeBytes { bytes in
-                Result { () throws(JournalMark.Defect) in
-                    try JournalMark(parsing: UnsafeRawBufferPointer(rebasing: bytes[offset...]))
-                }
+        let newest: JournalMark
+        do throws(SealedBlock.Defect) {
+            guard let found = try JournalMark.newest(in: bytes, secondOffset: Self.secondOffset) else {
+                return .unusable("\(path) is damaged")
             }
-            switch mark {
-            case .success(let mark): marks.append(mark)
-            case .failure(.malformed): break
-            case .failure(.newerVersion(let version)): return .newerVersion(version)
-            }
-        }
-        guard let newest = marks.max(by: { $0.number < $1.number }) else {
-            return .unusable("\(path) is damaged")
+            newest = found
+        } catch {
+            guard case .newerVersion(let version) = error else { return .unusable("\(path) is damaged") }
+            return .newerVersion(version)
         }
         lock.withLock {
             mark = newest

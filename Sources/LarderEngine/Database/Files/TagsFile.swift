@@ -28,8 +28,8 @@ struct TagsFile {
 
         fileprivate var body: String {
             switch self {
-            case .hard(let tag, let sequence): "hard \(TagsFile.digits(tag)) \(sequence)"
-            case .soft(let tag, let sequence, let at): "soft \(TagsFile.digits(tag)) \(sequence) \(at)"
+            case .hard(let tag, let sequence): "hard \(tag.hexadecimal()) \(sequence)"
+            case .soft(let tag, let sequence, let at): "soft \(tag.hexadecimal()) \(sequence) \(at)"
             case .floor(let sequence): "floor \(sequence)"
             }
         }
@@ -51,13 +51,8 @@ struct TagsFile {
         }
     }
 
-    private static func digits(_ number: UInt64, _ count: Int = 16) -> String {
-        let digits = String(number, radix: 16)
-        return String(repeating: "0", count: count - digits.count) + digits
-    }
-
     private static func line(_ body: String) -> String {
-        body + " " + digits(UInt64(CRC32C.checksum(body.utf8)), 8) + "\n"
+        "\(body) \(UInt64(CRC32C.checksum(body.utf8)).hexadecimal(digits: 8))\n"
     }
 
     static func text(_ lines: [Line]) -> String { lines.map { line($0.body) }.joined() }

@@ -47,12 +47,7 @@ struct ValueCondition {
 enum Digest {
     static func of(_ payload: UnsafeRawBufferPointer) -> UInt64 { XXH3_64bits(payload.baseAddress, payload.count) }
 
-    static func text(_ payload: UnsafeRawBufferPointer) -> String { text(of(payload)) }
-
-    static func text(_ digest: UInt64) -> String {
-        let digits = String(digest, radix: 16)
-        return String(repeating: "0", count: 16 - digits.count) + digits
-    }
+    static func text(_ payload: UnsafeRawBufferPointer) -> String { of(payload).hexadecimal() }
 
     /// The same text as bytes, without a string.
     static func withText(_ digest: UInt64, _ body: (UnsafeRawBufferPointer) -> Void) {
