@@ -31,14 +31,8 @@ extension Cache {
         fetch: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
         if options.takesAnyFresh {
-            var model: Value?
             var endsSoon = false
-            let sequence = key.withKeyBytes { bytes in
-                source.readDecoded(ObjectIdentifier(type), bytes, endsSoon: &endsSoon) {
-                    model = $0.assumingMemoryBound(to: Value.self).pointee
-                }
-            }
-            if let sequence, let model {
+            if let (model, sequence) = keptModel(type, key, endsSoon: &endsSoon) {
                 if sequence != 0 { try await source.taskWaitsForCommit(sequence) }
                 if endsSoon { refreshAhead(type, key, options) { try await fetch() } }
                 return model
@@ -54,20 +48,29 @@ extension Cache {
         fetch: @escaping @Sendable () async throws -> Value?
     ) async throws -> Value? {
         if options.takesAnyFresh {
-            var model: Value?
             var endsSoon = false
-            let sequence = key.withKeyBytes { bytes in
-                source.readDecoded(ObjectIdentifier(type), bytes, endsSoon: &endsSoon) {
-                    model = $0.assumingMemoryBound(to: Value.self).pointee
-                }
-            }
-            if let sequence, let model {
+            if let (model, sequence) = keptModel(type, key, endsSoon: &endsSoon) {
                 if sequence != 0 { try await source.taskWaitsForCommit(sequence) }
                 if endsSoon { refreshAhead(type, key, options, fetch) }
                 return model
             }
         }
         return try await fetched(type, key, options, fetch)
+    }
+
+    /// The decoded model that is kept beside the fresh entry of a key, and the commit unit to wait for, 0 for none.
+    /// - Parameter endsSoon: set if it is time to fetch the entry anew.
+    @inlinable func keptModel<Value: Sendable>(
+        _ type: Value.Type, _ key: some CacheKey, endsSoon: inout Bool
+    ) -> (model: Value, sequence: UInt64)? {
+        var model: Value?
+        let sequence = key.withKeyBytes { bytes in
+            source.readDecoded(ObjectIdentifier(type), bytes, endsSoon: &endsSoon) {
+                model = $0.assumingMemoryBound(to: Value.self).pointee
+            }
+        }
+        guard let sequence, let model else { return nil }
+        return (model, sequence)
     }
 
     /// What the cache has of a key, fresh or stale, and then what the origin has, which is stored: up to two values.

@@ -14,16 +14,28 @@ extension Database {
             let present = rules
             let policy = DatabasePolicy(policy, grace: grace ?? present.grace, jitter: jitter ?? present.jitter)
             if !isReady(forWriting: true), try isMade(with: policy) { return }
-            let isDone = try life.openLock.withLock { () throws(LarderError) -> Bool in
-                let state = appliedState
-                // Deleted or set aside meanwhile: the next attempt waits for that or reports it.
-                if case .absent = state.presence { return false }
-                if case .closed = state.presence { return false }
-                _ = try writableStore(state, "policy")
+            let isDone = try changeIfOpen("policy") { (state) throws(LarderError) in
                 if policy != state.rules.settings { try pipeline.wait(for: try changePolicy(policy, now: now())) }
-                return true
             }
             if isDone { return }
+        }
+    }
+
+    /// Runs a change of the whole database, with `openLock` held.
+    /// - Returns: false if its files were removed or closed meanwhile. Nothing was done; another attempt, which prepares
+    ///   the database first, waits for that or reports it.
+    func changeIfOpen(
+        _ operation: String, _ body: (DatabaseState) throws(LarderError) -> Void
+    ) throws(LarderError) -> Bool {
+        try life.openLock.withLock { () throws(LarderError) in
+            let state = appliedState
+            switch state.presence {
+            case .absent, .closed: return false
+            case .open, .failed, .deleted, .shut: break
+            }
+            _ = try writableStore(state, operation)
+            try body(state)
+            return true
         }
     }
 

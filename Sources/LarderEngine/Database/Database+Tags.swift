@@ -27,13 +27,8 @@ extension Database {
         let hashes = tags.map { tag in tag.withUnsafeBytes { TagPurges.hash($0) } }
         while true {
             if !isReady(forWriting: true) { try prepare(forWriting: true) }
-            let isDone = try life.openLock.withLock { () throws(LarderError) -> Bool in
-                let state = appliedState
-                // Deleted or set aside meanwhile: the next attempt waits for that or reports it.
-                if state.isAbsent || state.isUnopened { return false }
-                _ = try writableStore(state, "purge")
+            let isDone = try changeIfOpen("purge") { (_) throws(LarderError) in
                 try pipeline.wait(for: notePurge(hashes, softAt: soft ? now() : nil))
-                return true
             }
             if isDone { break }
         }
@@ -47,14 +42,13 @@ extension Database {
             let sequence = pipeline.everythingApplied.sequence + 1
             let former = applied.rules.purges ?? TagPurges()
             let purges = former.adding(tags, sequence, softAt: softAt)
-            applied.rules.purges = purges
             // What is being read from LevelDB was judged by the former purges.
             for shard in shards.all { shard.reads.changedAll() }
             let lines = tags.map { tag -> TagsFile.Line in
                 softAt.map { .soft(tag: tag, sequence: sequence, at: $0) } ?? .hard(tag: tag, sequence: sequence)
             }
             let isMadeAnew = purges.floor != former.floor || purges.hasManyLines
-            if isMadeAnew { applied.rules.purges = purges.madeAnew }
+            applied.rules.purges = isMadeAnew ? purges.madeAnew : purges
             return enqueueControl(
                 perform: { [files] () throws(LarderError) in
                     try files.wrapErrors("purge") { () throws(FileError) in

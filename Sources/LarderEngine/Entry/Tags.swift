@@ -134,9 +134,7 @@ package final class TagPurges: Sendable {
             }
             stripes[stripe][hash] = note
         }
-        guard count <= Self.notesMax else {
-            return TagPurges(TagPurges().stripes, count: 0, floor: sequence, last: sequence, lineCount: 1)
-        }
+        guard count <= Self.notesMax else { return .everything(before: sequence) }
         return TagPurges(
             stripes, count: count, floor: floor, last: max(last, sequence), lineCount: lineCount + tags.count)
     }
@@ -169,6 +167,11 @@ package final class TagPurges: Sendable {
         tag.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
     }
 
+    private func note(_ tag: UnsafeRawBufferPointer) -> Note? {
+        let hash = Self.hash(tag)
+        return stripes[Self.stripe(hash)][hash]
+    }
+
     /// From when on an entry is not fresh because of its tags: `min` if it is gone, `max` if nothing was purged.
     /// - Parameter section: the part of the record, with a stamp and complete tags.
     func end(of section: UnsafeRawBufferPointer) -> Int64 {
@@ -177,8 +180,7 @@ package final class TagPurges: Sendable {
         guard stamp < last, count > 0 else { return .max }
         var end = Int64.max
         _ = Tags.read(UnsafeRawBufferPointer(rebasing: section[8...])) { tag in
-            let hash = Self.hash(tag)
-            guard let note = stripes[Self.stripe(hash)][hash] else { return }
+            guard let note = note(tag) else { return }
             if stamp < note.hard { end = .min } else if stamp < note.soft { end = min(end, note.softAt) }
         }
         return end
@@ -189,8 +191,7 @@ package final class TagPurges: Sendable {
         var highest = floor
         tags.encoded.withUnsafeBytes { bytes in
             _ = Tags.read(bytes) { tag in
-                let hash = Self.hash(tag)
-                guard let note = stripes[Self.stripe(hash)][hash] else { return }
+                guard let note = note(tag) else { return }
                 highest = max(highest, note.hard, note.soft)
             }
         }

@@ -44,7 +44,7 @@ struct LeaseTable {
     /// The state of a key: a lease that is good, a rest that is not over.
     mutating func state(_ key: Key) -> State {
         guard var state = states[key] else { return State() }
-        let now = context.time.monotonic()
+        let now = time
         let isRestOver = state.rest.map { $0.until <= now } ?? false
         let isLeaseOver = state.lease.map { $0.ends <= now } ?? false
         guard isRestOver || isLeaseOver || state.isEmpty else { return state }
@@ -58,15 +58,16 @@ struct LeaseTable {
         return state
     }
 
-    /// Drops leases and rests whose time is over, and hands the leases on.
+    /// Drops leases whose time is over, and hands them on.
     mutating func dropEnded() {
-        for key in Array(states.keys) {
-            let hadLease = states[key]?.lease != nil
-            let state = state(key)
-            if hadLease, state.lease == nil, state.rest == nil { handOver(key) }
-            if states[key]?.isEmpty ?? false { states[key] = nil }
+        let now = time
+        for key in states.filter({ $0.value.lease.map { $0.ends <= now } ?? false }).keys {
+            if state(key).rest == nil { handOver(key) }
+            dropIfEmpty(key)
         }
     }
+
+    private mutating func dropIfEmpty(_ key: Key) { if states[key]?.isEmpty ?? false { states[key] = nil } }
 
     /// How long the last refresh took, in milliseconds; 0 if unknown.
     func lastDuration(_ hash: Int) -> Int64 { durations[hash] ?? 0 }
@@ -74,9 +75,10 @@ struct LeaseTable {
     // MARK: Leases
 
     /// Gives a lease to a caller. There must be none.
-    /// - Parameter milliseconds: nil: the standard time, and it ends with its holder.
+    /// - Parameters:
+    ///   - milliseconds: nil: the standard time, and it ends with its holder.
+    ///   - isTagged: whether there is an entry with tags.
     /// - Returns: its token; nil if the holder is gone.
-    /// - Parameter isTagged: whether there is an entry with tags.
     mutating func grant(
         _ key: Key, _ holder: LeaseHolder, _ milliseconds: Int64?, isTagged: Bool
     ) throws(LarderError) -> UInt64? {
@@ -97,7 +99,7 @@ struct LeaseTable {
         // No other state of any key ever has the same one, also after a restart.
         let token = UInt64.random(in: 1 ... .max)
         if milliseconds == nil, !holder.add(token, key, owner) { return nil }
-        let now = context.time.monotonic()
+        let now = time
         let lease = Lease(
             token: token, holder: milliseconds == nil ? holder : nil, began: now,
             ends: now + (milliseconds ?? LeaseContext.standardMilliseconds), sequence: owner.lastSequence,
@@ -131,7 +133,7 @@ struct LeaseTable {
         guard let lease = state.lease, lease.token == token else { return false }
         end(lease)
         state.lease = nil
-        let now = context.time.monotonic()
+        let now = time
         switch release {
         case .open: break
         case .absent(let milliseconds): state.rest = .absent(until: now + milliseconds)
@@ -156,7 +158,7 @@ struct LeaseTable {
         context.lost.add()
         states[key]?.lease = nil
         handOver(key)
-        if states[key]?.isEmpty ?? false { states[key] = nil }
+        dropIfEmpty(key)
     }
 
     /// Gives the lease to who has waited longest.
@@ -199,7 +201,7 @@ struct LeaseTable {
         guard waiter.isListed else { return }
         unlist(waiter)
         states[key]?.waiters.removeAll { $0 === waiter }
-        if states[key]?.isEmpty ?? false { states[key] = nil }
+        dropIfEmpty(key)
     }
 
     private func unlist(_ waiter: LeaseWaiter) {
@@ -225,14 +227,14 @@ struct LeaseTable {
         guard var state = states[key] else { return }
         state.rest = nil
         if let lease = state.lease {
-            if effect == .refreshed { remember(key.hash, context.time.monotonic() - lease.began) }
+            if effect == .refreshed { remember(key.hash, time - lease.began) }
             end(lease)
             state.lease = nil
         }
         if case .absent(let until) = effect { state.rest = .absent(until: until) }
         set(key, state)
         if isRemoval, state.rest == nil { handOver(key) } else { wakeAll(key) }
-        if states[key]?.isEmpty ?? false { states[key] = nil }
+        dropIfEmpty(key)
     }
 
     /// All keys with a prefix were removed.
@@ -249,25 +251,23 @@ struct LeaseTable {
             states[key]?.lease = nil
             states[key]?.rest = nil
             handOver(key)
-            if states[key]?.isEmpty ?? false { states[key] = nil }
+            dropIfEmpty(key)
         }
     }
 
     private mutating func set(_ key: Key, _ state: State) {
-        if state.rest != nil, states[key]?.rest == nil, restCount >= LeaseContext.rememberedMax { forgetRests() }
+        if state.rest != nil, states[key]?.rest == nil, states.count >= LeaseContext.rememberedMax { forgetRests() }
         states[key] = state.isEmpty ? nil : state
     }
 
-    private var restCount: Int { states.count }
-
     /// Makes room for another rest: the origins of forgotten ones are asked again.
     private mutating func forgetRests() {
-        let now = context.time.monotonic()
+        let now = time
         for (key, state) in states where state.rest != nil {
             let isOver = (state.rest?.until ?? 0) <= now
-            guard isOver || restCount >= LeaseContext.rememberedMax else { continue }
+            guard isOver || states.count >= LeaseContext.rememberedMax else { continue }
             states[key]?.rest = nil
-            if states[key]?.isEmpty ?? false { states[key] = nil }
+            dropIfEmpty(key)
         }
     }
 
