@@ -95,6 +95,9 @@ test-build: test-packages
 
 test-deps: test-packages test-python
 
+# All tests at once would keep those that wait for something waiting for all others.
+test: export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH = 8
+
 # Python's packages come over the network while the compiler works.
 test:
 	@$(MAKE) --no-print-directory -j2 test-python test-build
