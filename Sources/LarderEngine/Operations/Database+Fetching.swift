@@ -100,30 +100,32 @@ extension Database {
     ///   - maxAge: see ``FetchRequest/maxAge``; the caller asks now.
     ///   - bytesMax: nothing is done for entries with records of this many bytes or more.
     ///   - ticket: raised to the commits that the answer has to wait for.
-    ///   - body: called with the payload. A shard's lock is held.
+    ///   - body: called with when the entry was stored, its deadline, and the payload. A shard's lock is held.
     /// - Returns: whether it is such an entry; else nothing was done.
     package func fetchFresh(
         _ key: UnsafeRawBufferPointer, maxAge: Int64?, now: Int64, below bytesMax: Int, ticket: inout CommitTicket,
-        _ body: (RecordHeader, FreshnessRules, UnsafeRawBufferPointer) -> Void
-    ) throws(LarderError) -> Bool {
-        try ForkGuard.check("fetch")
+        _ body: (Int64, Int64?, UnsafeRawBufferPointer) -> Void
+    ) -> Bool {
+        if ForkGuard.isForked { return false }
         let hash = Key.hash(key)
-        let shard = shards[Shard.index(hash)]
-        shard.lock.lock()
-        defer { shard.lock.unlock() }
-        guard case .open = applied.presence, let entry = shard.table.find(key, hash: hash), let record = entry.record,
-            record.count < bytesMax, let header = try? RecordHeader(parsing: record, applied.rules.purges)
-        else { return false }
-        let rules = applied.rules
-        if let maxAge, header.storedAt < now.subtractingClamped(maxAge) { return false }
-        guard rules.freshness(header, now: now) == .fresh, !endsSoon(header, rules, shard, hash, now) else {
-            return false
+        return shards.with(hash) { shard in
+            shard.lock.withLock {
+                guard case .open = applied.presence, let entry = shard.table.find(key, hash: hash),
+                    let record = entry.record, record.count < bytesMax,
+                    let header = try? RecordHeader(parsing: record, applied.rules.purges)
+                else { return false }
+                if let maxAge, header.storedAt < now.subtractingClamped(maxAge) { return false }
+                let deadline = applied.rules.deadline(header)
+                if let deadline {
+                    guard now < deadline, !endsSoon(header.storedAt, deadline, shard, hash, now) else { return false }
+                }
+                ticket = max(ticket, CommitTicket(sequence: max(undecided(entry), applied.sequence)))
+                shard.counters.hits += 1
+                shard.table.touch(entry)
+                body(header.storedAt, deadline, UnsafeRawBufferPointer(rebasing: record[header.byteCount...]))
+                return true
+            }
         }
-        ticket = max(ticket, CommitTicket(sequence: max(undecided(entry), applied.sequence)))
-        shard.counters.hits += 1
-        shard.table.touch(entry)
-        body(header, rules, UnsafeRawBufferPointer(rebasing: record[header.byteCount...]))
-        return true
     }
 
     private func fetchInMemory(
@@ -199,7 +201,12 @@ extension Database {
         _ header: RecordHeader, _ rules: FreshnessRules, _ shard: Shard, _ hash: Int, _ now: Int64
     ) -> Bool {
         guard let deadline = rules.deadline(header) else { return false }
-        let life = deadline.subtractingClamped(header.storedAt)
+        return endsSoon(header.storedAt, deadline, shard, hash, now)
+    }
+
+    @inline(__always)
+    private func endsSoon(_ storedAt: Int64, _ deadline: Int64, _ shard: Shard, _ hash: Int, _ now: Int64) -> Bool {
+        let life = deadline.subtractingClamped(storedAt)
         let left = deadline - now
         guard left <= life / 2 else { return false }
         if left <= life / 20 { return true }

@@ -45,6 +45,13 @@ extension Session {
             noteWork(bytes: 0)
             return true
         }
+        if word == .fetch {
+            let length = replyMemory.pointee.count
+            guard count >= 2, fetchOnFastPath(arguments, now) else { return false }
+            accounting.fastPath.pointee.fetch += 1
+            noteWork(bytes: replyMemory.pointee.count - length)
+            return true
+        }
         return false
     }
 
@@ -160,6 +167,25 @@ extension Session {
         return true
     }
 
+    /// `FETCH` of a fresh entry in memory that nobody has to refresh yet.
+    private func fetchOnFastPath(_ arguments: RequestArguments, _ now: Int64) -> Bool {
+        let key = arguments[1]
+        guard seesCurrent, key.count <= Key.bytesMax, fetching.waiting == nil,
+            let options = try? FetchOptions(arguments)
+        else { return false }
+        let replies = replyMemory
+        let start = replyQueue.position
+        var ticket = CommitTicket.none
+        let isAnswered = fastDatabase._withUnsafeGuaranteedRef { database in
+            database.fetchFresh(key, maxAge: options.maxAge, now: now, below: Limits.loopBytesMax, ticket: &ticket) {
+                replies.pointee.fetched(.fresh, $2, unless: options.version, storedAt: $0, deadline: $1, now: now)
+            }
+        }
+        guard isAnswered else { return false }
+        hold(from: start, ticket)
+        return true
+    }
+
     /// `SET key value`, alone or with `EX seconds` or `PX milliseconds`.
     private func setOnFastPath(_ arguments: RequestArguments, _ now: Int64) -> Bool {
         let key = arguments[1]
@@ -202,6 +228,7 @@ extension Session {
 extension ShortWord {
     static var get: ShortWord { ShortWord(constant: 0x74_65_67, length: 3) }
     static var set: ShortWord { ShortWord(constant: 0x74_65_73, length: 3) }
+    static var fetch: ShortWord { ShortWord(constant: 0x68_63_74_65_66, length: 5) }
     static var ping: ShortWord { ShortWord(constant: 0x67_6E_69_70, length: 4) }
     static var mget: ShortWord { ShortWord(constant: 0x74_65_67_6D, length: 4) }
     static var exists: ShortWord { ShortWord(constant: 0x73_74_73_69_78_65, length: 6) }

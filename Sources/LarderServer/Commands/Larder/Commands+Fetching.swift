@@ -13,56 +13,11 @@ extension CommandTable {
 enum FetchingCommands {
     // MARK: FETCH
 
-    /// The options behind `FETCH key`.
-    private struct FetchOptions {
-        private(set) var maxAge: Int64?
-        private(set) var wait: Int64 = 0
-        private(set) var lease: Int64?
-        private(set) var version: UInt64?
-
-        init(_ call: Call) throws(CommandError) {
-            var hasWait = false
-            for index in stride(from: 2, to: call.count, by: 2) {
-                guard index + 1 < call.count else { throw .syntax }
-                if call.isWord(index, "WAIT"), !hasWait {
-                    hasWait = true
-                    wait = try milliseconds(call, index + 1, "WAIT", from: 0)
-                } else if call.isWord(index, "MAXAGE"), maxAge == nil {
-                    maxAge = try milliseconds(call, index + 1, "MAXAGE", from: 0)
-                } else if call.isWord(index, "LEASE"), lease == nil {
-                    lease = try milliseconds(call, index + 1, "LEASE", from: 1)
-                } else if call.isWord(index, "IFNOT"), version == nil {
-                    guard let digest = Digest.parse(call.bytes(index + 1)) else {
-                        throw CommandError("ERR the version must be 16 hexadecimal digits, as FETCH and DIGEST give it")
-                    }
-                    version = digest
-                } else {
-                    throw .syntax
-                }
-            }
-        }
-    }
-
-    /// A number of milliseconds up to a day.
-    private static func milliseconds(
-        _ call: Call, _ index: Int, _ word: String, from least: Int64
-    ) throws(CommandError) -> Int64 {
-        let most = LeaseContext.longestMilliseconds
-        guard let value = parseInteger(call.bytes(index)), (least...most).contains(value) else {
-            throw CommandError("ERR \(word) takes milliseconds, from \(least) to \(most)")
-        }
-        return value
-    }
-
     @Sendable static func fetch(_ call: inout Call) throws(CommandError) -> Outcome {
-        let options = try FetchOptions(call)
         let session = call.session
+        let options = try FetchOptions(session.parser.currentArguments())
         guard try session.snapshot() == nil else {
             throw CommandError("ERR a snapshot is open, and FETCH sees the present: SNAPSHOT CLOSE first")
-        }
-        if session.fetching.waiting == nil, !session.tracksReads, try call.answerFresh(options.maxAge, options.version)
-        {
-            return .done
         }
         let clock = session.clock.monotonic()
         var request: FetchRequest
@@ -134,12 +89,12 @@ enum FetchingCommands {
         } else if call.count == 4, call.isWord(3, "UNCHANGED") {
             result = try call.update([key], loading: true) { $0.releaseUnchanged(0, token) }
         } else if call.count == 5, call.isWord(3, "ABSENT") {
-            let rest = try milliseconds(call, 4, "ABSENT", from: 1)
+            let rest = try FetchOptions.milliseconds(call.bytes(4), "ABSENT", from: 1)
             result = try call.update([key], loading: true, headersOnly: true) {
                 $0.releaseAbsent(0, token, milliseconds: rest) ? .done : .lost
             }
         } else if call.count == 5, call.isWord(3, "FAILED") {
-            let rest = try milliseconds(call, 4, "FAILED", from: 1)
+            let rest = try FetchOptions.milliseconds(call.bytes(4), "FAILED", from: 1)
             result = try call.update([key], loading: false) {
                 $0.release(0, token, .failed(milliseconds: rest)) ? .done : .lost
             }
@@ -166,23 +121,6 @@ enum FetchingCommands {
 }
 
 extension Call {
-    /// Answers a FETCH of a fresh entry in memory that nobody has to refresh yet, which is what most callers ask for.
-    /// - Returns: whether it is one.
-    fileprivate mutating func answerFresh(_ maxAge: Int64?, _ version: UInt64?) throws(CommandError) -> Bool {
-        let (session, now) = (session, now)
-        var ticket = CommitTicket.none
-        let isAnswered: Bool
-        do throws(LarderError) {
-            isAnswered = try database.fetchFresh(
-                bytes(1), maxAge: maxAge, now: now, below: Limits.loopBytesMax, ticket: &ticket
-            ) { header, rules, payload in Self.write("fresh", nil, header, rules, payload, version, now, session) }
-        } catch {
-            throw CommandError(error)
-        }
-        depends(on: ticket)
-        return isAnswered
-    }
-
     /// Answers a FETCH, unless the caller has to wait.
     fileprivate mutating func answerFetch(
         _ request: FetchRequest, ifNot version: UInt64?
@@ -212,7 +150,7 @@ extension Call {
     private static func write(
         _ answer: FetchAnswer, _ payload: UnsafeRawBufferPointer?, _ known: UInt64?, _ now: Int64, _ session: Session
     ) -> FetchingCommands.FetchEnd {
-        let state: String
+        let state: ServedState
         var token: UInt64?
         switch answer.state {
         case .queued(let until): return .queued(until)
@@ -223,35 +161,21 @@ extension Call {
         case .failed(let left):
             FetchingCommands.reply(session, "failed", left: left)
             return .answered
-        case .fresh: state = "fresh"
-        case .stale: state = "stale"
+        case .fresh: state = .fresh
+        case .stale: state = .stale
         case .lead(let granted):
-            state = "lead"
+            state = .lead
             token = granted
         }
         guard let payload, let header = answer.header else {
-            FetchingCommands.reply(session, state, token: token, left: 0)
+            // Only who leads has nothing that it may serve.
+            FetchingCommands.reply(session, "lead", token: token, left: 0)
             return .answered
         }
-        write(state, token, header, answer.rules, payload, known, now, session)
+        let deadline = answer.rules.deadline(header)
+        session.replyMemory.pointee.fetched(
+            state, token: token, payload, unless: known, storedAt: header.storedAt, deadline: deadline, now: now)
         return .answered
-    }
-
-    /// A reply with an entry.
-    private static func write(
-        _ state: String, _ token: UInt64?, _ header: RecordHeader, _ rules: FreshnessRules,
-        _ payload: UnsafeRawBufferPointer, _ known: UInt64?, _ now: Int64, _ session: Session
-    ) {
-        let version = Digest.of(payload)
-        let isSame = state == "fresh" && version == known
-        let deadline = rules.deadline(header)
-        session.replies.array(count: 6)
-        session.replies.bulk(isSame ? "same" : state)
-        if isSame { session.replies.null() } else { session.replies.bulk(payload) }
-        if let token { session.replies.bulk("\(token)") } else { session.replies.null() }
-        Digest.withText(version) { session.replies.bulk($0) }
-        session.replies.integer(max(0, now - header.storedAt))
-        session.replies.integer(deadline.map { max(0, $0 - now) } ?? -1)
     }
 
     /// Notes a key without an entry for a connection that tracks, so that it hears when the key is filled or given up.
@@ -261,5 +185,4 @@ extension Call {
         server.tracking.willRead(Array(key.bytes), tracking)
         return true
     }
-
 }
