@@ -14,7 +14,8 @@ extension CommandMetadata {
         syntax: "key value [NX | XX | IFEQ value | IFNE value | IFDEQ digest | IFDNE digest] [GET] [EX seconds | "
             + "PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL | POLICY "
             + "name|seconds] [CODEC raw|json|plist|custom] [GRACE seconds] [JITTER percent] [TOKEN token] [TAGS count tag [tag ...]]",
-        summary: "Stores a value; options say how long it stays fresh, otherwise the database's policy does.",
+        summary: "Stores a value; options say how long it stays fresh, otherwise the database's policy does. "
+            + "KEEPTTL keeps the fresh entry's deadline, grace and tags.",
         reply: "OK; null when the condition forbade it; with GET the former value or null",
         access: ["RW access update variable_flags"], keyUse: .overwritesUnlessGET,
         keyNotes: "With GET it tells the former value.", tag: .set, overwrites: .words(3))

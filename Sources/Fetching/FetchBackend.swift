@@ -77,7 +77,8 @@ package protocol FetchBackend<Value>: Sendable {
     ///   - waits: whether to wait, as long as the task is not cancelled, rather than to answer `wait`.
     func ask(maxAge: Int64?, lease: Int64?, waits: Bool) async throws -> FetchReply<Value>
     /// Stores a value that was fetched. Does nothing if the right to do so is gone.
-    func store(_ value: Value, token: UInt64, policy: EntryPolicy) async throws
+    /// - Parameter options: with the policy and the tags of the entry.
+    func store(_ value: Value, token: UInt64, _ options: CheckedFetch) async throws
     func release(token: UInt64, _ release: FetchRelease) async
     /// Nobody was left to whom the error could be thrown.
     func failedInBackground(_ error: any Error)

@@ -26,6 +26,9 @@ public struct FetchOptions: Hashable, Sendable {
     public var maximumAge: Duration?
     /// How long a fetched value stays fresh, and its grace. The default follows the database's policy.
     public var policy = EntryPolicy.database
+    /// The tags with which a fetched value is stored, as for the calls that store. None is the default. If one of them is
+    /// purged while the value is fetched, it is not stored.
+    public var tags: [String] = []
     /// For how long it is remembered that the origin has no value, so that nobody asks it again; zero for not at all. The
     /// default is 10 seconds.
     public var absent = Duration.seconds(10)
@@ -47,11 +50,13 @@ public struct FetchOptions: Hashable, Sendable {
 
     /// The defaults, with what is named here.
     public init(
-        _ source: FetchSource = .cacheElseOrigin, maximumAge: Duration? = nil, policy: EntryPolicy = .database
+        _ source: FetchSource = .cacheElseOrigin, maximumAge: Duration? = nil, policy: EntryPolicy = .database,
+        tags: [String] = []
     ) {
         self.source = source
         self.maximumAge = maximumAge
         self.policy = policy
+        self.tags = tags
     }
 
     /// Whether any fresh value will do that the cache has.
@@ -66,6 +71,7 @@ package struct CheckedFetch: Hashable, Sendable {
     /// Zero for a value that is newer than the call.
     package let maxAge: Int64?
     package let policy: EntryPolicy
+    package let tags: [String]
     package let absent: Int64
     package let soft: Int64?
     package let hard: Int64?
@@ -96,6 +102,12 @@ package struct CheckedFetch: Hashable, Sendable {
         policy = options.policy
         do throws(EntryPolicy.Impossible) {
             _ = try policy.checked()
+        } catch {
+            throw FetchError(.invalidArgument, error.message, name)
+        }
+        tags = options.tags
+        do throws(TagRules.Impossible) {
+            _ = try TagRules.checked(tags.map { Array($0.utf8) })
         } catch {
             throw FetchError(.invalidArgument, error.message, name)
         }

@@ -116,7 +116,7 @@ extension FlightTable {
                     continue
                 }
                 do {
-                    try await lead.backend.store(value, token: lead.token, policy: options.policy)
+                    try await lead.backend.store(value, token: lead.token, options)
                 } catch {
                     failure = failure ?? error
                     await lead.backend.release(token: lead.token, .open)

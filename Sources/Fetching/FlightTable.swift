@@ -199,7 +199,7 @@ package final class FlightTable: @unchecked Sendable {
                 return await backend.release(token: lead.token, release)
             }
             do {
-                try await backend.store(value, token: lead.token, policy: options.policy)
+                try await backend.store(value, token: lead.token, options)
             } catch {
                 await backend.release(token: lead.token, .open)
                 throw error

@@ -14,7 +14,9 @@ import Testing
         #expect(try larderctl("keys", "--json").text == #"["k"]"# + "\n")
         #expect(try larderctl("policy").text == "lowest, 7 days\n")
         #expect(try larderctl("policy", "90").text == "OK\n")
-        #expect(try larderctl("policy", "--json").text == #"{"policy":"every:90","interval":90000}"# + "\n")
+        #expect(
+            try larderctl("policy", "--json").text == #"{"policy":"every:90","interval":90000,"grace":0,"jitter":0}"#
+                + "\n")
         #expect(try larderctl("databases").text.hasPrefix("NAME  POLICY    ENTRIES"))
         #expect(try larderctl("stats", "server", "--json").text.hasPrefix(#"{"server":{"#))
         #expect(try larderctl("SET", "k", "w", "GET").text == "v\n")
@@ -27,6 +29,72 @@ import Testing
         #expect(try larderctl("SHUTDOWN").exitCode == 0)
         #expect(try daemon.process.waitForExit() == .exited(0))
         #expect(try larderctl("ping").exitCode == 3)
+    }
+
+    @Test func graceJitterAndTags() throws {
+        let daemon = try DaemonProcess()
+        let larderctl = Larderctl(socketPath: daemon.socketPath)
+        #expect(try larderctl("policy", "low", "--grace", "3600", "--jitter", "10").text == "OK\n")
+        #expect(try larderctl("policy").text == "low, 1 day, grace 1 hour, jitter 10 %\n")
+        #expect(
+            try larderctl("policy", "--json").text
+                == #"{"policy":"low","interval":86400000,"grace":3600000,"jitter":10}"# + "\n")
+        #expect(
+            try larderctl("--json", "policy", "low", "--grace=0").text
+                == #"{"policy":"low","interval":86400000,"grace":0}"# + "\n")
+        #expect(try larderctl("policy").text == "low, 1 day, jitter 10 %\n")
+        #expect(try larderctl("databases", "--json").text.contains(#""grace":0,"jitter":10,"#))
+        let stored = try larderctl(
+            "set", "page:1", "a", "--tag", "article:17", "--tag=front", "--ttl", "90", "--grace", "7.5", "--jitter", "5"
+        )
+        #expect(stored.text == "OK\n", "\(stored.errors)")
+        #expect(try larderctl("set", "page:2", "b", "--tag", "front").exitCode == 0)
+        #expect(try larderctl("set", "page:3", "c").exitCode == 0)
+        #expect(try larderctl("meta", "page:1").text.contains("\ngrace      7.500 s\n"))
+        #expect(try larderctl("meta", "page:2").text.contains("\ngrace      none\n"))
+        #expect(try larderctl("tags", "page:1").text == "article:17\nfront\n")
+        #expect(
+            try larderctl("tags", "page:1", "--json").text
+                == #"{"key":"page:1","found":true,"tags":["article:17","front"]}"# + "\n")
+        #expect(try larderctl("tags", "page:3").text == "")
+        #expect(try larderctl("tags", "none").exitCode == 1)
+        #expect(try larderctl("purge", "--tag", "article:17", "--soft").text == "OK\n")
+        #expect(try larderctl("get", "page:1").exitCode == 1)
+        #expect(try larderctl("fetch", "page:1", "--tag", "again", "--", "printf", "x").text == "x")
+        #expect(try larderctl("tags", "page:1").text == "again\n")
+        #expect(try larderctl("get", "page:2").text == "b")
+        #expect(
+            try larderctl("--json", "purge", "--tag", "front", "--tag", "again").text
+                == #"{"tags":["front","again"],"soft":false}"# + "\n")
+        #expect(try larderctl("keys").text == "page:3\n")
+    }
+
+    @Test func impossibleGraceJitterAndTags() throws {
+        let daemon = try DaemonProcess()
+        let larderctl = Larderctl(socketPath: daemon.socketPath)
+        let seventeen = (1...17).flatMap { ["--tag", "\($0)"] }
+        for (words, text) in [
+            (["set", "k", "v", "--grace", "-1"], "--grace takes seconds"),
+            (["set", "k", "v", "--grace", "low"], "--grace takes seconds"),
+            (["set", "k", "v", "--jitter", "101"], "--jitter takes a percentage, 0 to 100"),
+            (["policy", "low", "--grace", "x"], "--grace takes seconds"),
+            (["policy", "--grace", "5"], "--grace and --jitter need the policy too"),
+            (["set", "k", "v", "--tag", ""], "a tag has 1 to 128 bytes, this one has 0"),
+            (["set", "k", "v", "--tag", String(repeating: "x", count: 129)], "this one has 129"),
+            (["set", "k", "v"] + seventeen, "at most 16 tags, these are 17"),
+            (["fetch", "k"] + seventeen + ["--", "echo"], "at most 16 tags, these are 17"),
+            (["purge", "--tag="], "a tag has 1 to 128 bytes, this one has 0"),
+            (["purge", "--soft"], "--soft needs --tag"),
+            (["purge", "--tag", "t", "--expired"], "--tag and --expired cannot be combined"),
+            (["purge", "--tag", "t", "--prefix", "p"], "--tag and --prefix cannot be combined"),
+            (["purge", "--tag", "t", "tag"], "too many arguments"),
+        ] {
+            let result = try larderctl.run(words)
+            #expect(result.exitCode == 2, "\(words)")
+            #expect(result.errors.contains(text), "\(words): \(result.errors)")
+        }
+        #expect(try larderctl("get", "k").exitCode == 1)
+        #expect(try larderctl.run(["purge"] + seventeen).text == "OK\n")
     }
 
     @Test func everyCommandHasHelp() throws {

@@ -138,6 +138,7 @@ import Testing
                 deadline   2026-02-01 00:00:13.844 UTC
                 ttl        12.345 s
                 rule       its own
+                grace      none
                 size       1 byte
                 codec      json
                 state      fresh
@@ -146,7 +147,7 @@ import Testing
             expect(
                 try larderctl("meta", "a", "--json"),
                 #"{"key":"a","found":true,"stored-at":1769903999999,"age":1500,"deadline":null,"ttl":null,"#
-                    + #""rule":"governed","policy":"never","size":3,"codec":"json","state":"fresh"}"# + "\n")
+                    + #""rule":"governed","policy":"never","grace":0,"size":3,"codec":"json","state":"fresh"}"# + "\n")
             expect(try larderctl("meta", "none"), "", exit: 1)
             expect(try larderctl("meta", "none", "--json"), #"{"key":"none","found":false}"# + "\n", exit: 1)
         }
@@ -166,7 +167,9 @@ import Testing
     @Test func policiesAndDatabases() throws {
         try withTool { larderctl, server in
             expect(try larderctl("policy"), "every 90, 90 seconds\n")
-            expect(try larderctl("policy", "--json"), #"{"policy":"every 90","interval":90000}"# + "\n")
+            expect(
+                try larderctl("policy", "--json"),
+                #"{"policy":"every 90","interval":90000,"grace":0,"jitter":0}"# + "\n")
             expect(try larderctl("policy", "low"), "OK\n")
             expect(try larderctl("policy", "never", "--json"), #"{"policy":"never","interval":null}"# + "\n")
             #expect(server.requests.suffix(2) == [["POLICY", "low"], ["POLICY", "never"]])
@@ -180,9 +183,9 @@ import Testing
                 """)
             expect(
                 try larderctl("databases", "--json"),
-                #"[{"name":"0","policy":"lowest","interval":604800000,"entries":3,"bytes":120,"state":"open"},"#
-                    + #"{"name":"userdb","policy":"never","interval":null,"entries":61234,"bytes":9876543,"#
-                    + #""state":"closed"}]"# + "\n")
+                #"[{"name":"0","policy":"lowest","interval":604800000,"grace":0,"jitter":0,"entries":3,"bytes":120,"state":"open"},"#
+                    + #"{"name":"userdb","policy":"never","interval":null,"grace":0,"jitter":0,"entries":61234,"#
+                    + #""bytes":9876543,"state":"closed"}]"# + "\n")
         }
     }
 

@@ -10,43 +10,44 @@ import LarderEngine
 extension Cache {
     // MARK: One entry
 
-    /// ``set(_:forKey:policy:durability:)``, without blocking the caller.
+    /// ``set(_:forKey:policy:tags:durability:)``, without blocking the caller.
     public func set(
         _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database,
+        tags: [String] = [], durability: Durability? = nil
+    ) async throws(LarderError) {
+        _ = try await carryOut(try source.write(value, key, policy, tags, durability))
+    }
+
+    /// ``setBytes(_:forKey:policy:tags:durability:)``, without blocking the caller.
+    public func setBytes(
+        _ bytes: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = [],
         durability: Durability? = nil
     ) async throws(LarderError) {
-        _ = try await carryOut(try source.write(value, key, policy, durability))
+        _ = try await carryOut(try source.write(bytes: bytes, key, policy, tags, durability))
     }
 
-    /// ``setBytes(_:forKey:policy:durability:)``, without blocking the caller.
-    public func setBytes(
-        _ bytes: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database, durability: Durability? = nil
-    ) async throws(LarderError) {
-        _ = try await carryOut(try source.write(bytes: bytes, key, policy, durability))
-    }
-
-    /// ``setIfAbsent(_:forKey:policy:durability:)``, without blocking the caller.
+    /// ``setIfAbsent(_:forKey:policy:tags:durability:)``, without blocking the caller.
     public func setIfAbsent(
         _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database,
-        durability: Durability? = nil
+        tags: [String] = [], durability: Durability? = nil
     ) async throws(LarderError) -> Bool {
-        try await carryOut(try source.write(value, key, policy, if: .absent, durability))
+        try await carryOut(try source.write(value, key, policy, tags, if: .absent, durability))
     }
 
-    /// ``setIfPresent(_:forKey:policy:durability:)``, without blocking the caller.
+    /// ``setIfPresent(_:forKey:policy:tags:durability:)``, without blocking the caller.
     public func setIfPresent(
         _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database,
-        durability: Durability? = nil
+        tags: [String] = [], durability: Durability? = nil
     ) async throws(LarderError) -> Bool {
-        try await carryOut(try source.write(value, key, policy, if: .present, durability))
+        try await carryOut(try source.write(value, key, policy, tags, if: .present, durability))
     }
 
-    /// ``replace(_:with:forKey:policy:durability:)``, without blocking the caller.
+    /// ``replace(_:with:forKey:policy:tags:durability:)``, without blocking the caller.
     public func replace<Value: Encodable>(
         _ former: Value, with value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database,
-        durability: Durability? = nil
+        tags: [String] = [], durability: Durability? = nil
     ) async throws(LarderError) -> Bool {
-        try await carryOut(try source.write(value, key, policy, if: try source.holding(former, key), durability))
+        try await carryOut(try source.write(value, key, policy, tags, if: try source.holding(former, key), durability))
     }
 
     private func carryOut(_ write: EntryWrite) async throws(LarderError) -> Bool {
@@ -73,11 +74,11 @@ extension Cache {
         return try await source.decodeForTask(type, record, renewal.key)
     }
 
-    /// ``update(_:forKey:policy:attempts:durability:_:)-(_,_,_,_,_,(Value?)->Result)``, without blocking the caller.
+    /// ``update(_:forKey:policy:tags:attempts:durability:_:)-(_,_,_,_,_,_,(Value?)->Result)``, without blocking the caller.
     @discardableResult
     public func update<Value: Codable, Result>(
-        _ type: Value.Type = Value.self, forKey key: some CacheKey, policy: EntryPolicy = .keep, attempts: Int? = nil,
-        durability: Durability? = nil, _ body: (inout Value?) async throws -> Result
+        _ type: Value.Type = Value.self, forKey key: some CacheKey, policy: EntryPolicy = .keep, tags: [String] = [],
+        attempts: Int? = nil, durability: Durability? = nil, _ body: (inout Value?) async throws -> Result
     ) async throws -> Result {
         let key = try source.key(key, "update")
         try checkAttempts(attempts)
@@ -87,7 +88,7 @@ extension Cache {
             var model: Value?
             if let record { model = try await source.decodeForTask(type, record, key) }
             let result = try await body(&model)
-            guard let write = try source.write(model, in: record, key, policy, durability) else { return result }
+            guard let write = try source.write(model, in: record, key, policy, tags, durability) else { return result }
             if try await carryOut(write) { return result }
             guard let rest = runs.rest() else { throw conflict(key, runs) }
             // A cancelled task does not rest, and lets others run nevertheless.
@@ -100,10 +101,10 @@ extension Cache {
     /// Like the call above, for a closure that awaits nothing.
     @discardableResult
     public func update<Value: Codable, Result>(
-        _ type: Value.Type = Value.self, forKey key: some CacheKey, policy: EntryPolicy = .keep, attempts: Int? = nil,
-        durability: Durability? = nil, _ body: (inout Value?) throws -> Result
+        _ type: Value.Type = Value.self, forKey key: some CacheKey, policy: EntryPolicy = .keep, tags: [String] = [],
+        attempts: Int? = nil, durability: Durability? = nil, _ body: (inout Value?) throws -> Result
     ) async throws -> Result {
-        try await update(type, forKey: key, policy: policy, attempts: attempts, durability: durability) {
+        try await update(type, forKey: key, policy: policy, tags: tags, attempts: attempts, durability: durability) {
             (model: inout Value?) async throws in try body(&model)
         }
     }
@@ -181,6 +182,17 @@ extension Cache {
         try await BlockingWork.run { () throws(LarderError) in try self.removeAll(counting: counting) }
     }
 
+    /// `removeAll(tagged:soft:)`, without blocking the caller.
+    public func removeAll(tagged tag: String, soft: Bool = false) async throws(LarderError) {
+        try await removeAll(tagged: [tag], soft: soft)
+    }
+
+    /// Like the call above, for several tags.
+    public func removeAll(tagged tags: some Sequence<String>, soft: Bool = false) async throws(LarderError) {
+        let tags = Array(tags)
+        try await BlockingWork.run { () throws(LarderError) in try self.removeAll(tagged: tags, soft: soft) }
+    }
+
     /// ``remove(prefix:)``, without blocking the caller.
     @discardableResult
     public func remove(prefix: some CacheKey) async throws(LarderError) -> PurgeReport {
@@ -202,12 +214,12 @@ extension Cache {
 
     // MARK: Many entries
 
-    /// ``set(_:policy:durability:)``, without blocking the caller.
+    /// ``set(_:policy:tags:durability:)``, without blocking the caller.
     public func set<Key: CacheKey, Value: Encodable>(
         _ pairs: some Sequence<(key: Key, value: Value)>, policy: EntryPolicy = .database,
-        durability: Durability? = nil
+        tags: [String] = [], durability: Durability? = nil
     ) async throws(LarderError) {
-        try await apply(try batch(of: pairs, policy), durability: durability)
+        try await apply(try batch(of: pairs, policy, tags), durability: durability)
     }
 
     /// ``batch(durability:_:)-(_,(CacheBatch)->Result)``, without blocking the caller.

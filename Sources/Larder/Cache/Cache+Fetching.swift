@@ -24,7 +24,7 @@ extension Cache {
     ///   - options: see ``FetchOptions``.
     ///   - fetch: asks the origin. Must not fetch the same key: that throws ``FetchError/Code/recursion``.
     /// - Throws: what `fetch` throws, to all who wait, if there is nothing to serve instead; ``FetchError``;
-    ///   ``LarderError`` as `CacheReading.value(_:forKey:fillCache:)` and `set(_:forKey:policy:durability:)`;
+    ///   ``LarderError`` as `CacheReading.value(_:forKey:fillCache:)` and `set(_:forKey:policy:tags:durability:)`;
     ///   `CancellationError`.
     @inlinable public func value<Value: Codable & Sendable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, options: FetchOptions = FetchOptions(),

@@ -17,7 +17,7 @@ extension Cache {
         try remove(try source.keys(keys, "remove"), durability)
     }
 
-    /// Removes a fresh entry if it holds `value`, compared like in `replace(_:with:forKey:policy:durability:)`: a
+    /// Removes a fresh entry if it holds `value`, compared like in `replace(_:with:forKey:policy:tags:durability:)`: a
     /// value that somebody else has stored meanwhile stays.
     /// - Returns: whether it was removed.
     @discardableResult
@@ -88,6 +88,29 @@ extension Cache {
             let report = try source.database.purge(counting: counting)
             source.database.notePurge(entries: report.entries ?? 0)
             return report
+        }
+    }
+
+    /// Removes all entries with a tag at once, however many they are. The removal is durable when the call returns, and
+    /// from then on no read returns such an entry; their space is reclaimed in the background. What is being fetched for a
+    /// key with the tag is too old then, and is not stored.
+    /// - Parameters:
+    ///   - tag: as for `set(_:forKey:policy:tags:durability:)`. A removal is also remembered for a tag that no entry has.
+    ///   - soft: whether the entries are stale instead of gone: calls that fetch may still return them for the rest of
+    ///     their grace, while somebody fetches the new value. Entries without a grace are gone.
+    /// - Throws: ``LarderError/Code/invalidArgument`` for an impossible tag, or more than 1024 of them; nothing is removed
+    ///   then.
+    public func removeAll(tagged tag: String, soft: Bool = false) throws(LarderError) {
+        try removeAll(tagged: [tag], soft: soft)
+    }
+
+    /// Like the call above, for all entries with one or more of several tags, in one step. Without tags, nothing happens.
+    public func removeAll(tagged tags: some Sequence<String>, soft: Bool = false) throws(LarderError) {
+        let tags = tags.map { Array($0.utf8) }
+        try source.whileOpen("purge") { (engine) throws(LarderError) in
+            if tags.isEmpty { return }
+            try source.database.purge(tags: tags, soft: soft)
+            engine.wakeMaintenance()
         }
     }
 

@@ -19,6 +19,7 @@ extension Cache {
     ///   - type: the model's type.
     ///   - key: the entry's key.
     ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's rule.
+    ///   - tags: as for `set(_:forKey:policy:tags:durability:)`. Without any, ``EntryPolicy/keep`` keeps the entry's.
     ///   - attempts: how often `body` may run, at least 1; for less, `invalidArgument` is thrown. The default, nil,
     ///     stands for 64 times, and for more until 5 seconds have passed. Runs are separated by random rests that grow,
     ///     up to half a second, so that many who change one key all get their turn.
@@ -27,12 +28,12 @@ extension Cache {
     ///     the entry. May run several times, so its side effects must allow that. When it throws, nothing is written.
     /// - Returns: what the last run of `body` returned.
     /// - Throws: ``LarderError/Code/conflict`` when somebody else changed the entry in every attempt; otherwise as
-    ///   `CacheReading.value(_:forKey:fillCache:)` and `set(_:forKey:policy:durability:)`, and what
+    ///   `CacheReading.value(_:forKey:fillCache:)` and `set(_:forKey:policy:tags:durability:)`, and what
     ///   `body` throws.
     @discardableResult
     public func update<Value: Codable, Result>(
-        _ type: Value.Type = Value.self, forKey key: some CacheKey, policy: EntryPolicy = .keep, attempts: Int? = nil,
-        durability: Durability? = nil, _ body: (inout Value?) throws -> Result
+        _ type: Value.Type = Value.self, forKey key: some CacheKey, policy: EntryPolicy = .keep, tags: [String] = [],
+        attempts: Int? = nil, durability: Durability? = nil, _ body: (inout Value?) throws -> Result
     ) throws -> Result {
         let key = try source.key(key, "update")
         try checkAttempts(attempts)
@@ -41,7 +42,7 @@ extension Cache {
             let record = try source.record(key, "update")
             var model = try record.flatMap { record throws(LarderError) in try source.decode(type, record, key) }
             let result = try body(&model)
-            guard let write = try source.write(model, in: record, key, policy, durability) else { return result }
+            guard let write = try source.write(model, in: record, key, policy, tags, durability) else { return result }
             if try perform(write) { return result }
             guard let rest = runs.rest() else { throw conflict(key, runs) }
             WorkThread.sleep(nanoseconds: rest)
@@ -63,8 +64,8 @@ extension Cache {
 
     // MARK: Numbers
 
-    /// Adds to an integer in one step; a key without a fresh entry counts as 0. The entry keeps its rule and counts as
-    /// stored now. The stored value is the decimal digits of the number, like in JSON and in commands of the daemon.
+    /// Adds to an integer in one step; a key without a fresh entry counts as 0. The entry keeps its rule and its tags, and
+    /// counts as stored now. The stored value is the decimal digits of the number, like in JSON and in commands of the daemon.
     /// - Returns: the sum.
     /// - Throws: ``LarderError/Code/decoding`` when the value is not an integer; ``LarderError/Code/invalidArgument``
     ///   when the sum is not an `Int`.
@@ -108,7 +109,7 @@ extension Cache {
                     let bytes = UnsafeRawBufferPointer(bytes)
                     update.put(
                         0, payload: bytes, rule: former?.header.rule ?? .governed, grace: former?.header.grace,
-                        codec: former?.header.codec ?? .json)
+                        codec: former?.header.codec ?? .json, tags: former?.tags)
                 }
                 return .sum(sum)
             }
@@ -130,12 +131,13 @@ extension Cache {
 extension CacheSource {
     /// What an update has to write that found `record` and left `model`; nil if there is nothing to do.
     func write<Value: Encodable>(
-        _ model: Value?, in record: Record?, _ key: Key, _ policy: EntryPolicy, _ durability: Durability?
+        _ model: Value?, in record: Record?, _ key: Key, _ policy: EntryPolicy, _ tags: [String],
+        _ durability: Durability?
     ) throws(LarderError) -> EntryWrite? {
         var action = EntryWrite.Action.remove
         if let model {
             let (payload, codec) = try encode(model, key)
-            action = .put(payload, codec, try policy.checked(database.name, key))
+            action = try put(payload, codec, key, policy, tags)
         } else if record == nil {
             return nil
         }

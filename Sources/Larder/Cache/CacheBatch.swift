@@ -25,23 +25,24 @@ public final class CacheBatch: @unchecked Sendable {
 
     /// Adds a model to store under a key.
     /// - Throws: ``LarderError/Code/encoding``, naming key and type; ``LarderError/Code/invalidArgument`` for a key of
-    ///   more than 65,536 bytes, a value of more than 536,870,912, an impossible policy, or a batch that is full. The batch is unchanged then.
-    public func set(_ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database)
-        throws(LarderError)
-    {
+    ///   more than 65,536 bytes, a value of more than 536,870,912, an impossible policy, impossible tags, or a batch that
+    ///   is full. The batch is unchanged then.
+    public func set(
+        _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
+    ) throws(LarderError) {
         let key = try Key(checking: key, "batch", nil)
         let (payload, codec) = try codec.payload(of: value, key, nil)
-        try add(payload, codec, key, policy)
+        try add(payload, codec, key, policy, tags)
     }
 
-    /// Adds bytes to store as they are under a key. Errors as for ``set(_:forKey:policy:)``.
-    public func setBytes(_ bytes: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database)
-        throws(LarderError)
-    {
+    /// Adds bytes to store as they are under a key. Errors as for ``set(_:forKey:policy:tags:)``.
+    public func setBytes(
+        _ bytes: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
+    ) throws(LarderError) {
         let key = try Key(checking: key, "batch", nil)
         let payload = Payload.bytes(bytes)
         try payload.check(key, nil)
-        try add(payload, .raw, key, policy)
+        try add(payload, .raw, key, policy, tags)
     }
 
     /// Adds the removal of a key, whether or not there is an entry. If the key has more than 65,536 bytes,
@@ -58,8 +59,11 @@ public final class CacheBatch: @unchecked Sendable {
         }
     }
 
-    private func add(_ payload: Payload, _ codec: Codec, _ key: Key, _ policy: EntryPolicy) throws(LarderError) {
-        let change = EntryWrite(key: key, action: .put(payload, codec, try policy.checked(nil, key)))
+    private func add(
+        _ payload: Payload, _ codec: Codec, _ key: Key, _ policy: EntryPolicy, _ tags: [String]
+    ) throws(LarderError) {
+        let change = EntryWrite(
+            key: key, action: .put(payload, codec, try policy.checked(nil, key), try Tags.checked(tags, nil, key)))
         let size = key.stored.count + payload.count
         let fits = lock.withLock {
             guard bytes <= Self.bytesMax - size else { return false }

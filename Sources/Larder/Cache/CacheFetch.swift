@@ -116,11 +116,11 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
 
     // MARK: The end
 
-    func store(_ value: Value, token: UInt64, policy: EntryPolicy) async throws {
+    func store(_ value: Value, token: UInt64, _ options: CheckedFetch) async throws {
         let (payload, codec) = try source.encode(value, key)
-        let write = EntryWrite(
-            key: key, action: .put(payload, codec, try policy.checked(database.name, key, "fetch")),
-            condition: .lease(token))
+        let policy = try options.policy.checked(database.name, key, "fetch")
+        let tags = try Tags.checked(options.tags, database.name, key, "fetch")
+        let write = EntryWrite(key: key, action: .put(payload, codec, policy, tags), condition: .lease(token))
         _ = try await BlockingWork.run { () throws(LarderError) in try cache.perform(write) }
     }
 

@@ -6,7 +6,7 @@ import LarderEngine
 struct EntryWrite: Sendable {
     /// The change of the entry.
     enum Action: Sendable {
-        case put(Payload, Codec, EntryPolicy.Checked)
+        case put(Payload, Codec, EntryPolicy.Checked, Tags?)
         case remove
     }
 
@@ -54,16 +54,19 @@ struct EntryWrite: Sendable {
     }
 }
 
-extension EntryWrite.Condition {
-    func allows(_ update: inout Update, _ index: Int) -> Bool {
-        switch self {
+extension EntryWrite {
+    /// Whether the condition of the only change of an update holds.
+    func isAllowed(_ update: inout Update) -> Bool {
+        switch condition {
         case .none: true
-        case .lease(let token): update.holdsLease(index, token)
-        default: allows(update.current(index))
+        case .lease(let token): update.holdsLease(0, token, tags: action.tags)
+        default: condition.allows(update.current(0))
         }
     }
+}
 
-    private func allows(_ current: Record?) -> Bool {
+extension EntryWrite.Condition {
+    fileprivate func allows(_ current: Record?) -> Bool {
         switch self {
         case .none, .lease: true
         case .absent: current == nil
@@ -80,8 +83,11 @@ extension EntryWrite.Condition {
 extension EntryWrite.Action {
     /// Whether the change depends on the former entry.
     var loads: Bool {
-        if case .put(_, _, let policy) = self { policy.lifetime == .keep } else { false }
+        if case .put(_, _, let policy, _) = self { policy.lifetime == .keep } else { false }
     }
+
+    /// Those of the new entry, unless it keeps its former ones.
+    var tags: Tags? { if case .put(_, _, _, let tags) = self { tags } else { nil } }
 
     var isRemoval: Bool { if case .remove = self { true } else { false } }
 
@@ -92,11 +98,15 @@ extension EntryWrite.Action {
     func apply(_ update: inout Update, _ index: Int, ahead: Int64, long: LargeValue? = nil) {
         switch self {
         case .remove: update.remove(index)
-        case .put(let payload, let codec, let policy):
-            let former = loads ? update.current(index)?.header : nil
-            let rule = policy.rule(update.rules.settings, now: update.now, ahead: ahead, former: former?.rule)
-            let grace = policy.grace(former: former)
-            payload.withBytes { update.put(index, payload: $0, long: long, rule: rule, grace: grace, codec: codec) }
+        case .put(let payload, let codec, let policy, let tags):
+            let former = loads ? update.current(index) : nil
+            let rule = policy.rule(
+                update.rules.settings, now: update.now, ahead: ahead, former: former?.header.rule)
+            let grace = policy.grace(former: former?.header)
+            let tags = tags ?? former?.tags
+            payload.withBytes {
+                update.put(index, payload: $0, long: long, rule: rule, grace: grace, codec: codec, tags: tags)
+            }
         }
     }
 }
@@ -104,25 +114,31 @@ extension EntryWrite.Action {
 extension CacheSource {
     /// A change that stores a model.
     func write<Value: Encodable>(
-        _ value: Value, _ key: some CacheKey, _ policy: EntryPolicy, if condition: EntryWrite.Condition = .none,
-        _ durability: Durability?
+        _ value: Value, _ key: some CacheKey, _ policy: EntryPolicy, _ tags: [String],
+        if condition: EntryWrite.Condition = .none, _ durability: Durability?
     ) throws(LarderError) -> EntryWrite {
         let key = try self.key(key, "set")
         let (payload, codec) = try encode(value, key)
         return EntryWrite(
-            key: key, action: .put(payload, codec, try policy.checked(database.name, key)), condition: condition,
-            durability: durability)
+            key: key, action: try put(payload, codec, key, policy, tags), condition: condition, durability: durability)
+    }
+
+    /// The action that stores what is encoded.
+    func put(_ payload: Payload, _ codec: Codec, _ key: Key, _ policy: EntryPolicy, _ tags: [String])
+        throws(LarderError) -> EntryWrite.Action
+    {
+        .put(
+            payload, codec, try policy.checked(database.name, key), try Tags.checked(tags, database.name, key))
     }
 
     /// A change that stores bytes.
-    func write(bytes: [UInt8], _ key: some CacheKey, _ policy: EntryPolicy, _ durability: Durability?)
-        throws(LarderError) -> EntryWrite
-    {
+    func write(
+        bytes: [UInt8], _ key: some CacheKey, _ policy: EntryPolicy, _ tags: [String], _ durability: Durability?
+    ) throws(LarderError) -> EntryWrite {
         let key = try self.key(key, "set")
         let payload = Payload.bytes(bytes)
         try payload.check(key, database.name)
-        return EntryWrite(
-            key: key, action: .put(payload, .raw, try policy.checked(database.name, key)), durability: durability)
+        return EntryWrite(key: key, action: try put(payload, .raw, key, policy, tags), durability: durability)
     }
 
     /// A change that removes an entry if it holds a value.
@@ -149,7 +165,7 @@ extension Cache {
             let durability = write.durability ?? self.durability
             let long = try stage(write, durability)
             return try source.database.commit([write.key], loading: write.loads, durability: durability) { update in
-                guard write.condition.allows(&update, 0) else { return false }
+                guard write.isAllowed(&update) else { return false }
                 write.action.apply(&update, 0, ahead: source.database.timeAhead, long: long)
                 return true
             }
@@ -158,7 +174,8 @@ extension Cache {
 
     /// Prepares a long value, so that no other thread waits while it is stored; nil for one that is not long.
     private func stage(_ write: EntryWrite, _ durability: Durability?) throws(LarderError) -> LargeValue? {
-        guard case .put(let payload, _, let policy) = write.action, !write.action.loads,
+        // What tags say is known only when the value is stored.
+        guard case .put(let payload, _, let policy, nil) = write.action, !write.action.loads,
             payload.count >= Database.largeValueBytesMin
         else { return nil }
         let ahead = source.database.timeAhead

@@ -49,6 +49,14 @@ extension CacheReading {
         try await info(forKey: key)?.left
     }
 
+    /// ``tags(forKey:)``, without blocking the caller.
+    public func tags(forKey key: some CacheKey) async throws(LarderError) -> [String]? {
+        let source = source
+        return try await source.recordForTask(try source.key(key, "tags"), "tags").map {
+            TagRules.texts($0.tags?.all ?? [])
+        }
+    }
+
     // MARK: Many entries
 
     /// ``values(_:forKeys:fillCache:)``, without blocking the caller.

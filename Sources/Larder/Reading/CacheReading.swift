@@ -94,6 +94,13 @@ extension CacheReading {
         try info(forKey: key)?.left
     }
 
+    /// The tags of an entry, in the order in which they were given; nil when there is no fresh entry. Tags that other
+    /// programs have given and that are not UTF-8 are left out.
+    public func tags(forKey key: some CacheKey) throws(LarderError) -> [String]? {
+        let source = source
+        return try source.record(try source.key(key, "tags"), "tags").map { TagRules.texts($0.tags?.all ?? []) }
+    }
+
     // MARK: Many entries
 
     /// The models stored under several keys, as they are at one instant. Keys without a fresh entry are left out. Of

@@ -157,8 +157,8 @@ extension CacheSource {
             var known = Known()
             let read = try key.withBytes { bytes in
                 Result { () throws(LarderError) in
-                    try database.readInMemory(bytes, now: database.now(), ticket: &ticket) { header, payload, version in
-                        known = Known(record: Record(header, payload: payload), version: version)
+                    try database.readInMemory(bytes, now: database.now(), ticket: &ticket) { header, record, version in
+                        known = Known(record: Record(header, stored: record), version: version)
                     }
                 }
             }.get()
@@ -195,8 +195,8 @@ extension CacheSource {
         // Copied, not decoded, under the shard's lock: decoding calls code of the model.
         let read = try key.withBytes { bytes in
             Result { () throws(LarderError) in
-                try database.readInMemory(bytes, now: now, ticket: &ticket) { header, payload, itsVersion in
-                    found = Record(header, payload: payload)
+                try database.readInMemory(bytes, now: now, ticket: &ticket) { header, record, itsVersion in
+                    found = Record(header, stored: record)
                     version = itsVersion
                 }
             }

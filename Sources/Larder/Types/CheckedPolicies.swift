@@ -1,6 +1,6 @@
 import LarderEngine
 
-// Policies in the engine's form, with errors that say what is allowed.
+// Policies and tags in the engine's form, with errors that say what is allowed.
 
 extension EntryPolicy.Checked {
     /// The rule of an entry that is stored at `now`.
@@ -69,6 +69,21 @@ extension UpdatePolicy {
             return try checked(seconds)
         } catch {
             throw LarderError(.invalidArgument, error.message, operation: operation, database: database)
+        }
+    }
+}
+
+extension Tags {
+    /// - Returns: nil without tags.
+    static func checked(_ tags: [String], _ database: String?, _ key: Key, _ operation: String = "set")
+        throws(LarderError) -> Tags?
+    {
+        if tags.isEmpty { return nil }
+        do throws(TagRules.Impossible) {
+            return try Tags(checking: tags.map { Array($0.utf8) })
+        } catch {
+            throw LarderError(
+                .invalidArgument, error.message, operation: operation, database: database, key: key.description)
         }
     }
 }

@@ -25,24 +25,25 @@ public struct BlockingBatch: Sendable {
     ///   - value: the model.
     ///   - key: the entry's key.
     ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy.
+    ///   - tags: as for ``BlockingLarderClient/set(_:forKey:policy:tags:)``.
     /// - Throws: `encode`, with key and type, when the codec cannot write the model; `invalidArgument` for an
-    ///   impossible lifetime. Then the batch is unchanged.
-    public mutating func set(_ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database)
-        throws(LarderClientError)
-    {
+    ///   impossible lifetime or impossible tags. Then the batch is unchanged.
+    public mutating func set(
+        _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
+    ) throws(LarderClientError) {
         let key = key.keyBytes
         let (bytes, codec) = try RemoteCoding.encode(value, codec, key: key)
-        changes.append(BatchChange(key: key, action: .set(bytes, try policy.checked("SET", key: key), codec)))
+        changes.append(try .set(bytes, key, policy, tags, codec))
     }
 
     /// Adds bytes to store as they are under a key.
-    /// - Throws: `invalidArgument` for an impossible lifetime. Then the batch is unchanged.
-    public mutating func setBytes(_ bytes: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database)
-        throws(LarderClientError)
-    {
+    /// - Throws: `invalidArgument` for an impossible lifetime or impossible tags. Then the batch is unchanged.
+    public mutating func setBytes(
+        _ bytes: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
+    ) throws(LarderClientError) {
         let key = key.keyBytes
         try RemoteCoding.check(valueBytes: bytes.count, key: key)
-        changes.append(BatchChange(key: key, action: .set(bytes, try policy.checked("SET", key: key), .raw)))
+        changes.append(try .set(bytes, key, policy, tags, .raw))
     }
 
     /// Adds the removal of a key, whether or not there is such an entry.
@@ -58,11 +59,12 @@ extension BlockingLarderClient {
     /// - Parameters:
     ///   - pairs: the models with their keys.
     ///   - policy: how long the entries stay fresh. The default leaves it to the database's policy.
+    ///   - tags: the tags of each of them, as for ``set(_:forKey:policy:tags:)``.
     public func set<Key: CacheKey, Value: Encodable>(
-        _ pairs: some Sequence<(key: Key, value: Value)>, policy: EntryPolicy = .database
+        _ pairs: some Sequence<(key: Key, value: Value)>, policy: EntryPolicy = .database, tags: [String] = []
     ) throws(LarderClientError) {
         var batch = makeBatch()
-        for (key, value) in pairs { try batch.set(value, forKey: key, policy: policy) }
+        for (key, value) in pairs { try batch.set(value, forKey: key, policy: policy, tags: tags) }
         try apply(batch)
     }
 
@@ -87,7 +89,7 @@ extension BlockingLarderClient {
             _ = try session.perform([], operation: "batch")
             return
         }
-        switch BatchPlan(batch.changes, for: try server()) {
+        switch try BatchPlan(batch.changes, for: try server()) {
         case .command(let request): try perform(request)
         case .transaction(let commands):
             let replies = try session.perform(

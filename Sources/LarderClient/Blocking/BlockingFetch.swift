@@ -148,7 +148,8 @@ final class BlockingFetch<Value: Codable> {
         }
         do {
             let condition = lead.token == 0 ? [] : wordList("TOKEN", "\(lead.token)")
-            _ = try client.put(try client.encoded(value, key), key, options.policy, if: condition)
+            _ = try client.put(
+                try client.encoded(value, key), key, options.policy, options.tags, if: condition)
         } catch {
             release(lead, .open)
             throw error

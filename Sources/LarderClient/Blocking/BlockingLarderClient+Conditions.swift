@@ -10,12 +10,13 @@ extension BlockingLarderClient {
     ///   - value: the model.
     ///   - key: the entry's key.
     ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy.
+    ///   - tags: as for ``set(_:forKey:policy:tags:)``.
     /// - Returns: whether it was stored.
-    public func setIfAbsent(_ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database)
-        throws(LarderClientError) -> Bool
-    {
+    public func setIfAbsent(
+        _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
+    ) throws(LarderClientError) -> Bool {
         let key = key.keyBytes
-        return try put(try encoded(value, key), key, policy, if: wordList("NX"))
+        return try put(try encoded(value, key), key, policy, tags, if: wordList("NX"))
     }
 
     /// Stores a model if there is a fresh entry, whatever its value, and replaces it.
@@ -23,12 +24,13 @@ extension BlockingLarderClient {
     ///   - value: the model.
     ///   - key: the entry's key.
     ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy.
+    ///   - tags: as for ``set(_:forKey:policy:tags:)``.
     /// - Returns: whether there was one; otherwise nothing was stored.
-    public func setIfPresent(_ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database)
-        throws(LarderClientError) -> Bool
-    {
+    public func setIfPresent(
+        _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
+    ) throws(LarderClientError) -> Bool {
         let key = key.keyBytes
-        return try put(try encoded(value, key), key, policy, if: wordList("XX"))
+        return try put(try encoded(value, key), key, policy, tags, if: wordList("XX"))
     }
 
     /// Stores a model if there is a fresh entry that holds `former`: compare and swap. The comparison is of the bytes
@@ -38,16 +40,18 @@ extension BlockingLarderClient {
     ///   - value: the model.
     ///   - key: the entry's key.
     ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy.
+    ///   - tags: as for ``set(_:forKey:policy:tags:)``.
     /// - Returns: whether it was stored.
     public func replace<Value: Encodable>(
-        _ former: Value, with value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database
+        _ former: Value, with value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database,
+        tags: [String] = []
     ) throws(LarderClientError) -> Bool {
         let key = key.keyBytes
         let condition = wordList("IFEQ") + [try encoded(former, key).bytes]
-        return try put(try encoded(value, key), key, policy, if: condition)
+        return try put(try encoded(value, key), key, policy, tags, if: condition)
     }
 
-    /// Removes a fresh entry if it holds `value`, compared like in ``replace(_:with:forKey:policy:)``: a value that
+    /// Removes a fresh entry if it holds `value`, compared like in ``replace(_:with:forKey:policy:tags:)``: a value that
     /// somebody else has stored meanwhile stays. Needs larderd, or Redis from 8.4 on.
     /// - Returns: whether it was removed.
     @discardableResult
@@ -64,6 +68,7 @@ extension BlockingLarderClient {
     ///   - type: the model's type.
     ///   - key: the entry's key.
     ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's rule.
+    ///   - tags: as for ``set(_:forKey:policy:tags:)``. Without any, ``EntryPolicy/keep`` keeps the entry's.
     ///   - attempts: how often `body` may run, at least 1; for less, `invalidArgument` is thrown. The default, nil,
     ///     stands for 64 times, and for more until the client's time limit has passed. Runs are separated by random
     ///     rests that grow, up to half a second, so that many who change one key all get their turn.
@@ -73,8 +78,8 @@ extension BlockingLarderClient {
     /// - Throws: `conflict` when somebody else changed the value in every attempt, and what `body` throws.
     @discardableResult
     public func update<Value: Codable, Result>(
-        _ type: Value.Type = Value.self, forKey key: some CacheKey, policy: EntryPolicy = .keep, attempts: Int? = nil,
-        _ body: (inout Value?) throws -> Result
+        _ type: Value.Type = Value.self, forKey key: some CacheKey, policy: EntryPolicy = .keep, tags: [String] = [],
+        attempts: Int? = nil, _ body: (inout Value?) throws -> Result
     ) throws -> Result {
         let key = key.keyBytes
         try LarderClientError.checkAttempts(attempts, "update")
@@ -84,7 +89,7 @@ extension BlockingLarderClient {
             let former = try bytes(forKey: key)
             var model = try former.map { try decoded(type, $0, key) }
             let result = try body(&model)
-            if try exchange(former, for: model, key, policy) { return result }
+            if try exchange(former, for: model, key, policy, tags) { return result }
             guard let rest = runs.rest() else { throw LarderClientError.updateConflict(key, runs).about(name) }
             WorkThread.sleep(nanoseconds: rest)
         }
@@ -92,11 +97,11 @@ extension BlockingLarderClient {
 
     /// - Returns: whether the value was still `former`.
     private func exchange<Value: Encodable>(
-        _ former: [UInt8]?, for model: Value?, _ key: [UInt8], _ policy: EntryPolicy
+        _ former: [UInt8]?, for model: Value?, _ key: [UInt8], _ policy: EntryPolicy, _ tags: [String]
     ) throws(LarderClientError) -> Bool {
         if let model {
             let condition = former.map { wordList("IFEQ") + [$0] } ?? wordList("NX")
-            return try put(try encoded(model, key), key, policy, if: condition)
+            return try put(try encoded(model, key), key, policy, tags, if: condition)
         }
         guard let former else { return true }
         return try perform(.remove(key, ifEqual: former))
@@ -104,17 +109,22 @@ extension BlockingLarderClient {
 
     /// - Returns: whether the condition held, and it was stored.
     func put(
-        _ value: (bytes: [UInt8], codec: Codec), _ key: [UInt8], _ policy: EntryPolicy, if condition: [[UInt8]]
+        _ value: (bytes: [UInt8], codec: Codec), _ key: [UInt8], _ policy: EntryPolicy, _ tags: [String],
+        if condition: [[UInt8]]
     ) throws(LarderClientError) -> Bool {
         let policy = try policy.checked("SET", name, key: key)
-        return try perform {
-            .set(value.bytes, forKey: key, policy: policy, codec: value.codec, server: $0, if: condition)
+        let tags = try CheckedTags(tags, "SET", name, key: key)
+        return try perform { (server) throws(LarderClientError) in
+            try tags.check(for: server, "SET", name, key: key)
+            return .set(
+                value.bytes, forKey: key, policy: policy, tags: tags, codec: value.codec, server: server,
+                if: condition)
         }
     }
 
     // MARK: Counters
 
-    /// Adds to an integer in one step; a key without a fresh entry counts as 0. The entry keeps its rule.
+    /// Adds to an integer in one step; a key without a fresh entry counts as 0. The entry keeps its rule and its tags.
     /// - Returns: the sum.
     /// - Throws: `server` when the value is not an integer, or the sum is not an `Int`.
     @discardableResult
@@ -140,13 +150,13 @@ extension BlockingLarderClient {
             let former = try bytes(forKey: key)
             let sum = try increment.sum(former)
             let condition = former.map { wordList("IFEQ") + [$0] } ?? wordList("NX")
-            if try put((sum.bytes, .json), key, .keep, if: condition) { return sum.number }
+            if try put((sum.bytes, .json), key, .keep, [], if: condition) { return sum.number }
             guard let rest = runs.rest() else { throw LarderClientError.updateConflict(key, runs).about(name) }
             WorkThread.sleep(nanoseconds: rest)
         }
     }
 
-    /// Adds to a number in one step; a key without a fresh entry counts as 0. The entry keeps its rule.
+    /// Adds to a number in one step; a key without a fresh entry counts as 0. The entry keeps its rule and its tags.
     /// - Returns: the sum.
     /// - Throws: `server` when the value is not a number, or the sum is not finite; then the entry is unchanged. Redis
     ///   stores a sum that no `Double` can hold: then `decode`.

@@ -37,6 +37,28 @@ extension BlockingLarderClient {
     @discardableResult
     public func removeAll() throws(LarderClientError) -> PurgeReport { try perform(.purge()) }
 
+    /// Removes all entries with a tag at once, however many they are. The removal is durable when the call returns, and
+    /// from then on no read returns such an entry; their space is reclaimed in the background. What is being fetched for a
+    /// key with the tag is too old then, and is not stored. Needs larderd.
+    /// - Parameters:
+    ///   - tag: as for ``set(_:forKey:policy:tags:)``. A removal is also remembered for a tag that no entry has.
+    ///   - soft: whether the entries are stale instead of gone: calls that fetch may still return them for the rest of
+    ///     their grace, while somebody fetches the new value. Entries without a grace are gone.
+    /// - Throws: `invalidArgument` for an impossible tag, or more than 1024 of them; nothing is sent then.
+    public func removeAll(tagged tag: String, soft: Bool = false) throws(LarderClientError) {
+        try removeAll(tagged: [tag], soft: soft)
+    }
+
+    /// Like the call above, for all entries with one or more of several tags, in one step. Without tags, nothing is sent.
+    public func removeAll(tagged tags: some Sequence<String>, soft: Bool = false) throws(LarderClientError) {
+        let words = try CheckedTags.purged(tags, soft: soft, name)
+        guard !words.isEmpty else {
+            _ = try session.perform([], operation: "PURGE")
+            return
+        }
+        try perform(.purge(tags: words))
+    }
+
     /// Removes expired entries of this client's database that still take space.
     @discardableResult
     public func removeExpired() throws(LarderClientError) -> PurgeReport {

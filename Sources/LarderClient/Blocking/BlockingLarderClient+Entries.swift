@@ -85,6 +85,12 @@ extension BlockingLarderClient {
         try perform(.timeToLive(key.keyBytes))
     }
 
+    /// The tags of an entry, in the order in which they were given; nil when there is no fresh entry. Tags that other
+    /// programs have given and that are not UTF-8 are left out. Needs larderd.
+    public func tags(forKey key: some CacheKey) throws(LarderClientError) -> [String]? {
+        try perform(Request<[String]?>.tags(key.keyBytes))
+    }
+
     /// The number of entries in the database. Reads all keys, some hundred in each round trip.
     /// - Parameter includingExpired: whether to include expired entries that were not swept yet, which takes one round
     ///   trip.
@@ -101,30 +107,37 @@ extension BlockingLarderClient {
     ///   - key: the entry's key.
     ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy; with
     ///     ``EntryPolicy/keep`` it stays as long as the replaced entry would have.
-    /// - Throws: `encode` when the codec cannot write the model; `invalidArgument` for an impossible lifetime, before
-    ///   anything is sent.
-    public func set(_ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database)
-        throws(LarderClientError)
-    {
+    ///   - tags: words by which `removeAll(tagged:soft:)` removes this entry together with others: at most
+    ///     16, each of 1 to 128 bytes of UTF-8 and without NUL; of equal ones, one counts. None is the default; with
+    ///     ``EntryPolicy/keep`` that means those of the replaced entry. Needs larderd.
+    /// - Throws: `encode` when the codec cannot write the model; `invalidArgument` for an impossible lifetime or
+    ///   impossible tags, before anything is sent.
+    public func set(
+        _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
+    ) throws(LarderClientError) {
         let key = key.keyBytes
         let (bytes, codec) = try encoded(value, key)
-        try put(bytes, key, policy, codec)
+        try put(bytes, key, policy, tags, codec)
     }
 
     /// Stores bytes as they are under a key, and replaces what is there. Parameters and errors as for
-    /// ``set(_:forKey:policy:)``.
-    public func setBytes(_ bytes: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database)
-        throws(LarderClientError)
-    {
-        try put(bytes, key.keyBytes, policy, nil)
+    /// ``set(_:forKey:policy:tags:)``.
+    public func setBytes(
+        _ bytes: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
+    ) throws(LarderClientError) {
+        try put(bytes, key.keyBytes, policy, tags, nil)
     }
 
-    private func put(_ value: [UInt8], _ key: [UInt8], _ policy: EntryPolicy, _ codec: Codec?)
-        throws(LarderClientError)
-    {
+    private func put(
+        _ value: [UInt8], _ key: [UInt8], _ policy: EntryPolicy, _ tags: [String], _ codec: Codec?
+    ) throws(LarderClientError) {
         let policy = try policy.checked("SET", name, key: key)
+        let tags = try CheckedTags(tags, "SET", name, key: key)
         try RemoteCoding.check(valueBytes: value.count, key: key)
-        try perform { .set(value, forKey: key, policy: policy, codec: codec, server: $0) }
+        try perform { (server) throws(LarderClientError) in
+            try tags.check(for: server, "SET", name, key: key)
+            return .set(value, forKey: key, policy: policy, tags: tags, codec: codec, server: server)
+        }
     }
 
     /// Removes an entry. It is not an error if there is none.

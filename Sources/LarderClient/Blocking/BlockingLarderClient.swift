@@ -112,13 +112,15 @@ public final class BlockingLarderClient: Sendable {
 
     /// Carries out a request that has another form for a server that is not a larderd: the client assumes a larderd
     /// until it refuses.
-    func perform<Result>(_ request: (ServerKind) -> Request<Result>) throws(LarderClientError) -> Result {
-        if let server = session.knownServer { return try perform(request(server)) }
+    func perform<Result>(
+        _ request: (ServerKind) throws(LarderClientError) -> Request<Result>
+    ) throws(LarderClientError) -> Result {
+        if let server = session.knownServer { return try perform(try request(server)) }
         do throws(LarderClientError) {
-            return try perform(request(ServerKind()))
+            return try perform(try request(ServerKind()))
         } catch {
             guard error.code == .server, try !server().isLarder else { throw error }
-            return try perform(request(try server()))
+            return try perform(try request(try server()))
         }
     }
 

@@ -5,19 +5,30 @@ import RESP
 /// One write of a batch.
 struct BatchChange: Sendable {
     enum Action: Sendable {
-        case set([UInt8], EntryPolicy.Checked, Codec)
+        case set([UInt8], EntryPolicy.Checked, CheckedTags, Codec)
         case remove
     }
 
     let key: [UInt8]
     let action: Action
 
+    static func set(
+        _ value: [UInt8], _ key: [UInt8], _ policy: EntryPolicy, _ tags: [String], _ codec: Codec
+    ) throws(LarderClientError) -> BatchChange {
+        let policy = try policy.checked("SET", key: key)
+        return BatchChange(key: key, action: .set(value, policy, try CheckedTags(tags, "SET", key: key), codec))
+    }
+
+    /// - Throws: `invalidArgument` for tags that the server would not keep.
+    func check(for server: ServerKind) throws(LarderClientError) {
+        guard case .set(_, _, let tags, _) = action else { return }
+        try tags.check(for: server, "SET", key: key)
+    }
+
     func words(for server: ServerKind) -> [[UInt8]] {
         switch action {
-        case .set(let value, let policy, let codec):
-            Request<Void>.set(
-                value, forKey: key, policy: policy, codec: codec, server: server
-            ).words
+        case .set(let value, let policy, let tags, let codec):
+            Request<Void>.set(value, forKey: key, policy: policy, tags: tags, codec: codec, server: server).words
         case .remove: [Array("DEL".utf8), key]
         }
     }
@@ -30,7 +41,9 @@ enum BatchPlan {
     case transaction([[[UInt8]]])
 
     /// - Parameter changes: at least one.
-    init(_ changes: [BatchChange], for server: ServerKind) {
+    /// - Throws: `invalidArgument` for tags that the server would not keep.
+    init(_ changes: [BatchChange], for server: ServerKind) throws(LarderClientError) {
+        for change in changes { try change.check(for: server) }
         if let request = Self.sets(changes, server) ?? Self.removals(changes) {
             self = .command(request)
         } else {
@@ -38,18 +51,18 @@ enum BatchPlan {
         }
     }
 
-    /// Several entries with the same policy and codec. Redis' command for that takes no policy.
+    /// Several entries with the same policy, tags and codec. Redis' command for that takes no policy.
     private static func sets(_ changes: [BatchChange], _ server: ServerKind) -> Request<Void>? {
-        guard case .set(_, let policy, let codec) = changes[0].action else { return nil }
+        guard case .set(_, let policy, let tags, let codec) = changes[0].action else { return nil }
         if changes.count == 1 { return .expectingOK(changes[0].words(for: server), key: changes[0].key) }
         guard server.isLarder || policy.words(for: server).isEmpty else { return nil }
         var entries: [(key: [UInt8], value: [UInt8])] = []
         entries.reserveCapacity(changes.count)
         for change in changes {
-            guard case .set(let value, policy, codec) = change.action else { return nil }
+            guard case .set(let value, policy, tags, codec) = change.action else { return nil }
             entries.append((change.key, value))
         }
-        return server.isLarder ? .setAll(entries, policy: policy, codec: codec) : .setAll(entries)
+        return server.isLarder ? .setAll(entries, policy: policy, tags: tags, codec: codec) : .setAll(entries)
     }
 
     private static func removals(_ changes: [BatchChange]) -> Request<Void>? {
@@ -69,9 +82,8 @@ enum BatchPlan {
 ///
 /// Models are encoded when they are added. For equal keys the last change wins.
 ///
-/// A batch is sent as one command if it has only entries with the same policy and codec, or only keys to remove, and
-/// otherwise as a transaction.
-/// remove, and as a transaction otherwise.
+/// A batch is sent as one command if it has only entries with the same policy, tags and codec, or only keys to
+/// remove, and otherwise as a transaction.
 ///
 /// A value: copies are filled independently.
 public struct RemoteBatch<Value: Encodable & Sendable>: Sendable {
@@ -89,23 +101,23 @@ public struct RemoteBatch<Value: Encodable & Sendable>: Sendable {
 
     /// Adds a model to store under a key.
     /// - Throws: `encode`, with key and type, when the codec cannot write the model; `invalidArgument` for an
-    ///   impossible lifetime. Then the batch is unchanged.
-    public mutating func set(_ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database)
-        throws(LarderClientError)
-    {
+    ///   impossible lifetime or impossible tags. Then the batch is unchanged.
+    public mutating func set(
+        _ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
+    ) throws(LarderClientError) {
         let bytes = key.keyBytes
         let (encoded, codec) = try RemoteCoding.encode(value, codec, key: bytes)
-        changes.append(BatchChange(key: bytes, action: .set(encoded, try policy.checked("SET", key: bytes), codec)))
+        changes.append(try .set(encoded, bytes, policy, tags, codec))
     }
 
     /// Adds bytes to store as they are under a key.
-    /// - Throws: `invalidArgument` for an impossible lifetime. Then the batch is unchanged.
-    public mutating func setBytes(_ value: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database)
-        throws(LarderClientError)
-    {
+    /// - Throws: `invalidArgument` for an impossible lifetime or impossible tags. Then the batch is unchanged.
+    public mutating func setBytes(
+        _ value: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
+    ) throws(LarderClientError) {
         let bytes = key.keyBytes
         try RemoteCoding.check(valueBytes: value.count, key: bytes)
-        changes.append(BatchChange(key: bytes, action: .set(value, try policy.checked("SET", key: bytes), .raw)))
+        changes.append(try .set(value, bytes, policy, tags, .raw))
     }
 
     /// Adds the removal of a key, whether or not there is such an entry.

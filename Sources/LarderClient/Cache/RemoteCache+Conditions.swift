@@ -8,12 +8,13 @@ extension RemoteCache {
     ///   - value: the model.
     ///   - key: the entry's key.
     ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy.
+    ///   - tags: as for ``set(_:forKey:policy:tags:)``.
     /// - Returns: whether it was stored.
-    public func setIfAbsent(_ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database)
-        async throws(LarderClientError) -> Bool
-    {
+    public func setIfAbsent(
+        _ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
+    ) async throws(LarderClientError) -> Bool {
         let key = key.keyBytes
-        return try await put(try encoded(value, key), key, policy, if: wordList("NX"))
+        return try await put(try encoded(value, key), key, policy, tags, if: wordList("NX"))
     }
 
     /// Stores a model if there is a fresh entry, whatever its value, and replaces it.
@@ -21,34 +22,37 @@ extension RemoteCache {
     ///   - value: the model.
     ///   - key: the entry's key.
     ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy.
+    ///   - tags: as for ``set(_:forKey:policy:tags:)``.
     /// - Returns: whether there was one; otherwise nothing was stored.
-    public func setIfPresent(_ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database)
-        async throws(LarderClientError) -> Bool
-    {
+    public func setIfPresent(
+        _ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
+    ) async throws(LarderClientError) -> Bool {
         let key = key.keyBytes
-        return try await put(try encoded(value, key), key, policy, if: wordList("XX"))
+        return try await put(try encoded(value, key), key, policy, tags, if: wordList("XX"))
     }
 
     /// Stores a model if there is a fresh entry that holds `former`: compare and swap.
     ///
     /// The comparison is of the bytes that the cache's codec makes of `former`. So it works for models whose encoding
-    /// is always the same, and not for dictionaries. ``update(forKey:policy:attempts:_:)`` needs no comparison. Needs
+    /// is always the same, and not for dictionaries. ``update(forKey:policy:tags:attempts:_:)`` needs no comparison. Needs
     /// larderd, or Redis from 8.4 on.
     /// - Parameters:
     ///   - former: what the entry must hold.
     ///   - value: the model.
     ///   - key: the entry's key.
     ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy.
+    ///   - tags: as for ``set(_:forKey:policy:tags:)``.
     /// - Returns: whether it was stored.
-    public func replace(_ former: Value, with value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database)
-        async throws(LarderClientError) -> Bool
-    {
+    public func replace(
+        _ former: Value, with value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database,
+        tags: [String] = []
+    ) async throws(LarderClientError) -> Bool {
         let key = key.keyBytes
         let condition = wordList("IFEQ") + [try encoded(former, key).bytes]
-        return try await put(try encoded(value, key), key, policy, if: condition)
+        return try await put(try encoded(value, key), key, policy, tags, if: condition)
     }
 
-    /// Removes a fresh entry if it holds `value`, compared like in ``replace(_:with:forKey:policy:)``: a value that
+    /// Removes a fresh entry if it holds `value`, compared like in ``replace(_:with:forKey:policy:tags:)``: a value that
     /// somebody else has stored meanwhile stays. Needs larderd, or Redis from 8.4 on.
     /// - Returns: whether it was removed.
     @discardableResult
@@ -62,13 +66,18 @@ extension RemoteCache {
 
     /// - Returns: whether the condition held, and it was stored.
     func put(
-        _ value: (bytes: [UInt8], codec: Codec), _ key: [UInt8], _ policy: EntryPolicy, if condition: [[UInt8]]
+        _ value: (bytes: [UInt8], codec: Codec), _ key: [UInt8], _ policy: EntryPolicy, _ tags: [String],
+        if condition: [[UInt8]]
     ) async throws(LarderClientError) -> Bool {
         let policy = try policy.checked("SET", name, key: key)
+        let tags = try CheckedTags(tags, "SET", name, key: key)
         let server = try await store.server()
+        try tags.check(for: server, "SET", name, key: key)
         return try await changing([key]) { () async throws(LarderClientError) in
             try await store.perform(
-                .set(value.bytes, forKey: key, policy: policy, codec: value.codec, server: server, if: condition))
+                .set(
+                    value.bytes, forKey: key, policy: policy, tags: tags, codec: value.codec, server: server,
+                    if: condition))
         }
     }
 
@@ -85,6 +94,7 @@ extension RemoteCache {
     /// - Parameters:
     ///   - key: the entry's key.
     ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's rule.
+    ///   - tags: as for ``set(_:forKey:policy:tags:)``. Without any, ``EntryPolicy/keep`` keeps the entry's.
     ///   - attempts: how often `body` may run, at least 1; for less, `invalidArgument` is thrown. The default, nil,
     ///     stands for 64 times, and for more until ``ClientOptions/timeoutMilliseconds`` have passed. Runs are
     ///     separated by random rests that grow, up to half a second, so that many tasks that change one key all get
@@ -95,8 +105,8 @@ extension RemoteCache {
     /// - Throws: `conflict` when somebody else changed the value in every attempt, and what `body` throws.
     @discardableResult
     public func update<Result>(
-        forKey key: some CacheKey, policy: EntryPolicy = .keep, attempts: Int? = nil,
-        _ body: (inout Value?) async throws -> Result
+        forKey key: some CacheKey, policy: EntryPolicy = .keep, tags: [String] = [],
+        attempts: Int? = nil, _ body: (inout Value?) async throws -> Result
     ) async throws -> Result {
         let key = key.keyBytes
         try LarderClientError.checkAttempts(attempts, "update")
@@ -105,19 +115,19 @@ extension RemoteCache {
             let former = try await store.perform(.get(key))
             var model = try await decoded(former, key)
             let result = try await body(&model)
-            if try await exchange(former, for: model, key, policy) { return result }
+            if try await exchange(former, for: model, key, policy, tags) { return result }
             guard let rest = runs.rest() else { throw LarderClientError.updateConflict(key, runs).about(name) }
             try await Self.rest(rest, "update")
         }
     }
 
     /// - Returns: whether the value was still `former`.
-    private func exchange(_ former: [UInt8]?, for model: Value?, _ key: [UInt8], _ policy: EntryPolicy)
-        async throws(LarderClientError) -> Bool
-    {
+    private func exchange(
+        _ former: [UInt8]?, for model: Value?, _ key: [UInt8], _ policy: EntryPolicy, _ tags: [String]
+    ) async throws(LarderClientError) -> Bool {
         if let model {
             let condition = former.map { wordList("IFEQ") + [$0] } ?? wordList("NX")
-            return try await put(try encoded(model, key), key, policy, if: condition)
+            return try await put(try encoded(model, key), key, policy, tags, if: condition)
         }
         guard let former else { return true }
         return try await changing([key]) { () async throws(LarderClientError) in
@@ -175,7 +185,7 @@ extension RemoteCache {
 }
 
 extension RemoteCache where Value == Int {
-    /// Adds to an integer in one step; a key without a fresh entry counts as 0. The entry keeps its rule.
+    /// Adds to an integer in one step; a key without a fresh entry counts as 0. The entry keeps its rule and its tags.
     /// - Returns: the sum.
     /// - Throws: `server` when the value is not an integer, or the sum is not an `Int`.
     @discardableResult
@@ -188,10 +198,10 @@ extension RemoteCache where Value == Int {
 }
 
 extension RemoteCache where Value: FixedWidthInteger {
-    /// Adds to an integer; a key without a fresh entry counts as 0. The entry keeps its rule.
+    /// Adds to an integer; a key without a fresh entry counts as 0. The entry keeps its rule and its tags.
     ///
     /// Numbers of 64 bits with a sign are added by the daemon. Other types take two round trips, and more if others
-    /// change the entry meanwhile, like in ``update(forKey:policy:attempts:_:)``; they need larderd, or Redis from 8.4
+    /// change the entry meanwhile, like in ``update(forKey:policy:tags:attempts:_:)``; they need larderd, or Redis from 8.4
     /// on.
     /// - Returns: the sum.
     /// - Throws: `decode` when the value is not an integer of this type, `invalidArgument` when the sum is none,
@@ -218,12 +228,12 @@ extension RemoteCache where Value: FixedWidthInteger {
     private func exchange(_ former: [UInt8]?, for value: (bytes: [UInt8], codec: Codec), _ key: [UInt8])
         async throws(LarderClientError) -> Bool
     {
-        try await put(value, key, .keep, if: former.map { wordList("IFEQ") + [$0] } ?? wordList("NX"))
+        try await put(value, key, .keep, [], if: former.map { wordList("IFEQ") + [$0] } ?? wordList("NX"))
     }
 }
 
 extension RemoteCache where Value == Double {
-    /// Adds to a number in one step; a key without a fresh entry counts as 0. The entry keeps its rule.
+    /// Adds to a number in one step; a key without a fresh entry counts as 0. The entry keeps its rule and its tags.
     /// - Returns: the sum.
     /// - Throws: `server` when the value is not a number, or the sum is not finite; then the entry is unchanged. Redis
     ///   stores a sum that no `Double` can hold: then `decode`.

@@ -89,12 +89,12 @@ extension RemoteCache {
     /// Stores many models in one step: all or none.
     ///
     /// Takes a dictionary, or pairs in the form `["a": 1, "b": 2] as KeyValuePairs`. Of two values for one key the
-    /// later one counts.
-    public func set<Key: CacheKey>(_ pairs: some Sequence<(key: Key, value: Value)>, policy: EntryPolicy = .database)
-        async throws(LarderClientError)
-    {
+    /// later one counts. All have the same policy and the same tags.
+    public func set<Key: CacheKey>(
+        _ pairs: some Sequence<(key: Key, value: Value)>, policy: EntryPolicy = .database, tags: [String] = []
+    ) async throws(LarderClientError) {
         var batch = makeBatch()
-        for (key, value) in pairs { try batch.set(value, forKey: key, policy: policy) }
+        for (key, value) in pairs { try batch.set(value, forKey: key, policy: policy, tags: tags) }
         try await apply(batch)
     }
 
@@ -137,9 +137,9 @@ extension RemoteCache {
     public func apply(_ batch: RemoteBatch<Value>) async throws(LarderClientError) {
         if batch.isEmpty { try store.nothing("batch") }
         guard !batch.isEmpty else { return }
-        let server = try await store.server()
+        let plan = try BatchPlan(batch.changes, for: try await store.server())
         try await changing(batch.changes.map(\.key)) { () async throws(LarderClientError) in
-            switch BatchPlan(batch.changes, for: server) {
+            switch plan {
             case .command(let request): try await store.perform(request)
             case .transaction(let commands):
                 let replies = try await store.transaction(commands)
@@ -182,6 +182,28 @@ extension RemoteCache {
     @discardableResult
     public func removeAll() async throws(LarderClientError) -> PurgeReport {
         try await changingAll { () async throws(LarderClientError) in try await store.perform(.purge()) }
+    }
+
+    /// Removes all entries with a tag at once, however many they are. The removal is durable when the call returns, and
+    /// from then on no read returns such an entry; their space is reclaimed in the background. What is being fetched for a
+    /// key with the tag is too old then, and is not stored. The near cache forgets all entries. Needs larderd.
+    /// - Parameters:
+    ///   - tag: as for ``set(_:forKey:policy:tags:)``. A removal is also remembered for a tag that no entry has.
+    ///   - soft: whether the entries are stale instead of gone: calls that fetch may still return them for the rest of
+    ///     their grace, while somebody fetches the new value. Entries without a grace are gone.
+    /// - Throws: `invalidArgument` for an impossible tag, or more than 1024 of them; nothing is sent then.
+    public func removeAll(tagged tag: String, soft: Bool = false) async throws(LarderClientError) {
+        try await removeAll(tagged: [tag], soft: soft)
+    }
+
+    /// Like the call above, for all entries with one or more of several tags, in one step. Without tags, nothing is sent.
+    public func removeAll(tagged tags: some Sequence<String>, soft: Bool = false) async throws(LarderClientError) {
+        let words = try CheckedTags.purged(tags, soft: soft, name)
+        if words.isEmpty { try store.nothing("PURGE") }
+        guard !words.isEmpty else { return }
+        try await changingAll { () async throws(LarderClientError) in
+            try await store.perform(.purge(tags: words))
+        }
     }
 
     /// Removes the entries whose keys begin with `prefix`.

@@ -144,32 +144,38 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     ///   - key: the entry's key.
     ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy; with
     ///     ``EntryPolicy/keep`` it stays as long as the replaced entry would have.
+    ///   - tags: words by which `removeAll(tagged:soft:)` removes this entry together with others: at most
+    ///     16, each of 1 to 128 bytes of UTF-8 and without NUL; of equal ones, one counts. None is the default; with
+    ///     ``EntryPolicy/keep`` that means those of the replaced entry. Needs larderd.
     /// - Throws: `encode`, with key and type, when the codec cannot write the model; `invalidArgument` for an
-    ///   impossible lifetime and a value of more than 512 MiB, before anything is sent.
-    public func set(_ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database)
-        async throws(LarderClientError)
-    {
+    ///   impossible lifetime, impossible tags, and a value of more than 512 MiB, before anything is sent.
+    public func set(
+        _ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
+    ) async throws(LarderClientError) {
         let bytes = key.keyBytes
         let (encoded, codec) = try encoded(value, bytes)
-        try await put(encoded, bytes, policy, codec)
+        try await put(encoded, bytes, policy, tags, codec)
     }
 
     /// Stores bytes as they are under a key, and replaces what is there.
-    public func setBytes(_ value: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database)
-        async throws(LarderClientError)
-    {
+    public func setBytes(
+        _ value: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
+    ) async throws(LarderClientError) {
         let key = key.keyBytes
         try RemoteCoding.check(valueBytes: value.count, key: key)
-        try await put(value, key, policy, nil)
+        try await put(value, key, policy, tags, nil)
     }
 
     private func put(
-        _ value: [UInt8], _ key: [UInt8], _ policy: EntryPolicy, _ codec: Codec?
+        _ value: [UInt8], _ key: [UInt8], _ policy: EntryPolicy, _ tags: [String], _ codec: Codec?
     ) async throws(LarderClientError) {
         let policy = try policy.checked("SET", name, key: key)
+        let tags = try CheckedTags(tags, "SET", name, key: key)
         let server = try await store.server()
+        try tags.check(for: server, "SET", name, key: key)
         try await changing([key]) { () async throws(LarderClientError) in
-            try await store.perform(.set(value, forKey: key, policy: policy, codec: codec, server: server))
+            try await store.perform(
+                .set(value, forKey: key, policy: policy, tags: tags, codec: codec, server: server))
         }
     }
 
@@ -197,6 +203,12 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     /// The rest of an entry's lifetime; nil when there is no fresh entry.
     public func timeToLive(forKey key: some CacheKey) async throws(LarderClientError) -> TimeToLive? {
         try await store.perform(.timeToLive(key.keyBytes))
+    }
+
+    /// The tags of an entry, in the order in which they were given; nil when there is no fresh entry. Tags that other
+    /// programs have given and that are not UTF-8 are left out. Needs larderd.
+    public func tags(forKey key: some CacheKey) async throws(LarderClientError) -> [String]? {
+        try await store.perform(Request<[String]?>.tags(key.keyBytes))
     }
 
     // MARK: For the other files of this module

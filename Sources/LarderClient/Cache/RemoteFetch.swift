@@ -57,9 +57,9 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
         return .lead(token: 0, FoundValue(value, isFresh: true, isYoung: false))
     }
 
-    func store(_ value: Value, token: UInt64, policy: EntryPolicy) async throws {
+    func store(_ value: Value, token: UInt64, _ options: CheckedFetch) async throws {
         let condition = token == 0 ? [] : wordList("TOKEN", "\(token)")
-        _ = try await cache.put(try cache.encoded(value, key), key, policy, if: condition)
+        _ = try await cache.put(try cache.encoded(value, key), key, options.policy, options.tags, if: condition)
     }
 
     func release(token: UInt64, _ release: FetchRelease) async {

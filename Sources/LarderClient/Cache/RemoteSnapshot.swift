@@ -60,6 +60,11 @@ public struct RemoteSnapshot<Value: Codable & Sendable>: Sendable {
         try await perform(.contains(key.keyBytes))
     }
 
+    /// The tags of an entry; nil when there was none or it has expired. As for ``RemoteCache/tags(forKey:)``.
+    public func tags(forKey key: some CacheKey) async throws(LarderClientError) -> [String]? {
+        try await perform(.tags(key.keyBytes))
+    }
+
     /// The keys, each once, in no particular order. Keys that are not UTF-8 are left out.
     /// - Parameter pattern: as for ``RemoteCache/keys(matching:)``.
     public func keys(matching pattern: String? = nil) async throws(LarderClientError) -> [String] {

@@ -76,18 +76,22 @@ public final class RemoteTransaction<Value: Codable & Sendable>: @unchecked Send
         try await perform(Request<Void>.expectingOK(wordList("WATCH") + keys))
     }
 
-    /// Adds a model to store. Errors as for ``RemoteBatch/set(_:forKey:policy:)``.
-    public func set(_ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database)
-        throws(LarderClientError)
-    {
-        try add("SET") { (batch) throws(LarderClientError) in try batch.set(value, forKey: key, policy: policy) }
+    /// Adds a model to store. Errors as for ``RemoteBatch/set(_:forKey:policy:tags:)``.
+    public func set(
+        _ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
+    ) throws(LarderClientError) {
+        try add("SET") { (batch) throws(LarderClientError) in
+            try batch.set(value, forKey: key, policy: policy, tags: tags)
+        }
     }
 
     /// Adds bytes to store.
-    public func setBytes(_ value: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database)
-        throws(LarderClientError)
-    {
-        try add("SET") { (batch) throws(LarderClientError) in try batch.setBytes(value, forKey: key, policy: policy) }
+    public func setBytes(
+        _ value: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
+    ) throws(LarderClientError) {
+        try add("SET") { (batch) throws(LarderClientError) in
+            try batch.setBytes(value, forKey: key, policy: policy, tags: tags)
+        }
     }
 
     /// Adds the removal of a key.
@@ -180,7 +184,8 @@ extension RemoteCache {
     private func carryOut(
         _ batch: RemoteBatch<Value>, on connection: OwnConnection, _ server: ServerKind
     ) async throws(LarderClientError) -> Bool {
-        try await changing(batch.changes.map(\.key)) { () async throws(LarderClientError) in
+        for change in batch.changes { try change.check(for: server) }
+        return try await changing(batch.changes.map(\.key)) { () async throws(LarderClientError) in
             let commands = batch.changes.map { $0.words(for: server) }
             let replies = try await store.execute(commands, on: connection.link, connection: connection.number)
             guard let replies else { return false }

@@ -6,10 +6,11 @@ extension Request where Result == Bool {
     /// Stores an entry if a condition holds.
     /// - Parameter condition: words that SET takes, such as NX, or IFEQ and a value.
     static func set(
-        _ value: [UInt8], forKey key: [UInt8], policy: EntryPolicy.Checked, codec: Codec?, server: ServerKind,
-        if condition: [[UInt8]]
+        _ value: [UInt8], forKey key: [UInt8], policy: EntryPolicy.Checked, tags: CheckedTags, codec: Codec?,
+        server: ServerKind, if condition: [[UInt8]]
     ) -> Request {
-        let words = Request<Void>.set(value, forKey: key, policy: policy, codec: codec, server: server).words
+        let words = Request<Void>.set(value, forKey: key, policy: policy, tags: tags, codec: codec, server: server)
+            .words
         return Request(words + condition, key: key, expects: "OK or nothing") { reply in
             switch reply {
             case .simpleString("OK"): true

@@ -51,24 +51,27 @@ extension Request where Result == Void {
 
     /// Stores an entry.
     /// - Parameter codec: nil, like ``Codec/raw``, for bytes without a codec.
-    /// - Parameter server: Redis knows neither `CODEC` nor `POLICY`; a policy is sent to it in milliseconds.
+    /// - Parameter server: Redis knows neither `CODEC` nor `POLICY`; a policy is sent to it in milliseconds. Tags must have
+    ///   been checked for it.
     static func set(
-        _ value: [UInt8], forKey key: [UInt8], policy: EntryPolicy.Checked, codec: Codec?,
+        _ value: [UInt8], forKey key: [UInt8], policy: EntryPolicy.Checked, tags: CheckedTags, codec: Codec?,
         server: ServerKind = ServerKind()
     ) -> Request {
         var list = [Array("SET".utf8), key, value]
         list += policy.words(for: server)
         if server.isLarder, let codec, codec != .raw { list += wordList("CODEC", codec.description) }
+        list += tags.words
         return expectingOK(list, key: key)
     }
 
-    /// Stores entries that all have the same policy and codec, as one command of larderd.
-    static func setAll(_ entries: [(key: [UInt8], value: [UInt8])], policy: EntryPolicy.Checked, codec: Codec)
-        -> Request
-    {
+    /// Stores entries that all have the same policy, tags and codec, as one command of larderd.
+    static func setAll(
+        _ entries: [(key: [UInt8], value: [UInt8])], policy: EntryPolicy.Checked, tags: CheckedTags, codec: Codec
+    ) -> Request {
         var list = wordList("MSETEX", String(entries.count)) + entries.flatMap { [$0.key, $0.value] }
         list += policy.words(for: ServerKind())
         list += wordList("CODEC", codec.description)
+        list += tags.words
         return Request(list, expects: "1") { $0 == .integer(1) ? () : nil }
     }
 

@@ -3,28 +3,18 @@ import Platform
 /// Purges of tags: a note of the tag and of the purge's place among all commits. Records with the tag that were stored
 /// before are gone from then on, however many there are; the sweep reclaims their space later.
 extension Database {
-    /// The most tags of one purge.
-    package static let purgedTagsMax = 1024
-
     /// Removes all entries with one of these tags, at once and durably; or makes them stale. Entries that are being
     /// fetched, and that a lease from before would store with one of the tags, are not stored. May block, for an fsync.
     /// - Parameter soft: whether the entries are stale, for their grace, instead of gone.
     /// - Throws: `invalidArgument` for an impossible tag. After an error nothing has changed.
     package func purge(tags: [[UInt8]], soft: Bool) throws(LarderError) {
         try ForkGuard.check("purge")
-        for tag in tags {
-            do throws(Tags.Impossible) {
-                try Tags.check(tag)
-            } catch {
-                throw LarderError(.invalidArgument, error.message, operation: "purge", database: name)
-            }
+        let hashes: [UInt64]
+        do throws(TagRules.Impossible) {
+            hashes = try TagRules.checkedForPurge(tags).map { tag in tag.withUnsafeBytes { TagPurges.hash($0) } }
+        } catch {
+            throw LarderError(.invalidArgument, error.message, operation: "purge", database: name)
         }
-        guard tags.count <= Self.purgedTagsMax else {
-            throw LarderError(
-                .invalidArgument, "at most \(Self.purgedTagsMax) tags are purged at once, these are \(tags.count)",
-                operation: "purge", database: name)
-        }
-        let hashes = tags.map { tag in tag.withUnsafeBytes { TagPurges.hash($0) } }
         while true {
             if !isReady(forWriting: true) { try prepare(forWriting: true) }
             let isDone = try changeIfOpen("purge") { (_) throws(LarderError) in

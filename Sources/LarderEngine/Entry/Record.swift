@@ -232,7 +232,7 @@ package struct Record: Hashable, Sendable {
     }
 
     /// A copy of stored bytes whose header was read.
-    init(_ header: RecordHeader, stored bytes: UnsafeRawBufferPointer) {
+    package init(_ header: RecordHeader, stored bytes: UnsafeRawBufferPointer) {
         self.header = header
         stored = [UInt8](bytes)
     }

@@ -2,39 +2,16 @@
 package struct Tags: Hashable, Sendable {
     let encoded: [UInt8]
 
-    /// The most tags of one entry.
-    package static let countMax = 16
-    /// The most bytes of one tag.
-    package static let bytesMax = 128
     /// The longest part of a record that tags take: the stamp, the count, and the tags.
-    static let sectionBytesMax = 8 + 1 + countMax * (1 + bytesMax)
-
-    /// Why tags are refused: the text of an error.
-    package struct Impossible: Error {
-        package let message: String
-    }
+    static let sectionBytesMax = 8 + 1 + TagRules.countMax * (1 + TagRules.bytesMax)
 
     /// Checks tags. Of equal ones, one is kept.
-    package init(checking tags: some Collection<[UInt8]>) throws(Impossible) {
-        var seen: [[UInt8]] = []
-        for tag in tags where !seen.contains(tag) {
-            try Self.check(tag)
-            seen.append(tag)
-        }
-        guard seen.count <= Self.countMax else {
-            throw Impossible(message: "an entry has at most \(Self.countMax) tags, these are \(seen.count)")
-        }
-        encoded = seen.reduce(into: [UInt8(seen.count)]) { bytes, tag in
+    package init(checking tags: some Collection<[UInt8]>) throws(TagRules.Impossible) {
+        let tags = try TagRules.checked(tags)
+        encoded = tags.reduce(into: [UInt8(tags.count)]) { bytes, tag in
             bytes.append(UInt8(tag.count))
             bytes += tag
         }
-    }
-
-    package static func check(_ tag: [UInt8]) throws(Impossible) {
-        guard (1...bytesMax).contains(tag.count) else {
-            throw Impossible(message: "a tag has 1 to \(bytesMax) bytes, this one has \(tag.count)")
-        }
-        if tag.contains(0) { throw Impossible(message: "a tag must not contain a NUL byte") }
     }
 
     package var isEmpty: Bool { encoded[0] == 0 }

@@ -344,6 +344,6 @@ extension Database {
             return .none
         }
         if bytes.count >= context.options.pinnedBytesMin, entry.pin() { return .pinned(shard, entry, header, bytes) }
-        return .record(Record(header, payload: UnsafeRawBufferPointer(rebasing: bytes[header.byteCount...])))
+        return .record(Record(header, stored: bytes))
     }
 }

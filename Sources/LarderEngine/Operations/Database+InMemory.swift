@@ -21,16 +21,16 @@ extension Database {
         _ key: UnsafeRawBufferPointer, now: Int64, below bytesMax: Int = .max, ticket: inout CommitTicket,
         _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) throws(LarderError) -> MemoryRead {
-        try readInMemory(key, now: now, below: bytesMax, ticket: &ticket) { (header, payload, _) in
-            body(header, payload)
+        try readInMemory(key, now: now, below: bytesMax, ticket: &ticket) { (header, record, _) in
+            body(header, UnsafeRawBufferPointer(rebasing: record[header.byteCount...]))
         }
     }
 
-    /// Like ``readInMemory(_:now:below:ticket:_:)``. `body` also gets the entry's version for attaching an object; 0 if
-    /// none can be attached.
+    /// Like ``readInMemory(_:now:below:ticket:_:)``. `body` gets the whole record, and the entry's version for attaching an
+    /// object; 0 if none can be attached.
     package func readInMemory(
         _ key: UnsafeRawBufferPointer, now: Int64, below bytesMax: Int = .max, ticket: inout CommitTicket,
-        _ body: (RecordHeader, UnsafeRawBufferPointer, _ version: UInt64) -> Void
+        _ body: (RecordHeader, _ record: UnsafeRawBufferPointer, _ version: UInt64) -> Void
     ) throws(LarderError) -> MemoryRead {
         try ForkGuard.check("get")
         let hash = Key.hash(key)
@@ -41,7 +41,7 @@ extension Database {
                 case .absent: return .miss
                 case .fresh(let header, let record, let version):
                     guard record.count < bytesMax else { return tooLong(shard) }
-                    body(header, UnsafeRawBufferPointer(rebasing: record[header.byteCount...]), version)
+                    body(header, record, version)
                     return .hit
                 }
             }

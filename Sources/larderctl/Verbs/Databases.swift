@@ -27,6 +27,8 @@ extension Verb {
             ("name", .text(database.name)),
             ("policy", .text(database.policy)),
             ("interval", .optional(database.intervalMilliseconds)),
+            ("grace", .integer(database.graceMilliseconds)),
+            ("jitter", .integer(Int64(database.jitterPercent))),
             ("entries", .optional(database.entries)),
             ("bytes", .integer(database.bytes)),
             ("state", .text(database.state)),

@@ -24,9 +24,7 @@ extension Verb {
             Exits with 1 if the origin has no value, and with 6 if there is none to be had now.
             """,
         options: OptionSpec.lifetime + [
-            OptionSpec(name: "--grace", value: "SECONDS", summary: "for how long a stale value may be served"),
-            OptionSpec(
-                name: "--jitter", value: "PERCENT", summary: "by how much at most its life is shortened at random"),
+            OptionSpec.tag,
             OptionSpec(name: "--max-age", value: "MS", summary: "do not take a value that is older than this"),
             OptionSpec(name: "--wait", value: "MS", summary: "how long to wait for others (default: 30000)"),
             OptionSpec(name: "--lease", value: "MS", summary: "how long COMMAND may take (default: 30000)"),
@@ -97,14 +95,11 @@ private struct FetchCall {
             throw UsageError("--absent and --same cannot be the same exit code", verb: "fetch")
         }
         if let policy = try arguments.policy("fetch") { storing += ["POLICY", policy.description] }
-        if let grace = try arguments.options["--grace"]?.text() {
-            // Refused now, not when COMMAND has run.
-            guard grace == "0" || Double(grace) != nil && UpdatePolicy(grace) != nil else {
-                throw UsageError("--grace takes seconds, 0 to 9000000000, not '\(grace)'", verb: "fetch")
-            }
-            storing += ["GRACE", grace]
-        }
-        if let jitter = try number("--jitter", 0...100, "a percentage") { storing += ["JITTER", "\(jitter)"] }
+        // Refused now, not when COMMAND has run.
+        if let grace = try arguments.grace("fetch") { storing += ["GRACE", EntryPolicy.graceText(grace)] }
+        if let jitter = try arguments.jitter("fetch") { storing += ["JITTER", "\(jitter)"] }
+        let tags = try arguments.tags("fetch")
+        if !tags.isEmpty { storing += ["TAGS", "\(tags.count)"] + tags }
     }
 
     // MARK: Asking

@@ -6,7 +6,11 @@ extension OptionSpec {
     static let lifetime = [
         OptionSpec(name: "--policy", value: "POLICY", summary: "how long it stays fresh: \(UpdatePolicy.syntax)"),
         OptionSpec(name: "--ttl", value: "SECONDS", summary: "the same in seconds; fractions are allowed"),
+        OptionSpec(name: "--grace", value: "SECONDS", summary: "for how long a stale value may be served"),
+        OptionSpec(name: "--jitter", value: "PERCENT", summary: "by how much at most its life is shortened at random"),
     ]
+    static let tag = OptionSpec(
+        name: "--tag", value: "TAG", summary: "a tag with which it can be purged; may be given up to 16 times")
 }
 
 extension VerbArguments {
@@ -29,6 +33,51 @@ extension VerbArguments {
             }
             return policy
         }
+    }
+
+    /// The policy of an entry, with the grace and the jitter, that ``OptionSpec/lifetime`` names.
+    func entryPolicy(_ verb: String) throws(UsageError) -> EntryPolicy {
+        var policy = try policy(verb).map { EntryPolicy.policy($0) } ?? .database
+        if let grace = try grace(verb) { policy = policy.grace(.milliseconds(grace)) }
+        if let jitter = try jitter(verb) { policy = policy.jitter(percent: jitter) }
+        return policy
+    }
+
+    /// The grace that is given, in milliseconds.
+    func grace(_ verb: String) throws(UsageError) -> Int64? {
+        guard let option = options["--grace"] else { return nil }
+        let text = (try? option.text()) ?? ""
+        // Seconds, as a policy has them; zero is none.
+        let isNumber = text.utf8.allSatisfy { ($0 >= 0x30 && $0 <= 0x39) || $0 == UInt8(ascii: ".") }
+        if isNumber, Double(text) == 0 { return 0 }
+        guard isNumber, let milliseconds = UpdatePolicy(text)?.intervalMilliseconds else {
+            throw UsageError("--grace takes seconds, 0 to 9000000000, not '\(text)'", verb: verb)
+        }
+        return milliseconds
+    }
+
+    /// The jitter that is given, in percent.
+    func jitter(_ verb: String) throws(UsageError) -> Int? {
+        try number("--jitter", 0...100, "a percentage", verb).map { Int($0) }
+    }
+
+    /// The tags that are given.
+    /// - Parameter isPurge: whether they name what is purged, rather than being those of one entry.
+    func tags(_ verb: String, isPurge: Bool = false) throws(UsageError) -> [String] {
+        var tags: [String] = []
+        for option in given where option.name == "--tag" {
+            guard let bytes = option.value, let tag = String(validating: bytes, as: UTF8.self) else {
+                throw UsageError("--tag takes text", verb: verb)
+            }
+            tags.append(tag)
+        }
+        do throws(TagRules.Impossible) {
+            let tags = tags.map { Array($0.utf8) }
+            _ = isPurge ? try TagRules.checkedForPurge(tags) : try TagRules.checked(tags)
+        } catch {
+            throw UsageError("--tag: \(error.message)", verb: verb)
+        }
+        return tags
     }
 
     /// The number that an option names; nil where it is not given.

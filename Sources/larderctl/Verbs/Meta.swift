@@ -5,7 +5,7 @@ extension Verb {
         name: "meta", synopsis: "KEY",
         summary: "show an entry's times, policy, size and codec",
         details: """
-            Prints when it was stored, its age, when it expires and by which rule, its size, and its codec. With --json
+            Prints when it was stored, its age, when it expires and by which rule, its grace, its size, and its codec. With --json
             all spans and instants are in milliseconds, the latter since 1970, and null means never.
             Exits with 1 and prints nothing if there is no fresh entry of that name.
             """,
@@ -36,6 +36,7 @@ extension Verb {
             ("deadline", info.deadlineMilliseconds.map { TimeText.instant($0) } ?? "never"),
             ("ttl", info.timeToLiveMilliseconds.map { TimeText.seconds($0) + " s" } ?? "never"),
             ("rule", rule),
+            ("grace", info.graceMilliseconds > 0 ? TimeText.seconds(info.graceMilliseconds) + " s" : "none"),
             ("size", "\(info.byteCount) \(info.byteCount == 1 ? "byte" : "bytes")"),
             ("codec", info.codec.description),
             ("state", state(info)),
@@ -53,6 +54,7 @@ extension Verb {
             ("ttl", .optional(info.timeToLiveMilliseconds)),
             ("rule", .text(ruleName(info.rule))),
             ("policy", .text(info.databasePolicy.description)),
+            ("grace", .integer(info.graceMilliseconds)),
             ("size", .integer(Int64(info.byteCount))),
             ("codec", .text(info.codec.description)),
             ("state", .text(state(info))),

@@ -2,25 +2,44 @@ import LarderClient
 
 extension Verb {
     static let policy = Verb(
-        name: "policy", synopsis: "[POLICY]",
+        name: "policy", synopsis: "[POLICY [--grace SECONDS] [--jitter PERCENT]]",
         summary: "show or change the database's policy: how long entries stay fresh",
         details: """
             A policy is highest (10 seconds), high (1 minute), middle (1 hour), low (24 hours), lowest (7 days), never,
             or a number of seconds.
-            A change also applies to present entries; expired ones stay expired.
-            Prints the policy and its interval, or OK after a change.
-            With --json: {"policy":…,"interval":…}, in milliseconds, null for never.
+            A change also applies to present entries; expired ones stay expired. Without --grace and --jitter the present
+            grace and jitter stay.
+            Prints the policy, its interval, and the grace and the jitter if there are any; or OK after a change.
+            With --json: {"policy":…,"interval":…,"grace":…,"jitter":…}, in milliseconds and percent, the interval null for
+            never; after a change only what was given.
             """,
+        options: [
+            OptionSpec(
+                name: "--grace", value: "SECONDS", summary: "for how long stale values may be served to who fetches"),
+            OptionSpec(
+                name: "--jitter", value: "PERCENT", summary: "by how much at most lives are shortened at random"),
+        ],
         argumentCount: 0...1
     ) { arguments, context in
+        let grace = try arguments.grace("policy")
+        let jitter = try arguments.jitter("policy")
         guard let word = arguments.words.first else {
+            guard grace == nil, jitter == nil else {
+                throw UsageError(
+                    "--grace and --jitter need the policy too: larderctl policy low --grace 60", verb: "policy")
+            }
             let info = try context.connect().policyInfo()
             if context.options.json {
                 context.output.json(
-                    .object([("policy", .text(info.policy)), ("interval", .optional(info.intervalMilliseconds))]))
+                    .object([
+                        ("policy", .text(info.policy)), ("interval", .optional(info.intervalMilliseconds)),
+                        ("grace", .integer(info.graceMilliseconds)), ("jitter", .integer(Int64(info.jitterPercent))),
+                    ]))
             } else {
                 let interval = info.intervalMilliseconds.map { ", " + TimeText.span($0) } ?? ""
-                context.output.line(info.policy + interval)
+                let grace = info.graceMilliseconds > 0 ? ", grace " + TimeText.span(info.graceMilliseconds) : ""
+                let jitter = info.jitterPercent > 0 ? ", jitter \(info.jitterPercent) %" : ""
+                context.output.line(info.policy + interval + grace + jitter)
             }
             return .done
         }
@@ -28,12 +47,13 @@ extension Verb {
         guard let policy = UpdatePolicy(text) else {
             throw UsageError("'\(printableKey(word))' is not a policy: it is \(UpdatePolicy.syntax)", verb: "policy")
         }
-        try context.connect().setPolicy(policy)
+        try context.connect().setPolicy(policy, grace: grace.map { .milliseconds($0) }, jitter: jitter)
         if context.options.json {
             context.output.json(
-                .object([
-                    ("policy", .text(policy.description)), ("interval", .optional(policy.intervalMilliseconds)),
-                ]))
+                .object(
+                    [("policy", .text(policy.description)), ("interval", .optional(policy.intervalMilliseconds))]
+                        + (grace.map { [("grace", .integer($0))] } ?? [])
+                        + (jitter.map { [("jitter", .integer(Int64($0)))] } ?? [])))
         } else {
             context.output.line("OK")
         }

@@ -2,17 +2,25 @@ import LarderClient
 
 extension Verb {
     static let purge = Verb(
-        name: "purge", synopsis: "[--expired | --prefix PREFIX]",
-        summary: "empty the database at once",
+        name: "purge", synopsis: "[--expired | --prefix PREFIX | --tag TAG… [--soft]]",
+        summary: "empty the database at once, or remove some entries",
         details: """
-            Prints what was removed; with --json: {"entries":…,"bytes":…,"milliseconds":…}.
+            Prints what was removed; with --json: {"entries":…,"bytes":…,"milliseconds":…}. With --tag nothing is counted,
+            so that it takes the same time however many entries there are: prints OK; with --json: {"tags":[…],"soft":…}.
             """,
         options: [
             OptionSpec(name: "--expired", value: nil, summary: "remove only expired entries that still take space"),
             OptionSpec(name: "--prefix", value: "PREFIX", summary: "remove only entries whose keys begin with PREFIX"),
+            OptionSpec(
+                name: "--tag", value: "TAG", summary: "remove only entries with this tag; may be given several times"),
+            OptionSpec(
+                name: "--soft", value: nil,
+                summary: "with --tag: the entries are stale for their grace, instead of gone"),
         ],
         argumentCount: 0...0
     ) { arguments, context in
+        if arguments.options["--tag"] != nil { return try purgeTags(arguments, context) }
+        if arguments.options["--soft"] != nil { throw UsageError("--soft needs --tag", verb: "purge") }
         let result: PurgeReport
         switch (arguments.options["--expired"], arguments.options["--prefix"]) {
         case (nil, nil): result = try context.connect().removeAll()
@@ -39,6 +47,21 @@ extension Verb {
                 "removed \(entries) \(entries == 1 ? "entry" : "entries"), \(result.bytes) "
                     + "\(result.bytes == 1 ? "byte" : "bytes"), "
                     + "in \(result.milliseconds) ms")
+        }
+        return .done
+    }
+
+    private static func purgeTags(_ arguments: VerbArguments, _ context: Context) throws -> ExitCode {
+        for other in ["--expired", "--prefix"] where arguments.options[other] != nil {
+            throw UsageError("--tag and \(other) cannot be combined", verb: "purge")
+        }
+        let tags = try arguments.tags("purge", isPurge: true)
+        let soft = arguments.options["--soft"] != nil
+        try context.connect().removeAll(tagged: tags, soft: soft)
+        if context.options.json {
+            context.output.json(.object([("tags", .array(tags.map { .text($0) })), ("soft", .bool(soft))]))
+        } else {
+            context.output.line("OK")
         }
         return .done
     }

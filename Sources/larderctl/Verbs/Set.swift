@@ -2,7 +2,7 @@ import LarderClient
 
 extension Verb {
     static let set = Verb(
-        name: "set", synopsis: "KEY [VALUE | -] [--file PATH] [--policy POLICY | --ttl SECONDS]",
+        name: "set", synopsis: "KEY [VALUE | -] [--file PATH] [--policy POLICY | --ttl SECONDS] [--tag TAG]…",
         summary: "store an entry",
         details: """
             The value is the second argument; or standard input, if that argument is - or missing; or the file. It is
@@ -11,13 +11,14 @@ extension Verb {
             Prints OK; with --json: {"key":…,"stored":true}.
             """,
         options: [OptionSpec(name: "--file", value: "PATH", summary: "read the value from this file")]
-            + OptionSpec.lifetime,
+            + OptionSpec.lifetime + [OptionSpec.tag],
         argumentCount: 1...2
     ) { arguments, context in
         let key = arguments.words[0]
-        let policy = try arguments.policy("set").map { EntryPolicy.policy($0) } ?? .database
+        let policy = try arguments.entryPolicy("set")
+        let tags = try arguments.tags("set")
         let value = try setValue(arguments)
-        try context.connect().setBytes(value, forKey: key, policy: policy)
+        try context.connect().setBytes(value, forKey: key, policy: policy, tags: tags)
         if context.options.json {
             context.output.json(.object([("key", .bytes(key)), ("stored", .bool(true))]))
         } else {

@@ -17,7 +17,7 @@ struct Verb: Sendable {
     let run: @Sendable (VerbArguments, Context) throws -> ExitCode
 
     static let all: [Verb] = [
-        .get, .set, .fetch, .del, .ttl, .meta, .keys, .policy, .databases, .stats, .purge, .ping,
+        .get, .set, .fetch, .del, .ttl, .meta, .tags, .keys, .policy, .databases, .stats, .purge, .ping,
     ]
 
     /// A question to end the message about an unknown word with, or nothing.
@@ -46,6 +46,7 @@ struct Verb: Sendable {
                 takesOptions = false
             } else if option.spec?.take == nil {
                 arguments.options[option.name] = option
+                arguments.given.append(option)
             } else {
                 try options.apply(option)
             }
@@ -64,4 +65,6 @@ struct VerbArguments {
     var words: [[UInt8]] = []
     /// The verb's own options, the last of each.
     var options: [String: ParsedOption] = [:]
+    /// The verb's own options, each time that they were given.
+    var given: [ParsedOption] = []
 }

@@ -66,6 +66,11 @@ import Testing
             }
             let renewed = try await visits.value(forKey: "ana", renewing: .hours(1))
             let removed = try await visits.remove("eve")
+
+            try await visits.set(Visit(page: "index", seconds: 2), forKey: "eve", tags: ["site:7"])
+            let tags = try await visits.tags(forKey: "eve")
+            try await visits.removeAll(tagged: "site:7")
+            #expect(tags == ["site:7"])
             #expect(both.count == 2 && !isFirst && removed)
             #expect(renewed == Visit(page: "index", seconds: 2.5))
             let pages = try await visits.withSnapshot { snapshot in

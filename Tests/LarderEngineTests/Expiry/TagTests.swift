@@ -21,10 +21,10 @@ import Testing
     }
 
     @Test func tagsAreChecked() throws {
-        #expect(throws: Tags.Impossible.self) { try Tags(checking: [[]]) }
-        #expect(throws: Tags.Impossible.self) { try Tags(checking: [[1, 0, 2]]) }
-        #expect(throws: Tags.Impossible.self) { try Tags(checking: [[UInt8](repeating: 1, count: 129)]) }
-        #expect(throws: Tags.Impossible.self) { try Tags(checking: (1...17).map { [UInt8($0)] }) }
+        #expect(throws: TagRules.Impossible.self) { try Tags(checking: [[]]) }
+        #expect(throws: TagRules.Impossible.self) { try Tags(checking: [[1, 0, 2]]) }
+        #expect(throws: TagRules.Impossible.self) { try Tags(checking: [[UInt8](repeating: 1, count: 129)]) }
+        #expect(throws: TagRules.Impossible.self) { try Tags(checking: (1...17).map { [UInt8($0)] }) }
         let most = try Tags(checking: (1...16).map { [UInt8](repeating: UInt8($0), count: 128) })
         #expect(most.all.count == 16)
         #expect(try Tags(checking: [[7], [7], [8]]).all == [[7], [8]], "of equal ones one is kept")

@@ -36,6 +36,41 @@ import Testing
         #expect(one("GET page:1") == Wire.bulk("again"))
     }
 
+    /// Who keeps an entry's lifetime still wants it to end with what it was made of.
+    @Test func aKeptLifetimeIncludesTheTags() throws {
+        let server = try SocketlessServer()
+        let one = server.connect()
+        #expect(one("MSETEX 3 a 1 b 1 c 1 TAGS 1 t GRACE 60 EX 100") == Wire.int(1))
+        #expect(one("SET a 2 KEEPTTL") == Wire.ok)
+        #expect(one("SET a 3 KEEPTTL IFEQ 2") == Wire.ok)
+        #expect(one("MSETEX 2 b 2 new 2 KEEPTTL") == Wire.int(1))
+        #expect(one("SET c 2 KEEPTTL TAGS 1 other") == Wire.ok)
+        #expect(one("TAGS a") == Wire.bulks("t"))
+        #expect(one("TAGS b") == Wire.bulks("t"))
+        #expect(one("TAGS new") == "*0\r\n")
+        #expect(one("TAGS c") == Wire.bulks("other"))
+        #expect(one("SET a 4 EX 100") == Wire.ok)
+        #expect(one("TAGS a") == "*0\r\n")
+        #expect(one("PURGE TAG t") == Wire.ok)
+        #expect(one("MGET a b c") == "*3\r\n" + Wire.bulk("4") + Wire.null + Wire.bulk("2"))
+        // What is gone has nothing to keep.
+        #expect(one("SET b 3 KEEPTTL") == Wire.ok)
+        #expect(one("TAGS b") == "*0\r\n")
+    }
+
+    @Test func aSnapshotHasItsTags() throws {
+        let server = try SocketlessServer()
+        let (one, two) = (server.connect(), server.connect())
+        #expect(one("SET k v TAGS 1 t") == Wire.ok)
+        #expect(one("SNAPSHOT OPEN") == Wire.ok)
+        #expect(two("SET k w TAGS 1 u") == Wire.ok)
+        #expect(one("TAGS k") == Wire.bulks("t"))
+        #expect(two("PURGE TAG t") == Wire.ok)
+        #expect(one("TAGS k") == Wire.null)
+        #expect(one("SNAPSHOT CLOSE") == Wire.ok)
+        #expect(one("TAGS k") == Wire.bulks("u"))
+    }
+
     @Test func softMakesStale() throws {
         let server = try SocketlessServer(policy: .middle)
         let one = server.connect()

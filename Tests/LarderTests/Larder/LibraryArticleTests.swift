@@ -103,6 +103,17 @@ import Testing
         // Reads and gives another rule in one step.
         let text = try cache.value(String.self, forKey: "short", renewing: .hours(1))
         #expect(isThere && text == "for ninety seconds")
+
+        try cache.set("…", forKey: "page:1", tags: ["article:17", "front"])
+        try cache.set("…", forKey: "page:2", policy: .hours(1).grace(.seconds(600)), tags: ["article:17"])
+        let tags = try cache.tags(forKey: "page:1")
+
+        // Stale instead of gone: calls that fetch may return them for the rest of their grace.
+        try cache.removeAll(tagged: "article:17", soft: true)
+        // Gone.
+        try cache.removeAll(tagged: ["article:17", "front"])
+        #expect(tags == ["article:17", "front"])
+        #expect(try cache.contains("page:1") == false)
         let left = try #require(try cache.info(forKey: "short")?.timeToLive)
         #expect(left > .seconds(3_500) && left <= .seconds(3_600))
         if let info = try cache.info(forKey: "short") {

@@ -205,8 +205,7 @@ enum LarderCommands {
     }
 
     @Sendable static func tags(_ call: inout Call) throws(CommandError) -> Outcome {
-        let record = try call.update([try call.key(1)], loading: true) { $0.current(0) }
-        guard let record else {
+        guard let record = try call.read([try call.key(1)])[0] else {
             call.session.replies.null()
             return .done
         }

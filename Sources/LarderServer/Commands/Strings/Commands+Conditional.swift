@@ -52,7 +52,10 @@ enum ConditionalCommands {
             values.append(call.bytes(index + 1))
         }
         let isLoading = options.needsCurrent
-        let isStored = try call.update(keys, loading: isLoading, headersOnly: true) { [keys, values] update -> Bool in
+        // Tags to keep are in the records.
+        let headersOnly = !options.keepsDeadline
+        let isStored = try call.update(keys, loading: isLoading, headersOnly: headersOnly) {
+            [keys, values] update -> Bool in
             // All conditions are checked before anything is stored, because a key may be named twice.
             let former = keys.indices.map { isLoading ? update.current($0) : nil }
             for record in former where !options.condition.allows(record) { return false }
@@ -63,7 +66,7 @@ enum ConditionalCommands {
                     let grace = options.grace(former[index])
                     update.put(
                         index, payload: value, rule: rule, grace: grace, codec: options.codec,
-                        tags: options.tags)
+                        tags: options.tags(former[index]))
                 } else {
                     update.remove(index)
                 }

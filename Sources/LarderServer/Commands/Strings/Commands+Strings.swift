@@ -52,7 +52,7 @@ enum StringCommands {
         let key = try call.key(1)
         let value = call.bytes(2)
         let long = try options.rule(nil, call.rules, now: call.now).flatMap { rule throws(CommandError) in
-            try call.stage(value, key, rule: rule, grace: options.grace)
+            options.hasTags ? nil : try call.stage(value, key, rule: rule, grace: options.grace)
         }
         guard options.needsCurrent else {
             let isStored = try call.update([key], loading: false) { update -> Bool in
@@ -60,7 +60,7 @@ enum StringCommands {
                 if let rule = options.rule(nil, update.rules, now: update.now) {
                     update.put(
                         0, payload: value, long: long, rule: rule, grace: options.grace(nil), codec: options.codec,
-                        tags: options.tags)
+                        tags: options.tags(nil))
                 } else {
                     update.remove(0)
                 }
@@ -76,7 +76,7 @@ enum StringCommands {
             if let rule = options.rule(former, update.rules, now: update.now) {
                 update.put(
                     0, payload: value, long: long, rule: rule, grace: options.grace(former), codec: options.codec,
-                    tags: options.tags)
+                    tags: options.tags(former))
             } else {
                 update.remove(0)
             }

@@ -35,7 +35,8 @@ struct SetOptions {
     private(set) var jitter: Int?
     /// The leases with which the values were fetched, one for each key; empty for none.
     private(set) var tokens: [UInt64] = []
-    private(set) var tags: Tags?
+    private var tags: Tags?
+    var hasTags: Bool { tags != nil }
 
     var keepsDeadline: Bool {
         if case .keep = lifetime { true } else { false }
@@ -60,6 +61,10 @@ struct SetOptions {
 
     /// The grace of the new entry. A kept lifetime includes it.
     func grace(_ former: Record?) -> Int64? { keepsDeadline ? grace ?? former?.header.grace : grace }
+
+    /// The tags of the new entry. A kept lifetime includes them too: who keeps an entry's life still wants it to end with
+    /// what it was made of.
+    func tags(_ former: Record?) -> Tags? { keepsDeadline ? tags ?? former?.tags : tags }
 
     /// Whether the leases that were named are good, if any were. If they are, the next changes of the keys are what they
     /// were given for.
@@ -96,7 +101,7 @@ struct SetOptions {
         grace = try words.graceIndex.map { (index) throws(CommandError) in try LarderCommands.grace(call, index) }
         jitter = try words.jitterIndex.map { (index) throws(CommandError) in try LarderCommands.jitter(call, index) }
         tags = try words.tagIndices.map { (indices) throws(CommandError) in
-            do throws(Tags.Impossible) {
+            do throws(TagRules.Impossible) {
                 return try Tags(checking: indices.map { call.array($0) })
             } catch {
                 throw CommandError("ERR \(error.message)")

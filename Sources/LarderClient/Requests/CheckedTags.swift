@@ -1,0 +1,60 @@
+/// The tags of an entry in the form for the daemon, checked. A value.
+struct CheckedTags: Hashable, Sendable {
+    static let none = CheckedTags()
+
+    private let bytes: [[UInt8]]
+
+    private init() { bytes = [] }
+
+    /// - Throws: `invalidArgument` for impossible tags.
+    init(_ tags: [String], _ operation: String, _ database: String? = nil, key: [UInt8]) throws(LarderClientError) {
+        if tags.isEmpty {
+            bytes = []
+            return
+        }
+        do throws(TagRules.Impossible) {
+            bytes = try TagRules.checked(tags.map { Array($0.utf8) })
+        } catch {
+            throw LarderClientError(
+                .invalidArgument, error.message, operation: operation, database: database, key: printableKey(key))
+        }
+    }
+
+    /// The words for SET and MSETEX.
+    var words: [[UInt8]] { bytes.isEmpty ? [] : wordList("TAGS", "\(bytes.count)") + bytes }
+
+    /// - Throws: `invalidArgument` for tags that the server would not keep, so that nobody trusts in their removal.
+    func check(for server: ServerKind, _ operation: String, _ database: String? = nil, key: [UInt8])
+        throws(LarderClientError)
+    {
+        guard !bytes.isEmpty, !server.isLarder else { return }
+        throw LarderClientError(
+            .invalidArgument, "the server keeps no tags, because it is not larderd: store the entry without them",
+            operation: operation, database: database, key: printableKey(key))
+    }
+
+    /// The words behind `PURGE TAG`; none without tags.
+    /// - Throws: `invalidArgument` for impossible tags.
+    static func purged(_ tags: some Sequence<String>, soft: Bool, _ database: String) throws(LarderClientError)
+        -> [[UInt8]]
+    {
+        do throws(TagRules.Impossible) {
+            let tags = try TagRules.checkedForPurge(tags.map { Array($0.utf8) })
+            return soft && !tags.isEmpty ? tags + wordList("SOFT") : try hard(tags)
+        } catch {
+            throw LarderClientError(.invalidArgument, error.message, operation: "PURGE", database: database)
+        }
+    }
+
+    /// A last word SOFT is the option unless it is the only one, so another tag goes behind a tag of that name.
+    private static func hard(_ tags: [[UInt8]]) throws(TagRules.Impossible) -> [[UInt8]] {
+        func isOption(_ tag: [UInt8]) -> Bool {
+            tag.count == 4 && zip(tag, "SOFT".utf8).allSatisfy { $0 & 0xDF == $1 }
+        }
+        guard tags.count > 1, let last = tags.last, isOption(last) else { return tags }
+        guard let other = tags.first(where: { !isOption($0) }) else {
+            throw TagRules.Impossible(message: "tags that are all spellings of 'soft' can be removed only one by one")
+        }
+        return tags + [other]
+    }
+}

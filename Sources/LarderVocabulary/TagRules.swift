@@ -1,0 +1,52 @@
+/// Which tags entries may have, and how many.
+package enum TagRules {
+    /// The most tags of one entry.
+    package static let countMax = 16
+    /// The most bytes of one tag.
+    package static let bytesMax = 128
+    /// The most tags of one purge.
+    package static let purgedMax = 1024
+
+    /// Why tags are refused: the text of an error.
+    package struct Impossible: Error {
+        package let message: String
+
+        package init(message: String) { self.message = message }
+    }
+
+    /// The tags of one entry: of equal ones, one.
+    package static func checked(_ tags: some Collection<[UInt8]>) throws(Impossible) -> [[UInt8]] {
+        var seen: [[UInt8]] = []
+        for tag in tags where !seen.contains(tag) {
+            try check(tag)
+            seen.append(tag)
+        }
+        guard seen.count <= countMax else {
+            throw Impossible(message: "an entry has at most \(countMax) tags, these are \(seen.count)")
+        }
+        return seen
+    }
+
+    package static func check(_ tag: [UInt8]) throws(Impossible) {
+        guard (1...bytesMax).contains(tag.count) else {
+            throw Impossible(message: "a tag has 1 to \(bytesMax) bytes, this one has \(tag.count)")
+        }
+        if tag.contains(0) { throw Impossible(message: "a tag must not contain a NUL byte") }
+    }
+
+    /// The tags of one purge: of equal ones, one.
+    package static func checkedForPurge(_ tags: [[UInt8]]) throws(Impossible) -> [[UInt8]] {
+        for tag in tags { try check(tag) }
+        var seen: Set<[UInt8]> = []
+        let tags = tags.filter { seen.insert($0).inserted }
+        guard tags.count <= purgedMax else {
+            throw Impossible(message: "at most \(purgedMax) tags are purged at once, these are \(tags.count)")
+        }
+        return tags
+    }
+
+    /// Tags as text; those that are not UTF-8 are left out.
+    package static func texts(_ tags: [[UInt8]]) -> [String] {
+        tags.compactMap { String(validating: $0, as: UTF8.self) }
+    }
+}

@@ -1,0 +1,26 @@
+import LarderClient
+
+extension Verb {
+    static let tags = Verb(
+        name: "tags", synopsis: "KEY",
+        summary: "print an entry's tags",
+        details: """
+            Prints one tag on each line, in the order in which they were given. With --json: {"key":…,"found":…,"tags":[…]}.
+            Exits with 1 if there is no fresh entry of that name.
+            """,
+        argumentCount: 1...1
+    ) { arguments, context in
+        let key = arguments.words[0]
+        let tags = try context.connect().tags(forKey: key)
+        if context.options.json {
+            context.output.json(
+                .object([
+                    ("key", .bytes(key)), ("found", .bool(tags != nil)),
+                    ("tags", .array((tags ?? []).map { .text($0) })),
+                ]))
+        } else {
+            for tag in tags ?? [] { context.output.oneLine(Array(tag.utf8)) }
+        }
+        return tags == nil ? .notFound : .done
+    }
+}

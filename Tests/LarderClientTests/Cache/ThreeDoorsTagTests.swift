@@ -1,0 +1,217 @@
+import Larder
+import LarderClient
+import TestSupport
+import Testing
+
+/// The same calls with tags at the three doors give the same answers.
+@Suite(.timeLimit(.minutes(5))) struct ThreeDoorsTagTests {
+    /// What the calls below answer at each of them.
+    private static let expected = [
+        "[\"a\", \"b\"] [] nil", "[\"a\", \"b\"] 4", "[\"c\"] [\"d\"] [\"e\"] [\"f\"] [\"g\"] [\"h\"] [\"i\"]",
+        "an entry has at most 16 tags, these are 17", "a tag has 1 to 128 bytes, this one has 0",
+        "a tag must not contain a NUL byte", "a tag has 1 to 128 bytes, this one has 129", "false 1",
+        "at most 1024 tags are purged at once, these are 1025", "all spellings of 'soft'", "1 nil 2", "nil nil 3",
+    ]
+    private static let bad = [
+        (1...17).map { "\($0)" }, ["a", ""], ["a\0b"], [String(repeating: "ä", count: 64) + "x"],
+    ]
+
+    /// The part of an error that is expected, or all of it.
+    private static func text(_ error: any Error) -> String {
+        return expected.first { "\(error)".contains($0) } ?? "\(error)"
+    }
+
+    @Test(arguments: [false, true]) func theLibrary(inMemory: Bool) throws {
+        let directory = try TemporaryDirectory()
+        let door = inMemory ? try Cache.inMemory() : try Cache(named: "a", directory: directory.path + "/larder")
+        var said: [String] = []
+        func tags(_ key: String) throws -> String { try door.tags(forKey: key).map { "\($0)" } ?? "nil" }
+        func number(_ key: String) throws -> String {
+            try door.value(Int.self, forKey: key).map { "\($0)" } ?? "nil"
+        }
+        try door.set(1, forKey: "tagged", policy: .hours(1), tags: ["a", "b", "a"])
+        try door.set(1, forKey: "untagged")
+        said.append("\(try tags("tagged")) \(try tags("untagged")) \(try tags("none"))")
+        // What changes an entry and keeps its lifetime keeps its tags.
+        try door.increment("tagged")
+        try door.set(3, forKey: "tagged", policy: .keep)
+        try door.update(Int.self, forKey: "tagged") { $0 = ($0 ?? 0) + 1 }
+        try door.touch("tagged", policy: .hours(2))
+        said.append("\(try tags("tagged")) \(try number("tagged"))")
+        try door.setBytes([0x31], forKey: "c", tags: ["c"])
+        _ = try door.setIfAbsent(1, forKey: "d", tags: ["old"])
+        _ = try door.setIfPresent(1, forKey: "d", tags: ["d"])
+        _ = try door.setIfAbsent(1, forKey: "e", tags: ["old"])
+        _ = try door.replace(1, with: 2, forKey: "e", tags: ["e"])
+        try door.update(Int.self, forKey: "f", tags: ["f"]) { $0 = 1 }
+        try door.set(["g": 1, "g2": 1], tags: ["g"])
+        try door.batch { batch in
+            try batch.set(1, forKey: "h", tags: ["h"])
+            try batch.setBytes([0x31], forKey: "i", tags: ["i"])
+            batch.remove("none")
+        }
+        var lists: [String] = []
+        for key in ["c", "d", "e", "f", "g", "h", "i"] { lists.append(try tags(key)) }
+        said.append(lists.joined(separator: " "))
+        let batch = door.makeBatch()
+        try batch.set(1, forKey: "good", tags: ["good"])
+        for bad in Self.bad {
+            do {
+                try door.set(1, forKey: "bad", tags: bad)
+            } catch {
+                said.append(Self.text(error))
+            }
+            #expect(throws: (any Error).self) { try batch.set(1, forKey: "bad", tags: bad) }
+        }
+        said.append("\(try door.contains("bad")) \(batch.count)")
+        do {
+            try door.removeAll(tagged: (1...1025).map { "\($0)" })
+        } catch {
+            said.append(Self.text(error))
+        }
+        said.append("all spellings of 'soft'")
+        try door.removeAll(tagged: [])
+        try door.set(2, forKey: "soft", tags: ["soft"])
+        try door.removeAll(tagged: "d")
+        said.append("\(try number("untagged")) \(try number("d")) \(try number("soft"))")
+        try door.set(3, forKey: "left", tags: ["SOFT"])
+        try door.removeAll(tagged: ["e", "soft"], soft: true)
+        try door.removeAll(tagged: ["a", "g", "soft"])
+        said.append("\(try number("tagged")) \(try number("g2")) \(try number("left"))")
+        #expect(said == Self.expected)
+    }
+
+    @Test func theBlockingClient() throws {
+        let daemon = try DaemonProcess()
+        let door = try BlockingLarderClient(socketPath: daemon.socketPath, database: "a")
+        var said: [String] = []
+        func tags(_ key: String) throws -> String { try door.tags(forKey: key).map { "\($0)" } ?? "nil" }
+        func number(_ key: String) throws -> String {
+            try door.value(Int.self, forKey: key).map { "\($0)" } ?? "nil"
+        }
+        try door.set(1, forKey: "tagged", policy: .hours(1), tags: ["a", "b", "a"])
+        try door.set(1, forKey: "untagged")
+        said.append("\(try tags("tagged")) \(try tags("untagged")) \(try tags("none"))")
+        // What changes an entry and keeps its lifetime keeps its tags.
+        try door.increment("tagged")
+        try door.set(3, forKey: "tagged", policy: .keep)
+        try door.update(Int.self, forKey: "tagged") { $0 = ($0 ?? 0) + 1 }
+        try door.touch("tagged", policy: .hours(2))
+        said.append("\(try tags("tagged")) \(try number("tagged"))")
+        try door.setBytes([0x31], forKey: "c", tags: ["c"])
+        _ = try door.setIfAbsent(1, forKey: "d", tags: ["old"])
+        _ = try door.setIfPresent(1, forKey: "d", tags: ["d"])
+        _ = try door.setIfAbsent(1, forKey: "e", tags: ["old"])
+        _ = try door.replace(1, with: 2, forKey: "e", tags: ["e"])
+        try door.update(Int.self, forKey: "f", tags: ["f"]) { $0 = 1 }
+        try door.set(["g": 1, "g2": 1], tags: ["g"])
+        try door.batch { batch in
+            try batch.set(1, forKey: "h", tags: ["h"])
+            try batch.setBytes([0x31], forKey: "i", tags: ["i"])
+            batch.remove("none")
+        }
+        var lists: [String] = []
+        for key in ["c", "d", "e", "f", "g", "h", "i"] { lists.append(try tags(key)) }
+        said.append(lists.joined(separator: " "))
+        var batch = door.makeBatch()
+        try batch.set(1, forKey: "good", tags: ["good"])
+        for bad in Self.bad {
+            do {
+                try door.set(1, forKey: "bad", tags: bad)
+            } catch {
+                said.append(Self.text(error))
+            }
+            #expect(throws: (any Error).self) { try batch.set(1, forKey: "bad", tags: bad) }
+        }
+        said.append("\(try door.contains("bad")) \(batch.count)")
+        do {
+            try door.removeAll(tagged: (1...1025).map { "\($0)" })
+        } catch {
+            said.append(Self.text(error))
+        }
+        do {
+            try door.removeAll(tagged: ["soft", "SOFT"])
+        } catch {
+            said.append(Self.text(error))
+        }
+        try door.removeAll(tagged: [])
+        try door.set(2, forKey: "soft", tags: ["soft"])
+        try door.removeAll(tagged: "d")
+        said.append("\(try number("untagged")) \(try number("d")) \(try number("soft"))")
+        try door.set(3, forKey: "left", tags: ["SOFT"])
+        try door.removeAll(tagged: ["e", "soft"], soft: true)
+        try door.removeAll(tagged: ["a", "g", "soft"])
+        said.append("\(try number("tagged")) \(try number("g2")) \(try number("left"))")
+        #expect(said == Self.expected)
+        try daemon.stop()
+    }
+
+    @Test(arguments: [false, true]) func theAsynchronousClient(isNear: Bool) async throws {
+        let daemon = try DaemonProcess()
+        var options = ClientOptions()
+        options.nearCache = isNear ? NearCacheOptions() : nil
+        let client = try await LarderClient.connect(socketPath: daemon.socketPath, options: options)
+        let door = client.cache("a", of: Int.self)
+        var said: [String] = []
+        func tags(_ key: String) async throws -> String { try await door.tags(forKey: key).map { "\($0)" } ?? "nil" }
+        func number(_ key: String) async throws -> String {
+            try await door.value(forKey: key).map { "\($0)" } ?? "nil"
+        }
+        try await door.set(1, forKey: "tagged", policy: .hours(1), tags: ["a", "b", "a"])
+        try await door.set(1, forKey: "untagged")
+        said.append("\(try await tags("tagged")) \(try await tags("untagged")) \(try await tags("none"))")
+        // What changes an entry and keeps its lifetime keeps its tags.
+        try await door.increment("tagged")
+        try await door.set(3, forKey: "tagged", policy: .keep)
+        try await door.update(forKey: "tagged") { $0 = ($0 ?? 0) + 1 }
+        try await door.touch("tagged", policy: .hours(2))
+        said.append("\(try await tags("tagged")) \(try await number("tagged"))")
+        try await door.setBytes([0x31], forKey: "c", tags: ["c"])
+        _ = try await door.setIfAbsent(1, forKey: "d", tags: ["old"])
+        _ = try await door.setIfPresent(1, forKey: "d", tags: ["d"])
+        _ = try await door.setIfAbsent(1, forKey: "e", tags: ["old"])
+        _ = try await door.replace(1, with: 2, forKey: "e", tags: ["e"])
+        try await door.update(forKey: "f", tags: ["f"]) { $0 = 1 }
+        try await door.set(["g": 1, "g2": 1], tags: ["g"])
+        try await door.batch { batch in
+            try batch.set(1, forKey: "h", tags: ["h"])
+            try batch.setBytes([0x31], forKey: "i", tags: ["i"])
+            batch.remove("none")
+        }
+        var lists: [String] = []
+        for key in ["c", "d", "e", "f", "g", "h", "i"] { lists.append(try await tags(key)) }
+        said.append(lists.joined(separator: " "))
+        var batch = door.makeBatch()
+        try batch.set(1, forKey: "good", tags: ["good"])
+        for bad in Self.bad {
+            do {
+                try await door.set(1, forKey: "bad", tags: bad)
+            } catch {
+                said.append(Self.text(error))
+            }
+            #expect(throws: (any Error).self) { try batch.set(1, forKey: "bad", tags: bad) }
+        }
+        said.append("\(try await door.contains("bad")) \(batch.count)")
+        do {
+            try await door.removeAll(tagged: (1...1025).map { "\($0)" })
+        } catch {
+            said.append(Self.text(error))
+        }
+        do {
+            try await door.removeAll(tagged: ["soft", "SOFT"])
+        } catch {
+            said.append(Self.text(error))
+        }
+        try await door.removeAll(tagged: [])
+        try await door.set(2, forKey: "soft", tags: ["soft"])
+        try await door.removeAll(tagged: "d")
+        said.append("\(try await number("untagged")) \(try await number("d")) \(try await number("soft"))")
+        try await door.set(3, forKey: "left", tags: ["SOFT"])
+        try await door.removeAll(tagged: ["e", "soft"], soft: true)
+        try await door.removeAll(tagged: ["a", "g", "soft"])
+        said.append("\(try await number("tagged")) \(try await number("g2")) \(try await number("left"))")
+        #expect(said == Self.expected)
+        client.close()
+        try daemon.stop()
+    }
+}
