@@ -62,6 +62,10 @@ let package = Package(
         .target(
             name: "Fetching", dependencies: ["LarderVocabulary", "Platform"],
             swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
+        // Changes of entries as they are told, for the library and the client alike.
+        .target(
+            name: "Observing", dependencies: ["LarderVocabulary", "Platform"],
+            swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
         .target(
             name: "LevelDB", dependencies: ["CCRC32C", "CLevelDB", "CLevelDBFiles", "Platform"],
             swiftSettings: settings, linkerSettings: homebrewLink),
@@ -76,7 +80,7 @@ let package = Package(
         .target(
             name: "ModelCoding", dependencies: ["JSONCoding", "LarderVocabulary", "Platform"], swiftSettings: settings),
         .target(
-            name: "Larder", dependencies: ["Fetching", "ModelCoding", "LarderEngine", "Platform"],
+            name: "Larder", dependencies: ["Fetching", "ModelCoding", "Observing", "LarderEngine", "Platform"],
             // What is called from an actor stays on it: a hot read costs no change of threads.
             swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
         .target(name: "RESP", swiftSettings: settings),
@@ -88,7 +92,9 @@ let package = Package(
             swiftSettings: settings, linkerSettings: homebrewLink),
         .target(
             name: "LarderClient",
-            dependencies: ["CommandCatalog", "Fetching", "ModelCoding", "RESP", "LarderVocabulary", "Platform"],
+            dependencies: [
+                "CommandCatalog", "Fetching", "ModelCoding", "Observing", "RESP", "LarderVocabulary", "Platform",
+            ],
             // What is called from an actor stays on it: a read of the near cache costs no change of threads.
             swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
         .executableTarget(
@@ -128,7 +134,8 @@ let package = Package(
             name: "LarderEngineTests", dependencies: ["CCRC32C", "LarderEngine", "LevelDB", "Platform", "TestSupport"],
             exclude: ["Golden"], swiftSettings: settings),
         .testTarget(
-            name: "LarderTests", dependencies: ["Fetching", "Larder", "LarderEngine", "TestSupport", "Platform"],
+            name: "LarderTests",
+            dependencies: ["Fetching", "Larder", "LarderEngine", "Observing", "TestSupport", "Platform"],
             swiftSettings: settings),
         .testTarget(name: "JSONCodingTests", dependencies: ["JSONCoding", "TestSupport"], swiftSettings: settings),
         .testTarget(name: "RESPTests", dependencies: ["RESP", "TestSupport"], swiftSettings: settings),
@@ -142,8 +149,8 @@ let package = Package(
         .testTarget(
             name: "LarderClientTests",
             dependencies: [
-                "Fetching", "Larder", "LarderClient", "LarderEngine", "larderctl", "larderd", "RESP", "TestSupport",
-                "Platform",
+                "Fetching", "Larder", "LarderClient", "LarderEngine", "larderctl", "larderd", "Observing", "RESP",
+                "TestSupport", "Platform",
             ],
             swiftSettings: settings),
         .testTarget(

@@ -27,7 +27,7 @@ for module in Larder LarderClient; do
   # What a module hands on from others is part of what its users see.
   "$(dirname "$docc")"/swift-symbolgraph-extract -module-name $module -I "$products/Modules" -target "$triple" "${platform[@]}" \
     -minimum-access-level public -skip-synthesized-members -output-dir "$work/$module" \
-    -experimental-allowed-reexported-modules=Fetching,LarderVocabulary,ModelCoding,LarderEngine,RESP
+    -experimental-allowed-reexported-modules=Fetching,LarderVocabulary,ModelCoding,Observing,LarderEngine,RESP
   rm -rf "${output:?}/$module"
   "$docc" convert Sources/$module/$module.docc --warnings-as-errors \
     --fallback-display-name $module --fallback-bundle-identifier larder.$module \

@@ -19,6 +19,7 @@ public final class CacheSource: @unchecked Sendable {
     let keepsDecoded: Bool
     /// Has the rights to fetch that calls of this cache got.
     let leaseHolder = LeaseHolder()
+    let relays = ChangeRelays()
     private let lock = Lock()
     private var lease: EngineLease?
     private let closed = Atomic<Bool>(false)
@@ -45,7 +46,7 @@ public final class CacheSource: @unchecked Sendable {
         return lease
     }
 
-    private func closedError(_ operation: String) -> LarderError {
+    func closedError(_ operation: String) -> LarderError {
         let what = snapshot == nil ? "cache" : "snapshot"
         return LarderError(.closed, "the \(what) was closed", operation: operation, database: database.name)
     }
@@ -69,6 +70,7 @@ public final class CacheSource: @unchecked Sendable {
         closed.store(true, ordering: .releasing)
         snapshot?.close()
         leaseHolder.end()
+        relays.close()
         // Released outside the lock: the last release shuts the larder down, which takes a while.
         var last = lock.withLock {
             defer { lease = nil }

@@ -7,9 +7,12 @@
 @_exported import struct Fetching.FetchOptions
 @_exported import struct Fetching.FetchSequence
 @_exported import enum Fetching.FetchSource
-
 @_exported import enum LarderEngine.Durability
 @_exported import struct LarderEngine.LarderError
 @_exported import class LarderEngine.ManualTimeSource
 @_exported import struct LarderEngine.SystemTimeSource
 @_exported import protocol LarderEngine.TimeSource
+@_exported import struct Observing.CacheChange
+@_exported import class Observing.CacheChanges
+@_exported import struct Observing.DecodedChange
+@_exported import struct Observing.DecodedChanges

@@ -1,31 +1,42 @@
 import Platform
 import Synchronization
 
-/// Tells an observer about commits while that observer wants to know.
+/// Tells observers about commits while they want to know.
 ///
-/// While it is off, a write costs one relaxed load more. It reports everything applied after it was turned on, and some
-/// of what was already under way.
-/// way meanwhile, a part.
+/// While nobody does, a write costs one relaxed load more. An observer hears of everything that is applied after it was
+/// turned on, and of some of what was already under way.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the observer is read and written with the lock held.
+/// Thread-safe. The proof for `@unchecked Sendable`: the observers are read and written with the lock held.
 package final class ChangeFeed: @unchecked Sendable {
+    private struct Listener {
+        weak var observer: (any ChangeObserver)?
+    }
+
     private let isTurnedOn = Atomic<Bool>(false)
     private let lock = Lock()
-    private weak var observer: (any ChangeObserver)?
+    private var listeners: [Listener] = []
 
     init() {}
 
     /// Whether changes are to be noted.
     package var isOn: Bool { isTurnedOn.load(ordering: .relaxed) }
 
-    package func observe(_ observer: any ChangeObserver) { lock.withLock { self.observer = observer } }
-
-    package func turn(on: Bool) { isTurnedOn.store(on, ordering: .sequentiallyConsistent) }
-
-    func tell(_ changes: [EntryChange]) {
-        if !changes.isEmpty { current?.changed(changes) }
+    /// Begins to tell an observer, or stops. Keeps no strong reference to it. Idempotent.
+    package func turn(on: Bool, for observer: any ChangeObserver) {
+        lock.withLock {
+            listeners.removeAll { $0.observer == nil || $0.observer === observer }
+            if on { listeners.append(Listener(observer: observer)) }
+            isTurnedOn.store(!listeners.isEmpty, ordering: .sequentiallyConsistent)
+        }
     }
 
-    /// The observer if the feed is on.
-    var current: (any ChangeObserver)? { isOn ? lock.withLock { observer } : nil }
+    func tell(_ changes: [EntryChange]) {
+        if !changes.isEmpty { forEach { $0.changed(changes) } }
+    }
+
+    /// Runs `body` for each observer that is turned on, without the lock.
+    func forEach(_ body: (any ChangeObserver) -> Void) {
+        guard isOn else { return }
+        for observer in lock.withLock({ listeners.compactMap(\.observer) }) { body(observer) }
+    }
 }

@@ -28,6 +28,8 @@ package enum CommitOperation: Sendable {
 package struct ChangeNote: Sendable {
     var origin = WriteOrigin()
     var former = EntryChange.Former.unknown
+    /// Whether there is an entry, which has expired.
+    var formerHasExpired = false
     /// The operation's place in a transaction of several databases.
     var step = 0
     /// Whether readers of the entry see no difference. If so, watchers and listeners are not told.

@@ -3,17 +3,24 @@ extension Database {
     func noteChanges(_ operations: [CommitOperation], in batch: JournalBatch) {
         guard context.changes.isOn else { return }
         for operation in operations where !operation.note.isUnseen {
-            let (kind, note): (EntryChange.Kind, ChangeNote) =
-                switch operation {
-                case .put(_, let record, let note): (.stored(record.header), note)
-                case .putLarge(_, let header, let note): (.stored(header), note)
-                case .remove(_, let note): (.removed, note)
-                }
-            batch.changes.add(
-                EntryChange(
-                    database: self, key: Array(operation.key.bytes), kind: kind, former: note.former,
-                    origin: note.origin))
+            let key = Array(operation.key.bytes)
+            switch operation {
+            case .put(_, let record, let note): batch.changes.add(stored(key, record.header, note))
+            case .putLarge(_, let header, let note): batch.changes.add(stored(key, header, note))
+            case .remove(_, let note):
+                batch.changes.add(
+                    EntryChange(
+                        database: self, key: key, kind: .removed, former: note.former, origin: note.origin,
+                        removesExpired: note.formerHasExpired))
+            }
         }
+    }
+
+    /// The change for an entry that was stored. Called with a shard lock held.
+    func stored(_ key: [UInt8], _ header: RecordHeader, _ note: ChangeNote) -> EntryChange {
+        EntryChange(
+            database: self, key: key, kind: .stored(header), former: note.former, origin: note.origin,
+            deadline: applied.rules.deadline(header))
     }
 
     /// The change for an expired entry whose space is reclaimed; nil if nobody listens.
@@ -27,9 +34,22 @@ extension Database {
 extension ChangeFeed {
     /// Tells listeners how a database differs from its former state.
     func tell(_ database: Database, was: DatabaseState, is new: DatabaseState) {
-        guard isOn, let current else { return }
-        if was.store !== new.store { current.emptied(database) }
-        if was.rules != new.rules { current.policyChanged(database) }
+        forEach { observer in
+            if was.store !== new.store {
+                // The journal's operations of the former epoch count where its entries were taken over.
+                if new.store != nil, new.counts(was.epoch) {
+                    observer.replaced(database)
+                } else {
+                    observer.emptied(database)
+                }
+            }
+            if case .deleted = new.presence { observer.deleted(database) }
+            if was.rules.settings != new.rules.settings || was.rules.deadBefore != new.rules.deadBefore {
+                observer.policyChanged(database)
+            } else if was.rules != new.rules {
+                observer.purgesChanged(database)
+            }
+        }
     }
 }
 

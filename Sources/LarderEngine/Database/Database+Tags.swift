@@ -18,7 +18,7 @@ extension Database {
         while true {
             if !isReady(forWriting: true) { try prepare(forWriting: true) }
             let isDone = try changeIfOpen("purge") { (_) throws(LarderError) in
-                try pipeline.wait(for: notePurge(hashes, softAt: soft ? now() : nil))
+                try pipeline.wait(for: notePurge(tags, hashes, softAt: soft ? now() : nil))
             }
             if isDone { break }
         }
@@ -26,7 +26,7 @@ extension Database {
     }
 
     /// Applies a purge, and queues its note. Called with `openLock` held, so that notes are written one after another.
-    private func notePurge(_ tags: [UInt64], softAt: Int64?) -> CommitTicket {
+    private func notePurge(_ names: [[UInt8]], _ tags: [UInt64], softAt: Int64?) -> CommitTicket {
         shards.withAllLocked {
             // Behind everything that was stored in this database, because its shards are locked.
             let sequence = pipeline.everythingApplied.sequence + 1
@@ -37,14 +37,18 @@ extension Database {
             let lines = tags.map { tag -> TagsFile.Line in
                 softAt.map { .soft(tag: tag, sequence: sequence, at: $0) } ?? .hard(tag: tag, sequence: sequence)
             }
-            let isMadeAnew = purges.floor != former.floor || purges.hasManyLines
+            let isCoarse = purges.floor != former.floor
+            let isMadeAnew = isCoarse || purges.hasManyLines
             applied.rules.purges = isMadeAnew ? purges.madeAnew : purges
             return enqueueControl(
                 perform: { [files] () throws(LarderError) in
                     try files.wrapErrors("purge") { () throws(FileError) in
                         if isMadeAnew { try files.tags.replace(by: purges.lines) } else { try files.tags.append(lines) }
                     }
-                }, committed: {})
+                },
+                committed: { [self] in
+                    context.changes.forEach { isCoarse ? $0.replaced(self) : $0.purged(tags: names, in: self) }
+                })
         }
     }
 

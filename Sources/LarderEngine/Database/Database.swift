@@ -187,6 +187,9 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     /// Whether there are no files and the database was not deleted.
     var isAbsent: Bool { appliedState.isAbsent }
 
+    /// Whether it was deleted, for good.
+    package var isDeleted: Bool { if case .deleted = appliedState.presence { true } else { false } }
+
     /// Whether the database has files.
     package var exists: Bool { appliedState.exists }
 
@@ -199,7 +202,7 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     /// The outcome of the last damage since the larder was opened; nil if there was none.
     package var lastSalvage: SalvageSummary? { life.lastSalvage }
 
-    func deletedError(_ operation: String) -> LarderError {
+    package func deletedError(_ operation: String) -> LarderError {
         LarderError(.deleted, "the database was deleted; open it again by name", operation: operation, database: name)
     }
 }

@@ -39,6 +39,10 @@ package struct EntryChange: Sendable {
     package let kind: Kind
     package let former: Former
     package let origin: WriteOrigin
+    /// When a stored entry expires, by the rules at that moment; nil if it never does.
+    package var deadline: Int64?
+    /// Whether a removal has removed an entry that had expired.
+    package var removesExpired = false
 }
 
 /// An observer of commits. It is called in the order of the commits, before their writers get an answer, by any thread,
@@ -47,8 +51,23 @@ package protocol ChangeObserver: AnyObject, Sendable {
     func changed(_ changes: [EntryChange])
     /// A database has lost all its entries.
     func emptied(_ database: any DatabaseIdentity)
+    /// A database has other entries than before, and nobody knows which.
+    func replaced(_ database: any DatabaseIdentity)
+    /// A database was deleted, and told to be emptied. Nothing happens in it any more.
+    func deleted(_ database: any DatabaseIdentity)
     /// Nobody fetches a key any more that somebody did, and no value was stored.
     func fetchAgain(_ key: [UInt8], in database: any DatabaseIdentity)
     /// Entries of a database that follow its policy may end at another time than before.
     func policyChanged(_ database: any DatabaseIdentity)
+    /// Entries with some of these tags are gone, or stale.
+    func purged(tags: [[UInt8]], in database: any DatabaseIdentity)
+    /// Entries with tags may be gone, or stale.
+    func purgesChanged(_ database: any DatabaseIdentity)
+}
+
+extension ChangeObserver {
+    package func replaced(_ database: any DatabaseIdentity) { emptied(database) }
+    package func deleted(_ database: any DatabaseIdentity) {}
+    package func purged(tags: [[UInt8]], in database: any DatabaseIdentity) {}
+    package func purgesChanged(_ database: any DatabaseIdentity) { policyChanged(database) }
 }

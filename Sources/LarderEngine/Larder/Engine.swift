@@ -17,6 +17,8 @@ package final class Engine: @unchecked Sendable {
     private let journal: CommitJournal
     private let checkpointer: Checkpointer
     private let maintenance: Maintenance
+    /// Tells observers of entries what happens to them.
+    package let observation: Observation
     private let stateLock = Lock()
     private var lockFile: LarderLock?
     private var isShutDown = false
@@ -63,8 +65,10 @@ package final class Engine: @unchecked Sendable {
         let recovery = JournalRecovery(journal: journal, table: table, context: context)
         pipeline = CommitPipeline(context: context.larder, journal: journal, owner: recovery)
         checkpointer = Checkpointer(context: context, table: table, journal: journal, pipeline: pipeline)
+        observation = Observation(context)
         maintenance = Maintenance(
-            context: context, table: table, damage: damage, journal: journal, checkpointer: checkpointer)
+            context: context, table: table, damage: damage, journal: journal, checkpointer: checkpointer,
+            observation: observation)
         do throws(LarderError) {
             try context.timeKeeper.begin()
             try context.sequences.load()

@@ -12,6 +12,7 @@ final class Maintenance: @unchecked Sendable {
     private let damage: DamageReports
     private let journal: CommitJournal
     private let checkpointer: Checkpointer
+    private let observation: Observation
     private let workLoop = BackgroundLoop()
     private let syncLoop = BackgroundLoop()
     private let compactor: Compactor
@@ -29,13 +30,14 @@ final class Maintenance: @unchecked Sendable {
 
     init(
         context: EngineContext, table: DatabaseTable, damage: DamageReports, journal: CommitJournal,
-        checkpointer: Checkpointer
+        checkpointer: Checkpointer, observation: Observation
     ) {
         self.context = context
         self.table = table
         self.damage = damage
         self.journal = journal
         self.checkpointer = checkpointer
+        self.observation = observation
         compactor = Compactor(context: context)
         salvager = Salvager(context: context, table: table)
     }
@@ -83,6 +85,7 @@ final class Maintenance: @unchecked Sendable {
             retryOpening(databases)
             let more = sweep(databases)
             for database in databases { database.dropEndedLeases() }
+            observation.tellExpired()
             context.disposalQueue.clear(report: context.report)
             return more
         }

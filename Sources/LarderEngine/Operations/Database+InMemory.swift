@@ -169,8 +169,8 @@ extension Database {
         return CommitTicket(sequence: max(sequence, stateSequence))
     }
 
-    /// A change for listeners.
+    /// A change for listeners. Called with a shard lock held.
     func stored(_ key: UnsafeRawBufferPointer, _ header: RecordHeader, _ origin: WriteOrigin) -> EntryChange {
-        EntryChange(database: self, key: Array(key), kind: .stored(header), former: .unknown, origin: origin)
+        stored(Array(key), header, ChangeNote(origin: origin))
     }
 }

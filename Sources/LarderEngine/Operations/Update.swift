@@ -257,6 +257,7 @@ package struct Update {
         if !leaseEffects.isEmpty { note.lease = leaseEffects.removeValue(forKey: keys[index]) ?? .outdated }
         if loaded.isEmpty { return note }
         note.former = current(index).map { EntryChange.Former.fresh($0.header.rule) } ?? .absent
+        note.formerHasExpired = note.former == .absent && isStored(index)
         return note
     }
 

@@ -58,7 +58,6 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         self.tracking = tracking
         self.deadlinesMax = deadlinesMax
         startedAt = engine.now()
-        engine.changes.observe(self)
         tracking.onClientsChanged { [weak self] in self?.wishesChanged() }
     }
 
@@ -92,7 +91,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
 
     private func wishesChanged() {
         let (begins, background) = lock.withLock {
-            engine.changes.turn(on: events.isActive || tracking.hasClients)
+            engine.changes.turn(on: events.isActive || tracking.hasClients, for: self)
             formerIsNeeded.store(events.isActive && events.contains(.new), ordering: .relaxed)
             let watches = events.isActive && events.contains(.expired) || tracking.hasBroadcast
             defer { isWatching = watches }

@@ -160,6 +160,31 @@ import Testing
         #expect(removed == 2)
     }
 
+    @Test func observingChanges() async throws {
+        let cache = cache
+        let reader = Task {
+            let changes = try cache.changes(prefix: "reader:")
+            for try await change in changes {
+                switch change.kind {
+                case .stored, .removed, .expired: print(change.kind, change.key ?? "")
+                case .purged, .fellBehind: print("look at everything again")
+                }
+            }
+            return true
+        }
+        let buyer = Task {
+            let prices = try cache.decodedChanges(Int.self, forKey: "price")
+            for try await change in prices {
+                if let price = try change.value { print("the price is", price) }
+            }
+            return true
+        }
+        try await cache.set(7, forKey: "price")
+        reader.cancel()
+        buyer.cancel()
+        #expect(try await reader.value && buyer.value)
+    }
+
     @Test func enumerationInAsynchronousCode() async throws {
         try await cache.set(4, forKey: "apples")
         for try await entry in cache.entries(of: Int.self, from: "a", to: "m") {

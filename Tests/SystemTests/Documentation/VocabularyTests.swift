@@ -13,6 +13,8 @@ import Testing
         "init", "defaultDirectory",
         // Two values, the second one later: for tasks.
         "cachedThenFetched",
+        // Sequences for tasks.
+        "changes", "decodedChanges",
         // The blocking client is a connection as well.
         "select", "ping", "command", "pipeline", "serverInfo", "socketPath",
     ]
@@ -59,7 +61,9 @@ import Testing
     /// Of the library's calls each that may block has a form for asynchronous code, with the same parameters and result.
     @Test func everyBlockingCallHasAnAsynchronousForm() throws {
         // They touch nothing but memory, or say that they are not for asynchronous code.
-        let immediate: Set<String> = ["name", "policy", "makeBatch", "entries", "cachedThenFetched"]
+        let immediate: Set<String> = [
+            "name", "policy", "makeBatch", "entries", "cachedThenFetched", "changes", "decodedChanges",
+        ]
         for door in [Self.cache, Door("CacheSnapshot", module: "Larder")] {
             let calls = try door.calls().filter { !immediate.contains($0.name) && !$0.isProperty }
             let (asynchronous, synchronous) = (calls.filter(\.isAsync), calls.filter { !$0.isAsync })

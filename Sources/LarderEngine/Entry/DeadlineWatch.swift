@@ -1,11 +1,9 @@
-import LarderEngine
-
 /// The deadlines of entries, the nearest first, to report entries that expire.
 ///
 /// A heap beside a table: a deadline that was replaced stays in the heap until its time, and is then ignored.
 ///
 /// A value; its owner guards it.
-struct DeadlineWatch<Key: Hashable> {
+package struct DeadlineWatch<Key: Hashable> {
     private struct Item {
         let deadline: Int64
         let key: Key
@@ -14,12 +12,17 @@ struct DeadlineWatch<Key: Hashable> {
     private var deadlines: [Key: Int64] = [:]
     private var heap: [Item] = []
 
-    var count: Int { deadlines.count }
+    package init() {}
 
-    func deadline(_ key: Key) -> Int64? { deadlines[key] }
+    package var count: Int { deadlines.count }
+
+    package func deadline(_ key: Key) -> Int64? { deadlines[key] }
+
+    /// The keys that have a deadline, in no order.
+    package var keys: some Collection<Key> { deadlines.keys }
 
     /// Sets or replaces the deadline of a key; nil for none.
-    mutating func set(_ key: Key, _ deadline: Int64?) {
+    package mutating func set(_ key: Key, _ deadline: Int64?) {
         guard deadlines[key] != deadline else { return }
         deadlines[key] = deadline
         guard let deadline else { return dropStale() }
@@ -39,15 +42,15 @@ struct DeadlineWatch<Key: Hashable> {
         heap = deadlines.map { Item(deadline: $0.value, key: $0.key) }.sorted { $0.deadline < $1.deadline }
     }
 
-    mutating func removeAll(where condition: (Key) -> Bool) {
+    package mutating func removeAll(where condition: (Key) -> Bool) {
         deadlines = deadlines.filter { !condition($0.key) }
         dropStale()
     }
 
-    mutating func removeAll() { self = DeadlineWatch() }
+    package mutating func removeAll() { self = DeadlineWatch() }
 
     /// Removes and returns the next key whose deadline has come.
-    mutating func popDue(now: Int64) -> Key? {
+    package mutating func popDue(now: Int64) -> Key? {
         while let first = heap.first, first.deadline <= now {
             popFirst()
             if deadlines[first.key] == first.deadline {

@@ -1,0 +1,46 @@
+/// Who wants to hear of which entries. A value; its owner guards it.
+struct ObserverTable {
+    private struct Wide {
+        /// Nil for all databases.
+        let database: Database?
+        let prefix: [UInt8]
+        let observer: any EntryObserver
+    }
+
+    private var exact: [EntryName: [any EntryObserver]] = [:]
+    private var wide: [Wide] = []
+
+    var isEmpty: Bool { exact.isEmpty && wide.isEmpty }
+
+    /// - Parameter database: nil for all databases, with a prefix only.
+    mutating func add(_ observer: any EntryObserver, _ keys: ObservedKeys, in database: Database?) {
+        switch (keys, database) {
+        case (.key(let key), let database?): exact[EntryName(database, key), default: []].append(observer)
+        case (.key(let key), nil): wide.append(Wide(database: nil, prefix: key, observer: observer))
+        case (.prefix(let prefix), _): wide.append(Wide(database: database, prefix: prefix, observer: observer))
+        }
+    }
+
+    mutating func remove(_ observer: any EntryObserver) {
+        wide.removeAll { $0.observer === observer }
+        for (name, observers) in exact where observers.contains(where: { $0 === observer }) {
+            let rest = observers.filter { $0 !== observer }
+            exact[name] = rest.isEmpty ? nil : rest
+        }
+    }
+
+    /// Who wants to hear of an entry.
+    func observers(of name: EntryName) -> [any EntryObserver] {
+        var found = exact[name] ?? []
+        for one in wide where one.database == nil || one.database === name.database {
+            if name.key.starts(with: one.prefix) { found.append(one.observer) }
+        }
+        return found
+    }
+
+    /// Who wants to hear of a database.
+    func observers(of database: Database) -> [any EntryObserver] {
+        wide.filter { $0.database == nil || $0.database === database }.map(\.observer)
+            + exact.filter { $0.key.database === database }.flatMap(\.value)
+    }
+}

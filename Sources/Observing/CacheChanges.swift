@@ -1,0 +1,98 @@
+/// The changes of some entries, as they happen, from the call on that made the sequence.
+///
+/// ```swift
+/// for try await change in try cache.changes(prefix: "reader:") {
+///     print(change.kind, change.key ?? "")
+/// }
+/// ```
+///
+/// - Changes of one key come in the order of their commits. Those of a key that nobody has taken yet become one.
+/// - At most `bufferMax` keys wait. If there are more, all are dropped, and ``CacheChange/Kind/fellBehind`` is told
+///   instead.
+/// - It ends when it is cancelled, released, or its cache is closed; for a task also when that is cancelled.
+/// - Several tasks may take changes from one sequence: each change goes to one of them.
+///
+/// Keeps its cache open. Thread-safe.
+public final class CacheChanges: AsyncSequence, Sendable {
+    public typealias Element = CacheChange
+
+    private let buffer: ChangeBuffer
+    private let owner: any Sendable
+    private let onCancel: @Sendable (ChangeBuffer) -> Void
+
+    /// - Parameters:
+    ///   - owner: stays referenced as long as the sequence.
+    ///   - onCancel: stops the flow of changes. Idempotent.
+    package init(
+        _ buffer: ChangeBuffer, owner: any Sendable, onCancel: @escaping @Sendable (ChangeBuffer) -> Void
+    ) {
+        self.buffer = buffer
+        self.owner = owner
+        self.onCancel = onCancel
+    }
+
+    deinit { cancel() }
+
+    /// Ends the sequence at once. Idempotent.
+    public func cancel() {
+        onCancel(buffer)
+        buffer.finish()
+    }
+
+    public func makeAsyncIterator() -> Iterator { Iterator(changes: self) }
+
+    /// Takes the changes of a ``CacheChanges``.
+    public struct Iterator: AsyncIteratorProtocol {
+        let changes: CacheChanges
+
+        /// The next change; nil at the end.
+        /// - Throws: in the library `LarderError`, `deleted`, when the database was deleted: the sequence is over. In the
+        ///   client `LarderClientError`: `closed` when the connection was lost. The sequence goes on: who iterates it
+        ///   again is told ``CacheChange/Kind/fellBehind`` when there is a connection again, and `server` if the daemon
+        ///   refuses that.
+        public mutating func next() async throws -> CacheChange? { try await changes.buffer.next() }
+    }
+}
+
+/// The changes of some entries, like ``CacheChanges``, each with the newest value of its key.
+///
+/// The value is read when the change is taken, and only of what was stored: nothing is kept for values that nobody asks
+/// for. A value that cannot be decoded throws where it is used, and does not end the sequence.
+///
+/// Thread-safe.
+public struct DecodedChanges<Value: Sendable>: AsyncSequence, Sendable {
+    public typealias Element = DecodedChange<Value>
+
+    private let changes: CacheChanges
+    private let read: @Sendable ([UInt8]) async throws -> Value?
+
+    package init(_ changes: CacheChanges, _ read: @escaping @Sendable ([UInt8]) async throws -> Value?) {
+        self.changes = changes
+        self.read = read
+    }
+
+    /// Ends the sequence at once. Idempotent.
+    public func cancel() { changes.cancel() }
+
+    public func makeAsyncIterator() -> Iterator { Iterator(changes: self) }
+
+    /// Takes the changes of a ``DecodedChanges``.
+    public struct Iterator: AsyncIteratorProtocol {
+        let changes: DecodedChanges
+
+        /// The next change with its value; nil at the end.
+        /// - Throws: as `CacheChanges.Iterator.next()`.
+        public mutating func next() async throws -> DecodedChange<Value>? {
+            var iterator = changes.changes.makeAsyncIterator()
+            guard let change = try await iterator.next() else { return nil }
+            guard change.kind == .stored, let key = change.keyBytes else {
+                return DecodedChange(change, .success(nil))
+            }
+            do {
+                return DecodedChange(change, .success(try await changes.read(key)))
+            } catch {
+                return DecodedChange(change, .failure(error))
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+import Observing
+import TestSupport
+import Testing
+
+/// What waits to be taken: one change for each key, and not more of them than are allowed.
+@Suite(.timeLimit(.minutes(1))) struct ChangeBufferTests {
+    let buffer = ChangeBuffer(max: 4)
+
+    private struct Lost: Error {}
+
+    private func add(_ keys: String..., kind: CacheChange.Kind = .stored) {
+        for key in keys { buffer.add(kind, key: Array(key.utf8)) }
+    }
+
+    /// Everything that waits, and then the end.
+    private func rest() async throws -> [String] {
+        add("~end")
+        var found: [String] = []
+        while let change = try await buffer.next(), change.key != "~end" { found.append(change.description) }
+        return found
+    }
+
+    @Test func changesOfAKeyBecomeTheNewestOne() async throws {
+        add("a", "b")
+        add("a", kind: .removed)
+        add("a", "b", "a")
+        add("b", kind: .expired)
+        #expect(buffer.count == 2)
+        #expect(try await rest() == ["stored a", "expired b"])
+        add("a")
+        #expect(try await rest() == ["stored a"])
+    }
+
+    @Test func beyondTheLimitItFallsBehindAndGoesOn() async throws {
+        add("a", "b", "c", "d", "a", "d")
+        #expect(buffer.count == 4)
+        add("e")
+        #expect(buffer.count == 0)
+        add("f", "g")
+        #expect(try await rest() == ["fellBehind", "stored f", "stored g"])
+    }
+
+    @Test func itNeverGrowsHoweverOftenKeysMove() async throws {
+        let buffer = ChangeBuffer(max: 10_000)
+        for round in 0..<100_000 {
+            buffer.add(.stored, key: [UInt8(round % 3)])
+            buffer.purge(tags: [[1]])
+            _ = try await buffer.next()
+        }
+        #expect(buffer.count <= 10_000)
+    }
+
+    @Test func aPurgeReplacesWhatWaits() async throws {
+        add("a", "b")
+        buffer.purge()
+        add("b")
+        buffer.purge()
+        add("c")
+        #expect(try await rest() == ["purged", "stored c"])
+    }
+
+    @Test func aKeyThatChangesBehindAPurgeOfTagsIsToldBehindIt() async throws {
+        add("a", "b")
+        buffer.purge(tags: [Array("x".utf8), Array("y".utf8)])
+        add("a")
+        #expect(buffer.count == 3)
+        #expect(try await rest() == ["stored b", "purged x y", "stored a"])
+    }
+
+    @Test func purgesOfTagsCountAgainstTheLimit() async throws {
+        for _ in 0..<5 { buffer.purge(tags: [[0x78]]) }
+        #expect(try await rest() == ["fellBehind"])
+    }
+
+    @Test func aLossIsThrownOnceBehindWhatHappenedBefore() async throws {
+        add("a")
+        buffer.lose(Lost())
+        #expect(try await buffer.next()?.description == "stored a")
+        await #expect(throws: Lost.self) { try await self.buffer.next() }
+        buffer.fallBehind()
+        #expect(try await rest() == ["fellBehind"])
+    }
+
+    @Test func aLossIsThrownBeforeWhatCameAfterIt() async throws {
+        add("a")
+        buffer.lose(Lost())
+        buffer.fallBehind()
+        add("b")
+        await #expect(throws: Lost.self) { try await self.buffer.next() }
+        #expect(try await rest() == ["fellBehind", "stored b"])
+    }
+
+    @Test func aWaitingTaskIsServedAndACancelledOneIsNot() async throws {
+        let cancelled = Task { try await buffer.next() }
+        await eventually { buffer.takerCount == 1 }
+        let served = Task { try await buffer.next() }
+        await eventually { buffer.takerCount == 2 }
+        cancelled.cancel()
+        #expect(try await cancelled.value == nil)
+        add("a")
+        #expect(try await served.value?.description == "stored a")
+        #expect(buffer.takerCount == 0)
+    }
+
+    @Test func theEndComesAtOnceForAll() async throws {
+        let waiting = Task { try await buffer.next() }
+        await eventually { buffer.takerCount == 1 }
+        buffer.finish()
+        #expect(try await waiting.value == nil)
+        add("a")
+        #expect(try await buffer.next() == nil)
+        buffer.finish(Lost())
+        #expect(try await buffer.next() == nil)
+    }
+}
