@@ -16,7 +16,7 @@ extension Cache {
     /// ```
     /// Tells what any handle on the database does, in every way. An entry that expires is told within about a second
     /// of its deadline if it was stored while it was observed; otherwise, and if more than 65,536 entries with a
-    /// deadline were, when the sweep reclaims its space: see ``sweep()``. While nobody observes a larder, writes cost
+    /// deadline were, when the sweep reclaims its space: see `sweep()`. While nobody observes a larder, writes cost
     /// what they cost without this.
     /// - Parameter bufferMax: how many keys may wait while nobody takes changes, at least 1. Beyond that all are
     ///   dropped, and `CacheChange.Kind.fellBehind` is told instead.

@@ -31,11 +31,11 @@ package final class ChangeFeed: @unchecked Sendable {
     }
 
     func tell(_ changes: [EntryChange]) {
-        if !changes.isEmpty { forEach { $0.changed(changes) } }
+        if !changes.isEmpty { tellEach { $0.changed(changes) } }
     }
 
     /// Runs `body` for each observer that is turned on, without the lock.
-    func forEach(_ body: (any ChangeObserver) -> Void) {
+    func tellEach(_ body: (any ChangeObserver) -> Void) {
         guard isOn else { return }
         for observer in lock.withLock({ listeners.compactMap(\.observer) }) { body(observer) }
     }

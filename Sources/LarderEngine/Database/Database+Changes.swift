@@ -34,7 +34,7 @@ extension Database {
 extension ChangeFeed {
     /// Tells listeners how a database differs from its former state.
     func tell(_ database: Database, was: DatabaseState, is new: DatabaseState) {
-        forEach { observer in
+        tellEach { observer in
             if was.store !== new.store {
                 // The journal's operations of the former epoch count where its entries were taken over.
                 if new.store != nil, new.counts(was.epoch) {

@@ -47,7 +47,7 @@ extension Database {
                     }
                 },
                 committed: { [self] in
-                    context.changes.forEach { isCoarse ? $0.replaced(self) : $0.purged(tags: names, in: self) }
+                    context.changes.tellEach { isCoarse ? $0.replaced(self) : $0.purged(tags: names, in: self) }
                 })
         }
     }

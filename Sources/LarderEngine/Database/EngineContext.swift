@@ -27,7 +27,7 @@ final class EngineContext: Sendable {
         memory = MemoryBudget(limitBytes: options.memoryBytes)
         leases = LeaseContext(time: time) { [changes] owner, key in
             guard let database = owner as? any DatabaseIdentity else { return }
-            changes.forEach { $0.fetchAgain(Array(key.bytes), in: database) }
+            changes.tellEach { $0.fetchAgain(Array(key.bytes), in: database) }
         }
     }
 

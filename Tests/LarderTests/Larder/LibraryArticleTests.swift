@@ -182,7 +182,7 @@ import Testing
         try await cache.set(7, forKey: "price")
         reader.cancel()
         buyer.cancel()
-        #expect(try await reader.value && buyer.value)
+        #expect(try await [reader.value, buyer.value] == [true, true])
     }
 
     @Test func enumerationInAsynchronousCode() async throws {
