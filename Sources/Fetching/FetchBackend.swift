@@ -76,12 +76,65 @@ package protocol FetchBackend<Value>: Sendable {
     ///   - lease: how long the right to fetch is good, in milliseconds; nil for the standard time.
     ///   - waits: whether to wait, as long as the task is not cancelled, rather than to answer `wait`.
     func ask(maxAge: Int64?, lease: Int64?, waits: Bool) async throws -> FetchReply<Value>
+    /// Asks about several keys, in order and without waiting.
+    /// - Returns: the answers, up to the first error or with all of them. Every right to fetch that was given is there.
+    static func askAll(_ backends: [Self], maxAge: Int64?, lease: Int64?) async -> [Result<
+        FetchReply<Value>, any Error
+    >]
+    /// Ends rights to fetch, in order. Those that cannot end with what was fetched are released.
+    /// - Returns: the first error.
+    static func endAll(_ ends: [FetchEnd<Self>], _ options: CheckedFetch) async -> (any Error)?
     /// Stores a value that was fetched. Does nothing if the right to do so is gone.
     /// - Parameter options: with the policy and the tags of the entry.
     func store(_ value: Value, token: UInt64, _ options: CheckedFetch) async throws
     func release(token: UInt64, _ release: FetchRelease) async
     /// Nobody was left to whom the error could be thrown.
     func failedInBackground(_ error: any Error)
+}
+
+/// The end of a right to fetch one key.
+package struct FetchEnd<Backend: FetchBackend>: Sendable {
+    package let backend: Backend
+    package let token: UInt64
+    /// Nil if the origin has none.
+    package let value: Backend.Value?
+
+    /// What is released instead of a value.
+    package func release(_ options: CheckedFetch) -> FetchRelease { .absent(milliseconds: max(1, options.absent)) }
+}
+
+extension FetchBackend {
+    package static func askAll(
+        _ backends: [Self], maxAge: Int64?, lease: Int64?
+    ) async -> [Result<FetchReply<Value>, any Error>] {
+        var answers: [Result<FetchReply<Value>, any Error>] = []
+        for backend in backends {
+            do {
+                answers.append(.success(try await backend.ask(maxAge: maxAge, lease: lease, waits: false)))
+            } catch {
+                answers.append(.failure(error))
+                break
+            }
+        }
+        return answers
+    }
+
+    package static func endAll(_ ends: [FetchEnd<Self>], _ options: CheckedFetch) async -> (any Error)? {
+        var failure: (any Error)?
+        for end in ends {
+            guard let value = end.value else {
+                await end.backend.release(token: end.token, end.release(options))
+                continue
+            }
+            do {
+                try await end.backend.store(value, token: end.token, options)
+            } catch {
+                failure = failure ?? error
+                await end.backend.release(token: end.token, .open)
+            }
+        }
+        return failure
+    }
 }
 
 /// Which keys the running closures fetch, from the outermost to the innermost.

@@ -63,24 +63,28 @@ extension FlightTable {
     private func sort<Key: Hashable & Sendable, Backend: FetchBackend>(
         _ backends: [(key: Key, backend: Backend)], _ options: CheckedFetch
     ) async throws -> Sorted<Key, Backend> {
+        let answers = await Backend.askAll(backends.map(\.backend), maxAge: options.maxAge, lease: options.lease)
         var sorted = Sorted<Key, Backend>()
-        do {
-            for (key, backend) in backends {
-                switch try await backend.ask(maxAge: options.maxAge, lease: options.lease, waits: false) {
-                case .fresh(let value), .stale(let value): sorted.values[key] = value
-                case .absent: break
-                case .wait: sorted.waits.append((key, backend))
-                case .failed(let left): throw FetchError.originRests(backend.name, left)
-                case .lead(let token, let found):
-                    if !options.refreshesAhead, let found, found.isFresh, found.isYoung {
-                        await backend.release(token: token, .open)
-                        sorted.values[key] = found.value
-                        continue
-                    }
-                    sorted.leads.append(.init(key: key, backend: backend, token: token, found: found))
+        var failure: (any Error)?
+        for ((key, backend), answer) in zip(backends, answers) {
+            switch answer {
+            case .failure(let error): failure = failure ?? error
+            case .success(.fresh(let value)), .success(.stale(let value)): sorted.values[key] = value
+            case .success(.absent): break
+            case .success(.wait): sorted.waits.append((key, backend))
+            case .success(.failed(let left)): failure = failure ?? FetchError.originRests(backend.name, left)
+            case .success(.lead(let token, let found)):
+                if !options.refreshesAhead, let found, found.isFresh, found.isYoung {
+                    await backend.release(token: token, .open)
+                    sorted.values[key] = found.value
+                    continue
                 }
-                try Task.checkCancellation()
+                sorted.leads.append(.init(key: key, backend: backend, token: token, found: found))
             }
+        }
+        do {
+            if let failure { throw failure }
+            try Task.checkCancellation()
         } catch {
             let leads = sorted.leads
             await Self.whole { for lead in leads { await lead.backend.release(token: lead.token, .open) } }
@@ -109,20 +113,8 @@ extension FlightTable {
             throw error
         }
         try await Self.whole {
-            var failure: (any Error)?
-            for lead in leads {
-                guard let value = values[lead.key] else {
-                    await lead.backend.release(token: lead.token, .absent(milliseconds: max(1, options.absent)))
-                    continue
-                }
-                do {
-                    try await lead.backend.store(value, token: lead.token, options)
-                } catch {
-                    failure = failure ?? error
-                    await lead.backend.release(token: lead.token, .open)
-                }
-            }
-            if let failure { throw failure }
+            let ends = leads.map { FetchEnd(backend: $0.backend, token: $0.token, value: values[$0.key]) }
+            if let failure = await Backend.endAll(ends, options) { throw failure }
         }
         let asked = Set(leads.map(\.key))
         return values.filter { asked.contains($0.key) }

@@ -29,12 +29,11 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
         defer { withExtendedLifetime(held) {} }
         let wakeUp = WakeUp()
         var request = FetchRequest(key: key, holder: source.leaseHolder, askedAt: database.now())
-        // Zero means newer than the question, and an instant is a millisecond long.
-        request.maxAge = maxAge == 0 ? -1 : maxAge
+        request.maxAge = maxAge
         request.leaseMilliseconds = lease
         if waits {
             request.mayWait = true
-            request.waiter = LeaseWaiter(source.leaseHolder, leaseMilliseconds: lease) { wakeUp.signal() }
+            request.waiter = waiter(wakeUp, lease)
         }
         var isSecond = false
         while true {
@@ -49,7 +48,9 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
                 if isSecond { _ = try source.decodeOrThrow(Value.self, record, key) }
                 isSecond = true
                 request.maxAge = 0
-                request.askedAt = max(database.now(), record.header.storedAt + 1)
+                request.askedAt = max(database.now(), record.header.storedAt)
+                // The former one may have seen this value stored.
+                if waits { request.waiter = waiter(wakeUp, lease) }
             case .lead(let token): return .lead(token: token, found(answer, record, request))
             case .queued(let until):
                 await wakeUp.wait(milliseconds: until - now())
@@ -67,6 +68,10 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
         }
     }
 
+    private func waiter(_ wakeUp: WakeUp, _ lease: Int64?) -> LeaseWaiter {
+        LeaseWaiter(source.leaseHolder, leaseMilliseconds: lease) { wakeUp.signal() }
+    }
+
     /// What the entry has beside the right to fetch it anew.
     private func found(_ answer: FetchAnswer, _ record: Record?, _ request: FetchRequest) -> FoundValue<Value>? {
         // What cannot be decoded is about to be replaced.
@@ -74,8 +79,7 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
             let value = try? source.decodeOrThrow(Value.self, record, key)
         else { return nil }
         let isFresh = answer.rules.freshness(header, now: database.now()) == .fresh
-        let isYoung = request.maxAge.map { header.storedAt >= request.askedAt - $0 } ?? true
-        return FoundValue(value, isFresh: isFresh, isYoung: isYoung)
+        return FoundValue(value, isFresh: isFresh, isYoung: request.isYoung(header))
     }
 
     /// The engine's answer: from memory on this thread, else from a thread that may block.

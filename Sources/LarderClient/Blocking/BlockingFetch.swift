@@ -92,15 +92,17 @@ final class BlockingFetch<Value: Codable> {
     func ask(waits: Bool) throws -> Answer {
         guard try client.server().isLarder else { return try askRedis() }
         let began = MonotonicClock.milliseconds()
+        var limit = AgeLimit(options.maxAge)
         var answer = try client.perform(.fetch(key, maxAge: options.maxAge, lease: options.lease))
         while answer.state == .wait, waits {
+            limit.answered()
             let left = options.hard.map { $0 - (MonotonicClock.milliseconds() - began) } ?? .max
             guard left > 0 else { return .wait }
             let session = try own ?? client.session.another()
             own = session
-            let limit = session.timeoutMilliseconds == 0 ? .max : max(1, Int64(session.timeoutMilliseconds) / 2)
-            let wait = min(left, limit, Self.sliceMilliseconds)
-            let request = Request.fetch(key, maxAge: options.maxAge, wait: wait, lease: options.lease)
+            let most = session.timeoutMilliseconds == 0 ? .max : max(1, Int64(session.timeoutMilliseconds) / 2)
+            let wait = min(left, most, Self.sliceMilliseconds)
+            let request = Request.fetch(key, maxAge: limit.now, wait: wait, lease: options.lease)
             answer = try request.result(of: try session.perform([request.words], operation: "FETCH")[0])
         }
         let value = try? answer.value.map { try client.decoded(Value.self, $0, key) }
@@ -109,9 +111,9 @@ final class BlockingFetch<Value: Codable> {
             // What cannot be decoded is an error, as with every read.
             return .answer(try value ?? answer.value.map { try client.decoded(Value.self, $0, key) })
         case .lead:
-            let isYoung = options.maxAge.map { answer.age <= $0 } ?? true
             return .lead(
-                Lead(token: answer.token, value: value, isFresh: answer.isFresh, isYoung: isYoung))
+                Lead(
+                    token: answer.token, value: value, isFresh: answer.isFresh, isYoung: answer.isYoung(limit.now)))
         case .wait: return .wait
         case .absent: return .answer(nil)
         case .failed: throw FetchError.originRests(name, answer.left)

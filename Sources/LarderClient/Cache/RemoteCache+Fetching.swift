@@ -122,7 +122,7 @@ extension RemoteCache {
     ///
     /// Keys that somebody else is fetching are waited for. Unlike with one key, the closure runs in the caller's task, and
     /// ends with its cancellation; who waits for its keys then fetches them by himself. The hard timeout is not for it.
-    /// Takes a round trip for the keys that are there, and one or two for each that is missing.
+    /// Takes a round trip for the keys that are there, one to ask about those that are missing, and one to store them.
     /// - Parameters:
     ///   - keys: the entries' keys.
     ///   - options: see ``FetchOptions``.

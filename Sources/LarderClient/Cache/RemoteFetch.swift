@@ -20,14 +20,55 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
 
     func ask(maxAge: Int64?, lease: Int64?, waits: Bool) async throws -> FetchReply<Value> {
         guard try await store.server().isLarder else { return try await askRedis(maxAge) }
+        var limit = AgeLimit(maxAge)
         while true {
             let wakeUp = waits ? store.signals.listen(key) : nil
             defer { if let wakeUp { store.signals.forget(wakeUp, key) } }
-            let answer = try await store.fetch(.fetch(key, maxAge: maxAge, lease: lease))
-            guard answer.state == .wait, let wakeUp else { return try await reply(answer, maxAge) }
+            let asked = limit.now
+            let answer = try await store.fetch(.fetch(key, maxAge: asked, lease: lease))
+            guard answer.state == .wait, let wakeUp else { return try await reply(answer, asked) }
+            limit.answered()
             await wakeUp.wait(milliseconds: answer.left)
             try Task.checkCancellation()
         }
+    }
+
+    /// In one round trip.
+    static func askAll(
+        _ backends: [Self], maxAge: Int64?, lease: Int64?
+    ) async -> [Result<FetchReply<Value>, any Error>] {
+        guard let store = backends.first?.store else { return [] }
+        let found: [Result<FetchAnswer, LarderClientError>]
+        do {
+            guard try await store.server().isLarder else { return await askRedis(backends, maxAge) }
+            found = try await store.fetch(backends.map { .fetch($0.key, maxAge: maxAge, lease: lease) })
+        } catch {
+            return [.failure(error)]
+        }
+        var answers: [Result<FetchReply<Value>, any Error>] = []
+        answers.reserveCapacity(found.count)
+        for (backend, answer) in zip(backends, found) {
+            do {
+                answers.append(.success(try await backend.reply(try answer.get(), maxAge)))
+            } catch {
+                answers.append(.failure(error))
+            }
+        }
+        return answers
+    }
+
+    private static func askRedis(
+        _ backends: [Self], _ maxAge: Int64?
+    ) async -> [Result<FetchReply<Value>, any Error>] {
+        var answers: [Result<FetchReply<Value>, any Error>] = []
+        for backend in backends {
+            do {
+                answers.append(.success(try await backend.askRedis(maxAge)))
+            } catch {
+                return answers + [.failure(error)]
+            }
+        }
+        return answers
     }
 
     private func reply(_ answer: FetchAnswer, _ maxAge: Int64?) async throws -> FetchReply<Value> {
@@ -40,7 +81,7 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
         case .lead:
             // What cannot be decoded is about to be replaced.
             let value = try? await cache.decoded(answer.value, key, "FETCH")
-            let isYoung = maxAge.map { answer.age <= $0 } ?? true
+            let isYoung = answer.isYoung(maxAge)
             return .lead(
                 token: answer.token, value.map { FoundValue($0, isFresh: answer.isFresh, isYoung: isYoung) })
         case .wait: return .wait
@@ -68,6 +109,59 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
         _ = try? await cache.changing([key]) { () async throws(LarderClientError) in
             try await store.perform(.release(key, token: token, release))
         }
+    }
+
+    /// In one round trip.
+    static func endAll(_ ends: [FetchEnd<Self>], _ options: CheckedFetch) async -> (any Error)? {
+        guard let cache = ends.first?.backend.cache else { return nil }
+        var failure: (any Error)?
+        var sent: [(end: FetchEnd<Self>, request: Request<Bool>)] = []
+        do {
+            let server = try await cache.store.server()
+            for end in ends {
+                do throws(LarderClientError) {
+                    guard let request = try end.backend.request(end, options, server) else { continue }
+                    sent.append((end, request))
+                } catch {
+                    failure = failure ?? error
+                    await end.backend.release(token: end.token, .open)
+                }
+            }
+            if sent.isEmpty { return failure }
+            let words = sent.map(\.request.words)
+            let replies = try await cache.changing(sent.map(\.end.backend.key)) {
+                () async throws(LarderClientError) in
+                try await cache.store.commands(words, rules: .shared)
+            }
+            for ((end, request), reply) in zip(sent, replies) {
+                do throws(LarderClientError) {
+                    _ = try request.result(of: reply)
+                } catch {
+                    failure = failure ?? error.about(cache.name)
+                    await end.backend.release(token: end.token, .open)
+                }
+            }
+        } catch {
+            // If the daemon has heard of none, the rights end with their time, or with the connection.
+            failure = failure ?? error
+        }
+        return failure
+    }
+
+    /// What ends a right to fetch; nil if there is none, and nothing to store.
+    private func request(_ end: FetchEnd<Self>, _ options: CheckedFetch, _ server: ServerKind)
+        throws(LarderClientError) -> Request<Bool>?
+    {
+        guard let value = end.value else {
+            return end.token == 0 ? nil : .release(key, token: end.token, end.release(options))
+        }
+        let (bytes, codec) = try cache.encoded(value, key)
+        let policy = try options.policy.checked("SET", cache.name, key: key)
+        let tags = try CheckedTags(options.tags, "SET", cache.name, key: key)
+        try tags.check(for: server, "SET", cache.name, key: key)
+        return .set(
+            bytes, forKey: key, policy: policy, tags: tags, codec: codec, server: server,
+            if: end.token == 0 ? [] : wordList("TOKEN", "\(end.token)"))
     }
 
     func failedInBackground(_ error: any Error) {

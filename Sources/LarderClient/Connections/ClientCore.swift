@@ -135,6 +135,29 @@ final class DatabaseStore: LinkEvents {
         try await perform(request, on: fetchLink)
     }
 
+    /// Carries out several FETCHes in one round trip.
+    /// - Returns: an answer or an error for each of them.
+    func fetch(_ requests: [Request<FetchAnswer>]) async throws(LarderClientError)
+        -> [Result<FetchAnswer, LarderClientError>]
+    {
+        guard let first = requests.first else { return [] }
+        let exchange = Exchange(
+            bytes: encode(requests.map(\.words)), replyCount: requests.count, name: first.words[0], isRead: true)
+        let replies: [RESPValue]
+        do throws(LarderClientError) {
+            replies = try await fetchLink.perform(exchange)
+        } catch {
+            throw error.about(name)
+        }
+        return zip(requests, replies).map { request, reply in
+            do throws(LarderClientError) {
+                return .success(try request.result(of: reply))
+            } catch {
+                return .failure(error.about(name))
+            }
+        }
+    }
+
     private func perform<Result>(_ request: Request<Result>, on link: Link) async throws(LarderClientError) -> Result {
         var bytes: [UInt8] = []
         RequestEncoder.encode(request.words, into: &bytes)

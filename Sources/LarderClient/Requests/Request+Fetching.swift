@@ -20,6 +20,9 @@ struct FetchAnswer: Sendable {
 
     /// Whether the value beside a lease is fresh still.
     var isFresh: Bool { value != nil && left != 0 }
+
+    /// Whether the value is as young as the question wanted.
+    func isYoung(_ maxAge: Int64?) -> Bool { maxAge.map { $0 > 0 && age <= $0 } ?? true }
 }
 
 extension Request where Result == FetchAnswer {

@@ -233,6 +233,7 @@ struct LeaseTable {
         }
         if case .absent(let until) = effect { state.rest = .absent(until: until) }
         set(key, state)
+        if !isRemoval { for waiter in state.waiters { waiter.sawWrite = true } }
         if isRemoval, state.rest == nil { handOver(key) } else { wakeAll(key) }
         dropIfEmpty(key)
     }

@@ -120,6 +120,8 @@ package final class LeaseWaiter: @unchecked Sendable {
     /// The lease that the waiter got while it waited.
     var token: UInt64?
     var isListed = false
+    /// Whether the key was written while the waiter waited: what is stored is newer than its question.
+    var sawWrite = false
     /// When the lease ends that the caller was last told of: it asks again then.
     var leaseEnds = Int64.max
 

@@ -3,7 +3,8 @@ package struct FetchRequest: Sendable {
     package let key: Key
     /// Who gets the lease if the caller is chosen to refresh.
     package let holder: LeaseHolder
-    /// The caller does not want a value that was older than this when it asked, in milliseconds; nil: any age.
+    /// The caller does not want a value that was older than this when it asked, in milliseconds; nil: any age. Zero: only
+    /// one that was stored after it asked.
     package var maxAge: Int64?
     /// For how long a lease is good, in milliseconds, whatever becomes of its holder; nil: for the standard time, and
     /// as long as its holder exists.
@@ -19,6 +20,17 @@ package struct FetchRequest: Sendable {
         self.key = key
         self.holder = holder
         self.askedAt = askedAt
+    }
+
+    /// Whether a value is as young as the caller wants.
+    package func isYoung(_ header: RecordHeader) -> Bool {
+        waiter?.sawWrite ?? false || Self.isYoung(header.storedAt, maxAge, askedAt)
+    }
+
+    /// An instant is a millisecond long: within the one of the question, nobody knows what was first.
+    static func isYoung(_ storedAt: Int64, _ maxAge: Int64?, _ askedAt: Int64) -> Bool {
+        guard let maxAge else { return true }
+        return maxAge == 0 ? storedAt > askedAt : storedAt >= askedAt.subtractingClamped(maxAge)
     }
 }
 
@@ -114,7 +126,7 @@ extension Database {
                     let record = entry.record, record.count < bytesMax,
                     let header = try? RecordHeader(parsing: record, applied.rules.purges)
                 else { return false }
-                if let maxAge, header.storedAt < now.subtractingClamped(maxAge) { return false }
+                guard FetchRequest.isYoung(header.storedAt, maxAge, now) else { return false }
                 let deadline = applied.rules.deadline(header)
                 if let deadline {
                     guard now < deadline, !endsSoon(header.storedAt, deadline, shard, hash, now) else { return false }
@@ -177,9 +189,7 @@ extension Database {
         let rules = applied.rules
         let freshness = header.map { rules.freshness($0, now: now) } ?? .gone
         let header = freshness == .gone ? nil : header
-        let isYoung = header.map { header in
-            request.maxAge.map { header.storedAt >= request.askedAt.subtractingClamped($0) } ?? true
-        }
+        let isYoung = header.map { request.isYoung($0) }
         let state: FetchAnswer.State
         if freshness == .fresh, isYoung ?? false, let header {
             state = leadsEarly(request, header, rules, shard, now).map { .lead(token: $0) } ?? .fresh

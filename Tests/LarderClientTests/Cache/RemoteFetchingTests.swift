@@ -68,6 +68,99 @@ import Testing
         #expect(try await value(second) == 101)
     }
 
+    /// A value that was stored in the same millisecond was taken for a new one.
+    @Test func theOriginAloneIsAskedHoweverYoungTheValueIs() async throws {
+        let (cache, blocking) = (
+            try await connect(), try BlockingLarderClient(socketPath: daemon.socketPath, database: "books")
+        )
+        for round in 1...50 {
+            try await cache.set(-1, forKey: "k")
+            #expect(try await value(cache, "k", FetchOptions(.originOnly)) == round)
+            try blocking.set(-1, forKey: "k")
+            let options = FetchOptions(round.isMultiple(of: 2) ? .originElseCache : .originOnly)
+            #expect(try blocking.value(Int.self, forKey: "k", options: options) { -round } == -round)
+        }
+        #expect(origin.calls == 50)
+    }
+
+    /// Who waits for somebody else's value takes it: it is newer than the question.
+    @Test func whoAsksTheOriginAloneTakesWhatIsFetchedMeanwhile() throws {
+        let clients = try (0..<3).map { _ in
+            try BlockingLarderClient(socketPath: daemon.socketPath, database: "books")
+        }
+        let seen = Guarded([0, 0])
+        @Sendable func waitUntil(_ line: String) throws {
+            while !(try clients[2].serverInfo()).contains("\n\(line)\r\n") {}
+        }
+        @Sendable func fetch(_ index: Int) throws -> Int {
+            if index == 1 { try waitUntil("leases:1") }
+            return try clients[index].value(Int.self, forKey: "k", options: FetchOptions(.originOnly)) {
+                if index == 0 { try waitUntil("lease_waiters:1") }
+                return index + 1
+            }
+        }
+        try clients[0].set(-1, forKey: "k")
+        onThreads(2) { index in
+            let value = try? fetch(index)
+            seen.with { $0[index] = value ?? -1 }
+        }
+        #expect(seen.value == [1, 1])
+    }
+
+    /// Each key was asked about, and stored, in a round trip of its own.
+    @Test func manyKeysAreAskedAboutTogetherAndStoredTogether() async throws {
+        let counts = Guarded([String: Int]())
+        let server = try FakeServer { request in
+            /// An answer comes only when all have asked.
+            func together(_ name: String, _ reply: String) -> FakeServer.Answer {
+                let count = counts.with { counts in
+                    counts[name, default: 0] += 1
+                    return counts[name]
+                }
+                return count == 3 ? .text(String(repeating: reply, count: 3)) : .nothing
+            }
+            switch request.name {
+            case "HELLO", "SELECT": return .standard
+            case "MGET": return .text("*3\r\n$-1\r\n$-1\r\n$-1\r\n")
+            case "FETCH": return together("ask", "*6\r\n$4\r\nlead\r\n$-1\r\n$1\r\n7\r\n$-1\r\n:-1\r\n:0\r\n")
+            case "SET", "RELEASE": return together("end", "+OK\r\n")
+            default: return .text("+OK\r\n")
+            }
+        }
+        defer { server.stop() }
+        let client = try await LarderClient.connect(socketPath: server.path)
+        let found = try await client.cache(of: Int.self).values(forKeys: ["a", "b", "c"]) { keys in
+            #expect(keys == ["a", "b", "c"])
+            return ["a": 1, "c": 3]
+        }
+        #expect(found == ["a": 1, "c": 3])
+        #expect(server.requests.contains(["RELEASE", "b", "7", "ABSENT", "10000"]))
+        client.close()
+    }
+
+    @Test func whatOneOfManyKeysMeetsCostsTheOthersNothing() async throws {
+        let (cache, other) = (try await connect(), try await connect())
+        let load: @Sendable ([String]) async throws -> [String: Int] = { keys in
+            Dictionary(uniqueKeysWithValues: keys.map { ($0, 1) })
+        }
+        // The origin of one rests: the call throws, and keeps no right to fetch.
+        await #expect(throws: TestOrigin.Failure.self) {
+            try await other.value(forKey: "b") { () -> Int in throw TestOrigin.Failure() }
+        }
+        let error = await #expect(throws: FetchError.self) {
+            try await cache.values(forKeys: ["a", "b", "c"], fetch: load)
+        }
+        #expect(error?.code == .originRests && error?.key == "b")
+        #expect(try await other.values(forKeys: ["a", "c"], fetch: load) == ["a": 1, "c": 1])
+        // One is removed while it is fetched: the others are stored.
+        let found = try await cache.values(forKeys: ["d", "e", "f"]) { keys in
+            try await other.remove("e")
+            return try await load(keys)
+        }
+        #expect(found.count == 3)
+        #expect(try await other.values(forKeys: ["d", "e", "f"]) == ["d": 1, "f": 1])
+    }
+
     @Test func aWriteInBetweenIsNotReplaced() async throws {
         let (first, second) = (try await connect(), try await connect())
         origin.hold()

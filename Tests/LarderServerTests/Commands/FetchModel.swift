@@ -39,6 +39,13 @@ struct FetchModel {
         /// The value whose version it names.
         var ifNot: String?
         let at: Int64
+        /// Whether the key was written while it waited.
+        var sawWrite = false
+
+        func isYoung(_ storedAt: Int64) -> Bool {
+            guard let maxAge, !sawWrite else { return true }
+            return maxAge == 0 ? storedAt > at : storedAt >= at - maxAge
+        }
     }
 
     /// A reply of FETCH, as far as it can be foretold.
@@ -101,7 +108,7 @@ struct FetchModel {
     /// The answer to a FETCH; nil if it waits.
     mutating func answer(_ ask: Ask) -> Answer? {
         let entry = self[ask.key].entry
-        let isYoung = entry.map { entry in ask.maxAge.map { entry.storedAt >= ask.at - $0 } ?? true } ?? false
+        let isYoung = entry.map { ask.isYoung($0.storedAt) } ?? false
         if let entry, isYoung, time < entry.deadline {
             if isEarly(entry, self[ask.key]) { return lead(ask) }
             guard ask.ifNot == entry.value else { return served("fresh", entry) }
@@ -163,6 +170,11 @@ struct FetchModel {
         self[key].entry = Entry(
             value: value, storedAt: time, life: life ?? Self.life, grace: grace ?? self.grace)
         end(key, isRefreshed: token != nil)
+        noteWrite(key)
+    }
+
+    private mutating func noteWrite(_ key: String) {
+        for index in self[key].queue.indices { self[key].queue[index].sawWrite = true }
     }
 
     mutating func remove(_ key: String) {
@@ -195,6 +207,7 @@ struct FetchModel {
             let now = time
             self[key].entry?.storedAt = now
             end(key, isRefreshed: true)
+            noteWrite(key)
         case .absent(let milliseconds):
             remove(key)
             self[key].rest = .absent(until: time + milliseconds)

@@ -110,7 +110,7 @@ private final class FetchRun {
         var ask = FetchModel.Ask(client: client, key: key, at: model.time)
         var line = "FETCH \(key)"
         if random.oneIn(4) {
-            ask.maxAge = Int64(random.below(500))
+            ask.maxAge = random.oneIn(4) ? 0 : Int64(random.below(500))
             line += " MAXAGE \(ask.maxAge ?? 0)"
         }
         if random.oneIn(2) {

@@ -176,6 +176,23 @@ extension TestClient {
         #expect(two("RELEASE k \(try #require(again.token)) ABSENT 1") == Wire.ok, "without a value too")
     }
 
+    /// Nobody knows which was first, the value or the question, if both have the same millisecond.
+    @Test func aMaximumAgeOfZeroTakesNothingThatWasThere() throws {
+        let server = try SocketlessServer(policy: .high)
+        let (one, two) = (server.connect(), server.connect())
+        #expect(one("SET k v") == Wire.ok)
+        #expect(two.fetch("k MAXAGE 1")?.state == "fresh")
+        let lead = try #require(two.fetch("k MAXAGE 0"))
+        #expect(lead.state == "lead" && lead.value == "v")
+        #expect(one.fetch("k MAXAGE 0")?.state == "wait")
+        #expect(one.fetch("k MAXAGE 0 WAIT 100") == nil)
+        #expect(two("SET k w TOKEN \(try #require(lead.token))") == Wire.ok)
+        // Who waited knows that it is newer, without a clock.
+        let fresh = try #require(one.takeFetched())
+        #expect(fresh.state == "fresh" && fresh.value == "w")
+        #expect(two.fetch("k MAXAGE 0")?.state == "lead")
+    }
+
     @Test func anUnchangedValueGetsANewLife() throws {
         let server = try SocketlessServer(policy: .high)
         let (one, two) = (server.connect(), server.connect())

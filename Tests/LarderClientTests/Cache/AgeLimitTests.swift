@@ -1,0 +1,25 @@
+import Fetching
+import TestSupport
+import Testing
+
+@Suite struct AgeLimitTests {
+    /// Two clocks of whole milliseconds: whatever part of one was over at either, nothing is taken that was there before the
+    /// first question.
+    @Test func nothingFromBeforeTheFirstQuestionIsTaken() {
+        let clock = Guarded<Int64>(0)
+        for (maxAge, waited, expected) in [
+            (Int64?.none, Int64(50), Int64?.none), (0, 0, 0), (0, 1, 0), (0, 2, 0), (0, 3, 1), (0, 100, 98),
+            (0, 30_000, 29_968), (500, 100, 500), (500, 5_000, 4_993),
+        ] {
+            clock.value = 1_000
+            var limit = AgeLimit(maxAge) { clock.value }
+            #expect(limit.now == maxAge)
+            limit.answered()
+            clock.value += waited
+            #expect(limit.now == expected)
+            // It counts from the first answer.
+            limit.answered()
+            #expect(limit.now == expected)
+        }
+    }
+}
