@@ -93,7 +93,8 @@ final class BlockingFetch<Value: Codable> {
         guard try client.server().isLarder else { return try askRedis() }
         let began = MonotonicClock.milliseconds()
         var limit = AgeLimit(options.maxAge)
-        var answer = try client.perform(.fetch(key, maxAge: options.maxAge, lease: options.lease))
+        var asked = options.maxAge
+        var answer = try client.perform(.fetch(key, maxAge: asked, lease: options.lease))
         while answer.state == .wait, waits {
             limit.answered()
             let left = options.hard.map { $0 - (MonotonicClock.milliseconds() - began) } ?? .max
@@ -102,9 +103,27 @@ final class BlockingFetch<Value: Codable> {
             own = session
             let most = session.timeoutMilliseconds == 0 ? .max : max(1, Int64(session.timeoutMilliseconds) / 2)
             let wait = min(left, most, Self.sliceMilliseconds)
-            let request = Request.fetch(key, maxAge: limit.now, wait: wait, lease: options.lease)
+            asked = limit.now
+            let request = Request.fetch(key, maxAge: asked, wait: wait, lease: options.lease)
             answer = try request.result(of: try session.perform([request.words], operation: "FETCH")[0])
         }
+        return try self.answer(answer, asked)
+    }
+
+    /// Asks about several keys, in one round trip and without waiting.
+    /// - Returns: the answers, up to the first error or with all of them.
+    static func askAll(_ calls: [BlockingFetch]) throws -> [Result<Answer, any Error>] {
+        guard let client = calls.first?.client else { return [] }
+        guard try client.server().isLarder else { return calls.map { call in Result { try call.askRedis() } } }
+        let requests = calls.map { Request.fetch($0.key, maxAge: $0.options.maxAge, lease: $0.options.lease) }
+        let replies = try client.session.perform(requests.map(\.words), operation: "FETCH")
+        return zip(calls, zip(requests, replies)).map { call, exchange in
+            Result { try call.answer(try exchange.0.result(of: exchange.1), call.options.maxAge) }
+        }
+    }
+
+    /// - Parameter asked: the greatest age that was asked for.
+    private func answer(_ answer: FetchAnswer, _ asked: Int64?) throws -> Answer {
         let value = try? answer.value.map { try client.decoded(Value.self, $0, key) }
         switch answer.state {
         case .fresh, .stale:
@@ -112,8 +131,7 @@ final class BlockingFetch<Value: Codable> {
             return .answer(try value ?? answer.value.map { try client.decoded(Value.self, $0, key) })
         case .lead:
             return .lead(
-                Lead(
-                    token: answer.token, value: value, isFresh: answer.isFresh, isYoung: answer.isYoung(limit.now)))
+                Lead(token: answer.token, value: value, isFresh: answer.isFresh, isYoung: answer.isYoung(asked)))
         case .wait: return .wait
         case .absent: return .answer(nil)
         case .failed: throw FetchError.originRests(name, answer.left)
@@ -157,6 +175,50 @@ final class BlockingFetch<Value: Codable> {
             throw error
         }
         return value
+    }
+
+    /// Stores what was fetched for several keys, or that there is nothing, in one round trip.
+    static func endAll(_ ends: [(call: BlockingFetch, lead: Lead, value: Value?)]) throws {
+        guard let client = ends.first?.call.client else { return }
+        var failure: (any Error)?
+        var sent: [(call: BlockingFetch, lead: Lead, request: Request<Bool>)] = []
+        let server = try client.server()
+        for (call, lead, value) in ends {
+            do throws(LarderClientError) {
+                guard let request = try call.request(lead, value, server) else { continue }
+                sent.append((call, lead, request))
+            } catch {
+                failure = failure ?? error
+                call.release(lead, .open)
+            }
+        }
+        let replies = try client.session.perform(sent.map(\.request.words), operation: "SET")
+        for ((call, lead, request), reply) in zip(sent, replies) {
+            do throws(LarderClientError) {
+                _ = try request.result(of: reply)
+            } catch {
+                failure = failure ?? error.about(client.name)
+                call.release(lead, .open)
+            }
+        }
+        if let failure { throw failure }
+    }
+
+    /// What ends a right to fetch; nil if there is none, and nothing to store.
+    private func request(_ lead: Lead, _ value: Value?, _ server: ServerKind) throws(LarderClientError)
+        -> Request<Bool>?
+    {
+        guard let value else {
+            let release = FetchRelease.absent(milliseconds: max(1, options.absent))
+            return lead.token == 0 ? nil : .release(key, token: lead.token, release)
+        }
+        let (bytes, codec) = try client.encoded(value, key)
+        let policy = try options.policy.checked("SET", client.name, key: key)
+        let tags = try CheckedTags(options.tags, "SET", client.name, key: key)
+        try tags.check(for: server, "SET", client.name, key: key)
+        return .set(
+            bytes, forKey: key, policy: policy, tags: tags, codec: codec, server: server,
+            if: lead.token == 0 ? [] : wordList("TOKEN", "\(lead.token)"))
     }
 
     func fail(_ lead: Lead) {

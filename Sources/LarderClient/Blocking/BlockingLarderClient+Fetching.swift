@@ -57,19 +57,25 @@ extension BlockingLarderClient {
         var leads: [(key: Key, call: BlockingFetch<Value>, lead: BlockingFetch<Value>.Lead)] = []
         var waits: [(key: Key, call: BlockingFetch<Value>)] = []
         defer { for lead in leads { lead.call.release(lead.lead, .open) } }
-        for key in keys where found[key] == nil {
-            let call = try BlockingFetch<Value>(self, key.keyBytes, options)
-            switch try call.ask(waits: false) {
-            case .answer(let value): found[key] = value
-            case .lead(let lead): leads.append((key, call, lead))
-            case .wait: waits.append((key, call))
+        let calls = try keys.filter { found[$0] == nil }.map {
+            (key: $0, call: try BlockingFetch<Value>(self, $0.keyBytes, options))
+        }
+        var failure: (any Error)?
+        for ((key, call), answer) in zip(calls, try BlockingFetch.askAll(calls.map(\.call))) {
+            switch answer {
+            case .failure(let error): failure = failure ?? error
+            case .success(.answer(let value)): found[key] = value
+            case .success(.lead(let lead)): leads.append((key, call, lead))
+            case .success(.wait): waits.append((key, call))
             }
         }
+        if let failure { throw failure }
         if !leads.isEmpty {
             let asked = leads
             leads = []
             let fetched = try BlockingFetch<Value>.load(asked, fetch)
-            for (key, call, lead) in asked { found[key] = try call.end(lead, fetched[key]) }
+            try BlockingFetch.endAll(asked.map { (call: $0.call, lead: $0.lead, value: fetched[$0.key]) })
+            for (key, _, _) in asked { found[key] = fetched[key] }
         }
         // Only now: others may be waiting for what this call fetched.
         for (key, call) in waits { found[key] = try call.value { try fetch([key])[key] } }

@@ -115,9 +115,9 @@ import Testing
             func together(_ name: String, _ reply: String) -> FakeServer.Answer {
                 let count = counts.with { counts in
                     counts[name, default: 0] += 1
-                    return counts[name]
+                    return counts[name] ?? 0
                 }
-                return count == 3 ? .text(String(repeating: reply, count: 3)) : .nothing
+                return count % 3 == 0 ? .text(String(repeating: reply, count: 3)) : .nothing
             }
             switch request.name {
             case "HELLO", "SELECT": return .standard
@@ -134,8 +134,11 @@ import Testing
             return ["a": 1, "c": 3]
         }
         #expect(found == ["a": 1, "c": 3])
-        #expect(server.requests.contains(["RELEASE", "b", "7", "ABSENT", "10000"]))
+        #expect(server.requests.filter { $0 == ["RELEASE", "b", "7", "ABSENT", "10000"] }.count == 1)
         client.close()
+        let blocking = try BlockingLarderClient(socketPath: server.path)
+        #expect(try blocking.values(Int.self, forKeys: ["a", "b", "c"]) { _ in ["a": 1, "c": 3] } == found)
+        #expect(server.requests.filter { $0 == ["RELEASE", "b", "7", "ABSENT", "10000"] }.count == 2)
     }
 
     @Test func whatOneOfManyKeysMeetsCostsTheOthersNothing() async throws {
