@@ -39,6 +39,8 @@ public final class CacheChanges: AsyncSequence, Sendable {
         buffer.finish()
     }
 
+    var isFinished: Bool { buffer.isFinished }
+
     public func makeAsyncIterator() -> Iterator { Iterator(changes: self) }
 
     /// Takes the changes of a ``CacheChanges``.
@@ -91,6 +93,9 @@ public struct DecodedChanges<Value: Sendable>: AsyncSequence, Sendable {
             do {
                 return DecodedChange(change, .success(try await changes.read(key)))
             } catch {
+                // The read failed because of the end, which is what there is to tell.
+                if Task.isCancelled { return nil }
+                if changes.changes.isFinished { return try await next() }
                 return DecodedChange(change, .failure(error))
             }
         }

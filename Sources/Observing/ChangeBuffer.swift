@@ -43,6 +43,8 @@ package final class ChangeBuffer: @unchecked Sendable {
     /// - Parameter max: how many keys, and purges of tags, may wait.
     package init(max: Int) { self.max = max }
 
+    /// Whether it is over.
+    package var isFinished: Bool { lock.withLock { end != nil } }
     /// How many tasks wait, for tests.
     package var takerCount: Int { lock.withLock { takers.count } }
     /// How many changes wait, for tests.

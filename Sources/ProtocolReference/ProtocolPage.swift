@@ -6,8 +6,12 @@ import LarderServer
 /// with this, and rewrites it if `LARDER_UPDATE_DOCS` is set.
 package enum ProtocolPage {
     package static var text: String {
-        ([introduction, examples, limitsSection, settingsSection, errorsSection, databasesSection, transactionsSection]
-            + groups.map(section) + [differencesSection])
+        let prose = [
+            introduction, examples, limitsSection, settingsSection, errorsSection, databasesSection,
+            transactionsSection,
+            changesSection,
+        ]
+        return (prose + groups.map(section) + [differencesSection])
             .joined(separator: "\n")
     }
 
@@ -257,6 +261,34 @@ package enum ProtocolPage {
 
         `WATCH` notices every write of the key, purges of an entry, a changed policy, and the expiry of a fresh entry;
         eviction of an entry from memory does not count. The removal of an entry that had expired before may count.
+
+        """
+
+    private static let changesSection = """
+        ## Changes of entries
+
+        larderd publishes what happens to entries to channels, which SUBSCRIBE and PSUBSCRIBE take, in RESP2 and RESP3. Unlike
+        keyspace notifications this needs no setting, and tells kinds of changes instead of names of commands. While nobody
+        listens to such a channel, it costs nothing. DB is the name of the database.
+
+        | channel | message | when |
+        |---|---|---|
+        | `__change@DB__:KEY` | `stored` | an entry was stored, or given another lifetime |
+        | | `removed` | an entry was removed, by its key or its prefix |
+        | | `expired` | its deadline has passed, and nothing was stored since |
+        | `__change@DB__` | `purged` | the database was emptied |
+        | | `purged TAG` | all entries with the tag are gone, or stale; one message for each tag |
+        | | `fellbehind` | everything may have changed, and nobody knows what has |
+
+        `SUBSCRIBE __change@0__:k __change@0__` is for one key, `PSUBSCRIBE __change@0__:user:*` and
+        `SUBSCRIBE __change@0__` for a prefix. Patterns that do not begin with `__change@`, such as `*`, do not match these
+        channels. Clients may know other messages as "everything may have changed".
+
+        A change is published when it is committed, those of one key in the order of their commits, and never if the commit
+        failed. Who reads the key then gets that state or a newer one. An expiry is published within about a second, if the
+        entry was stored while anybody listened, or when somebody subscribed to the channel of its key, and if there are
+        not more than 65,536 such entries; otherwise when the entry's space is reclaimed. A subscriber that does not read its
+        messages is disconnected: see the limits. It has then missed some.
 
         """
 

@@ -67,10 +67,11 @@ public final class CacheSource: @unchecked Sendable {
     }
 
     func close() {
+        // The sequences end before calls of their consumers fail.
+        relays.close()
         closed.store(true, ordering: .releasing)
         snapshot?.close()
         leaseHolder.end()
-        relays.close()
         // Released outside the lock: the last release shuts the larder down, which takes a while.
         var last = lock.withLock {
             defer { lease = nil }

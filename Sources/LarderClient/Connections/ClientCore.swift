@@ -16,6 +16,7 @@ final class ClientCore: @unchecked Sendable {
     /// By name; nil and the name of the server's default are the same database.
     private var stores: [String: DatabaseStore]
     private var subscriptions: SubscriptionHub?
+    private var changes: SubscriptionHub?
     private var isClosed = false
     private let gate = ConnectionGate()
 
@@ -51,13 +52,26 @@ final class ClientCore: @unchecked Sendable {
         }
     }
 
-    func close() {
-        let (stores, hub) = lock.withLock {
-            isClosed = true
-            return (Array(self.stores.values), subscriptions)
+    /// The subscriptions to changes of entries. They have a connection of their own: however many there are, messages
+    /// do not wait behind them. Nothing waits for its restoration, because its listeners are told of gaps.
+    var changesHub: SubscriptionHub {
+        lock.withLock {
+            if let changes { return changes }
+            let hub = SubscriptionHub(socketPath, options, ConnectionGate())
+            if isClosed { hub.close() }
+            changes = hub
+            return hub
         }
+    }
+
+    func close() {
+        let (stores, hubs) = lock.withLock {
+            isClosed = true
+            return (Array(self.stores.values), [subscriptions, changes])
+        }
+        // The sequences of changes end before calls of their consumers fail.
+        for hub in hubs { hub?.close() }
         for store in stores { store.close() }
-        hub?.close()
     }
 }
 

@@ -3,7 +3,7 @@ import Platform
 /// Messages between the loop's thread and the tasks that take them.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: mutable properties are touched only with `lock` held.
-final class MessageBuffer: @unchecked Sendable {
+final class MessageBuffer: TopicListener, @unchecked Sendable {
     /// A waiting task. Touched only with the lock held, which is the proof for `@unchecked Sendable`.
     private final class Taker: @unchecked Sendable {
         var continuation: UnsafeContinuation<Step, Never>?
@@ -48,6 +48,18 @@ final class MessageBuffer: @unchecked Sendable {
         }
         taker?.resume(returning: .success(message))
     }
+
+    func take(_ message: TopicMessage) {
+        add(
+            ChannelMessage(
+                channel: String(decoding: message.channel, as: UTF8.self),
+                pattern: message.pattern.map { String(decoding: $0, as: UTF8.self) }, payload: message.payload))
+    }
+
+    /// Messages before the next one may be missing.
+    func connectionWasLost() { noteGap() }
+
+    func isRestored() {}
 
     /// Messages before the next one may be missing.
     func noteGap() { lock.withLock { hasGap = true } }

@@ -42,7 +42,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
     private let settings: LinkSettings
     private let lock = Lock()
     private var link: Link?
-    private var listeners: [Topic: [MessageBuffer]] = [:]
+    private var listeners: [Topic: [any TopicListener]] = [:]
     /// Whether a connection with subscriptions was lost and not replaced yet.
     private var wasLost = false
     private var fences = 0
@@ -61,7 +61,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
     // MARK: For callers
 
     /// Begins to deliver messages of the topics to `buffer`; returns when the daemon has confirmed the subscriptions.
-    func add(_ buffer: MessageBuffer, _ topics: [Topic]) async throws(LarderClientError) {
+    func add(_ buffer: any TopicListener, _ topics: [Topic]) async throws(LarderClientError) {
         try await checkServer()
         let begun: (link: Link, exchange: Exchange)? = lock.withLock {
             guard !isClosed else { return nil }
@@ -109,7 +109,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
     }
 
     /// Stops delivering to `buffer`.
-    func remove(_ buffer: MessageBuffer) {
+    func remove(_ buffer: any TopicListener) {
         let unused: Link? = lock.withLock {
             var left: [Topic] = []
             for (topic, buffers) in listeners where buffers.contains(where: { $0 === buffer }) {
@@ -138,7 +138,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
                 self.link = nil
                 listeners = [:]
             }
-            return (self.link, Array(listeners.values.joined()))
+            return (self.link, everyListener)
         }
         link?.close()
         gate.open()
@@ -146,6 +146,12 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
     }
 
     // MARK: With the lock held
+
+    /// Each once, however many topics it listens to.
+    private var everyListener: [any TopicListener] {
+        var seen: Set<ObjectIdentifier> = []
+        return listeners.values.joined().filter { seen.insert(ObjectIdentifier($0)).inserted }
+    }
 
     private func makeLink() -> Link {
         let link = Link(settings)
@@ -170,19 +176,22 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
     // MARK: On the loop's thread
 
     func linkIsReady(_ link: Link) {
-        let begun: (Exchange, [MessageBuffer])? = lock.withLock {
+        let begun: (Exchange, [any TopicListener])? = lock.withLock {
             guard wasLost, self.link === link, !listeners.isEmpty else { return nil }
             wasLost = false
             let exchange = request("SUBSCRIBE", Array(listeners.keys))
             link.post(exchange)
-            return (exchange, Array(listeners.values.joined()))
+            return (exchange, everyListener)
         }
         guard let (exchange, buffers) = begun else { return }
         Task { [weak self, gate] in
             // If the connection is lost again, the next one starts again, and calls wait for that.
             guard let replies = try? await link.outcome(of: exchange) else { return }
             gate.open()
-            guard let text = replies.lazy.compactMap(\.errorMessage).first else { return }
+            guard let text = replies.lazy.compactMap(\.errorMessage).first else {
+                for buffer in buffers { buffer.isRestored() }
+                return
+            }
             for buffer in buffers {
                 self?.remove(buffer)
                 buffer.finish(.server(text, operation: "SUBSCRIBE"))
@@ -192,12 +201,12 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
 
     func linkWasLost(_ link: Link) {
         let buffers = lock.withLock {
-            guard self.link === link else { return [MessageBuffer]() }
+            guard self.link === link else { return [any TopicListener]() }
             wasLost = true
-            return Array(listeners.values.joined())
+            return everyListener
         }
         if !buffers.isEmpty { gate.close(for: link) }
-        for buffer in buffers { buffer.noteGap() }
+        for buffer in buffers { buffer.connectionWasLost() }
     }
 
     func link(_ link: Link, pushed message: [RESPValue]) {
@@ -213,9 +222,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
     private func hand(_ topic: Topic, _ channel: RESPValue, _ pattern: [UInt8]?, _ payload: RESPValue) {
         let buffers = lock.withLock { listeners[topic] ?? [] }
         guard !buffers.isEmpty, let channel = channel.bytes, let payload = payload.bytes else { return }
-        let message = ChannelMessage(
-            channel: String(decoding: channel, as: UTF8.self),
-            pattern: pattern.map { String(decoding: $0, as: UTF8.self) }, payload: payload)
-        for buffer in buffers { buffer.add(message) }
+        let message = TopicMessage(channel: channel, pattern: pattern, payload: payload)
+        for buffer in buffers { buffer.take(message) }
     }
 }

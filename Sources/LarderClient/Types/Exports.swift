@@ -7,3 +7,7 @@
 @_exported import struct Fetching.FetchOptions
 @_exported import struct Fetching.FetchSequence
 @_exported import enum Fetching.FetchSource
+@_exported import struct Observing.CacheChange
+@_exported import class Observing.CacheChanges
+@_exported import struct Observing.DecodedChange
+@_exported import struct Observing.DecodedChanges

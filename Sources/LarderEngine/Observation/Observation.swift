@@ -49,12 +49,20 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
     package func add(_ observer: any EntryObserver, _ keys: ObservedKeys, in database: Database?) {
         lock.withLock {
             table.add(observer, keys, in: database)
-            if case .key(let key) = keys, let database, waiting.count < Self.namesMax {
-                waiting.append((EntryName(database, key), .asked(since: context.time.unnoticed())))
-            }
+            if case .key(let key) = keys, let database { askFor(EntryName(database, key)) }
             hasObservers.store(true, ordering: .relaxed)
             context.changes.turn(on: true, for: self)
         }
+    }
+
+    /// Has the deadline of an entry watched that may have been stored before it was observed.
+    package func watch(_ key: [UInt8], in database: Database) {
+        lock.withLock { askFor(EntryName(database, key)) }
+    }
+
+    private func askFor(_ name: EntryName) {
+        guard waiting.count < Self.namesMax else { return }
+        waiting.append((name, .asked(since: context.time.unnoticed())))
     }
 
     /// Stops to tell an observer. It may be called until this returns. Idempotent.

@@ -35,6 +35,11 @@ final class PubSub: @unchecked Sendable {
     /// How many times a pattern got its first subscriber.
     private var patternsSeen = 0
     private let patternCountNow = Atomic<Int>(0)
+    private let changeLock = Lock()
+    /// Guarded by `changeLock`: how many subscriptions are to changes, and who wants to know of them.
+    private var changeTopics = 0
+    private var changeTopicsChanged: @Sendable (_ name: [UInt8], _ isFirst: Bool, _ isLast: Bool) -> Void = { _, _, _ in
+    }
 
     init(pendingBytesMax: Int) { self.pendingBytesMax = pendingBytesMax }
 
@@ -45,6 +50,7 @@ final class PubSub: @unchecked Sendable {
 
     /// Adds a connection that is not there yet.
     func add(_ subscriber: Subscriber, to name: [UInt8], _ kind: Kind) {
+        if kind != .shardChannel, ChangeChannel.isOne(name) { countChangeTopic(name, 1) }
         switch kind {
         case .channel: channels.add(name, subscriber)
         case .shardChannel: shardChannels.add(name, subscriber)
@@ -61,6 +67,7 @@ final class PubSub: @unchecked Sendable {
     }
 
     func remove(_ subscriber: Subscriber, from name: [UInt8], _ kind: Kind) {
+        if kind != .shardChannel, ChangeChannel.isOne(name) { countChangeTopic(name, -1) }
         switch kind {
         case .channel: channels.remove(name, subscriber)
         case .shardChannel: shardChannels.remove(name, subscriber)
@@ -71,6 +78,21 @@ final class PubSub: @unchecked Sendable {
                     patterns[name] = nil
                     patternCountNow.store(patterns.count, ordering: .relaxed)
                 }
+            }
+        }
+    }
+
+    /// Sets a function that is called for each subscription to changes of entries that begins, before the subscriber
+    /// hears of anything, and when the last ends. One call at a time.
+    func onChangeTopics(
+        _ body: @escaping @Sendable (_ name: [UInt8], _ isFirst: Bool, _ isLast: Bool) -> Void
+    ) { changeLock.withLock { changeTopicsChanged = body } }
+
+    private func countChangeTopic(_ name: [UInt8], _ step: Int) {
+        changeLock.withLock {
+            changeTopics += step
+            if step > 0 || changeTopics == 0 {
+                changeTopicsChanged(name, step > 0 && changeTopics == 1, changeTopics == 0)
             }
         }
     }
@@ -99,6 +121,19 @@ final class PubSub: @unchecked Sendable {
             }
         }
         return count
+    }
+
+    /// Sends a change of entries to those who listen to its channel, or to a pattern for such channels. Other patterns,
+    /// such as `*`, do not match.
+    func publishChange(_ channel: [UInt8], _ payload: [UInt8]) {
+        _ = channels.send(to: channel, from: nil) { .message("message", channel: channel, payload) }
+        guard patternCountNow.read() > 0 else { return }
+        let matching = patternLock.withLock { patterns }.filter {
+            ChangeChannel.isOne($0.key) && $0.value.glob.matches(channel)
+        }
+        for (name, pattern) in matching.sorted(by: { $0.value.number < $1.value.number }) {
+            pattern.audience.send(.message(pattern: name, channel: channel, payload), from: nil)
+        }
     }
 
     /// How many copies would be sent.

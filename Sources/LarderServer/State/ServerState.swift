@@ -43,6 +43,7 @@ package final class ServerState: Sendable {
     let tracking: Tracking
     /// Sends keyspace notifications, and invalidations to clients that track keys.
     package let notifier: Notifier
+    private let changePublisher: ChangePublisher
     private let nextClient = Atomic<Int>(1)
     private let stopHandler: @Sendable (String) -> Void
     /// Called before a session runs on a thread that may block. Tests use it to make that thread wait.
@@ -71,6 +72,7 @@ package final class ServerState: Sendable {
         tracking = Tracking(directory: directory, keysMax: limits.trackedKeysMax)
         notifier = Notifier(
             engine: engine, pubsub: pubsub, tracking: tracking, deadlinesMax: limits.watchedDeadlinesMax)
+        changePublisher = ChangePublisher(engine: engine, pubsub: pubsub)
         stopHandler = onStopRequest
         standardDatabase = try engine.database(DatabaseName.standard)
         scanCursors = ScanCursors(most: limits.scanCursorsMax)

@@ -153,6 +153,34 @@ import Testing
         }
     }
 
+    @Test func observingChanges() async throws {
+        try await LiveServer.larderd.run { client in
+            let reader = Task {
+                let readers = client.cache("readers", of: String.self)
+                let changes = try await readers.changes(prefix: "reader:")
+                for try await change in changes {
+                    switch change.kind {
+                    case .stored, .removed, .expired: print(change.kind, change.key ?? "")
+                    case .purged, .fellBehind: print("look at everything again")
+                    }
+                }
+                return true
+            }
+            let buyer = Task {
+                let prices = try await client.cache("prices", of: Int.self).decodedChanges(forKey: "apples")
+                for try await change in prices {
+                    if let price = try change.value { print("the price is", price) }
+                }
+                return true
+            }
+            // Their calls have begun and may be waiting for the daemon; when both listen, it has their channels.
+            while try await client.command("PUBSUB", "CHANNELS", "__change@*").elements?.count != 3 {}
+            try await client.cache("prices", of: Int.self).set(7, forKey: "apples")
+            client.close()
+            #expect(try await [reader.value, buyer.value] == [true, true])
+        }
+    }
+
     @Test func transactions() async throws {
         try await LiveServer.larderd.run { client in
             let stock = client.cache("stock", of: Int.self)

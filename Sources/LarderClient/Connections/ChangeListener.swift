@@ -1,0 +1,87 @@
+import Observing
+import Platform
+
+/// Makes changes of entries out of the daemon's messages about them, and has the near cache drop them first: who was told
+/// a change reads that state or a newer one.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the mutable property is touched only with `lock` held.
+final class ChangeListener: TopicListener, @unchecked Sendable {
+    let buffer: ChangeBuffer
+    let topics: [Topic]
+    /// The channel for all of the database; behind it and a colon comes a key.
+    private let channel: [UInt8]
+    private let near: NearCache?
+    private let socketPath: String
+    private let lock = Lock()
+    private var isLost = false
+
+    enum Keys {
+        case key([UInt8])
+        case prefix([UInt8])
+    }
+
+    init(_ keys: Keys, of database: DatabaseStore, max: Int, socketPath: String) {
+        buffer = ChangeBuffer(max: max)
+        channel = Array("__change@\(database.name)__".utf8)
+        near = database.near
+        self.socketPath = socketPath
+        let start = channel + [UInt8(ascii: ":")]
+        switch keys {
+        case .key(let key): topics = [.channel(channel), .channel(start + key)]
+        case .prefix(let prefix):
+            topics = [.channel(channel), .pattern(start + Self.escaped(prefix) + [UInt8(ascii: "*")])]
+        }
+    }
+
+    /// A pattern that matches these bytes alone.
+    private static func escaped(_ bytes: [UInt8]) -> [UInt8] {
+        bytes.flatMap { "*?[]\\^-".utf8.contains($0) ? [UInt8(ascii: "\\"), $0] : [$0] }
+    }
+
+    func take(_ message: TopicMessage) {
+        guard message.channel.count > channel.count else { return takeForAll(message.payload) }
+        let key = Array(message.channel.dropFirst(channel.count + 1))
+        near?.invalidate([key])
+        switch message.payload {
+        case Array("stored".utf8): buffer.add(.stored, key: key)
+        case Array("removed".utf8): buffer.add(.removed, key: key)
+        case Array("expired".utf8): buffer.add(.expired, key: key)
+        // From a newer daemon.
+        default: buffer.fallBehind()
+        }
+    }
+
+    private func takeForAll(_ payload: [UInt8]) {
+        near?.invalidate(nil)
+        let purgedTag = Array("purged ".utf8)
+        if payload == Array("purged".utf8) {
+            buffer.purge()
+        } else if payload.starts(with: purgedTag) {
+            buffer.purge(tags: [Array(payload.dropFirst(purgedTag.count))])
+        } else {
+            buffer.fallBehind()
+        }
+    }
+
+    func connectionWasLost() {
+        let isNews = lock.withLock {
+            defer { isLost = true }
+            return !isLost
+        }
+        guard isNews else { return }
+        buffer.lose(
+            LarderClientError(
+                .closed,
+                "the connection was lost; the sequence goes on with fellBehind when there is one again",
+                operation: "changes", socketPath: socketPath))
+    }
+
+    func isRestored() {
+        lock.withLock { isLost = false }
+        // What was read meanwhile may be older than what is told from now on.
+        near?.invalidate(nil)
+        buffer.fallBehind()
+    }
+
+    func finish(_ error: LarderClientError?) { buffer.finish(error) }
+}

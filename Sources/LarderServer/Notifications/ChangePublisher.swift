@@ -1,0 +1,46 @@
+import LarderEngine
+
+/// Publishes what happens to entries, to the channels of ``ChangeChannel``, while anybody listens to one. Unlike keyspace
+/// notifications it needs no setting, and tells kinds of changes instead of names of commands.
+///
+/// Thread-safe: constant.
+final class ChangePublisher: EntryObserver {
+    private let engine: Engine
+    private let pubsub: PubSub
+
+    init(engine: Engine, pubsub: PubSub) {
+        self.engine = engine
+        self.pubsub = pubsub
+        pubsub.onChangeTopics { [weak self] name, isFirst, isLast in self?.listen(name, isFirst, isLast) }
+    }
+
+    private func listen(_ name: [UInt8], _ isFirst: Bool, _ isLast: Bool) {
+        if isLast { return engine.observation.remove(self) }
+        if isFirst { engine.observation.add(self, .prefix([]), in: nil) }
+        guard let (name, key) = ChangeChannel.parse(name) else { return }
+        if let database = engine.databases.first(where: { $0.name == name }) {
+            engine.observation.watch(key, in: database)
+        }
+    }
+
+    func noticed(_ change: ObservedChange, in database: Database) {
+        switch change {
+        case .stored(let key): publish("stored", key, database)
+        case .removed(let key): publish("removed", key, database)
+        case .expired(let key): publish("expired", key, database)
+        case .purged, .deleted: publish("purged", database)
+        case .purgedTags(let tags): for tag in tags { publish("purged ", tag, of: database) }
+        case .anything: publish("fellbehind", database)
+        }
+    }
+
+    private func publish(_ kind: String, _ key: [UInt8], _ database: Database) {
+        pubsub.publishChange(ChangeChannel.entry(database.name, key), Array(kind.utf8))
+    }
+
+    private func publish(_ kind: String, _ tag: [UInt8] = [], of database: Database) {
+        pubsub.publishChange(ChangeChannel.database(database.name), Array(kind.utf8) + tag)
+    }
+
+    private func publish(_ kind: String, _ database: Database) { publish(kind, of: database) }
+}

@@ -1,0 +1,105 @@
+import LarderEngine
+import TestSupport
+import Testing
+
+@testable import LarderServer
+
+/// The channels of changes: what is told to whom, without any setting.
+@Suite struct ChangeChannelTests {
+    let server: SocketlessServer
+    let listener: TestClient
+    let writer: TestClient
+
+    init() throws {
+        server = try SocketlessServer(policy: .never)
+        listener = server.connect()
+        writer = server.connect()
+    }
+
+    /// What the listener has heard: `channel payload`.
+    private func heard() -> [String] {
+        server.commit()
+        server.deliver()
+        return RawReply.split(Array(listener.takeSendable().utf8)).map { message in
+            let words = String(decoding: message, as: UTF8.self).split(
+                separator: "\r\n", omittingEmptySubsequences: false)
+            guard words.count > 6 else { return "?" }
+            return words[2] == "pmessage" ? "\(words[6]) \(words[8])" : "\(words[4]) \(words[6])"
+        }
+    }
+
+    @Test func everyKindIsPublished() throws {
+        _ = listener("PSUBSCRIBE __change@*")
+        let cases: [(String, [String])] = [
+            ("SET k v", [":k stored"]), ("APPEND k w", [":k stored"]), ("EXPIRE k 100", [":k stored"]),
+            ("GET k", []), ("DEL k nothing", [":k removed"]), ("MSET a 1 b 2", [":a stored", ":b stored"]),
+            ("RENAME a c", [":a removed", ":c stored"]), ("PURGE PREFIX b", [":b removed"]),
+            ("SET p v PX 100000 TAGS 1 t", [":p stored"]), ("PURGE TAG t u SOFT", [" purged t", " purged u"]),
+            ("FLUSHDB", [" purged"]), ("FLUSHDB", []), ("SELECT books", []), ("SET x v", [":books:x stored"]),
+        ]
+        for (line, told) in cases {
+            _ = writer(line)
+            let expected = told.map { text in
+                text.hasPrefix(":books") ? "__change@books__" + text.dropFirst(6) : "__change@0__" + text
+            }
+            #expect(heard() == expected, "\(line)")
+        }
+    }
+
+    @Test func expiriesArePublishedOnce() throws {
+        _ = writer("SET before v PX 1000")
+        _ = listener("SUBSCRIBE __change@0__:k __change@0__:before __change@0__")
+        _ = writer("SET k v PX 1000")
+        #expect(heard() == ["__change@0__:k stored"])
+        server.time.advance(milliseconds: 999)
+        server.engine.maintain()
+        #expect(heard() == [])
+        server.time.advance(milliseconds: 1)
+        server.engine.maintain()
+        #expect(heard().sorted() == ["__change@0__:before expired", "__change@0__:k expired"])
+        _ = writer("PURGE EXPIRED")
+        server.engine.maintain()
+        #expect(heard() == [])
+    }
+
+    /// Who listens to everything is not flooded because somebody else observes.
+    @Test func otherPatternsHearNothing() throws {
+        let other = server.connect()
+        _ = other("PSUBSCRIBE * __chang*")
+        _ = listener("PSUBSCRIBE __change@0__:a*")
+        _ = writer("SET a1 v")
+        _ = writer("SET b v")
+        #expect(heard() == ["__change@0__:a1 stored"])
+        #expect(other.takeSendable() == "")
+    }
+
+    @Test func nothingIsNotedWhenNobodyListens() throws {
+        let feed = server.engine.changes
+        #expect(!feed.isOn)
+        _ = listener("SUBSCRIBE __change@0__:k news")
+        #expect(feed.isOn)
+        _ = listener("PSUBSCRIBE __change@0__:*")
+        _ = listener("UNSUBSCRIBE __change@0__:k")
+        #expect(feed.isOn)
+        _ = listener("PUNSUBSCRIBE")
+        #expect(!feed.isOn)
+        _ = listener("SSUBSCRIBE __change@0__:k")
+        #expect(!feed.isOn)
+        _ = listener("SUBSCRIBE __change@0__")
+        #expect(feed.isOn)
+        _ = listener("RESET")
+        #expect(!feed.isOn)
+    }
+
+    @Test func namesOfChannelsAreTakenApart() {
+        func parse(_ text: String) -> String? {
+            ChangeChannel.parse(Array(text.utf8)).map { "\($0.database) \(String(decoding: $0.key, as: UTF8.self))" }
+        }
+        #expect(parse("__change@0__:k") == "0 k")
+        #expect(parse("__change@a__b__:k:__:l") == "a__b k:__:l")
+        #expect(parse("__change@0__:") == "0 ")
+        for text in ["__change@0__", "__change@0:k", "__change@__:k", "__change@:k", "__keyspace@0__:k", ""] {
+            #expect(parse(text) == nil, "\(text)")
+        }
+    }
+}
