@@ -46,6 +46,53 @@ import Testing
         }
     }
 
+    @Test func everyDoorIsTold() throws {
+        _ = listener("PSUBSCRIBE __change@*")
+        let cases: [(String, [String])] = [
+            ("MULTI", []), ("SET k v", []), ("DEL k", []), ("SET l v", []),
+            ("EXEC", ["0__:k stored", "0__:k removed", "0__:l stored"]),
+            ("COPY l m", ["0__:m stored"]), ("MOVE m 1", ["0__:m removed", "1__:m stored"]),
+            ("SWAPDB 0 1", ["0__:l removed", "0__:m stored", "1__:l stored", "1__:m removed"]),
+            ("GETDEL m", ["0__:m removed"]), ("SET k v EXAT 1", ["0__:k removed"]), ("PERSIST k", []),
+            ("SETBIT b 7 1", ["0__:b stored"]), ("BITOP NOT c b", ["0__:c stored"]),
+            ("FETCH new WAIT 0", []), ("MSETEX 2 x 1 y 2 EX 9", ["0__:x stored", "0__:y stored"]),
+            ("FLUSHALL", ["0__ purged", "1__ purged"]),
+        ]
+        for (line, told) in cases {
+            _ = writer(line)
+            let found = heard().map { String($0.dropFirst("__change@".count)) }
+            #expect(
+                line.hasPrefix("SWAPDB") || line == "FLUSHALL" ? found.sorted() == told : found == told,
+                "\(line): \(found)")
+        }
+    }
+
+    @Test func nothingIsToldOfWhatWasNotCommitted() throws {
+        let isFailing = Guarded(false)
+        let server = try SocketlessServer(policy: .never) { options in
+            options.beforeCommit = { () throws(LarderError) in
+                if isFailing.value { throw LarderError(.io, "the disk is gone", operation: "commit") }
+            }
+        }
+        let (listener, writer) = (server.connect(), server.connect())
+        _ = listener("PSUBSCRIBE __change@*")
+        #expect(writer("SET k v") == Wire.ok)
+        server.deliver()
+        #expect(listener.takeSendable().contains("__change@0__:k"))
+        // A change of the policy fails, and with it what was written behind it.
+        isFailing.value = true
+        let database = try server.engine.database()
+        _ = try database.changePolicy(DatabasePolicy(.high), now: database.now())
+        writer.feed(encodeRequest("SET k w"))
+        server.commit()
+        #expect(writer.takeSendable().hasPrefix("-"))
+        #expect(listener.takeSendable() == "")
+        isFailing.value = false
+        #expect(writer("SET l v") == Wire.ok)
+        server.deliver()
+        #expect(listener.takeSendable().contains("__change@0__:l"))
+    }
+
     @Test func expiriesArePublishedOnce() throws {
         _ = writer("SET before v PX 1000")
         _ = listener("SUBSCRIBE __change@0__:k __change@0__:before __change@0__")

@@ -206,6 +206,31 @@ import Testing
         #expect(Set(try await told(changes, end: "k~")).contains("expired k"))
     }
 
+    @Test func deadlinesBeyondTheLimitAreLeftToTheSweep() async throws {
+        let changes = try cache.changes(prefix: "k", bufferMax: 100_000)
+        let count = 65_536 + 500
+        try await cache.set(Dictionary(uniqueKeysWithValues: (0..<count).map { ("k\($0)", 1) }), policy: .seconds(10))
+        #expect(try await told(changes, end: "k").count == count)
+        work.time.advance(milliseconds: 10_000)
+        try await cache.sweep()
+        #expect(try await told(changes, end: "k").count { $0.hasPrefix("expired") } >= 65_536 - 1)
+        try await cache.removeExpired()
+        try await cache.sweep()
+        let rest = try await told(changes, end: "k")
+        #expect(rest.count <= 501 && rest.allSatisfy { $0.hasPrefix("expired") }, "\(rest.count)")
+        #expect(try await told(changes, end: "k") == [])
+    }
+
+    /// What the sweep finds waits for a look; if too much does, the observer falls behind.
+    @Test func tooManyExpiriesAtOnceAreToldAsOne() async throws {
+        let many = Dictionary(uniqueKeysWithValues: (0..<70_000).map { ("k\($0)", 1) })
+        try await cache.set(many, policy: .seconds(10))
+        let changes = try cache.changes(prefix: "k", bufferMax: 100_000)
+        work.time.advance(milliseconds: 10_000)
+        try await cache.removeExpired()
+        #expect(try await changes.makeAsyncIterator().nextText() == "fellBehind")
+    }
+
     @Test func aPurgeForgetsDeadlines() async throws {
         let changes = try cache.changes()
         try await cache.set(1, forKey: "k", policy: .seconds(10))
