@@ -8,7 +8,7 @@ extension CommandMetadata {
         "meta", arity: 2, [.readonly, .fast], keys: .one, group: .larder, since: "0.1.0", syntax: "key",
         summary: "Returns when an entry was stored, when it expires, and why.",
         reply: "map of stored-at, age, deadline, ttl (milliseconds, -1 never), rule, policy, grace, size, codec, "
-            + "state; null when there is no fresh entry", access: ["RO"])
+            + "state (fresh, or stale: within its grace); null when there is neither", access: ["RO"])
 
     package static let policy = CommandMetadata(
         "policy", arity: -1, [.readonly], group: .larder, since: "0.1.0",
@@ -38,7 +38,7 @@ extension CommandMetadata {
         "databases", arity: 1, [.admin], group: .larder, since: "0.1.0",
         complexity: "O(N) with N the entries of all databases written since they were last counted",
         summary: "Lists the databases that have files.",
-        reply: "array of maps of name, policy, interval, grace, jitter, entries, bytes, state, damage")
+        reply: "array of maps of name, policy, interval, grace, jitter, entries (fresh), stale, bytes, state, damage")
 
     package static let purge = CommandMetadata(
         "purge", arity: -1, [.write, .wholeDatabase], group: .larder, since: "0.1.0",

@@ -49,8 +49,8 @@ public struct EntryInfo: Hashable, Sendable {
     package var ageMilliseconds: Int64 { max(0, readAtMilliseconds - storedAtMilliseconds) }
     package var timeToLiveMilliseconds: Int64? { deadlineMilliseconds.map { max(0, $0 - readAtMilliseconds) } }
 
-    /// Whether the entry had expired when this was read. This happens in enumerations that include expired entries, and
-    /// to entries that expired after the enumeration had reached them.
+    /// Whether the entry had expired when this was read: it is stale, and kept for its grace, or it comes from an
+    /// enumeration that includes expired entries, or it expired after an enumeration had reached it.
     public var isExpired: Bool { deadlineMilliseconds.map { readAtMilliseconds >= $0 } ?? false }
 }
 

@@ -406,7 +406,7 @@ package enum ProtocolPage {
             "One rule for all interfaces."
         ),
         (
-            "`DBSIZE` reads all keys when LevelDB was written to since the last time, off the event loop; it is exact and counts expired entries that are not yet swept.",
+            "`DBSIZE` reads all keys when LevelDB was written to since the last time, off the event loop; it is exact.",
             "A blind write does not check whether the key exists; Redis has every key in memory."
         ),
         (

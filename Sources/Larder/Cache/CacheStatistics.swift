@@ -30,9 +30,11 @@ public struct CacheStatistics: Hashable, Sendable {
         public let removals: Int
         /// How often `removeAll` emptied the database.
         public let purges: Int
-        /// How many entries there are, including expired ones that were not swept yet; nil if they cannot be counted,
+        /// How many fresh entries there are; nil if they cannot be counted,
         /// because the database cannot be opened.
         public let entries: Int?
+        /// How many entries it keeps for their grace; nil if they cannot be counted.
+        public let staleEntries: Int?
         /// The size of its files in bytes. Recent writes are still in the journal, which all databases share.
         public let bytes: Int
     }
@@ -71,10 +73,11 @@ extension Cache {
             var databases: [String: CacheStatistics.Database] = [:]
             for database in engine.databases {
                 let counts = database.counts
+                let numbers = try? database.entryNumbers()
                 databases[database.name] = CacheStatistics.Database(
                     hits: counts.hits, misses: counts.misses, writes: counts.writes - counts.renewals,
                     removals: counts.removals - counts.vainRemovals, purges: counts.purges,
-                    entries: try? database.count(includingExpired: true), bytes: database.byteCountOnDisk())
+                    entries: numbers?.fresh, staleEntries: numbers?.stale, bytes: database.byteCountOnDisk())
             }
             let memory = engine.memory
             return CacheStatistics(

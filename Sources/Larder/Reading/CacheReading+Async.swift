@@ -37,16 +37,12 @@ extension CacheReading {
 
     /// ``info(forKey:)``, without blocking the caller.
     public func info(forKey key: some CacheKey) async throws(LarderError) -> EntryInfo? {
-        let source = source
-        let now = source.database.now()
-        return try await source.recordForTask(try source.key(key, "info"), "info").map {
-            source.info($0.header, byteCount: $0.payloadCount, now: now)
-        }
+        try await source.infoForTask(try source.key(key, "info"))
     }
 
     /// ``timeToLive(forKey:)``, without blocking the caller.
     public func timeToLive(forKey key: some CacheKey) async throws(LarderError) -> TimeToLive? {
-        try await info(forKey: key)?.left
+        try await info(forKey: key).flatMap { $0.isExpired ? nil : $0.left }
     }
 
     /// ``tags(forKey:)``, without blocking the caller.
@@ -91,9 +87,9 @@ extension CacheReading {
         try await source.sharedModelsForTask(type, Array(keys), fillCache: fillCache).map { $0 ?? notFound }
     }
 
-    /// ``count(includingExpired:)``, without blocking the caller.
-    public func count(includingExpired: Bool = false) async throws(LarderError) -> Int {
-        try await BlockingWork.run { () throws(LarderError) in try self.count(includingExpired: includingExpired) }
+    /// ``count()``, without blocking the caller.
+    public func count() async throws(LarderError) -> Int {
+        try await BlockingWork.run { () throws(LarderError) in try self.count() }
     }
 
     /// ``keys(_:)``, without blocking the caller.

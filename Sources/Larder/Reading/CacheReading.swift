@@ -79,19 +79,15 @@ extension CacheReading {
         return try source.record(try source.key(key, "contains"), "contains") != nil
     }
 
-    /// Facts about an entry without decoding its value: when it was stored, its age, its deadline. Nil when there is no
-    /// fresh entry.
+    /// Facts about an entry without decoding its value: when it was stored, its age, its deadline. Also of a stale one,
+    /// within its grace: see ``EntryInfo/isExpired``. Nil when there is neither. A snapshot knows fresh ones only.
     public func info(forKey key: some CacheKey) throws(LarderError) -> EntryInfo? {
-        let source = source
-        let now = source.database.now()
-        return try source.record(try source.key(key, "info"), "info", now: now).map {
-            source.info($0.header, byteCount: $0.payloadCount, now: now)
-        }
+        try source.info(try source.key(key, "info"))
     }
 
     /// The rest of an entry's lifetime; nil when there is no fresh entry.
     public func timeToLive(forKey key: some CacheKey) throws(LarderError) -> TimeToLive? {
-        try info(forKey: key)?.left
+        try info(forKey: key).flatMap { $0.isExpired ? nil : $0.left }
     }
 
     /// The tags of an entry, in the order in which they were given; nil when there is no fresh entry. Tags that other
@@ -146,15 +142,15 @@ extension CacheReading {
         try source.sharedModels(type, Array(keys), fillCache: fillCache).map { $0 ?? notFound }
     }
 
-    /// The number of entries. Reads the headers of all of them.
-    /// - Parameter includingExpired: whether to include expired entries that were not swept yet, which costs less.
-    public func count(includingExpired: Bool = false) throws(LarderError) -> Int {
+    /// The number of fresh entries. Reads the headers of all of them, unless nothing was written to LevelDB since they
+    /// were last counted.
+    public func count() throws(LarderError) -> Int {
         let source = source
         return try source.whileOpen("count") { (_) throws(LarderError) in
             guard let snapshot = source.snapshot else {
-                return try source.database.count(includingExpired: includingExpired)
+                return try source.database.count(includingExpired: false)
             }
-            return try snapshot.count(includingExpired: includingExpired)
+            return try snapshot.count(includingExpired: false)
         }
     }
 

@@ -19,6 +19,44 @@ extension EntryInfo {
 }
 
 extension CacheSource {
+    /// Facts about what is stored under a key, fresh or stale. A snapshot sees fresh entries only.
+    func info(_ key: Key) throws(LarderError) -> EntryInfo? {
+        let now = database.now()
+        guard snapshot == nil else {
+            return try record(key, "info", now: now).map { info($0.header, byteCount: $0.payloadCount, now: now) }
+        }
+        return try whileOpen("info") { (engine) throws(LarderError) in
+            let (_, info, ticket) = try look(key, now, .mayBlock)
+            try engine.pipeline.wait(for: ticket)
+            return info
+        }
+    }
+
+    /// ``info(_:)`` for asynchronous callers.
+    func infoForTask(_ key: Key) async throws(LarderError) -> EntryInfo? {
+        if snapshot == nil, !isClosed {
+            let (isKnown, info, ticket) = try look(key, database.now(), .memoryOnly)
+            if isKnown, ticket == .none { return info }
+        }
+        return try await BlockingWork.run { () throws(LarderError) in try self.info(key) }
+    }
+
+    private func look(
+        _ key: Key, _ now: Int64, _ access: Access
+    ) throws(LarderError) -> (isKnown: Bool, EntryInfo?, CommitTicket) {
+        var ticket = CommitTicket.none
+        var found: EntryInfo?
+        let isKnown = try database.fetch(
+            FetchRequest(lookingFor: key), now: now, access, ticket: &ticket
+        ) { answer, payload in
+            found = answer.header.map {
+                EntryInfo(
+                    $0, byteCount: payload?.count ?? 0, rules: answer.rules, now: now, ahead: database.timeAhead)
+            }
+        }
+        return (isKnown, found, ticket)
+    }
+
     /// Facts about an entry besides its value.
     func info(_ header: RecordHeader, byteCount: Int, now: Int64) -> EntryInfo {
         EntryInfo(header, byteCount: byteCount, rules: database.rules, now: now, ahead: database.timeAhead)

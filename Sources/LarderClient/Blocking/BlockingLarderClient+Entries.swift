@@ -91,12 +91,9 @@ extension BlockingLarderClient {
         try perform(Request<[String]?>.tags(key.keyBytes))
     }
 
-    /// The number of entries in the database. Reads all keys, some hundred in each round trip.
-    /// - Parameter includingExpired: whether to include expired entries that were not swept yet, which takes one round
-    ///   trip.
-    public func count(includingExpired: Bool = false) throws(LarderClientError) -> Int {
-        includingExpired ? Int(clamping: try perform(.count)) : try allKeys(matching: nil).count
-    }
+    /// The number of fresh entries in the database. The daemon reads all of them if it was written to since they were
+    /// last counted.
+    public func count() throws(LarderClientError) -> Int { Int(clamping: try perform(.count)) }
 
     // MARK: Writing
 

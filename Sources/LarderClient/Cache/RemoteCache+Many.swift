@@ -62,15 +62,9 @@ extension RemoteCache {
         return keys.map { found[$0] ?? notFound }
     }
 
-    /// The number of entries in the database. Reads all keys, some hundred in each round trip.
-    /// - Parameter includingExpired: whether to include expired entries that were not swept yet, which takes one round
-    ///   trip.
-    public func count(includingExpired: Bool = false) async throws(LarderClientError) -> Int {
-        if includingExpired { return Int(clamping: try await store.perform(.count)) }
-        return try await ScanStep.keys(matching: nil) { (request) async throws(LarderClientError) in
-            try await store.perform(request)
-        }.count
-    }
+    /// The number of fresh entries in the database. The daemon reads all of them if it was written to since they were
+    /// last counted.
+    public func count() async throws(LarderClientError) -> Int { Int(clamping: try await store.perform(.count)) }
 
     /// The keys of the database's fresh entries, each once, in no particular order. Takes a round trip for every few
     /// hundred of them.

@@ -44,12 +44,13 @@ extension DatabaseInfo {
     /// Reads an element of the reply to `DATABASES`.
     package init(reply: RESPValue) throws(LarderClientError) {
         let fields = try ReplyFields(reply, of: "DATABASES")
-        let count = try fields.integer("entries")
+        let (count, stale) = (try fields.integer("entries"), try fields.integerIfAny("stale"))
         self.init(
             name: try fields.string("name"), policy: try fields.string("policy"),
             intervalMilliseconds: try fields.milliseconds("interval"),
             graceMilliseconds: try fields.integerIfAny("grace") ?? 0,
             jitterPercent: Int(clamping: try fields.integerIfAny("jitter") ?? 0), entries: count < 0 ? nil : count,
+            staleEntries: stale.flatMap { $0 < 0 ? nil : $0 },
             bytes: try fields.integer("bytes"), state: try fields.string("state"))
     }
 }

@@ -12,9 +12,10 @@ public struct DatabaseInfo: Hashable, Sendable {
     public let graceMilliseconds: Int64
     /// By how many percent lives are shortened at most, at random, when entries are stored.
     public let jitterPercent: Int
-    /// How many entries it has, including expired ones that were not swept yet; nil when they cannot be counted,
-    /// because the database cannot be opened.
+    /// How many fresh entries it has; nil when they cannot be counted, because the database cannot be opened.
     public let entries: Int64?
+    /// How many entries it keeps for their grace; nil when they cannot be counted.
+    public let staleEntries: Int64?
     /// Its size on disk, roughly.
     public let bytes: Int64
     /// `open`, `closed`, `failed` or `damaged`.

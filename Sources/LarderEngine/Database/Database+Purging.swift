@@ -32,7 +32,7 @@ extension Database {
         }
         if let old {
             report.bytes = FileSystem.size(old.path)
-            if counting { report.entries = (try? old.countRecords()) ?? 0 }
+            if counting { report.entries = (try? old.countedRecords(rules, now: now()).total) ?? 0 }
             context.disposalQueue.add(old)
         }
         makeRoomIfFull()
@@ -115,7 +115,7 @@ extension Database {
             case .absent:
                 shards.withAllLocked { setBoth { $0.endFiles(leaving: .deleted) } }
                 return
-            case .open(let store): if counting { report.entries = (try? store.countRecords()) ?? 0 }
+            case .open(let store): if counting { report.entries = (try? store.countedRecords(rules, now: now()).total) ?? 0 }
             case .closed, .failed: break
             }
             report.bytes = files.byteCount

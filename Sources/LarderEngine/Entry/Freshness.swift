@@ -37,8 +37,15 @@ package struct FreshnessRules: Hashable, Sendable {
     /// `now < deadline + grace`, and gone from there on.
     package func freshness(_ header: RecordHeader, now: Int64) -> Freshness {
         guard let deadline = deadline(header), now >= deadline else { return .fresh }
-        if header.tagsEnd == .min { return .gone }
-        return now < deadline.addingClamped(header.grace ?? grace) ? .stale : .gone
+        return now < end(header, deadline) ? .stale : .gone
+    }
+
+    /// The instant from which the entry is gone, in milliseconds since 1970; nil for never.
+    func end(_ header: RecordHeader) -> Int64? { deadline(header).map { end(header, $0) } }
+
+    @inline(__always)
+    private func end(_ header: RecordHeader, _ deadline: Int64) -> Int64 {
+        header.tagsEnd == .min ? .min : deadline.addingClamped(header.grace ?? grace)
     }
 
     /// The instant from which the entry is expired, in milliseconds since 1970; nil if it never expires.

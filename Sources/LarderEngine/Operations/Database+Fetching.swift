@@ -15,6 +15,8 @@ package struct FetchRequest: Sendable {
     package var waiter: LeaseWaiter?
     /// Whether the caller still waits if there is nothing to serve.
     package var mayWait = false
+    /// Whether the caller only wants to know what is stored, fresh or stale, and refreshes nothing.
+    fileprivate var onlyLooks = false
 
     package init(key: Key, holder: LeaseHolder, askedAt: Int64) {
         self.key = key
@@ -32,6 +34,15 @@ package struct FetchRequest: Sendable {
         guard let maxAge else { return true }
         return maxAge == 0 ? storedAt > askedAt : storedAt >= askedAt.subtractingClamped(maxAge)
     }
+
+    /// A question for what is stored, fresh or stale. The state in the answer is ``FetchAnswer/State/fresh`` or
+    /// ``FetchAnswer/State/stale``; there is no header if there is nothing.
+    package init(lookingFor key: Key) {
+        self.init(key: key, holder: Self.nobody, askedAt: 0)
+        onlyLooks = true
+    }
+
+    private static let nobody = LeaseHolder()
 }
 
 /// The answer to a ``FetchRequest``, without the value.
@@ -191,7 +202,9 @@ extension Database {
         let header = freshness == .gone ? nil : header
         let isYoung = header.map { request.isYoung($0) }
         let state: FetchAnswer.State
-        if freshness == .fresh, isYoung ?? false, let header {
+        if request.onlyLooks {
+            state = freshness == .fresh ? .fresh : .stale
+        } else if freshness == .fresh, isYoung ?? false, let header {
             state = leadsEarly(request, header, rules, shard, now).map { .lead(token: $0) } ?? .fresh
         } else {
             state = try refresh(request, shard, mayServe: isYoung ?? false, hasTags: header?.hasTags ?? false)

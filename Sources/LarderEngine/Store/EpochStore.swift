@@ -47,7 +47,7 @@ final class EpochStore: @unchecked Sendable {
     private let writes = Atomic<UInt64>(0)
     private let made: Atomic<Bool>
     private let removals = Atomic<Int>(0)
-    private var lastCount: (generation: UInt64, count: Int)?
+    private var lastCount: CountedRecords?
     private let noteLock = Lock()
     /// The write generation at the last ``noteSynced(isReopening:)``; nil before the first. Guarded by `noteLock`.
     private var noted: UInt64?
@@ -600,11 +600,9 @@ final class EpochStore: @unchecked Sendable {
     /// Increases with every write.
     var writeGeneration: UInt64 { writes.load(ordering: .acquiring) }
 
-    func knownCount(at generation: UInt64) -> Int? {
-        stateLock.withLock { lastCount.flatMap { $0.generation == generation ? $0.count : nil } }
-    }
-
-    func remember(count: Int, at generation: UInt64) { stateLock.withLock { lastCount = (generation, count) } }
+    /// The last count of its records.
+    var knownCount: CountedRecords? { stateLock.withLock { lastCount } }
+    func remember(_ count: CountedRecords) { stateLock.withLock { lastCount = count } }
 
     // MARK: Errors
 

@@ -243,67 +243,8 @@ extension Database {
         try checkpointer.flush(self)
     }
 
-    /// The number of entries.
-    /// - Parameter includingExpired: whether to include expired entries that were not removed yet. That costs little if
-    ///   it was asked for since the last checkpoint; otherwise, and without it, the headers of all entries are read.
-    package func count(includingExpired: Bool) throws(LarderError) -> Int {
-        if includingExpired { return try countStored() }
-        guard let cursor = try cursor() else { return 0 }
-        var count = 0
-        while try cursor.next() { count += 1 }
-        return count
-    }
-
-    /// LevelDB's records, whose number is known until the next checkpoint, and how memory changes it.
-    private func countStored() throws(LarderError) -> Int {
-        var generation: UInt64 = 0
-        let view = try view("count", undisturbed: true) { (store) throws(LarderError) -> HeldSnapshot in
-            generation = store.writeGeneration
-            return try Snapshot.hold(store)
-        }
-        guard let view else { return 0 }
-        let snapshot = Snapshot(self, view)
-        defer { snapshot.close() }
-        var count = try view.store.countRecords(view.below, at: generation)
-        for index in 0..<view.run.count {
-            let isStored = try snapshot.isStoredBelow(view.run.key(index))
-            let isThere = view.run.withRecord(index) { $0 != nil }
-            if isThere != isStored { count += isThere ? 1 : -1 }
-        }
-        return count
-    }
-
     /// The bytes of the database's files.
     package func byteCountOnDisk() -> Int { files.byteCount }
-}
-
-extension EpochStore {
-    /// How many records a snapshot has, including expired ones. The answer is kept until the next write.
-    /// - Parameter generation: the number of writes when the snapshot was taken.
-    func countRecords(_ held: HeldSnapshot? = nil, at generation: UInt64? = nil) throws(LarderError) -> Int {
-        if held?.isEmpty ?? !isMade { return 0 }
-        let generation = generation ?? writeGeneration
-        if let known = knownCount(at: generation) { return known }
-        let counter = try adopt("count") { (database) throws(LevelDBError) in
-            var options = ReadOptions()
-            options.fillCache = false
-            options.snapshot = held?.snapshot
-            let cursor = try database.cursor(options, prefix: [KeyKind.record])
-            try cursor.seekToFirst()
-            return HeldCursor(cursor)
-        }
-        defer { release(counter) }
-        var total = 0
-        // In slices, so that closing or reopening the store does not have to wait.
-        while try access("count", { (_) throws(LevelDBError) in try counter.count(4096, &total) }) {}
-        guard counter.cursor != nil else {
-            throw LarderError(
-                .invalidated, "the database was reopened after a failed write; count again", operation: "count",
-                database: databaseName)
-        }
-        remember(count: total, at: generation)
-        return total
-    }
 }
 
 /// A cursor of LevelDB as a child of a store.
@@ -324,17 +265,5 @@ final class HeldCursor: StoreChild, @unchecked Sendable {
     func invalidate() {
         cursor?.close()
         cursor = nil
-    }
-
-    /// Reads at most `most` entries.
-    /// - Returns: whether there are more.
-    func count(_ most: Int, _ total: inout Int) throws(LevelDBError) -> Bool {
-        guard let cursor else { return false }
-        for _ in 0..<most {
-            guard cursor.isValid else { return false }
-            total += 1
-            try cursor.next()
-        }
-        return true
     }
 }

@@ -35,7 +35,7 @@ package final class Snapshot: Sendable {
     }
 
     /// Runs `body` on LevelDB's snapshot, which is nil if LevelDB had no files; returns nil if the database had none.
-    private func access<Result>(
+    func access<Result>(
         _ operation: String, _ body: (EpochStore, LevelDB.Snapshot?, OverlaySnapshot) throws(LarderError) -> Result
     ) throws(LarderError) -> Result? {
         try ForkGuard.check(operation)
@@ -79,14 +79,6 @@ package final class Snapshot: Sendable {
         } catch {
             throw Database.defect(error, database: database.name, key: key)
         }
-    }
-
-    /// Whether LevelDB had a record of a key, whatever memory had.
-    func isStoredBelow(_ key: Key) throws(LarderError) -> Bool {
-        try access("count") { (store, snapshot, _) throws(LarderError) in
-            guard let snapshot else { return false }
-            return try store.header(of: key, nil, snapshot: snapshot) != nil
-        } ?? false
     }
 
     /// A cursor over the entries as they were; nil when the database had no files.

@@ -173,6 +173,29 @@ struct Call {
         return facts
     }
 
+    /// The header of what is stored under a key, fresh or stale, and the length of its payload in bytes. A transaction
+    /// and a snapshot see fresh entries only.
+    mutating func kept(_ index: Int) throws(CommandError) -> (RecordHeader, payloadCount: Int)? {
+        guard run == nil, try session.snapshot() == nil else {
+            return try facts(index).map { ($0.header, $0.payloadCount) }
+        }
+        let request = FetchRequest(lookingFor: try key(index))
+        var found: (RecordHeader, payloadCount: Int)?
+        let isAnswered: Bool
+        do throws(LarderError) {
+            isAnswered = try database.fetch(
+                request, now: now, mayBlock ? .mayBlock : .memoryOnly, ticket: &ticket
+            ) { answer, payload in
+                found = answer.header.map { ($0, payload?.count ?? 0) }
+            }
+        } catch {
+            throw CommandError(error)
+        }
+        if !isAnswered { throw cold() }
+        if let found, session.tracksReads { note(request.key, found.0, rules) }
+        return found
+    }
+
     /// Replies with the payload of the fresh entry of a key, or null.
     mutating func replyWithValue(_ index: Int) throws(CommandError) {
         let replies = session.replyMemory

@@ -15,6 +15,8 @@ final class EntryCounts: @unchecked Sendable {
         var expiring = 0
         /// The average rest of their lifetimes, in milliseconds.
         var averageLife: Int64 = 0
+        /// Entries behind their deadlines that are kept for their grace.
+        var stale = 0
     }
 
     private struct Known {
@@ -100,14 +102,22 @@ final class EntryCounts: @unchecked Sendable {
         var count = Count()
         var sum: Double = 0
         do throws(LarderError) {
-            guard let cursor = try database.cursor() else { return count }
+            let options = EnumerationOptions(includeExpired: true)
+            guard let cursor = try database.cursor(options) else { return count }
             defer { cursor.close() }
+            var seen = 0
             while try cursor.next() {
-                count.entries += 1
-                if count.entries % 4096 == 0, isStopping.load(ordering: .relaxed) { return nil }
-                guard let deadline = database.rules.deadline(try cursor.header()) else { continue }
+                seen += 1
+                if seen % 4096 == 0, isStopping.load(ordering: .relaxed) { return nil }
+                let (header, rules, now) = (try cursor.header(), database.rules, database.now())
+                switch rules.freshness(header, now: now) {
+                case .fresh: count.entries += 1
+                case .stale: count.stale += 1
+                case .gone: break
+                }
+                guard let deadline = rules.deadline(header), now < deadline else { continue }
                 count.expiring += 1
-                sum += Double(max(0, deadline - database.now()))
+                sum += Double(deadline - now)
             }
         } catch {
             return nil

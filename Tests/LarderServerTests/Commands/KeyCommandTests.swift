@@ -28,15 +28,25 @@ import Testing
         #expect(call("TYPE nothing") == "+none\r\n")
     }
 
-    @Test func dbsizeCountsWhatIsExpiredUntilItIsSwept() throws {
+    @Test func dbsizeCountsFreshEntriesOnly() throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         #expect(call("DBSIZE") == Wire.int(0))
         #expect(call("MSET a 1 b 2 c 3") == Wire.ok)
-        #expect(call("DBSIZE") == Wire.int(3))
+        #expect(call("SET d 4 EX 61 GRACE 100") == Wire.ok)
+        #expect(call("DBSIZE") == Wire.int(4))
         server.time.advance(milliseconds: 60_000)
-        #expect(call("DBSIZE") == Wire.int(3))
-        server.time.advance(milliseconds: 10_000)
+        #expect(call("DBSIZE") == Wire.int(1))
+        #expect(call("DATABASES").contains("entries\r\n:1\r\n$5\r\nstale\r\n:0\r\n"))
+        server.time.advance(milliseconds: 1_000)
+        #expect(call("DBSIZE") == Wire.int(0))
+        #expect(call("DATABASES").contains("entries\r\n:0\r\n$5\r\nstale\r\n:1\r\n"))
+        #expect(call("INFO keyspace").contains("db0:keys=0,expires=0,avg_ttl=0,stale=1"))
+        #expect(call("META d").hasSuffix(Wire.bulk("state") + Wire.bulk("stale")))
+        #expect(call("TTL d") == Wire.int(-2))
+        server.time.advance(milliseconds: 100_000)
+        #expect(call("DATABASES").contains("entries\r\n:0\r\n$5\r\nstale\r\n:0\r\n"))
+        #expect(call("META d") == Wire.null)
         while server.engine.maintain() {}
         #expect(call("DBSIZE") == Wire.int(0))
     }

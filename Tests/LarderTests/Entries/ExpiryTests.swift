@@ -27,7 +27,7 @@ import Testing
             #expect(try reading.values(Int.self, forKeys: ["k"]) == [:])
             #expect(try reading.keys() == [])
             #expect(try reading.count() == 0)
-            #expect(try reading.count(includingExpired: true) == 1)
+            #expect(try reading.storedCount() == 1)
         }
         #expect(try cache.remove("k") == false)
     }
@@ -71,7 +71,7 @@ import Testing
         expectError(.invalidArgument) { try cache.set(["k": 1], policy: policy) }
         expectError(.invalidArgument) { try cache.touch("k", policy: policy) }
         expectError(.invalidArgument) { try cache.batch { try $0.set(1, forKey: "k", policy: policy) } }
-        #expect(try cache.count(includingExpired: true) == 0)
+        #expect(try cache.storedCount() == 0)
     }
 
     @Test(arguments: [
@@ -85,7 +85,7 @@ import Testing
         #expect(try cache.value(Int.self, forKey: "k") == nil)
         work.time.advance(milliseconds: 1_100)
         #expect(try cache.sweep() == 1)
-        #expect(try cache.count(includingExpired: true) == 0)
+        #expect(try cache.storedCount() == 0)
     }
 
     @Test func theDistantFutureIsPossible() throws {
@@ -212,13 +212,13 @@ import Testing
         // The index keeps deadlines to about a second.
         work.time.advance(milliseconds: 11_100)
         #expect(try cache.count() == 1)
-        #expect(try cache.count(includingExpired: true) == 1_201)
+        #expect(try cache.storedCount() == 1_201)
         #expect(try cache.sweep() == 1_201)
         #expect(try cache.keys(EntryOptions(includingExpired: true)) == ["governed"])
-        #expect(try other.count(includingExpired: true) == 0)
+        #expect(try other.storedCount() == 0)
         work.time.advance(milliseconds: 48_900)
         #expect(try cache.removeExpired().entries == 1)
-        #expect(try cache.count(includingExpired: true) == 0)
+        #expect(try cache.storedCount() == 0)
         #expect(try cache.removeExpired().entries == 0)
     }
 }

@@ -43,7 +43,7 @@ import Testing
 
     @Test func oneThatCannotBeStoredKeepsAllFromBeingStored() throws {
         expectError(.encoding) { try cache.set(["a": 1.0, "b": .nan, "c": 2]) }
-        #expect(try cache.count(includingExpired: true) == 0)
+        #expect(try cache.storedCount() == 0)
     }
 
     @Test func manyAreRemovedInOneBatch() throws {
@@ -77,14 +77,14 @@ import Testing
         let report = try cache.removeAll(counting: true)
         #expect(report.entries == 2 && report.bytes > 0)
         #expect("\(report)".hasPrefix("2 entries, "))
-        #expect(try cache.count(includingExpired: true) == 0)
+        #expect(try cache.storedCount() == 0)
         #expect(try cache.value(Int.self, forKey: "a") == nil)
         #expect(cache.policy == .high)
         try cache.set(3, forKey: "a")
         #expect(try cache.removeAll().entries == nil)
         #expect(try cache.contains("a") == false)
         cache.close()
-        #expect(try work.cache().count(includingExpired: true) == 0)
+        #expect(try work.cache().storedCount() == 0)
     }
 
     @Test func counting() throws {
@@ -94,6 +94,6 @@ import Testing
         #expect(try cache.count() == 3)
         work.time.advance(milliseconds: 1_000)
         #expect(try cache.count() == 2)
-        #expect(try cache.count(includingExpired: true) == 3)
+        #expect(try cache.storedCount() == 3)
     }
 }

@@ -171,7 +171,7 @@ import Testing
         #expect(try cache.remove("k"))
         #expect(try cache.remove("k") == false)
         #expect(try cache.value(Int.self, forKey: "k") == nil)
-        #expect(try cache.count(includingExpired: true) == 0)
+        #expect(try cache.storedCount() == 0)
     }
 
     @Test func setNeverTouchesTheCallersModel() throws {

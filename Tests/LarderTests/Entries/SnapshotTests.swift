@@ -45,10 +45,10 @@ private func userNames(_ reading: some CacheReading) throws -> [String] {
         let snapshot = try cache.snapshot()
         work.time.advance(milliseconds: 60_000)
         #expect(try snapshot.value(Int.self, forKey: "k") == nil)
-        #expect(try snapshot.count(includingExpired: true) == 1)
+        #expect(try snapshot.storedCount() == 1)
         try cache.sweep()
-        #expect(try cache.count(includingExpired: true) == 0)
-        #expect(try snapshot.count(includingExpired: true) == 1)
+        #expect(try cache.storedCount() == 0)
+        #expect(try snapshot.storedCount() == 1)
     }
 
     @Test func ofAnEmptyDatabase() throws {

@@ -332,7 +332,7 @@ import Testing
         #expect(try await find() == 5)
         await eventually { asked.count == 3 && FlightTable.shared.count == 0 }
         #expect(try await find() == nil)
-        #expect(try await cache.count(includingExpired: true) == 0)
+        #expect(try cache.storedCount() == 0)
     }
 
     // MARK: Others write meanwhile

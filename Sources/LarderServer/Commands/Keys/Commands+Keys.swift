@@ -182,8 +182,8 @@ struct View: Sendable {
     }
 
     func count() throws(LarderError) -> Int {
-        if let open { return try open.snapshot.count(includingExpired: true) }
-        return try database.count(includingExpired: true)
+        if let open { return try open.snapshot.count(includingExpired: false) }
+        return try database.count(includingExpired: false)
     }
 
     /// Runs `body` with the engine's errors turned into replies. If the database is emptied or reopened meanwhile, it

@@ -17,11 +17,10 @@ enum LarderCommands {
     static let badPolicy = CommandError("ERR invalid policy: it is one of \(UpdatePolicy.syntax)")
 
     @Sendable static func meta(_ call: inout Call) throws(CommandError) -> Outcome {
-        guard let facts = try call.facts(1) else {
+        guard let (header, payloadCount) = try call.kept(1) else {
             call.session.replies.null()
             return .done
         }
-        let header = facts.header
         let rules = call.rules
         let deadline = rules.deadline(header)
         let ahead = call.timeAhead
@@ -34,7 +33,7 @@ enum LarderCommands {
         session.replies.bulk("deadline")
         session.replies.integer(deadline.map { max(0, $0 - ahead) } ?? -1)
         session.replies.bulk("ttl")
-        session.replies.integer(deadline.map { $0 - call.now } ?? -1)
+        session.replies.integer(deadline.map { max(0, $0 - call.now) } ?? -1)
         session.replies.bulk("rule")
         session.replies.bulk(name(header.rule))
         session.replies.bulk("policy")
@@ -42,11 +41,11 @@ enum LarderCommands {
         session.replies.bulk("grace")
         session.replies.integer(header.grace ?? rules.grace)
         session.replies.bulk("size")
-        session.replies.integer(facts.payloadCount)
+        session.replies.integer(payloadCount)
         session.replies.bulk("codec")
         session.replies.bulk(header.codec.description)
         session.replies.bulk("state")
-        session.replies.bulk("fresh")
+        session.replies.bulk(rules.freshness(header, now: call.now) == .fresh ? "fresh" : "stale")
         return .done
     }
 
@@ -137,13 +136,15 @@ enum LarderCommands {
             reply.array(count: databases.count)
             for database in databases {
                 // A database that cannot be opened is listed nevertheless.
-                let entries = try? database.count(includingExpired: true)
-                reply.map(count: 5 + policyPairs)
+                let numbers = try? database.entryNumbers()
+                reply.map(count: 6 + policyPairs)
                 reply.bulk("name")
                 reply.bulk(database.name)
                 Self.reply(database.rules.settings, to: &reply)
                 reply.bulk("entries")
-                reply.integer(entries ?? -1)
+                reply.integer(numbers?.fresh ?? -1)
+                reply.bulk("stale")
+                reply.integer(numbers?.stale ?? -1)
                 reply.bulk("bytes")
                 reply.integer(database.byteCountOnDisk())
                 reply.bulk("state")

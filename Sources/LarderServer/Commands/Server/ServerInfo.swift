@@ -266,9 +266,10 @@ struct ServerInfo {
     private var keyspaceFields: Fields {
         let databases = server.engine.databases
         return zip(databases, server.counts.counts(of: databases, asked: asked)).compactMap { database, count in
-            guard let count, count.entries > 0 else { return nil }
+            guard let count, count.entries + count.stale > 0 else { return nil }
             let name = Int(database.name) == nil ? "database_\(database.name)" : "db\(database.name)"
-            return (name, "keys=\(count.entries),expires=\(count.expiring),avg_ttl=\(count.averageLife)")
+            let text = "keys=\(count.entries),expires=\(count.expiring),avg_ttl=\(count.averageLife)"
+            return (name, count.stale > 0 ? "\(text),stale=\(count.stale)" : text)
         }
     }
 
