@@ -51,8 +51,6 @@ func expectError(
 extension CacheReading {
     /// The number of entries that take room: with expired ones that were not removed yet.
     func storedCount() throws -> Int {
-        var count = 0
-        for _ in try entries(of: String.self, EntryOptions(includingExpired: true)) { count += 1 }
-        return count
+        try entries(of: String.self, EntryOptions(includingExpired: true)).map { _ in () }.count
     }
 }
