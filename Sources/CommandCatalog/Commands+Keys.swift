@@ -43,7 +43,8 @@ extension CommandMetadata {
 
     package static let dbsize = CommandMetadata(
         "dbsize", arity: 1, [.readonly, .fast], group: .server, since: "1.0.0",
-        complexity: "O(N) after a checkpoint, a sweep, or a change of the policy, else O(M) with M the entries written since",
+        complexity: "O(N) after a checkpoint, a sweep, or a change of the policy, else O(M) with M the entries "
+            + "written since",
         summary: "Counts the fresh entries.", reply: "integer",
         category: "keyspace", tips: [.requestAllShards, .responseSum])
 

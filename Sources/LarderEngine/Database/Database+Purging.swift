@@ -115,7 +115,8 @@ extension Database {
             case .absent:
                 shards.withAllLocked { setBoth { $0.endFiles(leaving: .deleted) } }
                 return
-            case .open(let store): if counting { report.entries = (try? store.countedRecords(rules, now: now()).total) ?? 0 }
+            case .open(let store):
+                if counting { report.entries = (try? store.countedRecords(rules, now: now()).total) ?? 0 }
             case .closed, .failed: break
             }
             report.bytes = files.byteCount

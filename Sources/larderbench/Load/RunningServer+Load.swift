@@ -20,7 +20,9 @@ extension RunningServer {
     /// server.
     func fill(count: Int, valueBytes: Int, firstKey: Int = 0) throws(BenchError) {
         guard contender.program != .null else { return }
-        try LoadGenerator.run(.fill(count, valueBytes: valueBytes, firstKey: firstKey), self).check()
+        var load = Load.fill(count, valueBytes: valueBytes, firstKey: firstKey)
+        load.setWords = contender.fillWords
+        try LoadGenerator.run(load, self).check()
         if putsOff {
             settle(quiet: 0.1)
             try writeOut()

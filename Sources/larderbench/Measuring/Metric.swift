@@ -11,6 +11,8 @@ enum Metric: String, CaseIterable {
     case loadProcessor = "loadCPUMicrosecondsPerOperation"
     case hitRatio = "hitPercent"
     case entries = "entriesHeld"
+    case reloads = "reloadsPerSecond"
+    case peakReloads = "peakReloadsPerSecond"
     case writeRate = "writesPerSecond"
     case reclaimBegin = "reclaimBeginSeconds"
     case reclaim = "reclaimSeconds"
@@ -35,6 +37,8 @@ enum Metric: String, CaseIterable {
         case .loadProcessor: "load µs/op"
         case .hitRatio: "hits %"
         case .entries: "entries"
+        case .reloads: "reloads/s"
+        case .peakReloads: "peak reloads/s"
         case .writeRate: "1000 writes/s"
         case .reclaimBegin: "begun s"
         case .reclaim: "reclaimed s"
@@ -53,7 +57,7 @@ enum Metric: String, CaseIterable {
         case .rate, .writeRate: Decimal.text(value / 1000, digits: value < 10_000 ? 2 : 0)
         case .processor, .processorAtRest, .wall, .p50, .p99, .p999, .loadProcessor, .hitRatio:
             Decimal.text(value, digits: value < 100 ? 2 : 0)
-        case .entries: Decimal.text(value, digits: 0)
+        case .entries, .reloads, .peakReloads: Decimal.text(value, digits: 0)
         case .longest, .command, .reclaimBegin, .reclaim, .start, .firstRead, .startProcessor, .resident, .disk:
             Decimal.text(value, digits: value < 100 ? 1 : 0)
         }

@@ -1,7 +1,8 @@
 extension BenchOptions {
     /// The suites, in the order in which they run.
     enum SuiteName: String, CaseIterable {
-        case socket, steady, crosscheck, mixed, bystander, start, memory, expiry, large, embedded, models, hits,
+        case socket, steady, crosscheck, mixed, bystander, start, memory, expiry, large, embedded, models, fetching,
+            hits,
             settings
 
         /// Whether --quick runs it without --only.
@@ -16,7 +17,7 @@ extension BenchOptions {
         func roundsMax(isQuick: Bool) -> Int {
             switch self {
             case .socket, .crosscheck: .max
-            case .mixed, .embedded, .models: isQuick ? 1 : .max
+            case .mixed, .embedded, .models, .fetching: isQuick ? 1 : .max
             case .steady, .bystander, .start, .memory, .expiry, .large, .hits, .settings: isQuick ? 1 : 3
             }
         }

@@ -96,6 +96,7 @@ enum Bench {
                 case .large: LargeSuite(options, tree)
                 case .embedded: EmbeddedSuite(options, tree)
                 case .models: ModelSuite(options, tree)
+                case .fetching: FetchingSuite(options, tree)
                 case .hits: HitRatioSuite(options, tree)
                 case .settings: SettingsSuite(options, tree)
                 }

@@ -1,7 +1,8 @@
 /// The project's targets, line by line, over the rows that the suites measure.
 extension Target {
     static func all(_ options: BenchOptions) -> [Target] {
-        gets + fetches + sets + steady + threads + mixed + bystanders + embedded(options) + models + start + memory
+        gets + fetches + tags + sets + steady + threads + mixed + bystanders + embedded(options) + models + fetching
+            + start + memory
             + large(options) + hits
     }
 
@@ -28,6 +29,14 @@ extension Target {
             Target(
                 "FETCH of fresh entries P\(pipeline), CPU per op / GET", Load.get(pipeline: pipeline).title,
                 SocketSuite.fetchRow, ours, .processor, .most(1.1))
+        }
+    }
+
+    private static var tags: [Target] {
+        [1, 16, 64].map { pipeline in
+            Target(
+                "GET of entries with tags P\(pipeline), CPU per op / without", Load.get(pipeline: pipeline).title,
+                Contender.larderTags.name, ours, .processor, .most(1.15))
         }
     }
 
@@ -114,6 +123,22 @@ extension Target {
                 .wall, .most(0.1)),
             Target("typed hot read, µs", ModelSuite.hotTable, ModelSuite.cache, .wall, .most(0.5)),
         ]
+    }
+
+    private static var fetching: [Target] {
+        [
+            Target(
+                "hot value(…, fetch:), CPU per op / value", FetchingSuite.hotTable, FetchingSuite.fetch,
+                FetchingSuite.value, .processor, .most(1.1)),
+            Target(
+                "1000 tasks, one cold key, CPU per task / stored key", FetchingSuite.flightTable,
+                FetchingSuite.cold, FetchingSuite.stored, .processor, .none),
+        ]
+            + [FetchingSuite.Warmed.ahead, .spread].map {
+                Target(
+                    "longest read while the origin takes a second, \($0.rawValue), ms", FetchingSuite.warmedTable,
+                    $0.rawValue, .longest, .most(500))
+            }
     }
 
     private static var start: [Target] {

@@ -7,6 +7,8 @@ struct Contender {
     let name: String
     let program: Program
     let settings: [String]
+    /// Words after each SET that fills it, such as tags.
+    var fillWords: [String] = []
 
     var dialect: Dialect {
         switch program {
@@ -29,6 +31,13 @@ struct Contender {
     static let larderDefault = larderd("everysecond", "entries expire after 7 days", ["--policy", "lowest"])
     static let larderCold = larderd("everysecond", "no memory tier", ["--memory", "0"])
     static let larderThreads = larderd("everysecond", "4 threads", ["--threads", "4"])
+
+    /// Each entry has two tags, and another tag was purged.
+    static var larderTags: Contender {
+        var contender = larderd("everysecond", "entries with tags")
+        contender.fillWords = ["TAGS", "2", "article:17", "page"]
+        return contender
+    }
 
     static func larder(memory: String) -> Contender {
         larderd("everysecond", "\(memory)iB memory tier", ["--memory", memory])

@@ -18,7 +18,7 @@ final class SocketSuite: Suite {
 
     /// Reading waits for no disk, so GET is measured without the variants that differ only in that.
     private var readers: [Contender] {
-        let all: [Contender] = [.larderEverySecond, .larderThreads, .redisOff, .memcached, .null]
+        let all: [Contender] = [.larderEverySecond, .larderTags, .larderThreads, .redisOff, .memcached, .null]
         return options.isQuick ? all : all + [.larderDefault, .larderCold, .redisEverySecond]
     }
 
@@ -69,6 +69,10 @@ final class SocketSuite: Suite {
                 let server = try RunningServer(contender, options, directory: try tree.makeDirectory("s\(position)"))
                 try server.fill(count: Load.keyCount, valueBytes: valueBytes)
                 try server.checkCount(Load.keyCount)
+                if !contender.fillWords.isEmpty {
+                    // Reads look for a purge of their entries' tags.
+                    _ = try SocketClient(path: server.socket).ask(["PURGE", "TAG", "article:18"])
+                }
                 running[contender.name] = server
                 guard valueBytes == 64, contender.program != .null else { return }
                 results.add(
