@@ -19,8 +19,7 @@ struct LeaseTable {
     struct State {
         var lease: Lease?
         var rest: OriginRest?
-        /// The longest wait first.
-        var waiters: [LeaseWaiter] = []
+        var waiters = WaiterQueue()
 
         var isEmpty: Bool { lease == nil && rest == nil && waiters.isEmpty }
     }
@@ -28,6 +27,8 @@ struct LeaseTable {
     private let context: LeaseContext
     private unowned let owner: any LeaseOwner
     private var states: [Key: State] = [:]
+    /// How many of them have a rest.
+    private var restCount = 0
     /// How long the last refresh of a key took, in milliseconds, by the key's hash.
     private var durations: [Int: Int64] = [:]
 
@@ -48,7 +49,10 @@ struct LeaseTable {
         let isRestOver = state.rest.map { $0.until <= now } ?? false
         let isLeaseOver = state.lease.map { $0.ends <= now } ?? false
         guard isRestOver || isLeaseOver || state.isEmpty else { return state }
-        if isRestOver { state.rest = nil }
+        if isRestOver {
+            state.rest = nil
+            restCount -= 1
+        }
         if let lease = state.lease, lease.ends <= now {
             context.lost.add()
             end(lease)
@@ -163,8 +167,7 @@ struct LeaseTable {
 
     /// Gives the lease to who has waited longest.
     mutating func handOver(_ key: Key) {
-        while let waiter = states[key]?.waiters.first {
-            states[key]?.waiters.removeFirst()
+        while let waiter = states[key]?.waiters.popFirst() {
             unlist(waiter)
             // It is beneath the limit: another lease of the key has just ended.
             waiter.token = give(key, waiter.holder, waiter.leaseMilliseconds)
@@ -177,7 +180,7 @@ struct LeaseTable {
     /// Those who still wait look again when the lease ends: also if it ends earlier than the one they were told of.
     private func wakeWhoWouldBeLate(_ key: Key) {
         guard let state = states[key], let ends = state.lease?.ends else { return }
-        for waiter in state.waiters where waiter.leaseEnds > ends { waiter.wakeUp() }
+        for waiter in state.waiters.all where waiter.leaseEnds > ends { waiter.wakeUp() }
     }
 
     // MARK: Waiting
@@ -200,7 +203,7 @@ struct LeaseTable {
     mutating func remove(_ waiter: LeaseWaiter, _ key: Key) {
         guard waiter.isListed else { return }
         unlist(waiter)
-        states[key]?.waiters.removeAll { $0 === waiter }
+        states[key]?.waiters.noteRemoved()
         dropIfEmpty(key)
     }
 
@@ -211,8 +214,8 @@ struct LeaseTable {
 
     private mutating func wakeAll(_ key: Key) {
         guard let waiters = states[key]?.waiters, !waiters.isEmpty else { return }
-        states[key]?.waiters = []
-        for waiter in waiters {
+        states[key]?.waiters = WaiterQueue()
+        for waiter in waiters.all {
             unlist(waiter)
             waiter.wakeUp()
         }
@@ -233,7 +236,7 @@ struct LeaseTable {
         }
         if case .absent(let until) = effect { state.rest = .absent(until: until) }
         set(key, state)
-        if !isRemoval { for waiter in state.waiters { waiter.sawWrite = true } }
+        if !isRemoval { for waiter in state.waiters.all { waiter.sawWrite = true } }
         if isRemoval, state.rest == nil { handOver(key) } else { wakeAll(key) }
         dropIfEmpty(key)
     }
@@ -250,14 +253,15 @@ struct LeaseTable {
         for (key, state) in states {
             if let lease = state.lease { end(lease) }
             states[key]?.lease = nil
-            states[key]?.rest = nil
+            if state.rest != nil { endRest(key) }
             handOver(key)
             dropIfEmpty(key)
         }
     }
 
     private mutating func set(_ key: Key, _ state: State) {
-        if state.rest != nil, states[key]?.rest == nil, states.count >= LeaseContext.rememberedMax { forgetRests() }
+        if state.rest != nil, states[key]?.rest == nil, restCount >= LeaseContext.rememberedMax { forgetRests() }
+        restCount += (state.rest == nil ? 0 : 1) - (states[key]?.rest == nil ? 0 : 1)
         states[key] = state.isEmpty ? nil : state
     }
 
@@ -266,10 +270,15 @@ struct LeaseTable {
         let now = time
         for (key, state) in states where state.rest != nil {
             let isOver = (state.rest?.until ?? 0) <= now
-            guard isOver || states.count >= LeaseContext.rememberedMax else { continue }
-            states[key]?.rest = nil
+            guard isOver || restCount >= LeaseContext.rememberedMax else { continue }
+            endRest(key)
             dropIfEmpty(key)
         }
+    }
+
+    private mutating func endRest(_ key: Key) {
+        states[key]?.rest = nil
+        restCount -= 1
     }
 
     private mutating func remember(_ hash: Int, _ milliseconds: Int64) {

@@ -122,6 +122,8 @@ package final class LeaseWaiter: @unchecked Sendable {
     var isListed = false
     /// Whether the key was written while the waiter waited: what is stored is newer than its question.
     var sawWrite = false
+    /// Its place in the queue, if it is listed.
+    var turn: UInt64 = 0
     /// When the lease ends that the caller was last told of: it asks again then.
     var leaseEnds = Int64.max
 
@@ -132,4 +134,53 @@ package final class LeaseWaiter: @unchecked Sendable {
     }
 
     func wakeUp() { wake() }
+}
+
+/// The callers who wait for one key, the longest wait first. Who leaves costs nothing, and is passed over.
+struct WaiterQueue {
+    /// With the turn that each had when it came.
+    private var waiters: [(waiter: LeaseWaiter, turn: UInt64)] = []
+    private var lastTurn: UInt64 = 0
+    /// Those before it have left.
+    private var first = 0
+    /// How many still wait.
+    private var count = 0
+
+    var isEmpty: Bool { count == 0 }
+    /// Who has waited longest.
+    var longest: LeaseWaiter? { all.first { _ in true } }
+    var all: some Sequence<LeaseWaiter> {
+        waiters[first...].lazy.filter { $0.waiter.isListed && $0.waiter.turn == $0.turn }.map(\.waiter)
+    }
+
+    mutating func append(_ waiter: LeaseWaiter) {
+        lastTurn += 1
+        waiter.turn = lastTurn
+        waiters.append((waiter, lastTurn))
+        count += 1
+    }
+
+    mutating func popFirst() -> LeaseWaiter? {
+        while first < waiters.count {
+            let (waiter, turn) = waiters[first]
+            first += 1
+            guard waiter.isListed, waiter.turn == turn else { continue }
+            count -= 1
+            compact()
+            return waiter
+        }
+        return nil
+    }
+
+    /// One who waited is not listed any more.
+    mutating func noteRemoved() {
+        count -= 1
+        compact()
+    }
+
+    private mutating func compact() {
+        guard waiters.count > 16, count < waiters.count / 2 else { return }
+        waiters = waiters[first...].filter { $0.waiter.isListed && $0.waiter.turn == $0.turn }
+        first = 0
+    }
 }

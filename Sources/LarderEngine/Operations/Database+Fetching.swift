@@ -351,13 +351,13 @@ extension LeaseTable {
         let key = request.key
         var state = state(key)
         if let token = request.waiter?.token, state.lease?.token == token { return .lead(token: token) }
-        if state.lease == nil, state.rest == nil, let first = state.waiters.first {
+        if state.lease == nil, state.rest == nil, let first = state.waiters.longest {
             // The last lease has ended with its time. Its successor is who has waited longest.
             if first === request.waiter { remove(first, key) } else { handOver(key) }
             state = self.state(key)
         }
         // The list is changed below, and would be copied if this had it too.
-        state.waiters = []
+        state.waiters = WaiterQueue()
         switch state.rest {
         case .absent(let until): return .absent(milliseconds: until - time)
         case .failed(let until): return mayServe ? .stale : .failed(milliseconds: until - time)

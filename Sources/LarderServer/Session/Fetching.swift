@@ -41,10 +41,11 @@ struct Fetching {
         return holder
     }
 
-    /// The connection ends: somebody else gets its leases.
+    /// The connection ends, or begins anew: somebody else gets its leases.
     mutating func end() {
         if let waiting { waiting.database.stopWaiting(waiting.request) }
         waiting = nil
         leases?.end()
+        leases = nil
     }
 }

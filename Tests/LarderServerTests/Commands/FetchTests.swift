@@ -382,6 +382,35 @@ extension TestClient {
         #expect(two.takeSendable() == push, "its holder is gone")
     }
 
+    @Test func aTrackingConnectionHearsThatAnAbsentKeyIsNoLongerFetched() throws {
+        let server = try SocketlessServer()
+        let (one, two) = (server.connect(), server.connect())
+        #expect(two("HELLO 3").hasPrefix("%"))
+        #expect(two("CLIENT TRACKING ON OPTIN") == Wire.ok)
+        let push = ">2\r\n" + Wire.bulk("invalidate") + Wire.bulks("k")
+        #expect(one.fetch("k")?.state == "lead")
+        #expect(two("FETCH k").contains("wait"))
+        #expect(one("DEL k") == Wire.int(0))
+        #expect(two.takeSendable() == push, "somebody ended the lease, with nothing to remove")
+        #expect(one.fetch("k LEASE 5")?.state == "lead")
+        #expect(two("FETCH k").contains("wait"))
+        server.time.advance(milliseconds: 10)
+        _ = server.engine.maintain()
+        server.deliver()
+        #expect(two.takeSendable() == push, "its time is over")
+    }
+
+    @Test func resetGivesUpTheConnectionsLeases() throws {
+        let server = try SocketlessServer()
+        let (one, two) = (server.connect(), server.connect())
+        let token = try #require(one.fetch("k")?.token)
+        #expect(two.fetch("k WAIT 3000") == nil)
+        #expect(one("RESET") == "+RESET\r\n")
+        #expect(two.takeFetched()?.state == "lead")
+        #expect(one("SET k older TOKEN \(token)") == Wire.null)
+        #expect(one.fetch("other")?.state == "lead", "it may refresh again")
+    }
+
     @Test func flushallEndsLeasesOfDatabasesWithoutFiles() throws {
         let server = try SocketlessServer()
         let (one, two, three) = (server.connect(), server.connect(), server.connect())
