@@ -30,7 +30,8 @@ package final class ChangeBuffer: @unchecked Sendable {
     private var nextNumber = 0
     /// The number and the newest kind of each key that waits.
     private var keys: [[UInt8]: (number: Int, kind: CacheChange.Kind)] = [:]
-    private var tagPurges = 0
+    /// How many tags the purges name that wait.
+    private var purgedTags = 0
     /// The number of the last purge of tags.
     private var lastTagPurge = -1
     /// Told before everything that waits, in this order.
@@ -40,7 +41,7 @@ package final class ChangeBuffer: @unchecked Sendable {
     private var takers: [Taker] = []
     private var end: Step?
 
-    /// - Parameter max: how many keys, and purges of tags, may wait.
+    /// - Parameter max: how many keys, and purged tags, may wait.
     package init(max: Int) { self.max = max }
 
     /// Whether it is over.
@@ -48,7 +49,7 @@ package final class ChangeBuffer: @unchecked Sendable {
     /// How many tasks wait, for tests.
     package var takerCount: Int { lock.withLock { takers.count } }
     /// How many changes wait, for tests.
-    package var count: Int { lock.withLock { keys.count + tagPurges } }
+    package var count: Int { lock.withLock { keys.count + purgedTags } }
 
     // MARK: Adding
 
@@ -61,7 +62,7 @@ package final class ChangeBuffer: @unchecked Sendable {
                 }
                 keys[key] = nil
             }
-            guard hasRoom() else { return }
+            guard hasRoom(1) else { return }
             keys[key] = (nextNumber, kind)
             append(CacheChange(kind, keyBytes: key))
         }
@@ -76,8 +77,9 @@ package final class ChangeBuffer: @unchecked Sendable {
 
     package func purge(tags: [[UInt8]]) {
         change {
-            guard hasRoom() else { return }
-            tagPurges += 1
+            // Without tags it would mean everything.
+            guard !tags.isEmpty, hasRoom(tags.count) else { return }
+            purgedTags += tags.count
             lastTagPurge = nextNumber
             append(CacheChange(.purged, tags: tags))
         }
@@ -126,7 +128,7 @@ package final class ChangeBuffer: @unchecked Sendable {
     private func append(_ change: CacheChange) {
         places.append(Place(number: nextNumber, change: change))
         nextNumber += 1
-        guard places.count - head > 64, places.count - head > 4 * (keys.count + tagPurges) else { return }
+        guard places.count - head > 64, places.count - head > 4 * (keys.count + purgedTags) else { return }
         places = places[head...].filter { $0.map(isCurrent) ?? false }
         head = 0
     }
@@ -136,9 +138,9 @@ package final class ChangeBuffer: @unchecked Sendable {
         place.change.keyBytes.map { keys[$0]?.number == place.number } ?? true
     }
 
-    /// Whether one more may wait. If not, all were dropped.
-    private func hasRoom() -> Bool {
-        if keys.count + tagPurges < max { return true }
+    /// Whether so many more may wait. If not, all were dropped.
+    private func hasRoom(_ count: Int) -> Bool {
+        if keys.count + purgedTags + count <= max { return true }
         noteGap()
         return false
     }
@@ -149,11 +151,11 @@ package final class ChangeBuffer: @unchecked Sendable {
     }
 
     private func drop() {
-        (places, head, keys, tagPurges, lastTagPurge, isPurged) = ([], 0, [:], 0, -1, false)
+        (places, head, keys, purgedTags, lastTagPurge, isPurged) = ([], 0, [:], 0, -1, false)
     }
 
     private func take() -> Step? {
-        if let error = loss, hasFallenBehind || keys.isEmpty && tagPurges == 0 && !isPurged {
+        if let error = loss, hasFallenBehind || keys.isEmpty && purgedTags == 0 && !isPurged {
             loss = nil
             return .failure(error)
         }
@@ -172,7 +174,7 @@ package final class ChangeBuffer: @unchecked Sendable {
             if head == places.count { (places, head) = ([], 0) }
             guard let place, isCurrent(place) else { continue }
             guard let key = place.change.keyBytes else {
-                tagPurges -= 1
+                purgedTags -= place.change.tags.count
                 return .success(place.change)
             }
             return .success(CacheChange(keys.removeValue(forKey: key)?.kind ?? place.change.kind, keyBytes: key))
