@@ -100,7 +100,7 @@ extension Database {
                 resolve()
             }
         }
-        let purges = try readPurges()
+        let purges = try readPurges(mustBeThere: pointer.hasTagPurges)
         let store = try openStore(pointer)
         if pointer != written { correct(pointer) }
         shards.withAllLocked {

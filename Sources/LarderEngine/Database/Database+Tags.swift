@@ -17,12 +17,20 @@ extension Database {
         }
         while true {
             if !isReady(forWriting: true) { try prepare(forWriting: true) }
-            let isDone = try changeIfOpen("purge") { (_) throws(LarderError) in
+            let isDone = try changeIfOpen("purge") { (state) throws(LarderError) in
+                if !state.hasTagPurges { try makePurgesFile() }
                 try pipeline.wait(for: notePurge(tags, hashes, softAt: soft ? now() : nil))
             }
             if isDone { break }
         }
         context.statistics.purges.add()
+    }
+
+    /// Before the first purge: makes their file, and notes that it must be there from now on. Called with `openLock`
+    /// held.
+    private func makePurgesFile() throws(LarderError) {
+        try files.wrapErrors("purge") { () throws(FileError) in try files.tags.make() }
+        try replacePointer("purge", { $0.hasTagPurges = true })
     }
 
     /// Applies a purge, and queues its note. Called with `openLock` held, so that notes are written one after another.
@@ -53,8 +61,10 @@ extension Database {
     }
 
     /// The purges in the database's files. Called with `openLock` held, before the files count as open.
-    func readPurges() throws(LarderError) -> TagPurges? {
-        let content = try files.wrapErrors("open") { () throws(FileError) in try files.tags.read() }
+    /// - Parameter mustBeThere: whether there were purges.
+    func readPurges(mustBeThere: Bool) throws(LarderError) -> TagPurges? {
+        var content = try files.wrapErrors("open") { () throws(FileError) in try files.tags.read() }
+        if content == .none, mustBeThere { content = .damaged("it is missing") }
         let purges: TagPurges?
         switch content {
         case .none: purges = nil

@@ -34,6 +34,8 @@ struct DatabaseState {
     var isEpochUnknown = false
     /// Whether POINTER says that the epoch's directory need not be there.
     var isUnmade = false
+    /// Whether POINTER says that the file of the tags' purges must be there.
+    var hasTagPurges = false
     /// The commit unit of the last change.
     var sequence: UInt64 = 0
 
@@ -49,19 +51,20 @@ struct DatabaseState {
         journalFrom = pointer.journalFrom
         isEpochUnknown = false
         isUnmade = pointer.isUnmade
+        hasTagPurges = pointer.hasTagPurges
         generation = pointer.generation
         isUnindexed = pointer.isUnindexed
     }
 
     /// Describes files without entries, whose epoch may be absent.
     mutating func startEmpty(_ epoch: UInt64, _ rules: FreshnessRules) {
-        adopt(PointerFile(epoch: epoch, rules: rules, isUnmade: true))
+        adopt(PointerFile(epoch: epoch, rules: rules, isUnmade: true, hasTagPurges: hasTagPurges))
     }
 
     /// Describes a database without files.
     mutating func endFiles(leaving presence: Presence) {
         self.presence = presence
-        (epoch, journalFrom, isEpochUnknown, isUnmade) = (0, 0, false, false)
+        (epoch, journalFrom, isEpochUnknown, isUnmade, hasTagPurges) = (0, 0, false, false, false)
     }
 
     // MARK: Questions
@@ -75,7 +78,7 @@ struct DatabaseState {
     var pointer: PointerFile {
         PointerFile(
             epoch: epoch, rules: rules, generation: generation, isUnindexed: isUnindexed, journalFrom: journalFrom,
-            isUnmade: isUnmade)
+            isUnmade: isUnmade, hasTagPurges: hasTagPurges)
     }
 
     /// Whether the journal's operations of an epoch count.

@@ -40,6 +40,9 @@ import Testing
                 other.rules.jitter = isUnindexed ? 0 : 100
                 #expect(try parse(other.text).get() == other)
                 #expect(other.text.hasPrefix("larder-database 3\n"))
+                other.hasTagPurges = true
+                #expect(try parse(other.text).get() == other)
+                #expect(other.text.hasPrefix("larder-database 4\n"))
             }
         }
         #expect(
@@ -54,11 +57,12 @@ import Testing
         switch version {
         case 1: good
         case 2: ["larder-database 2"] + good.dropFirst() + second
-        default: ["larder-database 3"] + good.dropFirst() + second + third
+        case 3: ["larder-database 3"] + good.dropFirst() + second + third
+        default: ["larder-database 4"] + good.dropFirst() + second + third + ["tag-purges 1"]
         }
     }
 
-    @Test(arguments: [1, 2, 3]) func everyDamageIsNoticed(version: Int) {
+    @Test(arguments: [1, 2, 3, 4]) func everyDamageIsNoticed(version: Int) {
         let lines = good(version)
         let text = Array(file(lines).utf8)
         for count in 0..<text.count { #expect(isMalformed(String(decoding: text[..<count], as: UTF8.self))) }
@@ -99,6 +103,7 @@ import Testing
             lines[index] = line
             #expect(isMalformed(file(lines)), "\(line)")
         }
+        #expect(isMalformed(file(good(4).dropLast() + ["tag-purges 2"])))
         var lines = good
         lines.remove(at: 4)
         #expect(isMalformed(file(lines)))
@@ -113,7 +118,8 @@ import Testing
     }
 
     @Test func aNewerFormatIsRefusedWhateverElseItSays() {
-        for text in ["larder-database 4\n", "larder-database 99\nanything\n", file(["larder-database 4", "epoch x"])] {
+        let next = "larder-database \(PointerFile.formatVersion + 1)"
+        for text in [next + "\n", "larder-database 99\nanything\n", file([next, "epoch x"])] {
             guard case .failure(.newerFormat) = parse(text) else {
                 Issue.record("\(text) is not refused as newer")
                 continue

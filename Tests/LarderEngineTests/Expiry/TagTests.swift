@@ -210,7 +210,9 @@ import Testing
         #expect(TagsFile.parse(Array("larder-tags 2 ".utf8)).0 != .lines([]))
     }
 
-    @Test func withADamagedFileNothingTaggedIsServedAgain() throws {
+    @Test(arguments: ["a bit", "the file", "all bytes"]) func withADamagedFileNothingTaggedIsServedAgain(
+        _ what: String
+    ) throws {
         let larder = try TestLarder()
         let database = try larder.database()
         try put(database, "a", "1", tags("x"))
@@ -220,14 +222,20 @@ import Testing
         larder.close()
         let path = larder.directory(of: "books") + "/" + TagsFile.name
         var bytes = try #require(try FileSystem.read(path))
-        bytes[bytes.count - 12] ^= 1
-        try Files.write(path, bytes)
+        switch what {
+        case "a bit":
+            bytes[bytes.count - 12] ^= 1
+            try Files.write(path, bytes)
+        case "all bytes": try Files.write(path, [])
+        default: try FileSystem.removeFile(path)
+        }
         let again = try larder.database()
         #expect(try again.contents() == ["c": "1"])
         #expect(larder.events.all.contains { $0.message.contains("TAGS is damaged") })
         try put(again, "b", "2", tags("y"))
         larder.close()
         #expect(try larder.database().contents() == ["b": "2", "c": "1"])
+        #expect(larder.events.all.filter { $0.message.contains("TAGS is damaged") }.count == 1, "told once")
     }
 
     /// The purge is remembered for as long as the journal, a snapshot or a lease may have something older.

@@ -11,10 +11,11 @@
 /// crc32c 0a1b2c3d
 /// ```
 /// An epoch that has taken over another's operations in the journal, or may have no files yet, needs two more lines and
-/// version 2; a grace or a jitter needs two lines more, and version 3. The file is replaced by rename, so a crash leaves the old one or the new one.
+/// version 2; a grace or a jitter needs two lines more, and version 3; a purge of a tag one more, and version 4. The
+/// file is replaced by rename, so a crash leaves the old one or the new one.
 package struct PointerFile: Hashable, Sendable {
     package static let name = "POINTER"
-    package static let formatVersion = 3
+    package static let formatVersion = 4
     package var epoch: UInt64
     package var rules: FreshnessRules
     package var generation: UInt32
@@ -25,10 +26,12 @@ package struct PointerFile: Hashable, Sendable {
     package var journalFrom: UInt64
     /// Whether the epoch's directory may be absent: then the epoch is empty.
     package var isUnmade: Bool
+    /// Whether a tag was purged: then the file of those purges must be there.
+    package var hasTagPurges: Bool
 
     package init(
         epoch: UInt64, rules: FreshnessRules, generation: UInt32 = 0, isUnindexed: Bool = false,
-        journalFrom: UInt64? = nil, isUnmade: Bool = false
+        journalFrom: UInt64? = nil, isUnmade: Bool = false, hasTagPurges: Bool = false
     ) {
         self.epoch = epoch
         self.rules = rules
@@ -36,6 +39,7 @@ package struct PointerFile: Hashable, Sendable {
         self.isUnindexed = isUnindexed
         self.journalFrom = journalFrom ?? epoch
         self.isUnmade = isUnmade
+        self.hasTagPurges = hasTagPurges
     }
 
     private static let kind = "larder-database"
@@ -48,13 +52,18 @@ package struct PointerFile: Hashable, Sendable {
         ]
         // Uses the lowest version that suffices, so that an older Larder can read the file.
         var version = 1
-        if journalFrom != epoch || isUnmade || rules.grace != 0 || rules.jitter != 0 {
+        let hasSpans = rules.grace != 0 || rules.jitter != 0 || hasTagPurges
+        if journalFrom != epoch || isUnmade || hasSpans {
             version = 2
             fields += [("journal-from", journalFrom), ("unmade", isUnmade ? 1 : 0)]
         }
-        if rules.grace != 0 || rules.jitter != 0 {
+        if hasSpans {
             version = 3
             fields += [("grace", rules.grace), ("jitter", rules.jitter)]
+        }
+        if hasTagPurges {
+            version = 4
+            fields += [("tag-purges", 1)]
         }
         return ChecksummedText.text(Self.kind, version: version, fields)
     }
@@ -63,14 +72,16 @@ package struct PointerFile: Hashable, Sendable {
 
     package init(parsing bytes: [UInt8]) throws(Defect) {
         let second = Self.names + ["journal-from", "unmade"]
+        let third = second + ["grace", "jitter"]
         let text = try ChecksummedText(
-            parsing: bytes, kind: Self.kind, names: [Self.names, second, second + ["grace", "jitter"]])
+            parsing: bytes, kind: Self.kind, names: [Self.names, second, third, third + ["tag-purges"]])
         let values = text.values
         let flags: [Substring: Bool] = ["0": false, "1": true]
         guard let epoch = UInt64(values[0]), let policy = UpdatePolicy(String(values[1])),
             let deadBefore = Int64(values[2]), let generation = UInt32(values[3]), let unindexed = flags[values[4]],
             let journalFrom = text.version == 1 ? epoch : UInt64(values[5]),
             let isUnmade = text.version == 1 ? false : flags[values[6]],
+            let hasTagPurges = text.version < 4 ? false : flags[values[9]],
             let grace = text.version < 3 ? 0 : Int64(values[7]), let jitter = text.version < 3 ? 0 : Int(values[8]),
             epoch <= Sequences.epochMax, journalFrom <= epoch, (0...UpdatePolicy.longestMilliseconds).contains(grace),
             (0...DatabasePolicy.jitterMax).contains(jitter)
@@ -79,6 +90,7 @@ package struct PointerFile: Hashable, Sendable {
         let settings = DatabasePolicy(policy, grace: grace, jitter: jitter)
         self.init(
             epoch: epoch, rules: FreshnessRules(settings, deadBefore: min(max(deadBefore, 0), latest)),
-            generation: generation, isUnindexed: unindexed, journalFrom: journalFrom, isUnmade: isUnmade)
+            generation: generation, isUnindexed: unindexed, journalFrom: journalFrom, isUnmade: isUnmade,
+            hasTagPurges: hasTagPurges)
     }
 }

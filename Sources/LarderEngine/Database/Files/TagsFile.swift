@@ -108,6 +108,9 @@ struct TagsFile {
 
     // MARK: Writing
 
+    /// Makes the file without lines, durably, if it is not there.
+    func make() throws(FileError) { if !FileSystem.exists(path) { try replace(by: []) } }
+
     /// Adds lines, durably: all or, after an error, none.
     func append(_ lines: [Line]) throws(FileError) {
         guard FileSystem.exists(path) else { return try replace(by: lines) }
