@@ -171,7 +171,7 @@ extension Session {
     private func fetchOnFastPath(_ arguments: RequestArguments, _ now: Int64) -> Bool {
         let key = arguments[1]
         guard seesCurrent, key.count <= Key.bytesMax, fetching.waiting == nil,
-            let options = try? FetchOptions(arguments)
+            let options = try? FetchWords(arguments)
         else { return false }
         let replies = replyMemory
         let start = replyQueue.position

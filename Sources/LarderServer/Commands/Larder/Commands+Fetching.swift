@@ -15,7 +15,7 @@ enum FetchingCommands {
 
     @Sendable static func fetch(_ call: inout Call) throws(CommandError) -> Outcome {
         let session = call.session
-        let options = try FetchOptions(session.parser.currentArguments())
+        let options = try FetchWords(session.parser.currentArguments())
         guard try session.snapshot() == nil else {
             throw CommandError("ERR a snapshot is open, and FETCH sees the present: SNAPSHOT CLOSE first")
         }
@@ -89,12 +89,12 @@ enum FetchingCommands {
         } else if call.count == 4, call.isWord(3, "UNCHANGED") {
             result = try call.update([key], loading: true) { $0.releaseUnchanged(0, token) }
         } else if call.count == 5, call.isWord(3, "ABSENT") {
-            let rest = try FetchOptions.milliseconds(call.bytes(4), "ABSENT", from: 1)
+            let rest = try FetchWords.milliseconds(call.bytes(4), "ABSENT", from: 1)
             result = try call.update([key], loading: true, headersOnly: true) {
                 $0.releaseAbsent(0, token, milliseconds: rest) ? .done : .lost
             }
         } else if call.count == 5, call.isWord(3, "FAILED") {
-            let rest = try FetchOptions.milliseconds(call.bytes(4), "FAILED", from: 1)
+            let rest = try FetchWords.milliseconds(call.bytes(4), "FAILED", from: 1)
             result = try call.update([key], loading: false) {
                 $0.release(0, token, .failed(milliseconds: rest)) ? .done : .lost
             }

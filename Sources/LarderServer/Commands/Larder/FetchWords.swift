@@ -2,7 +2,7 @@ import LarderEngine
 import RESP
 
 /// The options behind `FETCH key`.
-struct FetchOptions {
+struct FetchWords {
     private(set) var maxAge: Int64?
     private(set) var wait: Int64 = 0
     private(set) var lease: Int64?
