@@ -36,7 +36,7 @@ struct Larderctl {
     }
 
     /// Nothing else than the socket, and what tells a sanitizer how to report: nobody may be there to read of leaks.
-    private var environment: [String] {
+    var environment: [String] {
         let options = ["ASAN_OPTIONS", "TSAN_OPTIONS"].compactMap { (name: String) -> String? in
             getenv(name).map { "\(name)=\(String(cString: $0))" }
         }

@@ -27,7 +27,7 @@ import Testing
         func start(_ words: [String]) throws -> ChildProcess {
             try ChildProcess(
                 try DaemonProcess.program("larderctl"), ["fetch", "k"] + words,
-                environment: ["LARDER_SOCKET=\(daemon.socketPath)"])
+                environment: larderctl.environment)
         }
 
         /// A command that notes that it runs, and writes what comes through the gate.

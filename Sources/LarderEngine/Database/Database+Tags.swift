@@ -49,9 +49,17 @@ extension Database {
             let isMadeAnew = isCoarse || purges.hasManyLines
             applied.rules.purges = isMadeAnew ? purges.madeAnew : purges
             return enqueueControl(
-                perform: { [files] () throws(LarderError) in
-                    try files.wrapErrors("purge") { () throws(FileError) in
-                        if isMadeAnew { try files.tags.replace(by: purges.lines) } else { try files.tags.append(lines) }
+                perform: { [files, name] () throws(LarderError) in
+                    if isMadeAnew {
+                        return try files.wrapErrors("purge") { () throws(FileError) in
+                            try files.tags.replace(by: purges.lines)
+                        }
+                    }
+                    do throws(TagsFile.NotAdded) {
+                        try files.tags.append(lines)
+                    } catch {
+                        throw LarderError(
+                            .io, error.description, operation: "purge", database: name, underlying: error.cause)
                     }
                 },
                 committed: { [self] in

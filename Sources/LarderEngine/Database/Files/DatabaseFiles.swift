@@ -218,7 +218,14 @@ struct DatabaseFiles: Sendable {
                 do throws(FileError) {
                     try FileSystem.syncDirectory(context.directory)
                 } catch {
-                    try FileSystem.rename(directory, to: temporary)
+                    do throws(FileError) {
+                        try FileSystem.rename(directory, to: temporary)
+                    } catch {
+                        // It stays, whatever is answered.
+                        context.report(
+                            .error, "\(error); a machine failure now may undo the creation of database '\(name)'")
+                        return
+                    }
                     throw error
                 }
             }

@@ -111,16 +111,24 @@ struct TagsFile {
     /// Makes the file without lines, durably, if it is not there.
     func make() throws(FileError) { if !FileSystem.exists(path) { try replace(by: []) } }
 
-    /// Adds lines, durably: all or, after an error, none.
-    func append(_ lines: [Line]) throws(FileError) {
-        guard FileSystem.exists(path) else { return try replace(by: lines) }
+    /// Why lines were not added.
+    struct NotAdded: Error {
+        let cause: FileError
+        /// Whether they could not be cut off again, and may count for a later process.
+        let mayCount: Bool
+
+        var description: String { cause.description + (mayCount ? "; it may count for a later process" : "") }
+    }
+
+    /// Adds lines, durably: all or, after an error, none, unless the error says that they may count.
+    func append(_ lines: [Line]) throws(NotAdded) {
         let before = FileSystem.size(path)
         do throws(FileError) {
+            guard FileSystem.exists(path) else { return try replace(by: lines) }
             try FileSystem.appendFile(path, Array(Self.text(lines).utf8))
         } catch {
-            // What cannot be cut off now is cut off, or damage, at the next start: either way nothing old is served.
-            try? FileSystem.truncate(path, to: before)
-            throw error
+            let isCutOff = (try? FileSystem.truncate(path, to: before)) != nil
+            throw NotAdded(cause: error, mayCount: !isCutOff && FileSystem.exists(path))
         }
     }
 
