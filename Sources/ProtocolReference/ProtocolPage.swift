@@ -238,7 +238,7 @@ package enum ProtocolPage {
         | commands | stored-at | rule |
         |---|---|---|
         | `SET`, `MSET`, `SETNX`, `GETSET`, `SETEX`, `RESTORE`, `BITOP` and what else stores a new value | now | as the command says, else governed |
-        | `APPEND`, `SETRANGE`, `INCR` and its kin, `SETBIT`, `BITFIELD`: a value changed in place | now, so that a governed entry gets its whole interval again; it stays where no bit is another than before | stays |
+        | `APPEND`, `SETRANGE`, `INCR` and its kin, `SETBIT`, `BITFIELD`: a value changed in place | now, so that a governed entry gets its whole interval again; it stays where `SETBIT` changes no bit | stays |
         | the EXPIRE family, `PERSIST`, `GETEX` | stays | as the command says |
         | `TOUCH`, `RENAME`, `COPY`, `MOVE` | stays | goes along; a governed entry that is moved to another database follows that one's policy |
 

@@ -41,7 +41,11 @@ extension Database {
             let former = applied.rules.purges ?? TagPurges()
             let purges = former.adding(tags, sequence, softAt: softAt)
             // What is being read from LevelDB was judged by the former purges.
-            for shard in shards.all { shard.reads.changedAll() }
+            let hashes = Set(tags)
+            for shard in shards.all {
+                shard.reads.changedAll()
+                shard.leases?.changed(tags: hashes)
+            }
             let lines = tags.map { tag -> TagsFile.Line in
                 softAt.map { .soft(tag: tag, sequence: sequence, at: $0) } ?? .hard(tag: tag, sequence: sequence)
             }

@@ -14,6 +14,9 @@ package struct Tags: Hashable, Sendable {
         }
     }
 
+    /// Their hashes, by which purges know them.
+    var hashes: [UInt64] { all.map { $0.withUnsafeBytes { TagPurges.hash($0) } } }
+
     package var isEmpty: Bool { encoded[0] == 0 }
 
     package var all: [[UInt8]] {

@@ -12,14 +12,15 @@ struct LeaseTable {
         let ends: Int64
         /// The last commit unit before the lease was given.
         let sequence: UInt64
-        /// Whether the key may have had an entry with tags then. A purge of a tag may have been meant for it.
-        let isTagged: Bool
     }
 
     struct State {
         var lease: Lease?
         var rest: OriginRest?
         var waiters = WaiterQueue()
+        /// The hashes of the tags that the key's entry had when a lease was given to who asked. A purge of one of them
+        /// may be meant for what is being fetched.
+        var tags: [UInt64] = []
 
         var isEmpty: Bool { lease == nil && rest == nil && waiters.isEmpty }
     }
@@ -81,33 +82,32 @@ struct LeaseTable {
     /// Gives a lease to a caller. There must be none.
     /// - Parameters:
     ///   - milliseconds: nil: the standard time, and it ends with its holder.
-    ///   - isTagged: whether there is an entry with tags.
+    ///   - tags: the hashes of the entry's tags.
     /// - Returns: its token; nil if the holder is gone.
     mutating func grant(
-        _ key: Key, _ holder: LeaseHolder, _ milliseconds: Int64?, isTagged: Bool
+        _ key: Key, _ holder: LeaseHolder, _ milliseconds: Int64?, tags: [UInt64]
     ) throws(LarderError) -> UInt64? {
         guard !isFull else {
             throw LarderError(
                 .tooManyLeases, "\(LeaseContext.leasesMax) leases are in use, no more are allowed; store or release",
                 operation: "fetch", key: key.description)
         }
-        return give(key, holder, milliseconds, isTagged: isTagged)
+        guard let token = give(key, holder, milliseconds) else { return nil }
+        states[key]?.tags = tags
+        return token
     }
 
     /// Whether no more leases are given.
     var isFull: Bool { context.leases.read() >= LeaseContext.leasesMax }
 
-    private mutating func give(
-        _ key: Key, _ holder: LeaseHolder, _ milliseconds: Int64?, isTagged: Bool = true
-    ) -> UInt64? {
+    private mutating func give(_ key: Key, _ holder: LeaseHolder, _ milliseconds: Int64?) -> UInt64? {
         // No other state of any key ever has the same one, also after a restart.
         let token = UInt64.random(in: 1 ... .max)
         if milliseconds == nil, !holder.add(token, key, owner) { return nil }
         let now = time
         let lease = Lease(
             token: token, holder: milliseconds == nil ? holder : nil, began: now,
-            ends: now + (milliseconds ?? LeaseContext.standardMilliseconds), sequence: owner.lastSequence,
-            isTagged: isTagged)
+            ends: now + (milliseconds ?? LeaseContext.standardMilliseconds), sequence: owner.lastSequence)
         states[key, default: State()].lease = lease
         context.leases.add()
         context.granted.add()
@@ -120,12 +120,10 @@ struct LeaseTable {
     }
 
     /// Whether a lease is good.
-    /// - Parameters:
-    ///   - purgedAt: the last purge of the value's tags. If the lease is older, it is no longer good, and given up.
-    ///   - lastPurge: the last purge of any tag.
-    mutating func isGood(_ key: Key, _ token: UInt64, purgedAt: UInt64 = 0, lastPurge: UInt64 = 0) -> Bool {
+    /// - Parameter purgedAt: the last purge of the value's tags. If the lease is older, it is no longer good, and given up.
+    mutating func isGood(_ key: Key, _ token: UInt64, purgedAt: UInt64 = 0) -> Bool {
         guard let lease = state(key).lease, lease.token == token else { return false }
-        guard lease.sequence < purgedAt || lease.isTagged && lease.sequence < lastPurge else { return true }
+        guard lease.sequence < purgedAt else { return true }
         _ = release(key, token, .open)
         return false
     }
@@ -245,6 +243,17 @@ struct LeaseTable {
     mutating func changed(prefix: [UInt8]) {
         for key in states.keys where key.withBytes({ $0.starts(with: prefix) }) {
             key.withBytes { changed($0, .outdated, isRemoval: true) }
+        }
+    }
+
+    /// Tags were purged: what is being fetched for keys whose entries had one of them is out of date.
+    mutating func changed(tags: Set<UInt64>) {
+        for (key, state) in states where !tags.isDisjoint(with: state.tags) {
+            guard let lease = state.lease else { continue }
+            end(lease)
+            states[key]?.lease = nil
+            handOver(key)
+            dropIfEmpty(key)
         }
     }
 

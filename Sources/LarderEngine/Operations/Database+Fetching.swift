@@ -106,7 +106,7 @@ extension Database {
             guard let found, let value = found.first else { return nil }
             ticket = max(ticket, CommitTicket(sequence: sequence))
             guard case .record(let record) = value else { preconditionFailure("records were asked for") }
-            let answer = try answer(request, record?.header, now)
+            let answer = try answer(request, record?.header, now) { record?.tags?.hashes ?? [] }
             guard let record, answer.header != nil else {
                 body(answer, nil)
                 return true
@@ -163,7 +163,7 @@ extension Database {
         case .open: break
         case .absent:
             ticket = max(ticket, CommitTicket(sequence: applied.sequence))
-            body(try answer(request, nil, now), nil)
+            body(try answer(request, nil, now) { [] }, nil)
             return true
         case .closed, .failed, .deleted, .shut: return false
         }
@@ -180,7 +180,7 @@ extension Database {
             return false
         }
         ticket = max(ticket, CommitTicket(sequence: max(undecided(entry), applied.sequence)))
-        let answer = try answer(request, header, now)
+        let answer = try answer(request, header, now) { record.map(Self.tagHashes) ?? [] }
         guard let record, let header = answer.header else {
             body(answer, nil)
             return true
@@ -190,11 +190,17 @@ extension Database {
         return true
     }
 
+    /// The hashes of the tags in a record that can be read.
+    private static func tagHashes(_ record: UnsafeRawBufferPointer) -> [UInt64] {
+        (try? Record(parsing: Array(record), nil))?.tags?.hashes ?? []
+    }
+
     // MARK: The decision
 
     /// Decides an answer. Called with the lock of the key's shard held.
+    /// - Parameter tags: gives the hashes of the entry's tags.
     private func answer(
-        _ request: FetchRequest, _ header: RecordHeader?, _ now: Int64
+        _ request: FetchRequest, _ header: RecordHeader?, _ now: Int64, tags: () -> [UInt64]
     ) throws(LarderError) -> FetchAnswer {
         let shard = shards[request.key]
         let rules = applied.rules
@@ -205,9 +211,9 @@ extension Database {
         if request.onlyLooks {
             state = freshness == .fresh ? .fresh : .stale
         } else if freshness == .fresh, isYoung ?? false, let header {
-            state = leadsEarly(request, header, rules, shard, now).map { .lead(token: $0) } ?? .fresh
+            state = leadsEarly(request, header, rules, shard, now, tags).map { .lead(token: $0) } ?? .fresh
         } else {
-            state = try refresh(request, shard, mayServe: isYoung ?? false, hasTags: header?.hasTags ?? false)
+            state = try refresh(request, shard, mayServe: isYoung ?? false, header == nil ? [] : tags())
         }
         if state == .fresh {
             shard.counters.hits += 1
@@ -252,7 +258,8 @@ extension Database {
 
     /// The lease for a fresh entry that will end soon; nil if there is none to give.
     private func leadsEarly(
-        _ request: FetchRequest, _ header: RecordHeader, _ rules: FreshnessRules, _ shard: Shard, _ now: Int64
+        _ request: FetchRequest, _ header: RecordHeader, _ rules: FreshnessRules, _ shard: Shard, _ now: Int64,
+        _ tags: () -> [UInt64]
     ) -> UInt64? {
         guard endsSoon(header, rules, shard, request.key.hash, now) else { return nil }
         return withLeases(shard) { leases in
@@ -261,17 +268,17 @@ extension Database {
             // With too many leases nobody leads early.
             return
                 (try? leases.grant(
-                    request.key, request.holder, request.leaseMilliseconds, isTagged: header.hasTags)) ?? nil
+                    request.key, request.holder, request.leaseMilliseconds, tags: tags())) ?? nil
         }
     }
 
     /// The answer for an entry that is not good enough for the caller.
     /// - Parameter mayServe: whether it is good enough to be served.
     private func refresh(
-        _ request: FetchRequest, _ shard: Shard, mayServe: Bool, hasTags: Bool
+        _ request: FetchRequest, _ shard: Shard, mayServe: Bool, _ tags: [UInt64]
     ) throws(LarderError) -> FetchAnswer.State {
         let result = withLeases(shard) { leases in
-            Result { () throws(LarderError) in try leases.answer(request, mayServe: mayServe, hasTags: hasTags) }
+            Result { () throws(LarderError) in try leases.answer(request, mayServe: mayServe, tags: tags) }
         }
         return try result.get()
     }
@@ -344,9 +351,9 @@ extension FetchAnswer.State {
 
 extension LeaseTable {
     /// The answer for a caller who needs another value than the stored one.
-    /// - Parameter hasTags: whether there is an entry with tags.
+    /// - Parameter tags: the hashes of the entry's tags.
     mutating func answer(
-        _ request: FetchRequest, mayServe: Bool, hasTags: Bool
+        _ request: FetchRequest, mayServe: Bool, tags: [UInt64]
     ) throws(LarderError) -> FetchAnswer.State {
         let key = request.key
         var state = state(key)
@@ -370,7 +377,7 @@ extension LeaseTable {
             return .queued(until: lease.ends)
         }
         if mayServe, isFull { return .stale }
-        let token = try grant(key, request.holder, request.leaseMilliseconds, isTagged: hasTags)
+        let token = try grant(key, request.holder, request.leaseMilliseconds, tags: tags)
         guard let token else { return .wait(until: time) }
         return .lead(token: token)
     }

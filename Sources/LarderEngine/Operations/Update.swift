@@ -24,6 +24,11 @@ package struct Update {
     var step = 0
     /// What the next operation on a key means for its lease, where it is something else than usual.
     private var leaseEffects: [Key: LeaseEffect] = [:]
+    /// Whether it runs the commands of a transaction.
+    private var isNarrowed: Bool { undo != nil }
+    /// The keys of the first ``changedCount`` operations of a transaction that uses leases.
+    private var changedKeys: Set<Key> = []
+    private var changedCount = 0
     /// Bytes of the values that the command built, rather than received.
     package private(set) var builtBytes = 0
 
@@ -194,19 +199,26 @@ package struct Update {
     package mutating func holdsLease(_ index: Int, _ token: UInt64, tags: Tags? = nil) -> Bool {
         let key = keys[index]
         let purged = tags.flatMap { rules.purges?.last(of: $0) } ?? 0
-        guard
-            database.shards[key].leases?.isGood(
-                key, token, purgedAt: purged, lastPurge: rules.purges?.last ?? 0) ?? false
-        else { return false }
+        guard !isChanged(key), database.shards[key].leases?.isGood(key, token, purgedAt: purged) ?? false else {
+            return false
+        }
         leaseEffects[key] = .refreshed
         return true
+    }
+
+    /// Whether an earlier command of the transaction has changed a key, so that its lease is over.
+    private mutating func isChanged(_ key: Key) -> Bool {
+        guard isNarrowed else { return false }
+        for operation in operations[changedCount...] { changedKeys.insert(operation.key) }
+        changedCount = operations.count
+        return changedKeys.contains(key)
     }
 
     /// If a lease of the key at `index` is good, the removal that follows means that the origin has no value.
     mutating func restsWithLease(_ index: Int, _ token: UInt64, milliseconds: Int64) -> Bool {
         let key = keys[index]
         let until = database.context.time.monotonic() + milliseconds
-        guard database.shards[key].leases?.isGood(key, token) ?? false else { return false }
+        guard !isChanged(key), database.shards[key].leases?.isGood(key, token) ?? false else { return false }
         leaseEffects[key] = .absent(until: until)
         return true
     }
@@ -287,6 +299,7 @@ package struct Update {
             try body(&self)
         } catch {
             operations.removeLast(operations.count - count)
+            if changedCount > count { (changedKeys, changedCount) = ([], 0) }
             for change in (undo ?? []).reversed() { loaded[change.slot] = change.record }
             throw error
         }

@@ -214,6 +214,9 @@ extension Database {
         if pointer.journalFrom == 0 { pointer.journalFrom = fresh.epoch }
         pointer.epoch = fresh.epoch
         pointer.isUnmade = false
+        // Without POINTER nobody knows whether there were purges of tags: then their file must say it.
+        let purges = try readPurges(mustBeThere: patient.pointer?.hasTagPurges ?? true)
+        pointer.hasTagPurges = purges != nil
         let unsynced = try files.wrapErrors("salvage") { () throws(FileError) in
             try files.replacePointer(by: pointer)
         }
@@ -222,6 +225,7 @@ extension Database {
             forgetStored()
             setBoth {
                 $0.adopt(pointer)
+                $0.rules.purges = purges
                 $0.presence = .open(fresh)
             }
             resolve()

@@ -16,9 +16,14 @@ extension Verb {
             return .done
         }
         let rows =
-            [["NAME", "POLICY", "ENTRIES", "BYTES", "STATE"]]
-            + databases.map { [$0.name, $0.policy, $0.entries.map { "\($0)" } ?? "?", "\($0.bytes)", $0.state] }
-        for line in Table.lines(rows, rightAligned: [2, 3]) { context.output.line(line) }
+            [["NAME", "POLICY", "ENTRIES", "STALE", "BYTES", "STATE"]]
+            + databases.map {
+                [
+                    $0.name, $0.policy, $0.entries.map { "\($0)" } ?? "?", $0.staleEntries.map { "\($0)" } ?? "?",
+                    "\($0.bytes)", $0.state,
+                ]
+            }
+        for line in Table.lines(rows, rightAligned: [2, 3, 4]) { context.output.line(line) }
         return .done
     }
 
@@ -30,6 +35,7 @@ extension Verb {
             ("grace", .integer(database.graceMilliseconds)),
             ("jitter", .integer(Int64(database.jitterPercent))),
             ("entries", .optional(database.entries)),
+            ("stale", .optional(database.staleEntries)),
             ("bytes", .integer(database.bytes)),
             ("state", .text(database.state)),
         ])

@@ -7,7 +7,7 @@ extension Verb {
         details: """
             Prints when it was stored, its age, when it expires and by which rule, its grace, its size, and its codec. With --json
             all spans and instants are in milliseconds, the latter since 1970, and null means never.
-            Exits with 1 and prints nothing if there is no fresh entry of that name.
+            Also of a stale one, within its grace. Exits with 1 and prints nothing if there is neither.
             """,
         argumentCount: 1...1
     ) { arguments, context in

@@ -238,6 +238,32 @@ import Testing
         #expect(larder.events.all.filter { $0.message.contains("TAGS is damaged") }.count == 1, "told once")
     }
 
+    @Test(arguments: [["MANIFEST"], ["POINTER"], ["POINTER", "TAGS"]]) func aSalvageBringsBackNothingPurged(
+        _ lost: [String]
+    ) throws {
+        let larder = try TestLarder { $0.onDamage = .salvage }
+        let database = try larder.database()
+        for (key, tags) in [("a", try tags("x")), ("b", try tags("y")), ("c", nil)] {
+            _ = try database.commit([Key(key)], loading: false) { update in
+                Array("1".utf8).withUnsafeBytes { update.put(0, payload: $0, rule: .ownNever, tags: tags) }
+            }
+        }
+        _ = try database.flushedStore()
+        try purge(database, "x")
+        larder.close()
+        if lost == ["MANIFEST"] {
+            let epoch = try larder.epochDirectory()
+            try Files.flip(epoch + "/" + Files.manifest(epoch), at: 12)
+        } else {
+            for name in lost { try FileSystem.removeFile(larder.directory(of: "books") + "/" + name) }
+        }
+        for _ in 0..<2 {
+            let again = try larder.database()
+            #expect(try again.contents() == (lost.contains("TAGS") ? ["c": "1"] : ["b": "1", "c": "1"]))
+            larder.close()
+        }
+    }
+
     /// The purge is remembered for as long as the journal, a snapshot or a lease may have something older.
     @Test(arguments: [false, true]) func whatWasPurgedStaysGoneAfterTheSweep(soft: Bool) throws {
         let larder = try TestLarder()

@@ -400,6 +400,45 @@ extension TestClient {
         #expect(two.takeSendable() == push, "its time is over")
     }
 
+    @Test(arguments: ["", " SOFT"]) func aPurgeOfATagEndsTheLeasesOfItsKeysOnly(_ soft: String) throws {
+        let server = try SocketlessServer()
+        let (one, two, three) = (server.connect(), server.connect(), server.connect())
+        #expect(one("SET k old EX 1 GRACE 100 TAGS 2 t u") == Wire.ok)
+        server.time.advance(milliseconds: 1000)
+        let lead = try #require(one.fetch("k"))
+        #expect(lead.state == "lead" && lead.value == "old")
+        #expect(three("PURGE TAG other" + soft) == Wire.ok)
+        #expect(one("SET k new EX 1 GRACE 100 TAGS 2 t u TOKEN \(lead.token ?? "")") == Wire.ok)
+        server.time.advance(milliseconds: 1000)
+        let token = try #require(one.fetch("k")?.token)
+        #expect(two.fetch("k MAXAGE 1 WAIT 3000") == nil, "it waits")
+        #expect(three("PURGE TAG u" + soft) == Wire.ok)
+        let next = try #require(two.takeFetched())
+        #expect(next.state == "lead")
+        #expect(one("SET k older TOKEN \(token)") == Wire.null)
+        // The waiter's lease is for the same tags.
+        #expect(three("PURGE TAG t" + soft) == Wire.ok)
+        #expect(two("SET k older TOKEN \(next.token ?? "")") == Wire.null)
+    }
+
+    @Test func inATransactionATokenIsGoodOnceAndNotBehindAWrite() throws {
+        let server = try SocketlessServer()
+        let one = server.connect()
+        for (before, first) in [
+            ("SET k newer", Wire.ok), ("SET k newer TOKEN $", Wire.ok), ("DEL k", Wire.int(1)),
+            ("SETNX other 1", Wire.int(1)), ("EXPIRE k 100", Wire.int(1)),
+        ] {
+            #expect(one("SET k stored EX 50") == Wire.ok)
+            let token = try #require(one.fetch("k MAXAGE 0")?.token)
+            #expect(one("MULTI") == Wire.ok)
+            for words in [before, "SET k older TOKEN $"] {
+                #expect(one(words.replacing("$", with: token)) == "+QUEUED\r\n")
+            }
+            let isGood = before.contains("other")
+            #expect(one("EXEC") == "*2\r\n" + first + (isGood ? Wire.ok : Wire.null), "\(before)")
+        }
+    }
+
     @Test func resetGivesUpTheConnectionsLeases() throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())
