@@ -184,7 +184,8 @@ package final class FlightTable: @unchecked Sendable {
         let value: Backend.Value?
         do {
             try Task.checkCancellation()
-            value = try await FetchContext.$names.withValue(FetchContext.names + [backend.name]) { try await load() }
+            value = withoutNil(
+                try await FetchContext.$names.withValue(FetchContext.names + [backend.name]) { try await load() })
         } catch {
             // Where all callers have gone, nothing is known about the origin.
             let isFailed = !Task.isCancelled && options.backOff > 0

@@ -43,6 +43,7 @@ extension Cache {
 
     /// Like the call above, for an origin that may not have the value: then `fetch` returns nil, and so does the call,
     /// here and for ``FetchOptions/absent`` for everybody else.
+    @_disfavoredOverload
     @inlinable public func value<Value: Codable & Sendable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, options: FetchOptions = FetchOptions(),
         fetch: @escaping @Sendable () async throws -> Value?
@@ -157,7 +158,7 @@ extension Cache {
         _ type: Value.Type, _ key: some CacheKey, _ options: FetchOptions,
         _ load: @escaping @Sendable () async throws -> Value?
     ) async throws -> Value {
-        if let value = try await fetched(type, key, options, load) { return value }
+        if let value = try await fetched(type, key, options, load) ?? nothing(of: type) { return value }
         let name = FetchName(source.database, name, key.keyBytes)
         throw options.source == .cacheOnly ? FetchError.notCached(name) : FetchError.absent(name)
     }
@@ -169,7 +170,7 @@ extension Cache {
         let stored = try source.key(key, "fetch")
         let backend = CacheFetch<Value>(self, stored, isCounted: options.takesAnyFresh)
         let checked = try CheckedFetch(options, backend.name)
-        if checked.source == .ignoreCache { return try await load() }
+        if checked.source == .ignoreCache { return withoutNil(try await load()) }
         if options.takesAnyFresh, let value = try await source.modelToShareForTask(type, key, fillCache: true) {
             if source.database.endsSoon(stored, now: source.database.now()) { refreshAhead(type, key, options, load) }
             return value

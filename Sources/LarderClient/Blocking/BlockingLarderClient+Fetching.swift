@@ -23,12 +23,13 @@ extension BlockingLarderClient {
         fetch: () throws -> Value
     ) throws -> Value {
         let call = try BlockingFetch<Value>(self, key.keyBytes, options)
-        if let value = try call.value({ try fetch() }) { return value }
+        if let value = try call.value({ withoutNil(try fetch()) }) ?? nothing(of: type) { return value }
         throw options.source == .cacheOnly ? FetchError.notCached(call.name) : FetchError.absent(call.name)
     }
 
     /// Like the call above, for an origin that may not have the value: then `fetch` returns nil, and so does the call,
     /// here and for ``FetchOptions/absent`` for everybody else.
+    @_disfavoredOverload
     public func value<Value: Codable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, options: FetchOptions = FetchOptions(),
         fetch: () throws -> Value?

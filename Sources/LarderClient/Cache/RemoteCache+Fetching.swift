@@ -30,13 +30,16 @@ extension RemoteCache {
         forKey key: some CacheKey, options: FetchOptions = FetchOptions(),
         fetch: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
-        if let value = try await fetched(key, options, { try await fetch() }) { return value }
+        if let value = try await fetched(key, options, { try await fetch() }) ?? nothing(of: Value.self) {
+            return value
+        }
         let name = FetchName(store, name, key.keyBytes)
         throw options.source == .cacheOnly ? FetchError.notCached(name) : FetchError.absent(name)
     }
 
     /// Like the call above, for an origin that may not have the value: then `fetch` returns nil, and so does the call,
     /// here and for ``FetchOptions/absent`` for everybody else.
+    @_disfavoredOverload
     public func value(
         forKey key: some CacheKey, options: FetchOptions = FetchOptions(),
         fetch: @escaping @Sendable () async throws -> Value?
@@ -50,7 +53,7 @@ extension RemoteCache {
         let backend = RemoteFetch(self, key.keyBytes)
         let checked = try CheckedFetch(options, backend.name)
         switch checked.source {
-        case .ignoreCache: return try await load()
+        case .ignoreCache: return withoutNil(try await load())
         case .cacheOnly: return try await youngEnough(key, checked.maxAge)
         case .cacheElseOrigin where checked.maxAge == nil && near != nil:
             // So the near cache keeps it.

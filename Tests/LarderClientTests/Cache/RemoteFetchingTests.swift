@@ -48,6 +48,28 @@ import Testing
         #expect(origin.calls == 1)
     }
 
+    @Test func closuresOfSeveralStatements() async throws {
+        let cache = try await connect()
+        let origin = origin
+        let first = try await cache.value(forKey: "a") {
+            let value = try await origin.value()
+            return value
+        }
+        #expect(first == 1)
+        let second = try? await cache.value(forKey: "a") { try await origin.value() }
+        #expect(second == 1)
+        let absent = try await cache.value(forKey: "b") {
+            _ = try await origin.value()
+            return nil
+        }
+        #expect(absent == nil)
+        let client = try BlockingLarderClient(socketPath: daemon.socketPath, database: "books")
+        let inferred: Int? = try client.value(forKey: "c") { nil }
+        #expect(inferred == nil)
+        let again: Int? = try client.value(forKey: "c") { 7 }
+        #expect(again == nil, "that there is none is remembered")
+    }
+
     @Test func whoseConnectionEndsLosesItsRightToSomebodyWhoWaits() async throws {
         let client = try await LarderClient.connect(
             socketPath: daemon.socketPath, options: ClientOptions(database: "books"))
