@@ -8,7 +8,8 @@ public enum FetchSource: Hashable, Sendable, CaseIterable {
     case originElseCache
     /// The cache alone: the origin is never asked.
     case cacheOnly
-    /// The origin alone, and its value is stored.
+    /// The origin alone, and its value is stored. Who asks while a fetch of the key runs gets its value, which the origin
+    /// may have given before.
     case originOnly
     /// The origin alone, and nothing is stored: as if there were no cache.
     case ignoreCache
@@ -36,8 +37,9 @@ public struct FetchOptions: Hashable, Sendable {
     /// With zero, the default, it takes the stale value at once; with nil only if the origin fails. Either way the fetch
     /// goes on in the background.
     public var softTimeout: Duration? = .zero
-    /// How long a call waits at most. After that it takes a stale value, or throws ``FetchError/Code/timeout``. Nil, the
-    /// default, for no limit.
+    /// How long a call waits for a fetch at most. After that it takes a stale value, or throws
+    /// ``FetchError/Code/timeout``. Nil, the default, for no limit. Not for ``FetchSource/ignoreCache``, for the closure
+    /// of several keys, nor for the time in which a client finds out that there is no daemon.
     public var hardTimeout: Duration?
     /// How long nobody asks an origin that has failed. Zero for not at all. The default is 5 seconds.
     public var backOff = Duration.seconds(5)

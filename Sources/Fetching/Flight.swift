@@ -45,7 +45,8 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
     let id: FlightID
     private let lock: Lock
     private var phase = Phase.asking
-    private var waiters: [Waiter] = []
+    /// By their identities: who leaves is not looked for.
+    private var waiters: [ObjectIdentifier: Waiter] = [:]
     /// How many callers have been let in and have not left.
     private var users = 0
     /// Whether it goes on without callers, because one took what there was.
@@ -97,7 +98,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
                     case .asking, .loading: break
                     }
                     waiter.continuation = continuation
-                    waiters.append(waiter)
+                    waiters[ObjectIdentifier(waiter)] = waiter
                     // A soft limit of zero is over as soon as it is known that there is something to serve.
                     if let soft = waiter.soft, soft > 0 { waiter.timers.append(timer(waiter, soft, .softTimeout)) }
                     if let hard { waiter.timers.append(timer(waiter, hard, .hardTimeout)) }
@@ -125,7 +126,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
             if case .cancelled = event { waiter.isCancelled = true }
             guard let continuation = waiter.continuation else { return nil }
             waiter.continuation = nil
-            waiters.removeAll { $0 === waiter }
+            waiters[ObjectIdentifier(waiter)] = nil
             return continuation
         }
         continuation?.resume(returning: event)
@@ -155,11 +156,11 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
             phase = .loading(found, leaseEnds: leaseEnds)
             guard let found else { return ([], nil) }
             var served: [UnsafeContinuation<Event, Never>] = []
-            waiters.removeAll { waiter in
-                guard waiter.takes(found), let continuation = waiter.continuation else { return false }
+            for (identity, waiter) in waiters {
+                guard waiter.takes(found), let continuation = waiter.continuation else { continue }
                 waiter.continuation = nil
                 served.append(continuation)
-                return true
+                waiters[identity] = nil
             }
             if !served.isEmpty { isBackground = true }
             return (served, found.value)
@@ -172,9 +173,9 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
     func finish(_ result: Result<Value?, any Error>) -> Bool {
         let (waiting, isHeard) = lock.withLock { () -> ([UnsafeContinuation<Event, Never>], Bool) in
             phase = .finished(result)
-            defer { waiters = [] }
+            defer { waiters = [:] }
             return (
-                waiters.compactMap { waiter in
+                waiters.values.compactMap { waiter in
                     defer { waiter.continuation = nil }
                     return waiter.continuation
                 }, users > 0 || !isBackground

@@ -16,17 +16,23 @@ class Unavailable extends Error {}
  * Makes a function that asks an origin only if it has to. What the origin returns must be JSON; null means that it has
  * no value. Times are in seconds: `ttl` and `grace` of the entry, `wait` for another process, `lease` that the origin may
  * take (without it: 30, and others take over at once when this process ends), `backOff` after an error of the origin,
- * `absentFor` after null.
+ * `absentFor` after null; with 0 the origin is asked again at once.
+ *
+ * As many calls can wait at the same time as the client's isolation pool has connections: one, unless its
+ * `isolationPoolOptions` say more.
  */
 function cached(client, key, options, ask) {
     const { ttl, grace, jitter, wait = 30, lease, backOff = 5, absentFor = 60 } = options;
     const milliseconds = (seconds) => String(Math.round(seconds * 1000));
     const storing = [];
-    for (const [word, value] of [["EX", ttl], ["GRACE", grace], ["JITTER", jitter]]) {
+    if (ttl !== undefined) storing.push("PX", milliseconds(ttl));
+    for (const [word, value] of [["GRACE", grace], ["JITTER", jitter]]) {
         if (value !== undefined) storing.push(word, String(value));
     }
     const asking = ["WAIT", milliseconds(wait)];
     if (lease !== undefined) asking.push("LEASE", milliseconds(lease));
+    const release = (name, token, word, seconds) =>
+        client.sendCommand(["RELEASE", name, token, ...(seconds > 0 ? [word, milliseconds(seconds)] : [])]);
 
     return async (...words) => {
         const name = key(...words);
@@ -40,12 +46,12 @@ function cached(client, key, options, ask) {
         try {
             found = await ask(...words);
         } catch (error) {
-            await client.sendCommand(["RELEASE", name, token, "FAILED", milliseconds(backOff)]);
+            await release(name, token, "FAILED", backOff);
             if (value === null) throw error;
             return JSON.parse(value);
         }
         if (found === null || found === undefined) {
-            await client.sendCommand(["RELEASE", name, token, "ABSENT", milliseconds(absentFor)]);
+            await release(name, token, "ABSENT", absentFor);
             return null;
         }
         // Nothing is stored if the entry was written or purged meanwhile. What was found is right all the same.
@@ -62,7 +68,7 @@ async function main(words) {
         return 2;
     }
     const { createClient } = require("redis");
-    const client = createClient({ socket: { path: words[0] } });
+    const client = createClient({ socket: { path: words[0] }, isolationPoolOptions: { max: 10 } });
     await client.connect();
     const weather = cached(client, (city) => `weather:${city}`, { ttl: 600, grace: 3600 }, async (city) => {
         console.error("node asks the origin");

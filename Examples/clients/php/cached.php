@@ -12,7 +12,7 @@ class Unavailable extends Exception {}
  * Returns a value, and asks the origin only if it has to. What `$ask` returns must be JSON; null means that the origin
  * has no value. Times are in seconds: `ttl` and `grace` of the entry, `wait` for another process, `lease` that the origin
  * may take (without it: 30, and others take over at once when this process ends), `backOff` after an exception of
- * the origin, `absentFor` after null.
+ * the origin, `absentFor` after null; with 0 the origin is asked again at once.
  */
 function cached(Redis $redis, string $key, array $options, callable $ask): mixed
 {
@@ -33,6 +33,9 @@ function cached(Redis $redis, string $key, array $options, callable $ask): mixed
     if ($state === "failed" || $state === "wait") {
         throw new Unavailable("$key: $state");
     }
+    $release = function (string $word, float $seconds) use ($redis, $key, $token) {
+        $redis->rawCommand("RELEASE", $key, $token, ...($seconds > 0 ? [$word, (int) ($seconds * 1000)] : []));
+    };
     $former = is_string($value) ? json_decode($value, true) : null;
     if ($state !== "lead") {
         return $former;
@@ -40,15 +43,18 @@ function cached(Redis $redis, string $key, array $options, callable $ask): mixed
     try {
         $found = $ask();
     } catch (Throwable $error) {
-        $redis->rawCommand("RELEASE", $key, $token, "FAILED", (int) ($options["backOff"] * 1000));
+        $release("FAILED", $options["backOff"]);
         return $former ?? throw $error;
     }
     if ($found === null) {
-        $redis->rawCommand("RELEASE", $key, $token, "ABSENT", (int) ($options["absentFor"] * 1000));
+        $release("ABSENT", $options["absentFor"]);
         return null;
     }
     $words = ["SET", $key, json_encode($found)];
-    foreach (["ttl" => "EX", "grace" => "GRACE", "jitter" => "JITTER"] as $name => $word) {
+    if (isset($options["ttl"])) {
+        array_push($words, "PX", (int) ($options["ttl"] * 1000));
+    }
+    foreach (["grace" => "GRACE", "jitter" => "JITTER"] as $name => $word) {
         if (isset($options[$name])) {
             array_push($words, $word, $options[$name]);
         }

@@ -3,7 +3,7 @@
 
 As a module:
 
-    @cached(redis.Redis(unix_socket_path="larder.sock"), "weather:{}", ttl=600, grace=3600)
+    @cached(redis.Redis(unix_socket_path="larder.sock", socket_timeout=None), "weather:{}", ttl=600, grace=3600)
     def weather(city):
         return requests.get(f"https://weather.example/{city}").json()
 
@@ -31,16 +31,21 @@ def cached(client, key, *, ttl=None, grace=None, jitter=None, wait=30.0, lease=N
     grace     seconds from then on in which it may be served while one process refreshes it, or if the origin fails
     jitter    percent by which lives are shortened at random
     wait      seconds to wait for another process where there is nothing to serve; `client` must not have a
-              `socket_timeout` below that
+              `socket_timeout` below that (redis-py 8 has one of 5 seconds by default)
     lease     seconds that the function may take. None: 30, and others take over at once when this process ends
-    back_off  seconds for which nobody asks an origin that raised an error
-    absent_for  seconds for which nobody asks an origin that returned None
+    back_off  seconds for which nobody asks an origin that raised an error; 0: it is asked again at once
+    absent_for  seconds for which nobody asks an origin that returned None; 0: it is asked again at once
     """
     options = []
-    for word, value in (("EX", ttl), ("GRACE", grace), ("JITTER", jitter)):
+    if ttl is not None:
+        options += ["PX", int(ttl * 1000)]
+    for word, value in (("GRACE", grace), ("JITTER", jitter)):
         if value is not None:
             options += [word, value]
     asking = ["WAIT", int(wait * 1000)] + ([] if lease is None else ["LEASE", int(lease * 1000)])
+
+    def release(name, token, word, seconds):
+        client.execute_command("RELEASE", name, token, *([word, int(seconds * 1000)] if seconds > 0 else []))
 
     def decorate(function):
         @functools.wraps(function)
@@ -58,7 +63,7 @@ def cached(client, key, *, ttl=None, grace=None, jitter=None, wait=30.0, lease=N
                 found = function(*arguments)
                 text = None if found is None else json.dumps(found)
             except Exception:
-                client.execute_command("RELEASE", name, token, "FAILED", int(back_off * 1000))
+                release(name, token, "FAILED", back_off)
                 if value is None:
                     raise
                 return json.loads(value)
@@ -67,7 +72,7 @@ def cached(client, key, *, ttl=None, grace=None, jitter=None, wait=30.0, lease=N
                 client.execute_command("RELEASE", name, token)
                 raise
             if text is None:
-                client.execute_command("RELEASE", name, token, "ABSENT", int(absent_for * 1000))
+                release(name, token, "ABSENT", absent_for)
             else:
                 # Nothing is stored if the entry was written or purged meanwhile. What was found is right all the same.
                 client.execute_command("SET", name, text, *options, "TOKEN", token)
@@ -83,7 +88,7 @@ def main(arguments):
         print("usage: cached.py SOCKET CITY", file=sys.stderr)
         return 2
 
-    @cached(redis.Redis(unix_socket_path=arguments[0]), "weather:{}", ttl=600, grace=3600)
+    @cached(redis.Redis(unix_socket_path=arguments[0], socket_timeout=None), "weather:{}", ttl=600, grace=3600)
     def weather(city):
         print("python asks the origin", file=sys.stderr)
         if city == "atlantis":
