@@ -103,7 +103,7 @@ extension FlightTable {
                 try await load(leads.map(\.key))
             }
         } catch {
-            let isFailed = !Task.isCancelled && options.backOff > 0
+            let isFailed = !Task.isCancelled && !(error is CancellationError) && options.backOff > 0
             await Self.whole {
                 for lead in leads {
                     await lead.backend.release(

@@ -187,8 +187,8 @@ package final class FlightTable: @unchecked Sendable {
             value = withoutNil(
                 try await FetchContext.$names.withValue(FetchContext.names + [backend.name]) { try await load() })
         } catch {
-            // Where all callers have gone, nothing is known about the origin.
-            let isFailed = !Task.isCancelled && options.backOff > 0
+            // Where all callers have gone, or the closure was cancelled by itself, nothing is known about the origin.
+            let isFailed = !Task.isCancelled && !(error is CancellationError) && options.backOff > 0
             await Self.whole {
                 await backend.release(token: lead.token, isFailed ? .failed(milliseconds: options.backOff) : .open)
             }

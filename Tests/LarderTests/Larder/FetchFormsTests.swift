@@ -47,6 +47,20 @@ import Testing
         }
     }
 
+    /// A closure that was cancelled by itself says nothing about its origin.
+    @Test func aCancellationOfTheClosuresOwnIsNoFailure() async throws {
+        let work = try Workspace()
+        let cache = try work.cache()
+        await #expect(throws: CancellationError.self) {
+            try await cache.value(Weather.self, forKey: "k") { throw CancellationError() }
+        }
+        #expect(try await cache.value(Weather.self, forKey: "k") { try await ask() } == Weather())
+        await #expect(throws: CancellationError.self) {
+            try await cache.values(Weather.self, forKeys: ["a", "b"]) { _ in throw CancellationError() }
+        }
+        #expect(try await cache.value(Weather.self, forKey: "b") { try await ask() } == Weather())
+    }
+
     /// An optional as the model, by its name or inferred: nil means that the origin has none, which is remembered, and
     /// the value is that of the model without the optional.
     @Test func optionalModels() async throws {
