@@ -6,11 +6,21 @@ import TestSupport
 extension TestLarder {
     /// A larder with the files as they stand: what the next process finds when this one gets SIGKILL now.
     ///
-    /// Nothing may be written meanwhile. Goes with this one's directory.
+    /// Nothing may be written meanwhile; LevelDB may still merge and remove files in the background, and then the files
+    /// are copied again. Goes with this one's directory.
     func crashCopy(_ configure: (inout EngineOptions) -> Void = { _ in }) throws -> TestLarder {
         let parent = self.parent + "/crash-\(try FileSystem.list(self.parent).count)"
-        try Files.copy(path, to: parent + "/larder")
-        return try crashCopy(in: parent, configure)
+        while true {
+            let before = try Files.sizes(below: path)
+            do {
+                try Files.copy(path, to: parent + "/larder")
+                if try Files.sizes(below: path) == before { return try crashCopy(in: parent, configure) }
+            } catch {
+                // Unless a file went away while it was copied.
+                guard try Files.sizes(below: path) != before else { throw error }
+            }
+            try FileSystem.removeTree(parent)
+        }
     }
 
     /// The larder that was copied to `larder` in a directory.

@@ -52,6 +52,20 @@ package enum Files {
         }
     }
 
+    /// The lengths of all files in a directory and below, by their paths.
+    package static func sizes(below path: String) throws -> [String: Int] {
+        var sizes: [String: Int] = [:]
+        for name in try FileSystem.list(path) {
+            let inner = path + "/" + name
+            if FileSystem.isDirectory(inner) {
+                sizes.merge(try self.sizes(below: inner)) { $1 }
+            } else {
+                sizes[inner] = FileSystem.size(inner)
+            }
+        }
+        return sizes
+    }
+
     /// The names in a directory that end so.
     package static func names(in path: String, endingWith suffix: String = "") throws -> [String] {
         try FileSystem.list(path).filter { $0.hasSuffix(suffix) }
