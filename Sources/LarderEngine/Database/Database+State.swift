@@ -6,7 +6,6 @@ import Platform
 /// Steps that may fail for lack of disk space or descriptors come first, before anything is applied: the new POINTER is
 /// written beside the old one. Then the change is applied and queued. Its rename makes it durable in its turn; if that
 /// fails, it is undone with everything else that was queued.
-/// else that was queued.
 extension Database {
     /// Changes POINTER. Waits until the change is durable or undone. Called with `openLock` held, so there is one such
     /// change at a time.
@@ -14,7 +13,6 @@ extension Database {
     ///   - operation: for errors.
     ///   - change: of the state. Called twice, the second time with all shard locks held.
     ///   - applying: called with all shard locks held, after the state has changed.
-    ///   - committed: called when the change is durable.
     ///   - committed: called when the change is durable.
     func replacePointer(
         _ operation: String, _ change: (inout DatabaseState) -> Void, applying: () -> Void = {},

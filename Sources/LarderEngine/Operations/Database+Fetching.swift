@@ -180,7 +180,10 @@ extension Database {
             return false
         }
         ticket = max(ticket, CommitTicket(sequence: max(undecided(entry), applied.sequence)))
-        let answer = try answer(request, header, now) { record.map(Self.tagHashes) ?? [] }
+        let answer = try answer(request, header, now) {
+            guard let record, let header else { return [] }
+            return Self.tagHashes(header, record)
+        }
         guard let record, let header = answer.header else {
             body(answer, nil)
             return true
@@ -190,9 +193,9 @@ extension Database {
         return true
     }
 
-    /// The hashes of the tags in a record that can be read.
-    private static func tagHashes(_ record: UnsafeRawBufferPointer) -> [UInt64] {
-        (try? Record(parsing: Array(record), nil))?.tags?.hashes ?? []
+    /// The hashes of the tags in a record. Copies nothing else of it.
+    private static func tagHashes(_ header: RecordHeader, _ record: UnsafeRawBufferPointer) -> [UInt64] {
+        header.hasTags ? Tags(section: record[header.fixedCount..<header.byteCount])?.hashes ?? [] : []
     }
 
     // MARK: The decision
@@ -213,7 +216,7 @@ extension Database {
         } else if freshness == .fresh, isYoung ?? false, let header {
             state = leadsEarly(request, header, rules, shard, now, tags).map { .lead(token: $0) } ?? .fresh
         } else {
-            state = try refresh(request, shard, mayServe: isYoung ?? false, header == nil ? [] : tags())
+            state = try refresh(request, shard, mayServe: isYoung ?? false) { header == nil ? [] : tags() }
         }
         if state == .fresh {
             shard.counters.hits += 1
@@ -275,7 +278,7 @@ extension Database {
     /// The answer for an entry that is not good enough for the caller.
     /// - Parameter mayServe: whether it is good enough to be served.
     private func refresh(
-        _ request: FetchRequest, _ shard: Shard, mayServe: Bool, _ tags: [UInt64]
+        _ request: FetchRequest, _ shard: Shard, mayServe: Bool, _ tags: () -> [UInt64]
     ) throws(LarderError) -> FetchAnswer.State {
         let result = withLeases(shard) { leases in
             Result { () throws(LarderError) in try leases.answer(request, mayServe: mayServe, tags: tags) }
@@ -351,9 +354,9 @@ extension FetchAnswer.State {
 
 extension LeaseTable {
     /// The answer for a caller who needs another value than the stored one.
-    /// - Parameter tags: the hashes of the entry's tags.
+    /// - Parameter tags: gives the hashes of the entry's tags, if a lease is given.
     mutating func answer(
-        _ request: FetchRequest, mayServe: Bool, tags: [UInt64]
+        _ request: FetchRequest, mayServe: Bool, tags: () -> [UInt64]
     ) throws(LarderError) -> FetchAnswer.State {
         let key = request.key
         var state = state(key)
@@ -377,7 +380,7 @@ extension LeaseTable {
             return .queued(until: lease.ends)
         }
         if mayServe, isFull { return .stale }
-        let token = try grant(key, request.holder, request.leaseMilliseconds, tags: tags)
+        let token = try grant(key, request.holder, request.leaseMilliseconds, tags: tags())
         guard let token else { return .wait(until: time) }
         return .lead(token: token)
     }
