@@ -31,7 +31,7 @@ extension CommandMetadata {
         "release", arity: -3, [.write, .denyOOM], keys: .one, group: .larder, since: "0.1.0",
         syntax: "key token [UNCHANGED | ABSENT milliseconds | FAILED milliseconds]",
         summary: "Gives up the right to refresh a key. UNCHANGED: its value is still right and gets a new life; "
-            + "ABSENT: there is none; FAILED: nobody tries again for that time.",
+            + "ABSENT: there is none, for that time or until a tag is purged; FAILED: nobody tries again for that time.",
         reply: "OK; null when the token is no longer good", access: ["RW update"], tag: .set)
 
     package static let databases = CommandMetadata(

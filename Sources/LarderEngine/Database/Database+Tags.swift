@@ -44,7 +44,7 @@ extension Database {
             let hashes = Set(tags)
             for shard in shards.all {
                 shard.reads.changedAll()
-                shard.leases?.changed(tags: hashes)
+                shard.leases?.changed(tags: hashes, sequence)
             }
             let lines = tags.map { tag -> TagsFile.Line in
                 softAt.map { .soft(tag: tag, sequence: sequence, at: $0) } ?? .hard(tag: tag, sequence: sequence)

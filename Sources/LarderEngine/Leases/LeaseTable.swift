@@ -33,6 +33,8 @@ struct LeaseTable {
     /// How long the last refresh of a key took, in milliseconds, by the key's hash.
     private var durations: [Int: Int64] = [:]
 
+    /// The sequence of the last purge of tags.
+    private var tagsPurgedAt: UInt64 = 0
     init(_ context: LeaseContext, _ owner: any LeaseOwner) {
         self.context = context
         self.owner = owner
@@ -132,9 +134,16 @@ struct LeaseTable {
     /// - Returns: whether it was good.
     mutating func release(_ key: Key, _ token: UInt64, _ release: LeaseRelease) -> Bool {
         var state = state(key)
+    /// Whether the holder of a lease may say that the origin has no value. Not if tags were purged since the lease was
+    /// given: what was missing may have come with the change for which they were. Then the lease is given up.
+    mutating func isGoodForAbsence(_ key: Key, _ token: UInt64) -> Bool {
+        isGood(key, token, purgedAt: tagsPurgedAt)
+    }
+
         guard let lease = state.lease, lease.token == token else { return false }
         end(lease)
         state.lease = nil
+        if case .absent = release, !isGoodForAbsence(key, token) { return false }
         let now = time
         switch release {
         case .open: break
@@ -246,13 +255,19 @@ struct LeaseTable {
         }
     }
 
-    /// Tags were purged: what is being fetched for keys whose entries had one of them is out of date.
-    mutating func changed(tags: Set<UInt64>) {
-        for (key, state) in states where !tags.isDisjoint(with: state.tags) {
-            guard let lease = state.lease else { continue }
-            end(lease)
-            states[key]?.lease = nil
-            handOver(key)
+    /// Tags were purged: what is being fetched for keys whose entries had one of them is out of date. So is every
+    /// remembered absence, because nobody knows of what the missing value would have been made.
+    /// - Parameter sequence: of the purge.
+    mutating func changed(tags: Set<UInt64>, _ sequence: UInt64) {
+        tagsPurgedAt = sequence
+        for (key, state) in states {
+            if case .absent = state.rest { endRest(key) }
+            let isOutdated = state.lease != nil && !tags.isDisjoint(with: state.tags)
+            if isOutdated, let lease = state.lease {
+                end(lease)
+                states[key]?.lease = nil
+            }
+            if isOutdated || states[key]?.rest != state.rest { handOver(key) }
             dropIfEmpty(key)
         }
     }

@@ -218,7 +218,7 @@ package struct Update {
     mutating func restsWithLease(_ index: Int, _ token: UInt64, milliseconds: Int64) -> Bool {
         let key = keys[index]
         let until = database.context.time.monotonic() + milliseconds
-        guard !isChanged(key), database.shards[key].leases?.isGood(key, token) ?? false else { return false }
+        guard !isChanged(key), database.shards[key].leases?.isGoodForAbsence(key, token) ?? false else { return false }
         leaseEffects[key] = .absent(until: until)
         return true
     }
