@@ -28,7 +28,7 @@ extension CommandMetadata {
         syntax: "numkeys key value [key value ...] [NX | XX] [EX seconds | PX milliseconds | EXAT "
             + "unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL | POLICY name|seconds] [CODEC "
             + "raw|json|plist|custom] [GRACE seconds] [JITTER percent] [TOKEN token ...] [TAGS count tag [tag "
-            + "...]]",
+            + "...] | KEEPTAGS]",
         summary: "Stores several values with one lifetime, all or none. NX requires that none of the keys has a "
             + "fresh entry, XX that all have one.", reply: "1; 0 when the condition forbade it", access: ["OW update"],
         tag: .set)

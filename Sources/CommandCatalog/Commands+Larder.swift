@@ -47,7 +47,8 @@ extension CommandMetadata {
         syntax: "[EXPIRED | PREFIX prefix | TAG tag [tag ...] [SOFT]]",
         summary: "Empties the current database at once, or removes its expired entries, or those whose keys "
             + "begin with a prefix (in commit units of at most 512), or those with a tag; with SOFT these are stale "
-            + "instead of gone.", reply: "map of entries, bytes, milliseconds; OK with TAG")
+            + "instead of gone. A last word SOFT behind a tag is that option: name a tag of that name first.",
+        reply: "map of entries, bytes, milliseconds; OK with TAG")
 
     package static let tags = CommandMetadata(
         "tags", arity: 2, [.readonly], keys: .one, group: .larder, since: "0.1.0", syntax: "key",

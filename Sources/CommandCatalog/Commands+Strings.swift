@@ -13,9 +13,11 @@ extension CommandMetadata {
         "set", arity: -3, [.write, .denyOOM, .creates], keys: .one, group: .string, since: "1.0.0",
         syntax: "key value [NX | XX | IFEQ value | IFNE value | IFDEQ digest | IFDNE digest] [GET] [EX seconds | "
             + "PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL | POLICY "
-            + "name|seconds] [CODEC raw|json|plist|custom] [GRACE seconds] [JITTER percent] [TOKEN token] [TAGS count tag [tag ...]]",
+            + "name|seconds] [CODEC raw|json|plist|custom] [GRACE seconds] [JITTER percent] [TOKEN token] "
+            + "[TAGS count tag [tag ...] | KEEPTAGS]",
         summary: "Stores a value; options say how long it stays fresh, otherwise the database's policy does. "
-            + "KEEPTTL keeps the fresh entry's deadline, grace and tags.",
+            + "KEEPTTL keeps the fresh entry's deadline, grace and tags, and with TOKEN gives the fresh or stale entry a new "
+            + "life of the same length; KEEPTAGS keeps the tags.",
         reply: "OK; null when the condition forbade it; with GET the former value or null",
         access: ["RW access update variable_flags"], keyUse: .overwritesUnlessGET,
         keyNotes: "With GET it tells the former value.", tag: .set, overwrites: .words(3))

@@ -27,6 +27,8 @@ public struct FetchOptions: Hashable, Sendable {
     public var maximumAge: Duration?
     /// How long a fetched value stays fresh, and its grace. The default follows the database's policy.
     public var policy = EntryPolicy.database
+    /// ``EntryPolicy/keep`` keeps what the entry has, fresh or stale: a life of the same length begins anew, with the same
+    /// grace and, if there are no ``tags``, the same tags.
     /// The tags with which a fetched value is stored, as for the calls that store. None is the default. If one of them is
     /// purged while the value is fetched, it is not stored.
     public var tags: [String] = []

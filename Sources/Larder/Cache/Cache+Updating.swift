@@ -19,7 +19,7 @@ extension Cache {
     ///   - type: the model's type.
     ///   - key: the entry's key.
     ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's rule.
-    ///   - tags: as for `set(_:forKey:policy:tags:durability:)`. Without any, ``EntryPolicy/keep`` keeps the entry's.
+    ///   - tags: as for `set(_:forKey:policy:tags:durability:)`. Without any, the entry keeps those that it has.
     ///   - attempts: how often `body` may run, at least 1; for less, `invalidArgument` is thrown. The default, nil,
     ///     stands for 64 times, and for more until 5 seconds have passed. Runs are separated by random rests that grow,
     ///     up to half a second, so that many who change one key all get their turn.
@@ -137,7 +137,7 @@ extension CacheSource {
         var action = EntryWrite.Action.remove
         if let model {
             let (payload, codec) = try encode(model, key)
-            action = try put(payload, codec, key, policy, tags)
+            action = try put(payload, codec, key, policy, tags, keeping: record?.tags)
         } else if record == nil {
             return nil
         }

@@ -59,13 +59,17 @@ extension EntryWrite {
     func isAllowed(_ update: inout Update) -> Bool {
         switch condition {
         case .none: true
-        case .lease(let token): update.holdsLease(0, token, tags: action.tags)
+        case .lease(let token):
+            update.holdsLease(
+                0, token, tags: action.tags ?? (action.loads ? update.kept(0, isRefresh: true)?.tags : nil))
         default: condition.allows(update.current(0))
         }
     }
 }
 
 extension EntryWrite.Condition {
+    var isLease: Bool { if case .lease = self { true } else { false } }
+
     fileprivate func allows(_ current: Record?) -> Bool {
         switch self {
         case .none, .lease: true
@@ -95,11 +99,14 @@ extension EntryWrite.Action {
     /// - Parameters:
     ///   - ahead: how far the larder's time is ahead of the clock.
     ///   - long: the payload, prepared beforehand; nil if it is not long.
-    func apply(_ update: inout Update, _ index: Int, ahead: Int64, long: LargeValue? = nil) {
+    ///   - isRefresh: whether it was fetched with a lease.
+    func apply(
+        _ update: inout Update, _ index: Int, ahead: Int64, long: LargeValue? = nil, isRefresh: Bool = false
+    ) {
         switch self {
         case .remove: update.remove(index)
         case .put(let payload, let codec, let policy, let tags):
-            let former = loads ? update.current(index) : nil
+            let former = loads ? update.kept(index, isRefresh: isRefresh) : nil
             let rule = policy.rule(
                 update.rules.settings, now: update.now, ahead: ahead, former: former?.header.rule)
             let grace = policy.grace(former: former?.header)
@@ -124,11 +131,13 @@ extension CacheSource {
     }
 
     /// The action that stores what is encoded.
-    func put(_ payload: Payload, _ codec: Codec, _ key: Key, _ policy: EntryPolicy, _ tags: [String])
-        throws(LarderError) -> EntryWrite.Action
-    {
-        .put(
-            payload, codec, try policy.checked(database.name, key), try Tags.checked(tags, database.name, key))
+    /// - Parameter kept: the tags if none are named.
+    func put(
+        _ payload: Payload, _ codec: Codec, _ key: Key, _ policy: EntryPolicy, _ tags: [String],
+        keeping kept: Tags? = nil
+    ) throws(LarderError) -> EntryWrite.Action {
+        let tags = try Tags.checked(tags, database.name, key) ?? kept
+        return .put(payload, codec, try policy.checked(database.name, key), tags)
     }
 
     /// A change that stores bytes.
@@ -166,7 +175,8 @@ extension Cache {
             let long = try stage(write, durability)
             return try source.database.commit([write.key], loading: write.loads, durability: durability) { update in
                 guard write.isAllowed(&update) else { return false }
-                write.action.apply(&update, 0, ahead: source.database.timeAhead, long: long)
+                write.action.apply(
+                    &update, 0, ahead: source.database.timeAhead, long: long, isRefresh: write.condition.isLease)
                 return true
             }
         }

@@ -68,7 +68,7 @@ extension BlockingLarderClient {
     ///   - type: the model's type.
     ///   - key: the entry's key.
     ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's rule.
-    ///   - tags: as for ``set(_:forKey:policy:tags:)``. Without any, ``EntryPolicy/keep`` keeps the entry's.
+    ///   - tags: as for ``set(_:forKey:policy:tags:)``. Without any, the entry keeps those that it has.
     ///   - attempts: how often `body` may run, at least 1; for less, `invalidArgument` is thrown. The default, nil,
     ///     stands for 64 times, and for more until the client's time limit has passed. Runs are separated by random
     ///     rests that grow, up to half a second, so that many who change one key all get their turn.
@@ -100,8 +100,9 @@ extension BlockingLarderClient {
         _ former: [UInt8]?, for model: Value?, _ key: [UInt8], _ policy: EntryPolicy, _ tags: [String]
     ) throws(LarderClientError) -> Bool {
         if let model {
-            let condition = former.map { wordList("IFEQ") + [$0] } ?? wordList("NX")
-            return try put(try encoded(model, key), key, policy, tags, if: condition)
+            let server = try server()
+            let condition = former.map { CheckedTags.kept(policy, tags, server) + wordList("IFEQ") + [$0] }
+            return try put(try encoded(model, key), key, policy, tags, if: condition ?? wordList("NX"))
         }
         guard let former else { return true }
         return try perform(.remove(key, ifEqual: former))

@@ -94,7 +94,7 @@ extension RemoteCache {
     /// - Parameters:
     ///   - key: the entry's key.
     ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's rule.
-    ///   - tags: as for ``set(_:forKey:policy:tags:)``. Without any, ``EntryPolicy/keep`` keeps the entry's.
+    ///   - tags: as for ``set(_:forKey:policy:tags:)``. Without any, the entry keeps those that it has.
     ///   - attempts: how often `body` may run, at least 1; for less, `invalidArgument` is thrown. The default, nil,
     ///     stands for 64 times, and for more until ``ClientOptions/timeoutMilliseconds`` have passed. Runs are
     ///     separated by random rests that grow, up to half a second, so that many tasks that change one key all get
@@ -126,8 +126,9 @@ extension RemoteCache {
         _ former: [UInt8]?, for model: Value?, _ key: [UInt8], _ policy: EntryPolicy, _ tags: [String]
     ) async throws(LarderClientError) -> Bool {
         if let model {
-            let condition = former.map { wordList("IFEQ") + [$0] } ?? wordList("NX")
-            return try await put(try encoded(model, key), key, policy, tags, if: condition)
+            let server = try await store.server()
+            let condition = former.map { CheckedTags.kept(policy, tags, server) + wordList("IFEQ") + [$0] }
+            return try await put(try encoded(model, key), key, policy, tags, if: condition ?? wordList("NX"))
         }
         guard let former else { return true }
         return try await changing([key]) { () async throws(LarderClientError) in

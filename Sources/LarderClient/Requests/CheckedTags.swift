@@ -23,6 +23,12 @@ struct CheckedTags: Hashable, Sendable {
     /// The words for SET and MSETEX.
     var words: [[UInt8]] { bytes.isEmpty ? [] : wordList("TAGS", "\(bytes.count)") + bytes }
 
+    /// The words by which a changed entry keeps its tags, if no others are named.
+    static func kept(_ policy: EntryPolicy, _ tags: [String], _ server: ServerKind) -> [[UInt8]] {
+        // A kept life includes the tags.
+        tags.isEmpty && policy != .keep && server.isLarder ? wordList("KEEPTAGS") : []
+    }
+
     /// - Throws: `invalidArgument` for tags that the server would not keep, so that nobody trusts in their removal.
     func check(for server: ServerKind, _ operation: String, _ database: String? = nil, key: [UInt8])
         throws(LarderClientError)

@@ -93,6 +93,22 @@ package struct Update {
         loaded[slot(index)].flatMap { rules.freshness($0.header, now: now) == .fresh ? $0 : nil }
     }
 
+    /// The entry at `index` whose rule, grace and tags its new value keeps; nil if there is none.
+    /// - Parameter isRefresh: whether the value was fetched with a lease. Then a stale entry counts too, and its life begins
+    ///   anew with the same length: the old end is what made somebody fetch.
+    package func kept(_ index: Int, isRefresh: Bool) -> Record? {
+        guard isRefresh else { return current(index) }
+        guard let record = stored(index), rules.freshness(record.header, now: now) != .gone else { return nil }
+        return record.with(rule: renewed(record.header))
+    }
+
+    /// The rule of an entry whose life begins anew.
+    private func renewed(_ header: RecordHeader) -> DeadlineRule {
+        guard case .own(let deadline) = header.rule else { return header.rule }
+        // Deadlines of earlier versions may be anything.
+        return .own(now.addingClamped(max(1, deadline.subtractingClamped(header.storedAt))))
+    }
+
     /// The entry stored under the key at `index`, expired or not.
     func stored(_ index: Int) -> Record? { loaded[slot(index)] }
 
@@ -235,10 +251,7 @@ package struct Update {
     mutating func renew(_ index: Int) -> Bool {
         guard let record = stored(index), rules.freshness(record.header, now: now) != .gone else { return false }
         var header = record.header
-        if case .own(let deadline) = header.rule {
-            // Deadlines of earlier versions may be anything.
-            header.rule = .own(now.addingClamped(max(1, deadline.subtractingClamped(header.storedAt))))
-        }
+        header.rule = renewed(header)
         header.storedAt = now
         put(index, Record(header, tags: tags(of: record), payload: record.payload))
         return true

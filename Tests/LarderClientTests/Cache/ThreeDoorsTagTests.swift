@@ -7,7 +7,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct ThreeDoorsTagTests {
     /// What the calls below answer at each of them.
     private static let expected = [
-        "[\"a\", \"b\"] [] nil", "[\"a\", \"b\"] 4", "[\"c\"] [\"d\"] [\"e\"] [\"f\"] [\"g\"] [\"h\"] [\"i\"]",
+        "[\"a\", \"b\"] [] nil", "[\"a\", \"b\"] 5", "[\"c\"] [\"d\"] [\"e\"] [\"f\"] [\"g\"] [\"h\"] [\"i\"]",
         "an entry has at most 16 tags, these are 17", "a tag has 1 to 128 bytes, this one has 0",
         "a tag must not contain a NUL byte", "a tag has 1 to 128 bytes, this one has 129", "false 1",
         "at most 1024 tags are purged at once, these are 1025", "all spellings of 'soft'", "1 nil 2", "nil nil 3",
@@ -36,6 +36,7 @@ import Testing
         try door.increment("tagged")
         try door.set(3, forKey: "tagged", policy: .keep)
         try door.update(Int.self, forKey: "tagged") { $0 = ($0 ?? 0) + 1 }
+        try door.update(Int.self, forKey: "tagged", policy: .hours(3)) { $0 = ($0 ?? 0) + 1 }
         try door.touch("tagged", policy: .hours(2))
         said.append("\(try tags("tagged")) \(try number("tagged"))")
         try door.setBytes([0x31], forKey: "c", tags: ["c"])
@@ -96,6 +97,7 @@ import Testing
         try door.increment("tagged")
         try door.set(3, forKey: "tagged", policy: .keep)
         try door.update(Int.self, forKey: "tagged") { $0 = ($0 ?? 0) + 1 }
+        try door.update(Int.self, forKey: "tagged", policy: .hours(3)) { $0 = ($0 ?? 0) + 1 }
         try door.touch("tagged", policy: .hours(2))
         said.append("\(try tags("tagged")) \(try number("tagged"))")
         try door.setBytes([0x31], forKey: "c", tags: ["c"])
@@ -164,6 +166,7 @@ import Testing
         try await door.increment("tagged")
         try await door.set(3, forKey: "tagged", policy: .keep)
         try await door.update(forKey: "tagged") { $0 = ($0 ?? 0) + 1 }
+        try await door.update(forKey: "tagged", policy: .hours(3)) { $0 = ($0 ?? 0) + 1 }
         try await door.touch("tagged", policy: .hours(2))
         said.append("\(try await tags("tagged")) \(try await number("tagged"))")
         try await door.setBytes([0x31], forKey: "c", tags: ["c"])

@@ -33,4 +33,68 @@ import Testing
             #expect(one.fetch(key)?.state == "absent")
         }
     }
+
+    /// What refreshes a stale entry with KEEPTTL keeps its rule, not its end, which is over.
+    @Test func aRefreshedEntryKeepsItsLifeGraceAndTags() throws {
+        let server = try SocketlessServer(policy: .low)
+        let one = server.connect()
+        func refresh(_ options: String) throws {
+            let lead = try #require(one.fetch("k"))
+            #expect(lead.state == "lead")
+            #expect(one("SET k v TOKEN \(try #require(lead.token)) \(options)") == Wire.ok)
+        }
+        #expect(one("SET k v EX 100 GRACE 600 TAGS 1 t") == Wire.ok)
+        for milliseconds in [Int64(130_000), 99_000] {
+            server.time.advance(milliseconds: milliseconds)
+            try refresh("KEEPTTL")
+            #expect(one("TTL k") == Wire.int(100))
+            #expect(one("TAGS k") == Wire.bulks("t"))
+        }
+        server.time.advance(milliseconds: 699_000)
+        #expect(one.fetch("k")?.state == "lead", "the grace was kept")
+        #expect(one("SET k v EX 100 GRACE 600 TAGS 1 t") == Wire.ok)
+        server.time.advance(milliseconds: 100_000)
+        let token = try #require(one.fetch("k")?.token)
+        #expect(one("MSETEX 1 k w KEEPTTL TOKEN \(token)") == Wire.int(1))
+        #expect(one("TTL k") == Wire.int(100))
+        #expect(one("PURGE TAG t") == Wire.ok)
+        #expect(one("EXISTS k") == Wire.int(0))
+        // What is gone has nothing to keep.
+        try refresh("KEEPTTL")
+        #expect(one("TTL k") == Wire.int(86_400))
+        #expect(one("TAGS k") == "*0\r\n")
+    }
+
+    @Test func keptTagsWithAnotherLife() throws {
+        let server = try SocketlessServer()
+        let one = server.connect()
+        #expect(one("SET k 1 TAGS 1 t EX 50") == Wire.ok)
+        #expect(one("SET k 2 EX 100 KEEPTAGS") == Wire.ok)
+        #expect(one("SET k 3 EX 100 IFEQ 2 KEEPTAGS KEEPTAGS") == Wire.ok)
+        #expect(one("MSETEX 2 k 4 new 4 EX 100 KEEPTAGS") == Wire.int(1))
+        #expect(one("TAGS k") == Wire.bulks("t"))
+        #expect(one("TAGS new") == "*0\r\n")
+        #expect(one("TTL k") == Wire.int(100))
+        for both in ["KEEPTAGS TAGS 1 u", "TAGS 1 u KEEPTAGS"] { #expect(one("SET k 5 \(both)") == Wire.syntaxError) }
+        #expect(one("PURGE TAG t") == Wire.ok)
+        #expect(one("MGET k new") == "*2\r\n" + Wire.null + Wire.bulk("4"))
+        #expect(one("SET k 6 KEEPTAGS") == Wire.ok)
+        #expect(one("TAGS k") == "*0\r\n")
+    }
+
+    @Test func aTagNamedSoftIsNamedFirst() throws {
+        let server = try SocketlessServer()
+        let one = server.connect()
+        #expect(one("MSETEX 1 a 1 TAGS 1 SOFT GRACE 60 EX 50") == Wire.int(1))
+        #expect(one("PURGE TAG SOFT front") == Wire.ok)
+        #expect(one.fetch("a")?.value == nil, "it is gone, not stale")
+    }
+
+    @Test func bitopWithAnEmptyResultEndsTheLeaseOfItsDestination() throws {
+        let server = try SocketlessServer()
+        let (one, two) = (server.connect(), server.connect())
+        let token = try #require(one.fetch("k")?.token)
+        #expect(two("BITOP AND k nothing") == Wire.int(0))
+        #expect(one("SET k older TOKEN \(token)") == Wire.null)
+    }
 }

@@ -290,6 +290,22 @@ import Testing
         #expect(info.timeToLive == .seconds(3_600) && info.grace == .seconds(7))
     }
 
+    @Test func aKeptPolicyIsThatOfTheStaleEntry() async throws {
+        try await cache.set(0, forKey: "k", policy: .seconds(100).grace(.seconds(600)), tags: ["t"])
+        var options = FetchOptions(policy: .keep)
+        options.softTimeout = nil
+        for number in 1...2 {
+            work.time.advance(milliseconds: 130_000)
+            #expect(try await fetch("k", options) == number)
+            let info = try #require(try await cache.info(forKey: "k"))
+            #expect(info.timeToLive == .seconds(100))
+            #expect(try await cache.tags(forKey: "k") == ["t"])
+        }
+        // Without an entry there is nothing to keep.
+        #expect(try await fetch("new", options) == 3)
+        #expect(try await cache.info(forKey: "new")?.timeToLive == .seconds(60))
+    }
+
     @Test func whatCannotBeRightIsRefused() async throws {
         for change in [
             { $0.maximumAge = .seconds(-1) }, { $0.softTimeout = .seconds(86_401) }, { $0.hardTimeout = .seconds(-1) },

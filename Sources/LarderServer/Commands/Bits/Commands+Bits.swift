@@ -186,7 +186,7 @@ enum BitCommands {
             let sources = keys.indices.dropFirst().map { update.current($0) }
             let length = sources.reduce(0) { max($0, $1?.payloadCount ?? 0) }
             guard length > 0 else {
-                if update.isStored(0) { update.remove(0) }
+                update.removeStored(0)
                 return .value(0)
             }
             let admission = call.admits(length, update)

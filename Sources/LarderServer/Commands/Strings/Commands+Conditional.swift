@@ -53,7 +53,7 @@ enum ConditionalCommands {
         }
         let isLoading = options.needsCurrent
         // Tags to keep are in the records.
-        let headersOnly = !options.keepsDeadline
+        let headersOnly = !options.keepsAny
         let isStored = try call.update(keys, loading: isLoading, headersOnly: headersOnly) {
             [keys, values] update -> Bool in
             // All conditions are checked before anything is stored, because a key may be named twice.
@@ -61,12 +61,13 @@ enum ConditionalCommands {
             for record in former where !options.condition.allows(record) { return false }
             guard options.holdsLeases(&update) else { return false }
             if options.keepsDeadline { update.origin.tag = WriteTag.setKeeping.rawValue }
+            let kept = keys.indices.map { options.kept(update, $0) }
             for (index, value) in values.enumerated() {
-                if let rule = options.rule(former[index], update.rules, now: update.now) {
-                    let grace = options.grace(former[index])
+                if let rule = options.rule(kept[index], update.rules, now: update.now) {
+                    let grace = options.grace(kept[index])
                     update.put(
                         index, payload: value, rule: rule, grace: grace, codec: options.codec,
-                        tags: options.tags(former[index]))
+                        tags: options.tags(kept[index]))
                 } else {
                     update.remove(index)
                 }

@@ -73,10 +73,11 @@ enum StringCommands {
             let former = update.current(0)
             guard options.condition.allows(former), options.holdsLeases(&update) else { return (former, false) }
             if options.keepsDeadline { update.origin.tag = WriteTag.setKeeping.rawValue }
-            if let rule = options.rule(former, update.rules, now: update.now) {
+            let kept = options.kept(update, 0)
+            if let rule = options.rule(kept, update.rules, now: update.now) {
                 update.put(
-                    0, payload: value, long: long, rule: rule, grace: options.grace(former), codec: options.codec,
-                    tags: options.tags(former))
+                    0, payload: value, long: long, rule: rule, grace: options.grace(kept), codec: options.codec,
+                    tags: options.tags(kept))
             } else {
                 update.remove(0)
             }

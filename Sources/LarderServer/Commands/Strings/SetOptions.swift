@@ -36,14 +36,18 @@ struct SetOptions {
     /// The leases with which the values were fetched, one for each key; empty for none.
     private(set) var tokens: [UInt64] = []
     private var tags: Tags?
-    var hasTags: Bool { tags != nil }
+    /// Whether the new entry keeps the tags of the former one, whatever its life.
+    private var keepsTags = false
+    var hasTags: Bool { tags != nil || keepsTags }
+    /// Whether the new entry has something of the former one.
+    var keepsAny: Bool { keepsDeadline || keepsTags }
 
     var keepsDeadline: Bool {
         if case .keep = lifetime { true } else { false }
     }
 
     var needsCurrent: Bool {
-        if keepsDeadline { return true }
+        if keepsAny { return true }
         if case .none = condition { return returnsFormer }
         return true
     }
@@ -64,13 +68,20 @@ struct SetOptions {
 
     /// The tags of the new entry. A kept lifetime includes them too: who keeps an entry's life still wants it to end with
     /// what it was made of.
-    func tags(_ former: Record?) -> Tags? { keepsDeadline ? tags ?? former?.tags : tags }
+    func tags(_ former: Record?) -> Tags? { keepsAny ? tags ?? former?.tags : tags }
 
     /// Whether the leases that were named are good, if any were. If they are, the next changes of the keys are what they
     /// were given for.
     func holdsLeases(_ update: inout Update) -> Bool {
-        for (index, token) in tokens.enumerated() where !update.holdsLease(index, token, tags: tags) { return false }
+        for (index, token) in tokens.enumerated() {
+            guard update.holdsLease(index, token, tags: tags(kept(update, index))) else { return false }
+        }
         return true
+    }
+
+    /// The entry whose life, grace and tags the value at `index` keeps, if it keeps any.
+    func kept(_ update: Update, _ index: Int) -> Record? {
+        keepsAny ? update.kept(index, isRefresh: !tokens.isEmpty) : nil
     }
 
     /// Parses the options. They must fit together before their values are parsed, as in Redis.
@@ -107,6 +118,7 @@ struct SetOptions {
                 throw CommandError("ERR \(error.message)")
             }
         }
+        keepsTags = words.keepsTags
         if let index = words.tokenIndex {
             for position in 0..<keyCount { tokens.append(try FetchingCommands.token(call, index + position)) }
         }
@@ -142,6 +154,7 @@ struct SetOptions {
         var jitterIndex: Int?
         var tokenIndex: Int?
         var tagIndices: Range<Int>?
+        var keepsTags = false
 
         /// Parses the option at `index`.
         /// - Returns: where the next one begins.
@@ -154,7 +167,9 @@ struct SetOptions {
                 returnsFormer = true
             } else if call.isWord(index, "KEEPTTL"), lifetime == nil || isKeep {
                 lifetime = .keep
-            } else if call.isWord(index, "TAGS"), tagIndices == nil {
+            } else if call.isWord(index, "KEEPTAGS"), tagIndices == nil {
+                keepsTags = true
+            } else if call.isWord(index, "TAGS"), tagIndices == nil, !keepsTags {
                 guard index + 1 < call.count, let count = parseInteger(call.bytes(index + 1)), count > 0,
                     count < call.count - index - 1
                 else { throw CommandError("ERR TAGS takes the number of tags, from 1 on, and as many tags") }
