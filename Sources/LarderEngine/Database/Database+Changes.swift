@@ -2,18 +2,43 @@ extension Database {
     /// Notes operations of a unit with the batch that commits it, for ``ChangeFeed``.
     func noteChanges(_ operations: [CommitOperation], in batch: JournalBatch) {
         guard context.changes.isOn else { return }
+        var storedKeys: Set<Key>?
         for operation in operations where !operation.note.isUnseen {
             let key = Array(operation.key.bytes)
             switch operation {
             case .put(_, let record, let note): batch.changes.add(stored(key, record.header, note))
             case .putLarge(_, let header, let note): batch.changes.add(stored(key, header, note))
-            case .remove(_, let note):
+            case .remove(let removed, let note):
+                if note.former == .unknown, storedKeys == nil { storedKeys = Self.keysStored(by: operations) }
+                let isKnown = note.former != .unknown || storedKeys?.contains(removed) ?? false
+                let (former, hasExpired) = isKnown ? (note.former, note.formerHasExpired) : lookedUp(removed)
                 batch.changes.add(
                     EntryChange(
-                        database: self, key: key, kind: .removed, former: note.former, origin: note.origin,
-                        removesExpired: note.formerHasExpired))
+                        database: self, key: key, kind: .removed, former: former, origin: note.origin,
+                        removesExpired: hasExpired))
             }
         }
+    }
+
+    /// The keys that operations store.
+    private static func keysStored(by operations: [CommitOperation]) -> Set<Key> {
+        var keys: Set<Key> = []
+        for operation in operations {
+            if case .remove = operation { continue }
+            keys.insert(operation.key)
+        }
+        return keys
+    }
+
+    /// What memory knows of the entry of a key that is removed, where nobody has looked. Called with the shard's lock
+    /// held, before the removal.
+    /// - Returns: also whether it has expired.
+    private func lookedUp(_ key: Key) -> (EntryChange.Former, hasExpired: Bool) {
+        guard let entry = key.withBytes({ shards[key].table.find($0, hash: key.hash) }) else {
+            return (.unknown, false)
+        }
+        if entry.record == nil { return (.absent, false) }
+        return entry.head.pointee.isFoundExpired ? (.absent, true) : (.unknown, false)
     }
 
     /// The change for an entry that was stored. Called with a shard lock held.

@@ -47,6 +47,14 @@ import Testing
             batch.remove("a")
         }
         #expect(try await told(changes) == ["stored e", "removed a"])
+        try await cache.batch { batch in
+            batch.remove("never there")
+            try batch.set(1, forKey: "both")
+            batch.remove("both")
+        }
+        #expect(try await told(changes) == ["removed both"])
+        try await cache.batch { batch in batch.remove("never there") }
+        #expect(try await told(changes) == [], "nothing was removed")
         #expect(try await cache.touch("e", policy: .low))
         #expect(try await told(changes) == ["stored e"])
         #expect(try await cache.setIfAbsent(1, forKey: "e") == false)
