@@ -131,6 +131,11 @@ package enum ProtocolPage {
             ),
             ("watched keys", "\(limits.watchedKeysMax) for each connection (`--max-watched-keys`), then an error"),
             (
+                "leases",
+                "\(limits.leasesMax) for each connection (`--max-leases`), \(LeaseContext.leasesMax) for all, then an error"
+            ),
+            ("callers who wait in FETCH", "\(LeaseContext.waitersMax), then an error"),
+            (
                 "channels and patterns listened to",
                 "\(limits.subscriptionBytesMax) bytes of names for each connection (`--max-subscriptions`), each name with "
                     + "\(Limits.subscriptionOverheadBytes) more, then an error; the same for prefixes of CLIENT TRACKING"

@@ -123,8 +123,12 @@ extension RemoteCache {
     /// then is stored. Keys for which it returns nothing are left out, and that is remembered for
     /// ``FetchOptions/absent``.
     ///
-    /// Keys that somebody else is fetching are waited for. Unlike with one key, the closure runs in the caller's task, and
-    /// ends with its cancellation; who waits for its keys then fetches them by himself. The hard timeout is not for it.
+    /// Where there is something to serve for every key, stale values too, that is served as with one key, and the closure
+    /// runs in the background: see ``FetchOptions/softTimeout``. If one is missing, the call waits for the closure, and keys
+    /// that somebody else is fetching are waited for. Unlike with one key, the closure ends with the caller's cancellation;
+    /// who waits for its keys then fetches them by himself.
+    /// The daemon lets one client fetch 10,000 keys at a time (`larderd --max-leases`); for more it throws an error.
+    ///
     /// Takes a round trip for the keys that are there, one to ask about those that are missing, and one to store them.
     /// - Parameters:
     ///   - keys: the entries' keys.

@@ -6,8 +6,9 @@ struct LeaseTable {
     /// The right and duty to refresh one key.
     struct Lease {
         let token: UInt64
-        /// Nil if the lease does not end with its holder.
-        let holder: LeaseHolder?
+        let holder: LeaseHolder
+        /// Whether it goes on when its holder is gone.
+        let outlives: Bool
         let began: Int64
         let ends: Int64
         /// The last commit unit before the lease was given.
@@ -32,9 +33,9 @@ struct LeaseTable {
     private var restCount = 0
     /// How long the last refresh of a key took, in milliseconds, by the key's hash.
     private var durations: [Int: Int64] = [:]
-
     /// The sequence of the last purge of tags.
     private var tagsPurgedAt: UInt64 = 0
+
     init(_ context: LeaseContext, _ owner: any LeaseOwner) {
         self.context = context
         self.owner = owner
@@ -94,6 +95,7 @@ struct LeaseTable {
                 .tooManyLeases, "\(LeaseContext.leasesMax) leases are in use, no more are allowed; store or release",
                 operation: "fetch", key: key.description)
         }
+        guard !holder.isFull else { throw holder.fullError(key) }
         guard let token = give(key, holder, milliseconds) else { return nil }
         states[key]?.tags = tags
         return token
@@ -102,13 +104,15 @@ struct LeaseTable {
     /// Whether no more leases are given.
     var isFull: Bool { context.leases.read() >= LeaseContext.leasesMax }
 
+    /// - Returns: nil if the holder is gone, or may have no more.
     private mutating func give(_ key: Key, _ holder: LeaseHolder, _ milliseconds: Int64?) -> UInt64? {
         // No other state of any key ever has the same one, also after a restart.
         let token = UInt64.random(in: 1 ... .max)
-        if milliseconds == nil, !holder.add(token, key, owner) { return nil }
+        let outlives = milliseconds != nil
+        guard holder.add(token, key, owner, outlives: outlives) else { return nil }
         let now = time
         let lease = Lease(
-            token: token, holder: milliseconds == nil ? holder : nil, began: now,
+            token: token, holder: holder, outlives: outlives, began: now,
             ends: now + (milliseconds ?? LeaseContext.standardMilliseconds), sequence: owner.lastSequence)
         states[key, default: State()].lease = lease
         context.leases.add()
@@ -117,7 +121,7 @@ struct LeaseTable {
     }
 
     private func end(_ lease: Lease) {
-        lease.holder?.remove(lease.token)
+        lease.holder.remove(lease.token, outlives: lease.outlives)
         context.leases.add(-1)
     }
 
@@ -130,20 +134,20 @@ struct LeaseTable {
         return false
     }
 
-    /// Ends a lease without a write.
-    /// - Returns: whether it was good.
-    mutating func release(_ key: Key, _ token: UInt64, _ release: LeaseRelease) -> Bool {
-        var state = state(key)
     /// Whether the holder of a lease may say that the origin has no value. Not if tags were purged since the lease was
     /// given: what was missing may have come with the change for which they were. Then the lease is given up.
     mutating func isGoodForAbsence(_ key: Key, _ token: UInt64) -> Bool {
         isGood(key, token, purgedAt: tagsPurgedAt)
     }
 
+    /// Ends a lease without a write.
+    /// - Returns: whether it was good.
+    mutating func release(_ key: Key, _ token: UInt64, _ release: LeaseRelease) -> Bool {
+        if case .absent = release, !isGoodForAbsence(key, token) { return false }
+        var state = state(key)
         guard let lease = state.lease, lease.token == token else { return false }
         end(lease)
         state.lease = nil
-        if case .absent = release, !isGoodForAbsence(key, token) { return false }
         let now = time
         switch release {
         case .open: break

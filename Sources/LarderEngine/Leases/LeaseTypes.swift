@@ -71,32 +71,68 @@ package final class LeaseContext: Sendable {
 /// taken behind those of shards.
 package final class LeaseHolder: @unchecked Sendable {
     private let lock = Lock()
+    /// Those that end with the holder.
     private var held: [UInt64: (owner: any LeaseOwner, key: Key)] = [:]
+    /// How many do not.
+    private var outlivingCount = 0
     private var isEnded = false
+    private let most: Int
+    private let limitName: String
 
-    package init() {}
+    /// - Parameters:
+    ///   - most: how many leases it may have at a time.
+    ///   - limitName: how a message names that limit.
+    package init(most: Int = LeaseContext.leasesMax, limitName: String = "") {
+        self.most = most
+        self.limitName = limitName
+    }
 
     deinit { end() }
 
-    /// - Returns: false if the holder is gone.
-    func add(_ token: UInt64, _ key: Key, _ owner: any LeaseOwner) -> Bool {
+    var isFull: Bool { lock.withLock { isFullNow } }
+    private var isFullNow: Bool { held.count + outlivingCount >= most }
+
+    func fullError(_ key: Key) -> LarderError {
+        LarderError(
+            .tooManyLeases,
+            "one client may have \(most) leases (\(limitName)), and this one has them; store or release",
+            operation: "fetch", key: key.description)
+    }
+
+    /// - Parameter outlives: whether the lease goes on when the holder is gone.
+    /// - Returns: false if the holder is gone, or has as many as it may.
+    func add(_ token: UInt64, _ key: Key, _ owner: any LeaseOwner, outlives: Bool) -> Bool {
         lock.withLock {
+            if isFullNow { return false }
+            if outlives {
+                outlivingCount += 1
+                return true
+            }
             if isEnded { return false }
             held[token] = (owner, key)
             return true
         }
     }
 
-    func remove(_ token: UInt64) { lock.withLock { held[token] = nil } }
+    func remove(_ token: UInt64, outlives: Bool) {
+        lock.withLock { if outlives { outlivingCount -= 1 } else { held[token] = nil } }
+    }
+
+    /// The most leases that ``end(elsewhere:)`` gives up itself.
+    private static let endedAtOnceMax = 64
 
     /// Gives up all leases, to who waits for them. Called without any shard's lock.
-    package func end() {
+    /// - Parameter elsewhere: runs what takes longer on another thread; nil to take the time.
+    package func end(elsewhere: ((@escaping @Sendable () -> Void) -> Void)? = nil) {
         let left = lock.withLock {
             defer { held = [:] }
             isEnded = true
             return held
         }
-        for (token, lease) in left { lease.owner.holderEnded(token, lease.key) }
+        let giveUp: @Sendable () -> Void = {
+            for (token, lease) in left { lease.owner.holderEnded(token, lease.key) }
+        }
+        if let elsewhere, left.count > Self.endedAtOnceMax { elsewhere(giveUp) } else { giveUp() }
     }
 }
 

@@ -317,6 +317,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         ) { [self] reason in send(.close(id, reason)) }
         let session = Session(id: id, server: server, counter: commandCounter, pushes: pushes, record: record)
         session.wakeUp = { [self] in send(.woken(id)) }
+        session.runElsewhere = { [pools] work in pools.brief.submit(work) }
         let connection = Connection(session, self)
         connections[session.id] = connection
         connection.open(descriptor)

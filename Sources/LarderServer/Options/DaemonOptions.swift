@@ -203,6 +203,15 @@ extension DaemonOption {
             ]
         ) { $0.configuration.limits.watchedKeysMax = try $1.number(0...1_000_000) },
         DaemonOption(
+            "--max-leases", "N",
+            [
+                "keys that one connection may refresh at a time, of 100000 for all (default: 10000)"
+            ],
+            settings: [
+                Setting("larder-max-leases") { String($0.limits.leasesMax) }
+            ]
+        ) { $0.configuration.limits.leasesMax = try $1.number(1...LeaseContext.leasesMax) },
+        DaemonOption(
             "--max-subscriptions", "BYTES",
             [
                 "names of the channels that one connection may subscribe to (default: 16M)"

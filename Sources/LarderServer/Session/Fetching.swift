@@ -34,18 +34,20 @@ struct Fetching {
     private var leases: LeaseHolder?
 
     /// Who holds the connection's leases.
-    mutating func holder() -> LeaseHolder {
+    /// - Parameter most: how many.
+    mutating func holder(most: Int) -> LeaseHolder {
         if let leases { return leases }
-        let holder = LeaseHolder()
+        let holder = LeaseHolder(most: most, limitName: "--max-leases")
         leases = holder
         return holder
     }
 
-    /// The connection ends, or begins anew: somebody else gets its leases.
-    mutating func end() {
+    /// The connection ends, or begins anew: somebody else gets its leases. Many of them on another thread, so that nobody
+    /// waits for that.
+    mutating func end(elsewhere: ((@escaping @Sendable () -> Void) -> Void)?) {
         if let waiting { waiting.database.stopWaiting(waiting.request) }
         waiting = nil
-        leases?.end()
+        leases?.end(elsewhere: elsewhere)
         leases = nil
     }
 }

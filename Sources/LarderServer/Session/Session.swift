@@ -78,6 +78,8 @@ package final class Session: @unchecked Sendable {
     var isStopping = false
     /// Has the loop run a waiting command again. Thread-safe; nil for a session without a connection.
     var wakeUp: (@Sendable () -> Void)?
+    /// Runs what would hold up the loop, for a short time, on another thread; nil for a session without a connection.
+    var runElsewhere: ((@escaping @Sendable () -> Void) -> Void)?
     var isClosing = false
     /// A parsed command that has not run yet, because files had to be opened, the disk had to be read, or commits had
     /// to catch up.
@@ -150,7 +152,7 @@ package final class Session: @unchecked Sendable {
         server.directory.remove(id)
         // If the session was on another thread when the connection was closed, nobody called `end`.
         endMonitoring()
-        fetching.end()
+        fetching.end(elsewhere: runElsewhere)
         server.clientRegistry.remove(id)
         transactions.discard()
         endExecution()
@@ -290,7 +292,7 @@ package final class Session: @unchecked Sendable {
         transactions.discard()
         endExecution()
         endMonitoring()
-        fetching.end()
+        fetching.end(elsewhere: runElsewhere)
         server.clientRegistry.remove(id)
     }
 

@@ -48,6 +48,8 @@ package struct Limits: Sendable {
     package var transactionBytesMax = 64 << 20
     /// Keys that one connection may watch (`--max-watched-keys`).
     package var watchedKeysMax = 10_000
+    /// Leases that one connection may have at a time (`--max-leases`).
+    package var leasesMax = 10_000
     /// Bytes of the names of one connection's channels and patterns, and also of its tracked prefixes
     /// (`--max-subscriptions`): 16 MiB each.
     package var subscriptionBytesMax = 16 << 20

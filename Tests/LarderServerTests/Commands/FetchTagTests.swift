@@ -97,4 +97,31 @@ import Testing
         #expect(two("BITOP AND k nothing") == Wire.int(0))
         #expect(one("SET k older TOKEN \(token)") == Wire.null)
     }
+
+    @Test func aConnectionHasAtMostItsLeases() throws {
+        var limits = Limits()
+        limits.leasesMax = 3
+        let server = try SocketlessServer(limits: limits)
+        let (one, two) = (server.connect(), server.connect())
+        func error(_ key: String) -> String {
+            let limit = "one client may have 3 leases (--max-leases), and this one has them; store or release"
+            return Wire.error("ERR fetch, key '\(key)': \(limit)")
+        }
+        let token = try #require(one.fetch("a")?.token)
+        #expect(one.fetch("b")?.state == "lead")
+        #expect(one.fetch("c LEASE 1000")?.state == "lead", "one that outlives the connection counts too")
+        #expect(one("FETCH d") == error("d"))
+        #expect(one("FETCH d LEASE 1000") == error("d"))
+        #expect(two.fetch("d")?.state == "lead")
+        #expect(one("RELEASE a \(token)") == Wire.ok)
+        #expect(one.fetch("a")?.state == "lead")
+        server.time.advance(milliseconds: 1001)
+        #expect(two.fetch("c")?.state == "lead", "it has ended with its time")
+        #expect(one.fetch("e")?.state == "lead")
+        #expect(one("FETCH f") == error("f"))
+        #expect(one("RESET") == "+RESET\r\n")
+        let three = server.connect()
+        for key in ["a", "b", "e"] { #expect(three.fetch(key)?.state == "lead", "\(key)") }
+        #expect(one.fetch("f")?.state == "lead")
+    }
 }

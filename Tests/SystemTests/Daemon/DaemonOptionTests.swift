@@ -47,6 +47,7 @@ import Testing
                              the commands between MULTI and EXEC, for each connection (default: 64M)
           --max-watched-keys N
                              keys that one connection may WATCH (default: 10000)
+          --max-leases N     keys that one connection may refresh at a time, of 100000 for all (default: 10000)
           --max-subscriptions BYTES
                              names of the channels that one connection may subscribe to (default: 16M)
           --reply-timeout SECONDS

@@ -92,7 +92,7 @@ enum ConnectionCommands {
         session.transactions.discard()
         session.endSubscriptions()
         if session.modes.tracking != nil { session.track(nil) }
-        session.fetching.end()
+        session.fetching.end(elsewhere: session.runElsewhere)
         session.see(.current)
         session.select(call.server.standardDatabase)
         session.endMonitoring()

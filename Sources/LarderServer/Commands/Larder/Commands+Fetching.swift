@@ -27,7 +27,8 @@ enum FetchingCommands {
             waiting.isWoken.clear()
             request = waiting.request
         } else {
-            request = FetchRequest(key: try call.key(1), holder: session.fetching.holder(), askedAt: call.now)
+            let holder = session.fetching.holder(most: session.server.limits.leasesMax)
+            request = FetchRequest(key: try call.key(1), holder: holder, askedAt: call.now)
             request.maxAge = options.maxAge
             request.leaseMilliseconds = options.lease
             if options.wait > 0, let wakeUp = session.wakeUp {
