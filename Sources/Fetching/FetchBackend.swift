@@ -137,7 +137,8 @@ extension FetchBackend {
     }
 }
 
-/// Which keys the running closures fetch, from the outermost to the innermost.
+/// Which keys the running closure fetches. Those of a closure that waits for it are known where it waits: see
+/// ``WaitGraph``.
 package enum FetchContext {
     @TaskLocal package static var names: [FetchName] = []
 }

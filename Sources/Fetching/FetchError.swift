@@ -16,7 +16,8 @@ public struct FetchError: Error, Sendable {
         /// The origin failed not long ago, is not asked before ``FetchOptions/backOff`` is over, and the cache has nothing
         /// to serve meanwhile.
         public static let originRests = Code("originRests")
-        /// A closure that fetches a key has asked to fetch that key: it would wait for itself.
+        /// A closure that fetches a key has asked to fetch that key, or one whose closure waits for it: it would wait for
+        /// itself.
         public static let recursion = Code("recursion")
         /// An option is outside the allowed range.
         public static let invalidArgument = Code("invalidArgument")
@@ -60,6 +61,14 @@ extension FetchError {
             .recursion,
             "the closure that fetches this key has asked for it again, and would wait for itself: "
                 + "read what is cached without a closure instead", name)
+    }
+
+    /// - Parameter closure: the key whose closure asks.
+    package static func cycle(_ name: FetchName, _ closure: FetchName) -> FetchError {
+        FetchError(
+            .recursion,
+            "the closure that fetches '\(closure.printable)' has asked for this key, whose closure waits for that one: "
+                + "both would wait for ever; read what is cached without a closure instead", name)
     }
 
     package static func timeout(_ name: FetchName, _ milliseconds: Int64) -> FetchError {

@@ -1,4 +1,5 @@
 import LarderVocabulary
+import Platform
 
 /// Where a call that fetches gets its value from.
 public enum FetchSource: Hashable, Sendable, CaseIterable {
@@ -26,9 +27,9 @@ public struct FetchOptions: Hashable, Sendable {
     /// default, for any age.
     public var maximumAge: Duration?
     /// How long a fetched value stays fresh, and its grace. The default follows the database's policy.
-    public var policy = EntryPolicy.database
     /// ``EntryPolicy/keep`` keeps what the entry has, fresh or stale: a life of the same length begins anew, with the same
     /// grace and, if there are no ``tags``, the same tags.
+    public var policy = EntryPolicy.database
     /// The tags with which a fetched value is stored, as for the calls that store. None is the default. If one of them is
     /// purged while the value is fetched, it is not stored.
     public var tags: [String] = []
@@ -40,8 +41,9 @@ public struct FetchOptions: Hashable, Sendable {
     /// goes on in the background.
     public var softTimeout: Duration? = .zero
     /// How long a call waits for a fetch at most. After that it takes a stale value, or throws
-    /// ``FetchError/Code/timeout``. Nil, the default, for no limit. Not for ``FetchSource/ignoreCache``, for the closure
-    /// of several keys, nor for the time in which a client finds out that there is no daemon.
+    /// ``FetchError/Code/timeout``, and the closure's task is cancelled if nobody else waits for it. Nil, the default, for
+    /// no limit. Not for the time in which a client finds out that there is no daemon, nor for the closures of blocking
+    /// clients.
     public var hardTimeout: Duration?
     /// How long nobody asks an origin that has failed. Zero for not at all. The default is 5 seconds.
     public var backOff = Duration.seconds(5)
@@ -121,6 +123,11 @@ package struct CheckedFetch: Hashable, Sendable {
         backOff = try checked(options.backOff, "backOff")
         refreshesAhead = options.refreshesAhead
         lease = try checkedIfAny(options.lease, "lease", from: 1)
+    }
+
+    /// How much of the hard timeout is left for who has asked at an instant of the monotonic clock.
+    package func hardLeft(since began: Int64) -> Int64? {
+        hard.map { max(0, $0 - (MonotonicClock.milliseconds() - began)) }
     }
 
     /// Whether a value of the cache may be served that is not good enough, while the origin is asked.

@@ -1,7 +1,7 @@
 import LarderVocabulary
 import Platform
 
-/// One fetch of a key, and all callers in this process who wait for it.
+/// One fetch of a key, or of several with one closure, and all callers in this process who wait for it.
 ///
 /// A task of its own asks the cache and then runs the closure, so that no caller's cancellation ends it for the others.
 ///
@@ -22,6 +22,8 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
     final class Waiter: @unchecked Sendable {
         let takesFound: Bool
         let soft: Int64?
+        /// The keys whose closures wait with the caller.
+        let closures = FetchContext.names
         var continuation: UnsafeContinuation<Event, Never>?
         var isCancelled = false
         var timers: [Task<Void, Never>] = []
@@ -42,8 +44,9 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
         case finished(Result<Value?, any Error>)
     }
 
-    let id: FlightID
-    private let lock: Lock
+    /// The keys that are fetched.
+    private let names: [FetchName]
+    private let lock: FlightLock
     private var phase = Phase.asking
     /// By their identities: who leaves is not looked for.
     private var waiters: [ObjectIdentifier: Waiter] = [:]
@@ -55,9 +58,18 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
     private var isAbandoned = false
     private var task: Task<Void, Never>?
 
-    init(_ id: FlightID, _ lock: Lock) {
-        self.id = id
+    init(_ names: [FetchName], _ lock: FlightLock) {
+        self.names = names
         self.lock = lock
+    }
+
+    /// A fetch of which nobody else knows, and which its only caller has entered.
+    /// - Parameter found: what may be served meanwhile.
+    init(alone names: [FetchName], _ lock: FlightLock, _ found: FoundValue<Value>? = nil) {
+        self.names = names
+        self.lock = lock
+        users = 1
+        phase = .loading(found, leaseEnds: .max)
     }
 
     // MARK: With the lock held
@@ -97,6 +109,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
                     case .loading(let found?, _) where waiter.takes(found): return .found(found.value)
                     case .asking, .loading: break
                     }
+                    if let event = listWait(waiter) { return event }
                     waiter.continuation = continuation
                     waiters[ObjectIdentifier(waiter)] = waiter
                     // A soft limit of zero is over as soon as it is known that there is something to serve.
@@ -113,6 +126,25 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
         return event
     }
 
+    /// Notes for which keys a closure waits. With the lock held.
+    /// - Returns: the end of the wait, if it would have none.
+    private func listWait(_ waiter: Waiter) -> Event? {
+        guard let closure = waiter.closures.last, let name = names.first else { return nil }
+        guard !lock.waits.leads(from: names, to: waiter.closures) else {
+            return .finished(.failure(FetchError.cycle(name, closure)))
+        }
+        lock.waits.add(waiter.closures, names)
+        return nil
+    }
+
+    /// Takes out what resumes a caller who waits. With the lock held.
+    private func take(_ waiter: Waiter) -> UnsafeContinuation<Event, Never>? {
+        guard let continuation = waiter.continuation else { return nil }
+        waiter.continuation = nil
+        if !waiter.closures.isEmpty { lock.waits.remove(waiter.closures, names) }
+        return continuation
+    }
+
     private func timer(_ waiter: Waiter, _ milliseconds: Int64, _ event: Event) -> Task<Void, Never> {
         Task { [weak self] in
             guard (try? await Task.sleep(for: .milliseconds(milliseconds))) != nil else { return }
@@ -124,8 +156,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
     private func end(_ waiter: Waiter, _ event: Event) {
         let continuation = lock.withLock { () -> UnsafeContinuation<Event, Never>? in
             if case .cancelled = event { waiter.isCancelled = true }
-            guard let continuation = waiter.continuation else { return nil }
-            waiter.continuation = nil
+            guard let continuation = take(waiter) else { return nil }
             waiters[ObjectIdentifier(waiter)] = nil
             return continuation
         }
@@ -157,8 +188,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
             guard let found else { return ([], nil) }
             var served: [UnsafeContinuation<Event, Never>] = []
             for (identity, waiter) in waiters {
-                guard waiter.takes(found), let continuation = waiter.continuation else { continue }
-                waiter.continuation = nil
+                guard waiter.takes(found), let continuation = take(waiter) else { continue }
                 served.append(continuation)
                 waiters[identity] = nil
             }
@@ -174,12 +204,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
         let (waiting, isHeard) = lock.withLock { () -> ([UnsafeContinuation<Event, Never>], Bool) in
             phase = .finished(result)
             defer { waiters = [:] }
-            return (
-                waiters.values.compactMap { waiter in
-                    defer { waiter.continuation = nil }
-                    return waiter.continuation
-                }, users > 0 || !isBackground
-            )
+            return (waiters.values.compactMap { take($0) }, users > 0 || !isBackground)
         }
         for continuation in waiting { continuation.resume(returning: .finished(result)) }
         return isHeard

@@ -1,5 +1,7 @@
 // Several keys whose missing values one call of a closure fetches.
 
+import Platform
+
 extension FlightTable {
     /// What the cache said about the keys of a call.
     private struct Sorted<Key: Hashable & Sendable, Backend: FetchBackend>: Sendable {
@@ -16,8 +18,27 @@ extension FlightTable {
         /// Keys that somebody else fetches.
         var waits: [(key: Key, backend: Backend)] = []
 
-        /// Whether there is something to serve for all keys that are fetched.
-        var servesAll: Bool { waits.isEmpty && leads.allSatisfy { $0.found?.isYoung ?? false } }
+        /// What there is for the keys that are fetched, if that is something for each of them and no key is waited for.
+        var found: FoundValue<[Key: Backend.Value]>? {
+            guard waits.isEmpty, leads.allSatisfy({ $0.found?.isYoung ?? false }) else { return nil }
+            return FoundValue(stored, isFresh: leads.allSatisfy { $0.found?.isFresh ?? false }, isYoung: true)
+        }
+
+        /// What there is, fresh or stale, of the keys that are fetched.
+        private var stored: [Key: Backend.Value] {
+            leads.reduce(into: [:]) { values, lead in values[lead.key] = lead.found?.value }
+        }
+
+        /// What the caller takes who did not get what it fetches.
+        func instead(of error: any Error, _ options: CheckedFetch) throws -> [Key: Backend.Value] {
+            guard options.source != .originOnly, !(error is CancellationError),
+                leads.allSatisfy({ lead in
+                    // Who has asked the origin first takes a value of any age.
+                    lead.found.map { $0.isYoung || options.source == .originElseCache } ?? false
+                })
+            else { throw error }
+            return stored
+        }
     }
 
     /// The values of several keys: what the cache has, and for all others what one call of `load` returns, which then is
@@ -26,38 +47,69 @@ extension FlightTable {
         _ backends: [(key: Key, backend: Backend)], _ options: CheckedFetch,
         _ load: @escaping @Sendable ([Key]) async throws -> [Key: Backend.Value]
     ) async throws -> [Key: Backend.Value] {
+        let began = MonotonicClock.milliseconds()
         for (_, backend) in backends where FetchContext.names.contains(backend.name) {
             throw FetchError.recursion(backend.name)
         }
         var sorted = try await sort(backends, options)
-        if !sorted.leads.isEmpty {
-            if options.servesStale, options.soft == 0, sorted.servesAll {
-                let leads = sorted.leads
-                for lead in leads { sorted.values[lead.key] = lead.found?.value }
-                Task {
-                    do {
-                        _ = try await self.fetch(leads, options, load)
-                    } catch {
-                        for lead in leads { lead.backend.failedInBackground(error) }
-                    }
-                }
-            } else {
-                let leads = sorted.leads
-                do {
-                    sorted.values.merge(try await fetch(leads, options, load)) { $1 }
-                } catch {
-                    guard options.source != .originOnly, sorted.leads.allSatisfy({ $0.found != nil }),
-                        options.source == .originElseCache || sorted.leads.allSatisfy({ $0.found?.isYoung ?? false })
-                    else { throw error }
-                    for lead in leads { sorted.values[lead.key] = lead.found?.value }
-                }
-            }
-        }
+        if !sorted.leads.isEmpty { sorted.values.merge(try await served(sorted, options, since: began, load)) { $1 } }
         // Only now: others may be waiting for what this call fetched.
         for (key, backend) in sorted.waits {
-            sorted.values[key] = try await value(backend, options) { try await load([key])[key] }
+            sorted.values[key] = try await value(backend, options, since: began) { try await load([key])[key] }
         }
         return sorted.values
+    }
+
+    /// What one call of the closure gives, or what there is instead, as with one key: see ``Flight``.
+    private func served<Key: Hashable & Sendable, Backend: FetchBackend>(
+        _ sorted: Sorted<Key, Backend>, _ options: CheckedFetch, since began: Int64,
+        _ load: @escaping @Sendable ([Key]) async throws -> [Key: Backend.Value]
+    ) async throws -> [Key: Backend.Value] {
+        let leads = sorted.leads
+        let found = options.servesStale ? sorted.found : nil
+        let flight = Flight<[Key: Backend.Value]>(alone: leads.map(\.backend.name), lock, found)
+        flight.begin(background: false) {
+            let result: Result<[Key: Backend.Value]?, any Error>
+            do {
+                result = .success(try await self.fetch(leads, options, load))
+            } catch {
+                result = .failure(error)
+            }
+            if !flight.finish(result), case .failure(let error) = result {
+                for lead in leads { lead.backend.failedInBackground(error) }
+            }
+        }
+        let waiter = Flight<[Key: Backend.Value]>.Waiter(takesFound: true, soft: found == nil ? nil : options.soft)
+        switch await flight.wait(waiter, hard: options.hardLeft(since: began)) {
+        case .found(let values): return values
+        case .cancelled: throw CancellationError()
+        case .finished(.success(let values)): return values ?? [:]
+        case .softTimeout: return found?.value ?? [:]
+        case .hardTimeout:
+            return try sorted.instead(of: FetchError.timeout(leads[0].backend.name, options.hard ?? 0), options)
+        case .finished(.failure(let error)): return try sorted.instead(of: error, options)
+        }
+    }
+
+    /// What `load` returns, within the hard timeout. Nothing is stored.
+    package func unstored<Value: Sendable>(
+        _ name: FetchName, _ options: CheckedFetch, _ load: @escaping @Sendable () async throws -> Value?
+    ) async throws -> Value? {
+        guard let hard = options.hard else { return try await load() }
+        let flight = Flight<Value>(alone: [], lock)
+        flight.begin(background: false) {
+            do {
+                _ = flight.finish(.success(try await load()))
+            } catch {
+                _ = flight.finish(.failure(error))
+            }
+        }
+        switch await flight.wait(.init(takesFound: false, soft: nil), hard: hard) {
+        case .finished(let result): return try result.get()
+        case .cancelled: throw CancellationError()
+        // There is nothing to be found.
+        case .found, .softTimeout, .hardTimeout: throw FetchError.timeout(name, hard)
+        }
     }
 
     private func sort<Key: Hashable & Sendable, Backend: FetchBackend>(
@@ -99,7 +151,8 @@ extension FlightTable {
     ) async throws -> [Key: Backend.Value] {
         let values: [Key: Backend.Value]
         do {
-            values = try await FetchContext.$names.withValue(FetchContext.names + leads.map(\.backend.name)) {
+            try Task.checkCancellation()
+            values = try await FetchContext.$names.withValue(leads.map(\.backend.name)) {
                 try await load(leads.map(\.key))
             }
         } catch {

@@ -7,7 +7,7 @@ import Platform
 package final class FlightTable: @unchecked Sendable {
     package static let shared = FlightTable()
 
-    private let lock = Lock()
+    let lock = FlightLock()
     private var flights: [FlightID: AnyObject] = [:]
 
     /// How many fetches run, for tests.
@@ -20,14 +20,15 @@ package final class FlightTable: @unchecked Sendable {
     }
 
     /// The value of a key: what the cache has, or what `load` returns, which then is stored.
+    /// - Parameter began: when the caller asked, for its hard timeout.
     /// - Returns: nil if the origin has no value.
     /// - Throws: ``FetchError``, `CancellationError`, what the backend throws, and what `load` throws.
     package func value<Backend: FetchBackend>(
-        _ backend: Backend, _ options: CheckedFetch, _ load: @escaping @Sendable () async throws -> Backend.Value?
+        _ backend: Backend, _ options: CheckedFetch, since began: Int64 = MonotonicClock.milliseconds(),
+        _ load: @escaping @Sendable () async throws -> Backend.Value?
     ) async throws -> Backend.Value? {
         let name = backend.name
         if FetchContext.names.contains(name) { throw FetchError.recursion(name) }
-        let began = MonotonicClock.milliseconds()
         var soft = options.servesStale ? options.soft : nil
         var lead: Lead<Backend.Value>?
         // Whether the cache has said that there is nothing to serve, so that waiting is all that is left.
@@ -44,8 +45,7 @@ package final class FlightTable: @unchecked Sendable {
             }
             lead = nil
             let waiter = Flight<Backend.Value>.Waiter(takesFound: options.servesStale && !mustWait, soft: soft)
-            let left = options.hard.map { max(0, $0 - (MonotonicClock.milliseconds() - began)) }
-            switch await flight.wait(waiter, hard: left) {
+            switch await flight.wait(waiter, hard: options.hardLeft(since: began)) {
             case .found(let value): return value
             case .cancelled: throw CancellationError()
             case .finished(.success(let value)): return value
@@ -141,7 +141,7 @@ package final class FlightTable: @unchecked Sendable {
         _ id: FlightID, _ backend: Backend, _ options: CheckedFetch, _ lead: Lead<Backend.Value>?, background: Bool,
         _ load: @escaping @Sendable () async throws -> Backend.Value?
     ) -> Flight<Backend.Value> {
-        let flight = Flight<Backend.Value>(id, lock)
+        let flight = Flight<Backend.Value>([id.name], lock)
         flights[id] = flight
         flight.begin(background: background) { [self] in
             let result: Result<Backend.Value?, any Error>
@@ -185,7 +185,7 @@ package final class FlightTable: @unchecked Sendable {
         do {
             try Task.checkCancellation()
             value = withoutNil(
-                try await FetchContext.$names.withValue(FetchContext.names + [backend.name]) { try await load() })
+                try await FetchContext.$names.withValue([backend.name]) { try await load() })
         } catch {
             // Where all callers have gone, or the closure was cancelled by itself, nothing is known about the origin.
             let isFailed = !Task.isCancelled && !(error is CancellationError) && options.backOff > 0

@@ -118,8 +118,10 @@ extension Cache {
     /// then is stored. Keys for which it returns nothing are left out, and that is remembered for
     /// ``FetchOptions/absent``.
     ///
-    /// Keys that somebody else is fetching are waited for. Unlike with one key, the closure runs in the caller's task, and
-    /// ends with its cancellation; who waits for its keys then fetches them by himself. The hard timeout is not for it.
+    /// Where there is something to serve for every key, stale values too, that is served as with one key, and the closure
+    /// runs in the background: see ``FetchOptions/softTimeout``. If one is missing, the call waits for the closure, and keys
+    /// that somebody else is fetching are waited for. Unlike with one key, the closure ends with the caller's cancellation;
+    /// who waits for its keys then fetches them by himself.
     /// - Parameters:
     ///   - type: the models' type.
     ///   - keys: the entries' keys.
@@ -132,7 +134,11 @@ extension Cache {
     ) async throws -> [Key: Value] {
         var seen: Set<Key> = []
         let keys = keys.filter { seen.insert($0).inserted }
-        guard options.source != .ignoreCache else { return try await fetch(keys) }
+        if options.source == .ignoreCache {
+            let name = FetchName(source.database, name, keys.first?.keyBytes ?? [])
+            let checked = try CheckedFetch(options, name)
+            return try await FlightTable.shared.unstored(name, checked) { try await fetch(keys) } ?? [:]
+        }
         var found: [Key: Value] = [:]
         if options.takesAnyFresh {
             found = try await values(type, forKeys: keys)
@@ -170,7 +176,9 @@ extension Cache {
         let stored = try source.key(key, "fetch")
         let backend = CacheFetch<Value>(self, stored, isCounted: options.takesAnyFresh)
         let checked = try CheckedFetch(options, backend.name)
-        if checked.source == .ignoreCache { return withoutNil(try await load()) }
+        if checked.source == .ignoreCache {
+            return withoutNil(try await FlightTable.shared.unstored(backend.name, checked, load))
+        }
         if options.takesAnyFresh, let value = try await source.modelToShareForTask(type, key, fillCache: true) {
             if source.database.endsSoon(stored, now: source.database.now()) { refreshAhead(type, key, options, load) }
             return value

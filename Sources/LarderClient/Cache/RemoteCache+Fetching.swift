@@ -53,7 +53,10 @@ extension RemoteCache {
         let backend = RemoteFetch(self, key.keyBytes)
         let checked = try CheckedFetch(options, backend.name)
         switch checked.source {
-        case .ignoreCache: return withoutNil(try await load())
+        case .ignoreCache:
+            return try await cancellable {
+                withoutNil(try await FlightTable.shared.unstored(backend.name, checked, load))
+            }
         case .cacheOnly: return try await youngEnough(key, checked.maxAge)
         case .cacheElseOrigin where checked.maxAge == nil && near != nil:
             // So the near cache keeps it.
@@ -141,7 +144,13 @@ extension RemoteCache {
     ) async throws -> [Key: Value] {
         var seen: Set<Key> = []
         let keys = keys.filter { seen.insert($0).inserted }
-        guard options.source != .ignoreCache else { return try await fetch(keys) }
+        if options.source == .ignoreCache {
+            let name = FetchName(store, name, keys.first?.keyBytes ?? [])
+            let checked = try CheckedFetch(options, name)
+            return try await cancellable {
+                try await FlightTable.shared.unstored(name, checked) { try await fetch(keys) } ?? [:]
+            }
+        }
         var found: [Key: Value] = [:]
         if options.takesAnyFresh {
             found = try await values(forKeys: keys)

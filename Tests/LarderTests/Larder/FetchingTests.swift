@@ -399,6 +399,71 @@ import Testing
         #expect(sum == 4)
     }
 
+    @Test func whoWaitForEachOthersKeysGetAnErrorInsteadOfWaitingForEver() async throws {
+        let began = Recorder<String>()
+        @Sendable func both(_ key: String, _ other: String) async throws -> Int {
+            try await cache.value(Int.self, forKey: key) { [cache] in
+                began.add(key)
+                await eventually { began.count == 2 }
+                return try await cache.value(Int.self, forKey: other) { 1 }
+            }
+        }
+        for task in [Task { try await both("a", "b") }, Task { try await both("b", "a") }] {
+            await fails(.recursion) { _ = try await task.value }
+        }
+        // By way of a third one, and of several keys.
+        let all = Recorder<String>()
+        @Sendable func next(_ key: String, _ other: String) async throws -> Int? {
+            let options = FetchOptions()
+            return try await cache.values(Int.self, forKeys: [key], options: options) { [cache] _ in
+                all.add(key)
+                await eventually { all.count == 3 }
+                return [key: try await cache.value(Int.self, forKey: other) { 1 }]
+            }[key]
+        }
+        let tasks = [("x", "y"), ("y", "z"), ("z", "x")].map { pair in Task { try await next(pair.0, pair.1) } }
+        var codes: [FetchError.Code] = []
+        for task in tasks {
+            if case .failure(let error as FetchError) = await task.result { codes.append(error.code) }
+        }
+        #expect(codes.count == 3 && codes.contains(.recursion), "\(codes)")
+    }
+
+    /// Keys that are only fetched one behind the other are no cycle.
+    @Test func aClosureMayFetchWhatAnotherOneFetchesToo() async throws {
+        let began = Recorder<Int>()
+        @Sendable func sum(_ key: String) async throws -> Int {
+            try await cache.value(Int.self, forKey: key) { [cache, origin] in
+                began.add(0)
+                return try await cache.value(Int.self, forKey: "part") { try await origin.value() }
+            }
+        }
+        origin.hold()
+        let sums = (0..<5).map { number in Task { try await sum("sum:\(number)") } }
+        await eventually { began.count == 5 }
+        origin.letGo()
+        for sum in sums { #expect(try await sum.value == 1) }
+        // A stale value is served to whose closure is waited for.
+        becomeStale()
+        for number in 0..<5 { #expect(try await sum("sum:\(number)") == 1) }
+        await eventually { origin.calls == 2 && origin.running == 0 && FlightTable.shared.count == 0 }
+    }
+
+    /// A closure that was cancelled by itself says nothing about its origin.
+    @Test func aClosureThatWasCancelledByItselfIsNoFailedOrigin() async throws {
+        for keys in [["a"], ["b", "c"]] {
+            await #expect(throws: CancellationError.self) {
+                if keys.count == 1 {
+                    _ = try await cache.value(Int.self, forKey: keys[0]) { throw CancellationError() }
+                } else {
+                    _ = try await cache.values(Int.self, forKeys: keys) { _ in throw CancellationError() }
+                }
+            }
+            #expect(try await cache.statistics().originFailures == 0)
+            for key in keys { #expect(try await fetch(key) == origin.calls, "the origin does not rest") }
+        }
+    }
+
     // MARK: Ahead of the end
 
     @Test func aValueIsFetchedAnewShortlyBeforeItsEnd() async throws {
@@ -490,6 +555,85 @@ import Testing
             }
         }
         #expect(origin.calls == 1)
+    }
+
+    @Test func ofSeveralKeysStaleOnesAreServedAtOnceWhereNothingIsMissing() async throws {
+        try await cache.set(["a": 1, "b": 2])
+        becomeStale()
+        func find(_ keys: [String], soft: Duration?) async throws -> [String: Int] {
+            var options = FetchOptions()
+            options.softTimeout = soft
+            return try await cache.values(Int.self, forKeys: keys, options: options) { [origin] keys in
+                let number = try await origin.value()
+                return Dictionary(uniqueKeysWithValues: keys.map { ($0, 100 * number) })
+            }
+        }
+        origin.hold()
+        #expect(try await find(["a", "b"], soft: .zero) == ["a": 1, "b": 2])
+        await origin.waitUntil(calls: 1)
+        #expect(try await find(["a", "b"], soft: .zero) == ["a": 1, "b": 2], "somebody fetches already")
+        origin.letGo()
+        try await eventually { try cache.value(Int.self, forKey: "b") == 100 }
+        // A soft timeout waits for the origin first.
+        becomeStale()
+        #expect(try await find(["a", "b"], soft: .seconds(3_600)) == ["a": 200, "b": 200])
+        becomeStale()
+        origin.hold()
+        #expect(try await find(["a", "b"], soft: .milliseconds(5)) == ["a": 200, "b": 200])
+        #expect(origin.running == 1, "it goes on in the background")
+        origin.letGo()
+        try await eventually { try cache.value(Int.self, forKey: "b") == 300 }
+        #expect(origin.calls == 3)
+    }
+
+    @Test func aHardTimeoutBoundsTheClosuresOfSeveralKeysAndOfNone() async throws {
+        origin.hold()
+        var options = FetchOptions()
+        options.hardTimeout = .milliseconds(5)
+        await fails(.timeout) {
+            _ = try await cache.values(Int.self, forKeys: ["a"], options: options) { [origin] _ in
+                ["a": try await origin.value()]
+            }
+        }
+        await eventually { origin.cancellations == 1 }
+        // Somebody else's fetch, too.
+        let one = Task { try await fetch("b") }
+        await origin.waitUntil(calls: 2)
+        await fails(.timeout) { _ = try await cache.values(Int.self, forKeys: ["b"], options: options) { _ in [:] } }
+        options.source = .ignoreCache
+        await fails(.timeout) { _ = try await fetch("c", options) }
+        await fails(.timeout) {
+            _ = try await cache.values(Int.self, forKeys: ["c"], options: options) { [origin] _ in
+                ["c": try await origin.value()]
+            }
+        }
+        await eventually { origin.cancellations == 3 }
+        // What is there is served instead.
+        origin.letGo()
+        #expect(try await one.value == 2)
+        try await cache.set(5, forKey: "d")
+        becomeStale()
+        origin.hold()
+        options.source = .cacheElseOrigin
+        options.softTimeout = nil
+        let found = try await cache.values(Int.self, forKeys: ["d"], options: options) { [origin] _ in
+            ["d": try await origin.value()]
+        }
+        #expect(found == ["d": 5])
+        origin.letGo()
+    }
+
+    @Test func ofSeveralKeysACancelledCallerEndsItsClosure() async throws {
+        origin.hold()
+        let call = Task {
+            try await cache.values(Int.self, forKeys: ["a", "b"]) { [origin] _ in ["a": try await origin.value()] }
+        }
+        await origin.waitUntil(calls: 1)
+        call.cancel()
+        await #expect(throws: CancellationError.self) { try await call.value }
+        await eventually { origin.cancellations == 1 }
+        origin.letGo()
+        #expect(try await fetch("a") == 2, "the origin has not failed")
     }
 
     // MARK: First the one, then the other
