@@ -12,6 +12,7 @@ struct Command {
 
     enum Action {
         case set(String, [UInt8], Lifetime)
+        case setTagged(String, [UInt8], [String])
         case setIfAbsent(String, [UInt8])
         case setMany([(String, [UInt8])])
         case append(String, [UInt8])
@@ -31,6 +32,8 @@ struct Command {
     var words: [[UInt8]] {
         switch action {
         case .set(let key, let value, let lifetime): Self.words("SET", key) + [value] + Self.words(lifetime)
+        case .setTagged(let key, let value, let tags):
+            Self.words("SET", key) + [value] + Self.words("TAGS", "\(tags.count)") + tags.map { Array($0.utf8) }
         case .setIfAbsent(let key, let value): Self.words("SETNX", key) + [value]
         case .setMany(let pairs): Self.words("MSET") + pairs.flatMap { [Array($0.0.utf8), $0.1] }
         case .append(let key, let value): Self.words("APPEND", key) + [value]
@@ -91,7 +94,8 @@ struct CommandDice {
     {
         let key = key(prefix)
         switch Int.random(in: 0..<100, using: &random) {
-        case 0..<30: return .set(key, value(), random.oneIn(8) ? .keep : .governed)
+        case 0..<18: return .set(key, value(), random.oneIn(8) ? .keep : .governed)
+        case 18..<30: return .setTagged(key, value(), tags())
         case 30..<36:
             return .set(key, value(), .milliseconds(Int64.random(in: 90_000_000...900_000_000, using: &random)))
         case 36..<42:
@@ -128,6 +132,12 @@ struct CommandDice {
     private mutating func shortKey(_ prefix: String) -> String { "\(prefix):t\(Int.random(in: 0..<3, using: &random))" }
     private mutating func numberKey(_ prefix: String) -> String {
         "\(prefix):n\(Int.random(in: 0..<3, using: &random))"
+    }
+
+    mutating func tag() -> String { "tag:\(Int.random(in: 0..<3, using: &random))" }
+    private mutating func tags() -> [String] {
+        let (one, other) = (tag(), tag())
+        return random.oneIn(3) && one != other ? [one, other] : [one]
     }
 
     /// Never the same twice, so that a value tells which write it is of.

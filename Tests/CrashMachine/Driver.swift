@@ -342,7 +342,7 @@ final class Driver {
     // MARK: Whole databases
 
     private func sendControl(
-        _ lines: [String], _ changes: Keyspace.Changes, whole: Set<String> = [], policy: (UpdatePolicy, String)? = nil
+        _ lines: [String], _ changes: Keyspace.Changes, whole: Set<Scope> = [], policy: (UpdatePolicy, String)? = nil
     ) throws -> [Sent] {
         guard let client = clients[History.control] else { return [] }
         let unit = history.send(
@@ -368,10 +368,16 @@ final class Driver {
     private func changeWhole(_ database: String) throws -> [Sent] {
         let select = "SELECT \(database)"
         let all = everything(in: [database])
-        switch Int.random(in: 0..<10, using: &dice.random) {
+        switch Int.random(in: 0..<14, using: &dice.random) {
         case 0..<3:
             return try sendControl(
-                [select, oneIn(2) ? "FLUSHDB" : "PURGE"], all.mapValues { _ in nil }, whole: [database])
+                [select, oneIn(2) ? "FLUSHDB" : "PURGE"], all.mapValues { _ in nil }, whole: [Scope(database)])
+        case 10..<14:
+            let tag = dice.tag()
+            let gone = all.filter { $0.value.tags.contains(tag) }.mapValues { _ in nil as Keyspace.Entry? }
+            // What is stale from now on may be fresh again where the larder's time goes back.
+            let soft = !plan.movesClock && oneIn(2) ? " SOFT" : ""
+            return try sendControl([select, "PURGE TAG \(tag)\(soft)"], gone, whole: [Scope(database, tag)])
         case 3..<6:
             let connection = Int.random(in: 1...plan.connections, using: &dice.random)
             let prefix = Self.prefix(of: connection) + (oneIn(2) ? ":" : ":1")
@@ -389,14 +395,16 @@ final class Driver {
         if plan.kind == .faults {
             for name in CommandDice.databases {
                 let gone = everything(in: [name]).mapValues { _ in nil as Keyspace.Entry? }
-                try receive(0, sendControl(["SELECT \(name)", "FLUSHDB"], gone, whole: [name]))
+                try receive(0, sendControl(["SELECT \(name)", "FLUSHDB"], gone, whole: [Scope(name)]))
             }
             return
         }
         // Makes nothing where there is nothing, so that any may happen without the others.
         let all = everything(in: CommandDice.databases)
         try receive(
-            0, sendControl(["FLUSHALL"], all.mapValues { _ in nil }, whole: Set(CommandDice.databases)))
+            0,
+            sendControl(
+                ["FLUSHALL"], all.mapValues { _ in nil }, whole: Set(CommandDice.databases.map { Scope($0) })))
     }
 
     private func swap() throws {
@@ -464,6 +472,11 @@ final class Driver {
     }
 
     private func settle(_ explanation: Judge.Explanation, _ found: FoundState) {
+        for unit in history.doubtful where !unit.scopes.isEmpty {
+            let happened = !unit.scopes.isDisjoint(with: explanation.whole)
+            note("control \(unit.index) was refused and \(happened ? "happened" : "did not happen")")
+            history.settle(unit, happened: happened, at: faults.traceLength)
+        }
         for unit in history.doubtful where history.isSeen(unit, explanation.counts, found) {
             history.doubt(unit)
             note("\(unit.connection):\(unit.index) was refused and happened")
@@ -475,14 +488,14 @@ final class Driver {
                     let happened = found.databases[name]?.policy == policy
                     note("control \(unit.index) \(happened ? "happened" : "did not happen")")
                     history.answer(unit, done: happened, at: faults.traceLength)
-                } else if unit.wholeDatabases.isEmpty {
+                } else if unit.scopes.isEmpty {
                     let happened = unit.index < explanation.counts[connection]
                     if happened { history.doubt(unit) }
                     note("\(connection):\(unit.index) \(happened ? "happened" : "did not happen")")
                     history.answer(unit, done: happened, at: faults.traceLength)
                 } else {
-                    history.narrow(unit, to: unit.wholeDatabases.intersection(explanation.whole))
-                    note("control \(unit.index) happened to \(unit.wholeDatabases)")
+                    history.narrow(unit, to: unit.scopes.intersection(explanation.whole))
+                    note("control \(unit.index) happened to \(unit.scopes)")
                     history.answer(unit, done: true, at: faults.traceLength)
                 }
                 for case .some(let entry) in unit.changes.values where entry.storedAt.latest > latestNow {
@@ -497,7 +510,7 @@ extension Command {
     /// Whether an error can only mean that nothing was committed.
     var neverFails: Bool {
         switch action {
-        case .set, .setMany, .append, .setRange, .increment, .delete, .expire, .persist: true
+        case .set, .setTagged, .setMany, .append, .setRange, .increment, .delete, .expire, .persist: true
         case .setIfAbsent, .copy, .rename, .move: false
         }
     }

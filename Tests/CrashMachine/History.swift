@@ -1,5 +1,20 @@
 import LarderEngine
 
+/// What is changed as a whole: a database, or its entries with a tag.
+struct Scope: Hashable, Comparable {
+    let database: String
+    let tag: String?
+
+    init(_ database: String, _ tag: String? = nil) {
+        self.database = database
+        self.tag = tag
+    }
+
+    static func < (left: Scope, right: Scope) -> Bool {
+        (left.database, left.tag ?? "") < (right.database, right.tag ?? "")
+    }
+}
+
 /// One thing that was asked of a daemon and is there as a whole or not at all: a command, a transaction, a change of a
 /// whole database.
 final class Unit {
@@ -28,8 +43,8 @@ final class Unit {
     fileprivate(set) var doubtfulUntil: Int?
     /// What it makes of keys where it happens.
     var changes: Keyspace.Changes
-    /// The databases that it changes as a whole, durably by itself, each for itself; empty for what goes by the journal.
-    var wholeDatabases: Set<String>
+    /// What it changes as a whole, durably by itself, each for itself; empty for what goes by the journal.
+    var scopes: Set<Scope>
     let text: String
 
     /// Whether nobody could know at a moment if what was refused counts all the same.
@@ -37,7 +52,7 @@ final class Unit {
 
     fileprivate init(
         _ connection: Int, _ index: Int, _ order: Int, _ moment: Int, _ sentAt: Int, _ changes: Keyspace.Changes,
-        _ wholeDatabases: Set<String>, _ text: String
+        _ scopes: Set<Scope>, _ text: String
     ) {
         self.connection = connection
         self.index = index
@@ -45,7 +60,7 @@ final class Unit {
         sentMoment = moment
         self.sentAt = sentAt
         self.changes = changes
-        self.wholeDatabases = wholeDatabases
+        self.scopes = scopes
         self.text = text
     }
 }
@@ -91,7 +106,7 @@ final class History {
 
     /// Something is about to be asked for.
     func send(
-        connection: Int, at traceLength: Int, _ changes: Keyspace.Changes = [:], whole: Set<String> = [], _ text: String
+        connection: Int, at traceLength: Int, _ changes: Keyspace.Changes = [:], whole: Set<Scope> = [], _ text: String
     ) -> Unit {
         order += 1
         let unit = Unit(
@@ -125,20 +140,28 @@ final class History {
             doubtful.removeAll { former in
                 // What changes a whole database does not go by the journal.
                 let isWrite = unit.connection != Self.control && !unit.changes.isEmpty
-                let isSettled = former === unit || isWrite && former.answeredMoment < unit.sentMoment
+                let isEarlier = former.scopes.isEmpty && former.answeredMoment < unit.sentMoment
+                let isSettled = former === unit || isWrite && isEarlier
                 if isSettled { former.doubtfulUntil = traceLength }
                 return isSettled
             }
         }
     }
 
-    /// Of a change of whole databases only this part happened.
-    func narrow(_ unit: Unit, to databases: Set<String>) {
-        for place in unit.changes.keys where !databases.contains(place.database) {
+    /// It is known now whether a change of a whole counts that was refused.
+    func settle(_ unit: Unit, happened: Bool, at traceLength: Int) {
+        doubtful.removeAll { $0 === unit }
+        unit.doubtfulUntil = traceLength
+        answer(unit, done: happened, at: traceLength)
+    }
+
+    /// Of a change of wholes only this part happened. Each of its databases has one part.
+    func narrow(_ unit: Unit, to scopes: Set<Scope>) {
+        for place in unit.changes.keys where !scopes.contains(where: { $0.database == place.database }) {
             unit.changes[place] = nil
             keys[place]?.removeAll { $0.unit === unit }
         }
-        unit.wholeDatabases = databases
+        unit.scopes = scopes
     }
 
     /// A unit that nobody answered counts as done, and what was found does not tell: where only the life of an entry would be

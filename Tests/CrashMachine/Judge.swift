@@ -22,7 +22,7 @@ struct Judge {
     /// How many units of each connection happened, and to which databases the open change of whole databases.
     struct Explanation {
         var counts: [Int]
-        var whole: Set<String>
+        var whole: Set<Scope>
     }
 
     enum Verdict {
@@ -39,9 +39,9 @@ struct Judge {
         let windows = history.units.indices.map { window($0, cut, power: power) }
         // What changes a whole database does not go by the journal.
         let open = history.units[History.control].filter {
-            !$0.wholeDatabases.isEmpty && $0.sentAt <= cut && $0.answeredAt > cut
+            !$0.scopes.isEmpty && $0.sentAt <= cut && ($0.answeredAt > cut || $0.isDoubtful(at: cut))
         }
-        let affected = open.reduce(into: Set<String>()) { $0.formUnion($1.wholeDatabases) }.sorted()
+        let affected = open.reduce(into: Set<Scope>()) { $0.formUnion($1.scopes) }.sorted()
         var trials: [Trial] = []
         for choice in (0..<(1 << affected.count)).reversed() {
             let whole = Set(affected.indices.filter { choice >> $0 & 1 == 1 }.map { affected[$0] })
@@ -115,24 +115,41 @@ private struct Trial {
     let cut: Int
     let windows: [ClosedRange<Int>]
     let controlCount: Int
-    let whole: Set<String>
-    /// By database, the order of its last change as a whole.
-    private let changed: [String: Int]
+    let whole: Set<Scope>
+    /// By database, what its last changes as a whole have removed.
+    private let changed: [String: Removed]
+
+    /// What is gone, whatever the journal has lost.
+    private struct Removed {
+        /// The order of the last removal of everything.
+        var everything = 0
+        /// The order of the last purge, by tag.
+        var tags: [String: Int] = [:]
+
+        /// What is there of an entry that a unit stored.
+        func left(of event: History.KeyEvent) -> Keyspace.Entry? {
+            guard let entry = event.entry else { return nil }
+            return entry.tags.contains { event.unit.order <= tags[$0] ?? 0 } ? nil : entry
+        }
+    }
     /// By connection, for each number of its units in the window, whether its keys agree.
     private let fits: [[Bool]]
 
     init(
         history: History, found: FoundState, cut: Int, windows: [ClosedRange<Int>], controlCount: Int,
-        whole: Set<String>
+        whole: Set<Scope>
     ) {
         (self.history, self.found, self.cut) = (history, found, cut)
         (self.windows, self.controlCount, self.whole) = (windows, controlCount, whole)
-        var changed: [String: Int] = [:]
+        var changed: [String: Removed] = [:]
         for unit in history.units[History.control] where unit.sentAt <= cut {
-            for database in unit.wholeDatabases {
-                let isAnswered = unit.answeredAt <= cut
-                let happened = isAnswered ? unit.outcome != .refused : whole.contains(database)
-                if happened { changed[database] = unit.order }
+            let isAnswered = unit.answeredAt <= cut && !unit.isDoubtful(at: cut)
+            for scope in unit.scopes where isAnswered ? unit.outcome != .refused : whole.contains(scope) {
+                if let tag = scope.tag {
+                    changed[scope.database, default: Removed()].tags[tag] = unit.order
+                } else {
+                    changed[scope.database, default: Removed()].everything = unit.order
+                }
             }
         }
         self.changed = changed
@@ -143,7 +160,8 @@ private struct Trial {
             for (slot, count) in windows[connection].enumerated() where fits[connection][slot] {
                 fits[connection][slot] = [true, false].contains { countsDoubtful in
                     let entry = Self.entry(
-                        events, count, controlCount, changed[place.database] ?? 0, cut, countsDoubtful: countsDoubtful)
+                        events, count, controlCount, changed[place.database] ?? Removed(), cut,
+                        countsDoubtful: countsDoubtful)
                     return Self.agrees(entry, value, events, found, place.database, history)
                 }
             }
@@ -154,7 +172,7 @@ private struct Trial {
     /// What a key holds when so many units of its connection happened.
     /// - Parameter countsDoubtful: whether those happened of which nobody knows if they count.
     private static func entry(
-        _ events: [History.KeyEvent], _ count: Int, _ controlCount: Int, _ changed: Int, _ cut: Int,
+        _ events: [History.KeyEvent], _ count: Int, _ controlCount: Int, _ changed: Removed, _ cut: Int,
         countsDoubtful: Bool = false
     ) -> Keyspace.Entry? {
         for event in events.reversed() {
@@ -164,15 +182,15 @@ private struct Trial {
             let isRefused = unit.isDoubtful(at: cut) ? !countsDoubtful : unit.outcome == .refused
             if isRefused, isAnswered { continue }
             // What was there before the database was changed as a whole is gone, whatever the journal has lost.
-            if unit.order <= changed { return nil }
+            if unit.order <= changed.everything { return nil }
             if unit.connection == History.control {
-                if unit.wholeDatabases.isEmpty, unit.index < controlCount { return event.entry }
+                if unit.scopes.isEmpty, unit.index < controlCount { return changed.left(of: event) }
                 continue
             }
             guard unit.index < count else { continue }
             // Refused later, or given up: only if nothing came after it.
             if isRefused, unit.index != count - 1 { continue }
-            return event.entry
+            return changed.left(of: event)
         }
         return nil
     }
@@ -260,13 +278,13 @@ private struct Trial {
                 let wrong = history.keys.sorted { $0.key < $1.key }.filter { place, events in
                     Driver.connection(of: place.key) == connection
                         && !Self.agrees(
-                            Self.entry(events, count, controlCount, changed[place.database] ?? 0, cut),
+                            Self.entry(events, count, controlCount, changed[place.database] ?? Removed(), cut),
                             found.databases[place.database]?.entries[place.key], events, found, place.database,
                             history)
                 }
                 let shown = wrong.prefix(4).map { place, events in
                     let value = found.databases[place.database]?.entries[place.key]
-                    let entry = Self.entry(events, count, controlCount, changed[place.database] ?? 0, cut)
+                    let entry = Self.entry(events, count, controlCount, changed[place.database] ?? Removed(), cut)
                     return "\(place.database) \(place.key) is \(Judge.text(value)), not \(Judge.text(entry?.value))"
                         + (entry.map {
                             ", good until \(Self.deadline($0, found.databases[place.database]?.policy ?? .never))"

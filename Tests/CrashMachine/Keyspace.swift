@@ -30,6 +30,7 @@ struct Keyspace {
         var value: [UInt8]
         var storedAt: Instant
         var rule: Rule = .governed
+        var tags: [String] = []
     }
 
     /// A key of a database.
@@ -64,6 +65,8 @@ struct Keyspace {
         let place = { (key: String) in Place(database: command.database, key: key) }
         switch command.action {
         case .set(let key, let value, let rule): return [place(key): set(place(key), value, rule, now)]
+        case .setTagged(let key, let value, let tags):
+            return [place(key): Entry(value: value, storedAt: now, tags: tags)]
         case .setIfAbsent(let key, let value):
             return entries[place(key)] == nil ? [place(key): Entry(value: value, storedAt: now)] : [:]
         case .setMany(let pairs):
@@ -100,7 +103,9 @@ struct Keyspace {
     private func set(_ place: Place, _ value: [UInt8], _ rule: Command.Lifetime, _ now: Instant) -> Entry {
         switch rule {
         case .governed: Entry(value: value, storedAt: now)
-        case .keep: Entry(value: value, storedAt: now, rule: entries[place]?.rule ?? .governed)
+        case .keep:
+            Entry(
+                value: value, storedAt: now, rule: entries[place]?.rule ?? .governed, tags: entries[place]?.tags ?? [])
         case .until(let instant, let lead):
             Entry(
                 value: value, storedAt: now,
@@ -112,7 +117,8 @@ struct Keyspace {
 
     private func changed(_ place: Place, _ now: Instant, _ change: ([UInt8]) -> [UInt8]) -> Entry {
         let old = entries[place]
-        return Entry(value: change(old?.value ?? []), storedAt: now, rule: old?.rule ?? .governed)
+        return Entry(
+            value: change(old?.value ?? []), storedAt: now, rule: old?.rule ?? .governed, tags: old?.tags ?? [])
     }
 
     private static func replaced(_ value: [UInt8], _ offset: Int, _ part: [UInt8]) -> [UInt8] {

@@ -11,7 +11,9 @@ enum Reply {
 
     /// Whether an error says that what it refuses may count all the same.
     static func saysThatItMayCount(_ reply: [UInt8]) -> Bool {
-        hasError(reply) && String(decoding: reply, as: UTF8.self).contains("whether it counts is not known")
+        let text = String(decoding: reply, as: UTF8.self)
+        return hasError(reply)
+            && (text.contains("whether it counts is not known") || text.contains("it may count for a later process"))
     }
 
     /// The replies in an array, each as the bytes it is.
