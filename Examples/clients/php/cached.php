@@ -8,6 +8,14 @@
 /** There is no value to be had now: the origin failed a short time ago, or somebody else still asks it. */
 class Unavailable extends Exception {}
 
+/** Sends a command. php-redis returns false for an error as for null, and would tell nobody. */
+function larderCommand(Redis $redis, mixed ...$words): mixed
+{
+    $redis->clearLastError();
+    $reply = $redis->rawCommand(...$words);
+    return $redis->getLastError() === null ? $reply : throw new RedisException($redis->getLastError());
+}
+
 /**
  * Returns a value, and asks the origin only if it has to. What `$ask` returns must be JSON; null means that the origin
  * has no value. Times are in seconds: `ttl` and `grace` of the entry, `wait` for another process, `lease` that the origin
@@ -24,9 +32,12 @@ function cached(Redis $redis, string $key, array $options, callable $ask): mixed
     // A FETCH that waits is answered later than the connection's limit may allow.
     $limit = $redis->getOption(Redis::OPT_READ_TIMEOUT);
     $redis->setOption(Redis::OPT_READ_TIMEOUT, $options["wait"] + 5);
-    [$state, $value, $token] = $redis->rawCommand("FETCH", $key, ...$asking);
-    // 0 is what a connection begins with, and stands for this setting of PHP.
-    $redis->setOption(Redis::OPT_READ_TIMEOUT, $limit ?: (float) ini_get("default_socket_timeout"));
+    try {
+        [$state, $value, $token] = larderCommand($redis, "FETCH", $key, ...$asking);
+    } finally {
+        // 0 is what a connection begins with, and stands for this setting of PHP.
+        $redis->setOption(Redis::OPT_READ_TIMEOUT, $limit ?: (float) ini_get("default_socket_timeout"));
+    }
     if ($state === "absent") {
         return null;
     }
@@ -34,7 +45,7 @@ function cached(Redis $redis, string $key, array $options, callable $ask): mixed
         throw new Unavailable("$key: $state");
     }
     $release = function (string $word, float $seconds) use ($redis, $key, $token) {
-        $redis->rawCommand("RELEASE", $key, $token, ...($seconds > 0 ? [$word, (int) ($seconds * 1000)] : []));
+        larderCommand($redis, "RELEASE", $key, $token, ...($seconds > 0 ? [$word, (int) ($seconds * 1000)] : []));
     };
     $former = is_string($value) ? json_decode($value, true) : null;
     if ($state !== "lead") {
@@ -60,7 +71,7 @@ function cached(Redis $redis, string $key, array $options, callable $ask): mixed
         }
     }
     // Nothing is stored if the entry was written or purged meanwhile. What was found is right all the same.
-    $redis->rawCommand(...$words, ...["TOKEN", $token]);
+    larderCommand($redis, ...$words, ...["TOKEN", $token]);
     return $found;
 }
 
