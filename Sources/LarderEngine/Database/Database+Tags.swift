@@ -80,7 +80,7 @@ extension Database {
         let purges: TagPurges?
         switch content {
         case .none: purges = nil
-        case .lines(let lines): purges = TagPurges.read(lines)
+        case .lines(let lines): purges = TagPurges.read(lines, now: now())
         case .newer(let version):
             throw LarderError(
                 .newerFormat,

@@ -136,6 +136,24 @@ import Testing
         }
     }
 
+    /// The mark of the larder's time is up to a second old when the power fails, and the clock may be set back then.
+    @Test func aSoftPurgeHoldsWhereTheTimeGoesBack() throws {
+        let larder = try TestLarder()
+        let database = try larder.database()
+        try put(database, "a", "1", tags("t"), grace: 600_000)
+        _ = try larder.engine().maintain()
+        let mark = try Files.read(larder.path + "/TIME")
+        larder.time.advance(milliseconds: 100)
+        try purge(database, "t", soft: true)
+        let after = try larder.crashCopy()
+        try Files.write(after.path + "/TIME", mark)
+        after.time.stepWall(milliseconds: -30_000)
+        let again = try after.database()
+        #expect(again.now() < database.now())
+        #expect(try again.value("a") == nil)
+        #expect(try again.contents() == [:])
+    }
+
     @Test(arguments: [0, 64 << 20]) func theSweepReclaims(memory: Int) throws {
         let larder = try TestLarder { $0.memoryBytes = memory }
         let database = try larder.database(policy: .never)

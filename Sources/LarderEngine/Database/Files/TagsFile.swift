@@ -152,13 +152,15 @@ extension TagPurges {
     }
 
     /// The purges in a file; nil if there are none.
-    static func read(_ lines: [TagsFile.Line]) -> TagPurges? {
+    /// - Parameter now: the larder's time. It may have gone back since a purge, with the clock and the last mark of the
+    ///   time; what the purge made stale stays so.
+    static func read(_ lines: [TagsFile.Line], now: Int64 = .max) -> TagPurges? {
         lines.reduce(into: nil) { purges, line in
             let former = purges ?? TagPurges()
             purges =
                 switch line {
                 case .hard(let tag, let sequence): former.adding([tag], sequence, softAt: nil)
-                case .soft(let tag, let sequence, let at): former.adding([tag], sequence, softAt: at)
+                case .soft(let tag, let sequence, let at): former.adding([tag], sequence, softAt: min(at, now))
                 case .floor(let sequence): former.raising(to: sequence)
                 }
         }
